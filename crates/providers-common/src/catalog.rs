@@ -5,8 +5,8 @@
 //! where it lies: nothing is parsed or allocated but the entries that are asked for, and who asks for
 //! none pays nothing.
 //!
-//! What is not known is `None`, which is never "no": an adapter tries, and the provider's own answer
-//! decides. Ollama and servers like it are left out, since they say themselves what they serve.
+//! An unknown value is `None`, which does not mean "no": an adapter sends the request, and the provider
+//! decides. Ollama and similar servers are not listed, because they describe their models themselves.
 //!
 //! ```
 //! use switchboard_providers_common::catalog;
@@ -38,15 +38,15 @@ pub const PROVIDERS: &[&str] = &[
 
 const MODELS: Table<'static> = Table::new(include_str!("catalog/models.tsv"));
 
-/// What is known of a model.
+/// The entry of a model.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ModelEntry {
     /// One of [`PROVIDERS`].
     pub provider: &'static str,
-    /// The catalogue's name for it, which may lack the date of the one that was asked for.
+    /// The name in the catalog, which may lack the date of the requested name.
     pub name: &'static str,
-    /// What it can do, with its limits.
+    /// Capabilities and limits.
     pub capabilities: ModelCapabilities,
     /// What its provider asks for it.
     pub prices: Prices,
@@ -63,7 +63,7 @@ impl ModelEntry {
     }
 }
 
-/// What a model costs at its own provider, in US dollars for a million tokens. Zero is free; `None`
+/// Prices of a model at its provider, in US dollars per million tokens. Zero is free; `None`
 /// is not known.
 ///
 /// The list prices of plain requests: batches are cheaper, priority is dearer, and with several
@@ -82,7 +82,7 @@ pub struct Prices {
     pub cache_write: Option<f64>,
 }
 
-/// What is known of a model; `None` if nothing is.
+/// Returns the entry of a model. `None`: the model is unknown.
 ///
 /// `provider` is one of [`PROVIDERS`], or:
 /// - `azure`, whose models are OpenAI's (a deployment has to be called after its model to be found);

@@ -1,5 +1,5 @@
-//! What comes in forgives: a value of the wrong type counts as absent, so that one odd field never
-//! costs the answer. For `#[serde(default, deserialize_with = "…")]`.
+//! Lenient fields of answers: a value of the wrong type counts as absent, so that one unexpected field
+//! does not fail the answer. For `#[serde(default, deserialize_with = "…")]`.
 
 mod forgiving;
 
@@ -12,9 +12,9 @@ use serde::{
 
 use self::forgiving::forgiving;
 
-/// The value if it is of the right type, else the default.
+/// Reads a value. Returns the default if it has the wrong type.
 ///
-/// Fails only on what is no JSON.
+/// Fails only on invalid JSON.
 pub fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -23,9 +23,9 @@ where
     forgiving(deserializer).map(Option::unwrap_or_default)
 }
 
-/// The elements that are of the right type; none for `null` and anything else that is no list.
+/// Reads the elements of a list that have the right type. Returns none for a value that is not a list.
 ///
-/// Fails only on what is no JSON.
+/// Fails only on invalid JSON.
 pub fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -35,7 +35,7 @@ where
     Ok(list.map_or_else(Vec::new, |List(elements)| elements))
 }
 
-/// A list without what is of the wrong type in it.
+/// A list without the elements of the wrong type.
 struct List<T>(Vec<T>);
 
 struct Element<T>(Option<T>);

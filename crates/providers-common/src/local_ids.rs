@@ -4,12 +4,12 @@ use std::{collections::HashSet, fmt, sync::Arc};
 
 use switchboard_domain::{ChatRequest, Message};
 
-/// So many ids are looked for in the conversation itself. A list of all of its ids is made for more:
-/// most answers have a few calls or none, and most conversations are longer than that.
+/// Number of ids that are searched in the messages themselves. For more ids, all ids of the conversation
+/// are collected: most answers have few calls, and most conversations are long.
 const MAX_SEARCHES: u32 = 8;
 
-/// The tool-use ids of a conversation. Gives out an id of its own where the server gives none, or one
-/// that is taken: an id answers to one call in the whole conversation.
+/// The tool-use ids of a conversation. Creates an id where the server sends none or one that is already
+/// used: an id must be unique in the conversation.
 ///
 /// ```
 /// use switchboard_domain::ChatRequest;
@@ -24,14 +24,13 @@ const MAX_SEARCHES: u32 = 8;
 pub struct LocalIds {
     /// The messages with calls, unless their ids are in `used`.
     before: Vec<Arc<Message>>,
-    /// How often it was searched.
+    /// Number of searches so far.
     searches: u32,
     used: HashSet<String>,
-    /// The number of the last one of ours.
+    /// The number of the last created id.
     last: u32,
 }
 
-/// Without the conversation.
 impl fmt::Debug for LocalIds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LocalIds")
@@ -41,7 +40,7 @@ impl fmt::Debug for LocalIds {
 }
 
 impl LocalIds {
-    /// The ids that are free after a conversation.
+    /// Creates the set of the ids of a conversation.
     pub fn after(request: &ChatRequest) -> Self {
         let messages = request.messages.iter();
         let calling = messages.filter(|message| message.tool_uses().next().is_some());
@@ -51,8 +50,8 @@ impl LocalIds {
         }
     }
 
-    /// The server's id if it is new, else `call_local_<n>`, counted from 1 within the conversation. A
-    /// blank one counts as none.
+    /// Returns the server's id if it is new, else `call_local_<n>`, where `n` starts at 1. A blank id
+    /// counts as none.
     pub fn claim(&mut self, wire: Option<&str>) -> String {
         if let Some(id) = wire.filter(|id| !id.trim().is_empty())
             && self.take(id)
@@ -68,7 +67,7 @@ impl LocalIds {
         }
     }
 
-    /// Takes an id; `false` if it is taken.
+    /// Marks an id as used. Returns `false` if it already was.
     fn take(&mut self, id: &str) -> bool {
         if self.searches < MAX_SEARCHES {
             self.searches += 1;
@@ -83,7 +82,7 @@ impl LocalIds {
         self.used.insert(id.to_owned())
     }
 
-    /// The ids of the conversation.
+    /// Returns the ids in the messages.
     fn before(&self) -> impl Iterator<Item = &str> {
         let uses = self.before.iter().flat_map(|message| message.tool_uses());
         uses.map(|it| it.id.as_str())

@@ -1,8 +1,7 @@
-//! Names of tools as a wire takes them, and back.
+//! The mapping of tool names to names that a wire accepts.
 //!
-//! The domain's tool names are `[A-Za-z0-9_-]{1,64}`, but a host may hand over any (`crm/find.one`),
-//! and wires differ in what they take. [`ToolNames`] is built from one request and gives every name in
-//! it a form that the wire accepts.
+//! A host may have tools with any name (`crm/find.one`), and wires accept different characters and
+//! lengths. [`ToolNames`] maps every name of one request.
 
 use std::{
     borrow::Cow,
@@ -12,24 +11,24 @@ use std::{
 use sha2::{Digest as _, Sha256};
 use switchboard_domain::{ChatRequest, Part, ToolChoice};
 
-/// Hexadecimal digits of the hash in a changed name. More are taken only when a name that somebody
-/// chose on purpose stands in the way.
+/// Numbers of hexadecimal digits of the hash in an alias. A larger number is used only if the alias is
+/// the name of another tool.
 const HASH_DIGITS: [usize; 4] = [8, 16, 32, 64];
-/// What is left of a name in which no character is legal.
-const NAMELESS: &str = "tool";
+/// The base of an alias if no character of the name is legal.
+const DEFAULT_NAME: &str = "tool";
 
-/// Which tool names a wire takes: ASCII letters and digits, and what else is said here.
+/// The tool names that a wire accepts: ASCII letters, digits and the characters listed here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameRule {
-    /// Characters at most. At least 16, so that a changed name can still be told from others.
+    /// Maximum number of characters, at least 16, so that aliases stay distinct.
     pub max_len: usize,
-    /// Legal characters beside ASCII letters and digits; all ASCII.
+    /// Legal ASCII characters beside letters and digits.
     pub punctuation: &'static str,
-    /// What a name may begin with.
+    /// The legal first characters.
     pub first: FirstChar,
 }
 
-/// What a name may begin with.
+/// The legal first characters of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstChar {
     /// Any legal character.
@@ -45,7 +44,7 @@ impl NameRule {
         punctuation: "_-",
         first: FirstChar::Any,
     };
-    /// OpenAI Chat Completions and Responses, and what is compatible: `^[a-zA-Z0-9_-]{1,64}$`.
+    /// OpenAI Chat Completions and Responses, and compatible servers: `^[a-zA-Z0-9_-]{1,64}$`.
     pub const OPENAI: Self = Self {
         max_len: 64,
         punctuation: "_-",
@@ -53,16 +52,15 @@ impl NameRule {
     };
     /// Gemini: "must start with a letter or an underscore; a-z, A-Z, 0-9, underscores, dots, colons
     /// and dashes, with a maximum length of 64" (`FunctionDeclaration.name` of the SDKs). Dots and
-    /// colons are left out: some versions of the API do not document them.
+    /// colons are not used: some versions of the API do not document them.
     pub const GEMINI: Self = Self {
         max_len: 64,
         punctuation: "_-",
         first: FirstChar::LetterOrUnderscore,
     };
 
-    /// Whether the wire takes this name.
+    /// Whether the wire accepts this name.
     pub fn allows(&self, name: &str) -> bool {
-        // What is legal is ASCII.
         let punctuation = self.punctuation.as_bytes();
         (1..=self.max_len).contains(&name.len())
             && name
@@ -82,7 +80,7 @@ impl NameRule {
         }
     }
 
-    /// A legal name for one that is not: what can be read of it, and `digits` digits of its hash.
+    /// Returns an alias for a name: its legal characters and `digits` digits of its hash.
     fn alias(&self, name: &str, digits: usize) -> String {
         let filler = if self.is_legal('_') { '_' } else { 'x' };
         let mut alias: String = name
@@ -90,12 +88,12 @@ impl NameRule {
             .map(|c| if self.is_legal(c) { c } else { filler })
             .collect();
         if alias.chars().all(|c| c == filler) {
-            NAMELESS.clone_into(&mut alias);
+            DEFAULT_NAME.clone_into(&mut alias);
         }
         if !alias.chars().next().is_some_and(|c| self.may_begin(c)) {
             alias.insert(0, filler);
         }
-        // All of it is ASCII by now, so it may be cut anywhere.
+        // The alias is ASCII, so that it can be cut anywhere.
         let hash = hash(name);
         let hash = &hash[..digits.min(self.max_len.saturating_sub(2)).min(hash.len())];
         alias.truncate(self.max_len.saturating_sub(hash.len() + 1));
@@ -105,16 +103,16 @@ impl NameRule {
     }
 }
 
-/// The names of one request's tools on a wire, and back.
+/// The mapping between the tool names of one request and their names on a wire.
 ///
-/// - A name that the rule allows stays as it is.
-/// - Any other becomes what can be read of it, `_`, and eight hexadecimal digits of its SHA-256. That
-///   depends on the name alone, so it is the same in every run and whatever other tools there are.
-/// - Two names never share one form: if another name of the request is in the way (somebody chose
-///   it on purpose), more digits are taken.
+/// - A name that the rule allows stays.
+/// - Another name gets an alias: its legal characters, `_`, and eight hexadecimal digits of its SHA-256.
+///   The alias depends only on the name, so that it is the same in every run.
+/// - Two names never have the same alias: if another name of the request equals the alias, more digits
+///   are used.
 ///
-/// Names of the history and of [`ToolChoice::Only`] are treated like those of the declared tools, so
-/// that the wire shows one name for one tool everywhere.
+/// Names in the history and in [`ToolChoice::Only`] are mapped too, so that a tool has one name in the
+/// whole request.
 ///
 /// ```
 /// use serde_json::json;
@@ -136,7 +134,7 @@ pub struct ToolNames {
 }
 
 impl ToolNames {
-    /// The names of a request under a wire's rule.
+    /// Creates the mapping of a request under a wire's rule.
     pub fn of(request: &ChatRequest, rule: NameRule) -> Self {
         if names(request).all(|name| rule.allows(name)) {
             return Self {
@@ -152,7 +150,7 @@ impl ToolNames {
         let mut declared = HashMap::with_capacity(changed.len());
         for name in changed {
             let mut aliases = HASH_DIGITS.iter().map(|digits| rule.alias(name, *digits));
-            // All digits of a SHA-256 are in nobody's way.
+            // The full SHA-256 is unique.
             let Some(alias) = aliases.find(|alias| taken.insert(alias.clone())) else {
                 continue;
             };
@@ -166,8 +164,7 @@ impl ToolNames {
         }
     }
 
-    /// The name on the wire. Always one that the rule allows, also for a name that is not in the
-    /// request.
+    /// Returns the name on the wire. The rule allows it, also if the name is not in the request.
     pub fn wire<'a>(&'a self, declared: &'a str) -> Cow<'a, str> {
         match self.wire.get(declared) {
             Some(alias) => Cow::Borrowed(alias),
@@ -176,19 +173,18 @@ impl ToolNames {
         }
     }
 
-    /// The declared name of a name that came over the wire. One that was not given out (the model
-    /// made it up) is itself.
+    /// Returns the declared name of a wire name. An unknown name, which the model invented, stays.
     pub fn declared<'a>(&'a self, wire: &'a str) -> &'a str {
         self.declared.get(wire).map_or(wire, String::as_str)
     }
 
-    /// Whether any name of the request is another one on the wire.
+    /// Whether any name of the request has an alias.
     pub fn any_changed(&self) -> bool {
         !self.wire.is_empty()
     }
 }
 
-/// Every tool name in a request, as often as it is there.
+/// Returns every occurrence of a tool name in a request.
 fn names(request: &ChatRequest) -> impl Iterator<Item = &str> {
     let declared = request.tools.iter().map(|tool| tool.name.as_str());
     let chosen = match &request.tool_choice {
@@ -196,14 +192,14 @@ fn names(request: &ChatRequest) -> impl Iterator<Item = &str> {
         _ => &[],
     };
     let parts = request.messages.iter().flat_map(|message| &message.parts);
-    let told = parts.filter_map(|part| match part {
+    let used = parts.filter_map(|part| match part {
         Part::ToolUse(tool_use) => Some(tool_use.name.as_str()),
         Part::ToolResult(result) => Some(result.name.as_str()),
         _ => None,
     });
     declared
         .chain(chosen.iter().map(String::as_str))
-        .chain(told)
+        .chain(used)
 }
 
 fn hash(name: &str) -> String {

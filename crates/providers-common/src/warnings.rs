@@ -1,11 +1,11 @@
-//! Warnings, each said once.
+//! Deduplication of warnings.
 
 use std::collections::HashMap;
 
 use switchboard_domain::Warning;
 
-/// Warnings in their order, equal ones as one that says how often: a conversation may hold hundreds of
-/// parts that a wire does not take.
+/// Merges equal warnings into one with their number. A conversation may have hundreds of parts that a
+/// wire does not accept.
 ///
 /// ```
 /// use switchboard_domain::{Warning, WarningKind::PartDowngraded};
@@ -22,7 +22,7 @@ pub fn tallied(warnings: Vec<Warning>) -> Vec<Warning> {
     let mut counted: Vec<(Warning, usize)> = Vec::with_capacity(warnings.len());
     let mut places: HashMap<String, Vec<usize>> = HashMap::new();
     for warning in warnings {
-        // One message under several kinds is rare, and then there are few of them.
+        // Few warnings have the same message and different kinds.
         let same = places.entry(warning.message.clone()).or_default();
         let known = same.iter().copied().find(|at| {
             let known = counted.get(*at);
@@ -35,13 +35,13 @@ pub fn tallied(warnings: Vec<Warning>) -> Vec<Warning> {
             counted.push((warning, 1));
         }
     }
-    let told = counted.into_iter().map(|(mut warning, count)| {
+    let merged = counted.into_iter().map(|(mut warning, count)| {
         if count > 1 {
             warning.message = format!("{} ({count} times)", warning.message);
         }
         warning
     });
-    told.collect()
+    merged.collect()
 }
 
 #[cfg(test)]
@@ -51,13 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_message_of_two_kinds_is_two_warnings() {
+    fn warnings_of_different_kinds_stay_separate() {
         let (a, b) = (
             Warning::new(PartDowngraded, "x"),
             Warning::new(PartDropped, "x"),
         );
-        let told = tallied(vec![a.clone(), b.clone(), b]);
-        assert_eq!(told, [a, Warning::new(PartDropped, "x (2 times)")]);
+        let merged = tallied(vec![a.clone(), b.clone(), b]);
+        assert_eq!(merged, [a, Warning::new(PartDropped, "x (2 times)")]);
         assert_eq!(tallied(Vec::new()), []);
     }
 }

@@ -1,4 +1,4 @@
-//! A body as it arrives.
+//! The body of an answer.
 
 use std::{pin::Pin, str::Utf8Error};
 
@@ -7,19 +7,20 @@ use futures_core::Stream;
 use futures_util::StreamExt as _;
 use switchboard_domain::{ModelError, ModelErrorKind};
 
-/// The body of an answer, piece by piece as the network gives it. Dropping it aborts the request.
-/// After an error nothing follows.
+/// The body of an answer, in pieces as they arrive. Dropping it aborts the request. It ends after an
+/// error.
 pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, ModelError>> + Send>>;
 
-/// Reads a whole body of `provider`, at most `max_bytes` of it.
+/// Reads a whole body of `provider`.
 ///
-/// Fails with what the stream fails with, and with [`ModelErrorKind::Protocol`] if there is more.
+/// Fails with the stream's error, and with [`ModelErrorKind::Protocol`] if the body has more than
+/// `max_bytes`.
 pub async fn read_to_end(
     provider: &str,
     mut body: ByteStream,
     max_bytes: usize,
 ) -> Result<Bytes, ModelError> {
-    // Most whole bodies come in one piece, which is then given as it is.
+    // Most bodies arrive in one piece, which needs no copy.
     let mut only = Bytes::new();
     let mut whole = BytesMut::new();
     while let Some(piece) = body.next().await {
@@ -43,22 +44,22 @@ pub async fn read_to_end(
     })
 }
 
-/// A whole body of `provider` as text.
+/// Converts a body of `provider` into text.
 ///
-/// Fails with [`ModelErrorKind::Protocol`] on what is not UTF-8, and with
+/// Fails with [`ModelErrorKind::Protocol`] on invalid UTF-8, and with
 /// [`ModelErrorKind::Interrupted`] if the body ends within a character.
 pub fn as_text<'a>(provider: &str, body: &'a [u8]) -> Result<&'a str, ModelError> {
     let text = str::from_utf8(body).map_err(|fault| no_text(provider, fault))?;
-    // Some servers begin with a byte-order mark, which JSON does not know.
+    // Some servers begin with a byte-order mark, which JSON does not allow.
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// The fault of a body, or of its last piece, that is not UTF-8. One whose last character is not
-/// complete was cut off: its sender may well have meant text.
+/// Returns the error for a body that is not UTF-8. If only its last character is incomplete, the body was
+/// truncated.
 pub(crate) fn no_text(provider: &str, fault: Utf8Error) -> ModelError {
     let (kind, message) = match fault.error_len() {
         None => (ModelErrorKind::Interrupted, "it ends within a character"),
-        Some(_) => (ModelErrorKind::Protocol, "the answer is no text"),
+        Some(_) => (ModelErrorKind::Protocol, "the answer is not UTF-8 text"),
     };
     ModelError::new(provider, kind, message).with_source(fault)
 }
@@ -75,14 +76,14 @@ mod tests {
             .map(|it| Ok(Bytes::copy_from_slice(it)))
             .collect();
         let body = read_to_end("acme", Box::pin(stream::iter(pieces)), max_bytes);
-        // These bodies never make one wait.
+        // These bodies are ready at once.
         let body = body.now_or_never().expect("the body is there");
         let text = body.and_then(|body| as_text("acme", &body).map(str::to_owned));
         text.map_err(|error| error.kind)
     }
 
     #[test]
-    fn a_text_that_is_cut_off_is_told_from_what_is_none() {
+    fn truncated_text_is_distinguished_from_invalid_text() {
         let text = "näh 🦀";
         assert_eq!(read(&[text.as_bytes()], 9).as_deref(), Ok(text));
         assert_eq!(read(&[], 0).as_deref(), Ok(""));

@@ -1,53 +1,50 @@
-//! From a failed answer to a typed error.
+//! Classification of failed answers.
 
 use std::time::Duration;
 
 use http::HeaderMap;
 use switchboard_domain::ModelErrorKind;
 
-/// Characters of a body that is not understood which an error shows.
+/// Maximum number of characters of a body in an error message.
 const EXCERPT_CHARS: usize = 300;
 
-/// An answer that is no success, or that says it is one and has a media type that was not asked
-/// for: some servers send an error with status 200.
+/// An unsuccessful answer, or an answer with status 200 and an unexpected media type: some servers send
+/// errors so.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpFailure<'a> {
     /// The HTTP status.
     pub status: u16,
     /// The headers.
     pub headers: &'a HeaderMap,
-    /// The body, or the first 64 KiB of it, as UTF-8. What it echoes of the request's secrets is
-    /// replaced.
+    /// The first 64 KiB of the body, as UTF-8. Secrets of the request are redacted.
     pub body: &'a [u8],
-    /// When the provider says to come back, from `retry-after-ms` or `retry-after`.
+    /// The pause that the provider requests with `retry-after-ms` or `retry-after`.
     pub retry_after: Option<Duration>,
 }
 
-/// What a failed answer means.
+/// The classification of a failed answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Classified {
-    /// What went wrong; a field that the provider names is in it.
+    /// The kind, with the field at fault if the provider names it.
     pub kind: ModelErrorKind,
-    /// What the provider says.
+    /// The provider's message.
     pub message: String,
-    /// The provider's id of the request where the body has one. Without it the transport takes
-    /// the header's.
+    /// The request id in the body. Without it, the transport uses the header's.
     pub request_id: Option<String>,
 }
 
-/// Reads the errors of one wire. An adapter has one that knows its provider's error bodies and
-/// falls back to [`StatusClassifier`] for bodies from somewhere in between, such as a proxy.
+/// Classifies the errors of one wire. An adapter's classifier reads the provider's error bodies and uses
+/// [`StatusClassifier`] for other bodies, such as a proxy's.
 ///
-/// The transport tries again only what is transient
-/// ([`ModelError::is_transient`](switchboard_domain::ModelError::is_transient)), so a classifier
-/// makes an answer final by its kind: [`ModelErrorKind::QuotaExhausted`] for a 429 that does not
-/// pass.
+/// The transport repeats only transient errors
+/// ([`ModelError::is_transient`](switchboard_domain::ModelError::is_transient)), so the kind
+/// decides: [`ModelErrorKind::QuotaExhausted`] for a 429 that is final.
 pub trait ErrorClassifier: Send + Sync {
-    /// Says what a failed answer means.
+    /// Classifies a failed answer.
     fn classify(&self, failure: &HttpFailure<'_>) -> Classified;
 }
 
-/// Knows nothing but HTTP: the kind by the status, and the beginning of the body as the message.
+/// A classifier that uses only the status, with the beginning of the body as the message.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StatusClassifier;
 
@@ -61,10 +58,10 @@ impl ErrorClassifier for StatusClassifier {
     }
 }
 
-/// What a status means by itself.
+/// Classifies an HTTP status.
 ///
 /// 408, 409 and everything from 500 on are [`ModelErrorKind::Overloaded`]: both official SDKs
-/// (anthropic 2.11.0, openai 3.52.0) try these again.
+/// (anthropic 2.11.0, openai 3.52.0) repeat these requests.
 pub fn kind_of_status(status: u16, retry_after: Option<Duration>) -> ModelErrorKind {
     match status {
         401 => ModelErrorKind::Authentication,
@@ -78,8 +75,8 @@ pub fn kind_of_status(status: u16, retry_after: Option<Duration>) -> ModelErrorK
     }
 }
 
-/// The beginning of a body that is not understood, fit for one line of a message: white space
-/// (control characters too) is collapsed, and what is cut off is marked by `…`.
+/// Returns the beginning of a body for one line of a message. White space and control characters are
+/// collapsed, and `…` marks omitted text.
 pub fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let mut line = String::new();
@@ -120,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_is_told_from_what_does_not() {
+    fn transient_statuses_are_distinguished_from_final_ones() {
         let wish = Some(Duration::from_secs(3));
         for status in [408, 409, 500, 502, 503, 504, 529] {
             assert_eq!(

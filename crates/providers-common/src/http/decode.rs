@@ -1,4 +1,4 @@
-//! A body and a decoder make a model's stream.
+//! Conversion of a body into a model's stream.
 
 use std::{
     pin::Pin,
@@ -16,17 +16,15 @@ use crate::{
     http::sse::SseFrames,
 };
 
-/// The events that `decoder` makes of a body of server-sent events of `provider`.
+/// Decodes a body of server-sent events of `provider`.
 ///
-/// - When the body ends the decoder is told. If [`ModelEvent::Finished`] has not come by then, the
-///   stream fails with [`ModelErrorKind::Interrupted`](switchboard_domain::ModelErrorKind), even if
-///   the decoder has no objection: it never ends quietly in the middle of an answer.
-/// - An error comes after the events that were made before it. After it nothing follows.
-/// - Once `Finished` is out, the stream no longer waits: what is there at once is still decoded, a
-///   connection that stays open is dropped, and neither one that breaks nor a frame that cannot be
-///   decoded takes the answer back.
-/// - Every event is checked against the grammar where it is made, so that an adapter's fault shows
-///   with its cause and not in some consumer. The event at fault and what follows are not given out.
+/// - If the body ends without [`ModelEvent::Finished`], the stream fails with [`ModelErrorKind::Interrupted`](switchboard_domain::ModelErrorKind), also if
+///   the decoder returns no error.
+/// - The events before an error are emitted first. The stream ends after an error.
+/// - After `Finished` the stream does not wait: frames that have arrived are decoded, an open connection
+///   is dropped, and errors are ignored.
+/// - Every event is checked against the event grammar. The first invalid event ends the stream with an
+///   error.
 pub fn decode_sse(
     provider: &str,
     body: ByteStream,
@@ -35,7 +33,7 @@ pub fn decode_sse(
     Box::pin(Decoding::of_sse(provider, body, decoder))
 }
 
-/// The same for the body of an answer: an error is told as [`AnswerContext::apply`] says.
+/// As [`decode_sse`], with errors completed by [`AnswerContext::apply`].
 pub fn decode_sse_of(
     context: AnswerContext,
     provider: &str,
@@ -46,8 +44,7 @@ pub fn decode_sse_of(
     Box::pin(decoding.within(context))
 }
 
-/// The events that `decoder` makes of a body of JSON lines of `provider`. As [`decode_sse`]; frames
-/// have no name.
+/// Decodes a body of JSON lines of `provider`. As [`decode_sse`], with frames without a name.
 pub fn decode_ndjson(
     provider: &str,
     body: ByteStream,
@@ -56,7 +53,7 @@ pub fn decode_ndjson(
     Box::pin(Decoding::of_ndjson(provider, body, decoder))
 }
 
-/// The same for the body of an answer: an error is told as [`AnswerContext::apply`] says.
+/// As [`decode_ndjson`], with errors completed by [`AnswerContext::apply`].
 pub fn decode_ndjson_of(
     context: AnswerContext,
     provider: &str,
@@ -67,9 +64,9 @@ pub fn decode_ndjson_of(
     Box::pin(decoding.within(context))
 }
 
-/// What events of `provider` add up to.
+/// Assembles the response of events of `provider`.
 ///
-/// Fails with [`ModelError::from_grammar`] if they break the grammar, or do not come to an end.
+/// Fails with [`ModelError::from_grammar`] if they violate the grammar or are incomplete.
 pub fn assembled(provider: &str, events: &[ModelEvent]) -> Result<ChatResponse, ModelError> {
     let mut answer = ResponseAccumulator::default();
     let end = events.iter().try_for_each(|event| answer.push(event));
@@ -77,7 +74,7 @@ pub fn assembled(provider: &str, events: &[ModelEvent]) -> Result<ChatResponse, 
         .map_err(|fault| ModelError::from_grammar(provider, fault))
 }
 
-/// Where frames come from.
+/// The source of frames.
 enum Frames {
     Sse(SseFrames),
     Lines(Pin<Box<dyn Stream<Item = Result<String, ModelError>> + Send>>),
@@ -85,19 +82,19 @@ enum Frames {
 
 struct Decoding<D> {
     provider: String,
-    /// Which answer it is.
+    /// The answer that errors belong to.
     context: Option<AnswerContext>,
-    /// `None` when there will be no more.
+    /// `None` after the end.
     frames: Option<Frames>,
     decoder: D,
-    /// What is next to be given out, the last first: what a frame comes to is mostly one event.
-    made: Vec<ModelEvent>,
-    /// Comes after that.
+    /// The decoded events, the last first.
+    decoded: Vec<ModelEvent>,
+    /// The error that follows the events.
     failure: Option<ModelError>,
     grammar: EventGrammar,
 }
 
-/// Nothing in it is pinned.
+/// No field is pinned.
 impl<D> Unpin for Decoding<D> {}
 
 impl<D: WireDecoder> Stream for Decoding<D> {
@@ -106,7 +103,7 @@ impl<D: WireDecoder> Stream for Decoding<D> {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         loop {
-            if let Some(event) = this.made.pop() {
+            if let Some(event) = this.decoded.pop() {
                 return Poll::Ready(Some(Ok(event)));
             }
             if let Some(failure) = this.failure.take() {
@@ -119,15 +116,15 @@ impl<D: WireDecoder> Stream for Decoding<D> {
             let Some(frames) = &mut this.frames else {
                 return Poll::Ready(None);
             };
-            let (decoder, made) = (&mut this.decoder, &mut this.made);
+            let (decoder, decoded) = (&mut this.decoder, &mut this.decoded);
             let next = match frames {
                 Frames::Sse(frames) => frames.poll_frame(context).map(|next| {
                     next.map(|frame| {
-                        frame.and_then(|frame| decoder.frame(&frame.name, &frame.data, made))
+                        frame.and_then(|frame| decoder.frame(&frame.name, &frame.data, decoded))
                     })
                 }),
                 Frames::Lines(lines) => lines.as_mut().poll_next(context).map(|next| {
-                    next.map(|line| line.and_then(|line| decoder.frame("", &line, made)))
+                    next.map(|line| line.and_then(|line| decoder.frame("", &line, decoded)))
                 }),
             };
             let next = match next {
@@ -135,11 +132,11 @@ impl<D: WireDecoder> Stream for Decoding<D> {
                 other => ready!(other),
             };
             if let Some(result) = next {
-                this.take(result);
+                this.accept(result);
             } else {
                 this.frames = None;
-                let result = this.decoder.end(&mut this.made);
-                this.take(result);
+                let result = this.decoder.end(&mut this.decoded);
+                this.accept(result);
                 this.close();
             }
         }
@@ -163,13 +160,13 @@ impl<D: WireDecoder> Decoding<D> {
             context: None,
             frames: Some(frames),
             decoder,
-            made: Vec::new(),
+            decoded: Vec::new(),
             failure: None,
             grammar: EventGrammar::default(),
         }
     }
 
-    /// Says which answer it is.
+    /// Sets the answer that errors belong to.
     fn within(self, context: AnswerContext) -> Self {
         Self {
             context: Some(context),
@@ -177,20 +174,19 @@ impl<D: WireDecoder> Decoding<D> {
         }
     }
 
-    /// Takes what was just made, and how it went. The first thing that goes wrong is what went wrong; later
-    /// ones are its consequences.
-    fn take(&mut self, result: Result<(), ModelError>) {
+    /// Checks the decoded events and stores the first error. Later errors are its consequences.
+    fn accept(&mut self, result: Result<(), ModelError>) {
         let mut fault = None;
-        let allowed = self.made.iter().position(|event| {
+        let allowed = self.decoded.iter().position(|event| {
             fault = self.grammar.check(event).err();
             fault.is_some()
         });
         if let Some(fault) = fault {
-            // An adapter's own fault is told in any case.
-            self.made.truncate(allowed.unwrap_or_default());
+            // A grammar violation is a fault of the adapter and always reported.
+            self.decoded.truncate(allowed.unwrap_or_default());
             self.failure = Some(ModelError::from_grammar(&self.provider, fault));
         }
-        self.made.reverse();
+        self.decoded.reverse();
         if self.failure.is_some() || result.is_err() {
             self.frames = None;
         }
@@ -201,7 +197,7 @@ impl<D: WireDecoder> Decoding<D> {
         }
     }
 
-    /// Makes sure that the end is one.
+    /// Fails if the answer is incomplete.
     fn close(&mut self) {
         if self.failure.is_none() && !self.grammar.is_finished() {
             let fault = GrammarViolation::NoFinish;

@@ -1,18 +1,17 @@
-//! The seam between a wire's own events and the domain's.
+//! Conversion of a wire's frames into domain events.
 
 use switchboard_domain::{ModelError, ModelEvent};
 
-/// A provider's stream state machine: wire frames in, domain events out, no I/O inside.
+/// A state machine that converts the frames of one answer into domain events. It does no I/O.
 ///
-/// It says [`ModelEvent::Finished`] when the wire is done: what comes later is not waited for.
-///
-/// It holds what the wire's grammar needs (which index is open, what was said before), never the
-/// assembled content: that is the accumulator's.
+/// It emits [`ModelEvent::Finished`] when the answer is complete; the stream then waits for no more
+/// frames. Its state is what the wire's grammar needs, such as the open parts. The content is assembled
+/// by the accumulator.
 pub trait WireDecoder: Send {
-    /// Takes one frame and appends what it means to `events`.
+    /// Converts one frame and appends its events to `events`.
     ///
     /// `name` is the SSE event name (empty where the wire has none, and for NDJSON), `data` the
-    /// payload. An in-band error of the provider is an `Err`; nothing is fed after it.
+    /// payload. An in-band error of the provider is an `Err`; no frame follows it.
     fn frame(
         &mut self,
         name: &str,
@@ -20,8 +19,8 @@ pub trait WireDecoder: Send {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError>;
 
-    /// The transport ended. Appends what was held back, or fails with
-    /// [`ModelErrorKind::Interrupted`](switchboard_domain::ModelErrorKind::Interrupted) if the wire
-    /// had not said that it was done.
+    /// Ends the answer after the last frame. Appends the remaining events, or fails with
+    /// [`ModelErrorKind::Interrupted`](switchboard_domain::ModelErrorKind::Interrupted) if the answer
+    /// is incomplete.
     fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
 }

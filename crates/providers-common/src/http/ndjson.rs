@@ -1,4 +1,4 @@
-//! JSON lines: a body cut at its line ends.
+//! Framing of JSON lines.
 
 use std::io;
 
@@ -15,13 +15,12 @@ use crate::{ByteStream, http::byte_stream::no_text};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The lines of a body of `provider`, at most `max_line_bytes` each; empty ones are skipped.
+/// Returns the lines of a body of `provider`, without empty lines. The last line needs no line end, and a
+/// byte-order mark at the beginning is skipped.
 ///
-/// The last line needs no line end, and a byte-order mark at the beginning is skipped.
-///
-/// Fails with what the body fails with, with [`ModelErrorKind::Protocol`] on text that is not UTF-8 or
-/// a line that is too long, and with [`ModelErrorKind::Interrupted`] if the body ends within a
-/// character. After an error nothing follows.
+/// Fails with the body's error, with [`ModelErrorKind::Protocol`] on text that is not UTF-8 or a line of
+/// more than `max_line_bytes`, and with [`ModelErrorKind::Interrupted`] if the body ends within a
+/// character. The stream ends after an error.
 pub fn lines(
     provider: &str,
     body: ByteStream,
@@ -42,12 +41,12 @@ pub fn lines(
             }
             line
         })
-        .map_err(move |error| own(&provider, error))
+        .map_err(move |error| model_error(&provider, error))
         .try_filter(|line| future::ready(!line.trim().is_empty()))
         .fuse()
 }
 
-/// The codec, which by itself cannot tell a last line that is cut off from one that is no text.
+/// A line codec that distinguishes a truncated last line from invalid UTF-8.
 struct Lines {
     provider: String,
     codec: LinesCodec,
@@ -72,9 +71,9 @@ impl Decoder for Lines {
     }
 }
 
-fn own(provider: &str, error: LinesCodecError) -> ModelError {
+fn model_error(provider: &str, error: LinesCodecError) -> ModelError {
     let protocol = |source: Box<dyn std::error::Error + Send + Sync>| {
-        let message = format!("no JSON lines: {source}");
+        let message = format!("the body is not JSON lines: {source}");
         ModelError::new(provider, ModelErrorKind::Protocol, message).with_source(source)
     };
     match error {

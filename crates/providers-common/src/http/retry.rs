@@ -1,4 +1,4 @@
-//! Repeats a request while nothing of its answer was shown.
+//! Repetition of a request until output of its answer is shown.
 
 use std::{
     pin::Pin,
@@ -20,12 +20,12 @@ pub trait SingleAttempt: Clone + Send + Sync + 'static {
     /// Returns when and how often a request is repeated.
     fn retry_policy(&self) -> &RetryPolicy;
 
-    /// Sends the request once. Returns when the provider has begun to answer.
+    /// Sends the request once. Returns when the provider begins to answer.
     async fn attempt(&self, request: &ChatRequest) -> Result<ModelStream, ModelError>;
 }
 
-/// Asks a model, and repeats the request within its [`RetryPolicy`] as long as nothing of the answer
-/// was shown ([`ModelEvent::shows_output`]).
+/// Sends a request to a model, and repeats it within the [`RetryPolicy`] until output of the answer is
+/// shown ([`ModelEvent::shows_output`]).
 ///
 /// An attempt may fail before its answer, or in the middle of it: the connection breaks or stalls, the
 /// answer ends early, is empty or cannot be read, or the provider reports an error within it. If
@@ -85,7 +85,7 @@ impl State {
     }
 }
 
-/// What another attempt needs.
+/// The state for another attempt.
 struct Repetition<M> {
     model: M,
     request: Arc<ChatRequest>,
@@ -94,13 +94,13 @@ struct Repetition<M> {
 
 struct RetryingStream<M> {
     state: State,
-    /// Comes before the pause.
+    /// The event before the pause.
     announced: Option<ModelEvent>,
     /// `None` once output was shown or the answer is complete.
     repetition: Option<Box<Repetition<M>>>,
 }
 
-/// Nothing in it is pinned.
+/// No field is pinned.
 impl<M> Unpin for RetryingStream<M> {}
 
 impl<M: SingleAttempt> Stream for RetryingStream<M> {

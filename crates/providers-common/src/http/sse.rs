@@ -1,4 +1,4 @@
-//! Server-sent events: a body cut into frames.
+//! Framing of server-sent events.
 
 use std::{
     mem,
@@ -19,20 +19,20 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SseFrame {
-    /// Its name, empty if it has none.
+    /// The name, empty if there is none.
     pub name: String,
-    /// Its data, several lines joined by `\n`.
+    /// The data lines, joined by `\n`.
     pub data: String,
 }
 
-/// The events of a body of `provider`, at most about `max_frame_bytes` each.
+/// Returns the events of a body of `provider`.
 ///
-/// Line ends may be LF, CRLF or CR; comments, a byte-order mark, `id`, `retry` and unknown fields
-/// are skipped, and so are events without data. An event that is complete but for its closing empty
-/// line counts when the body ends; one that breaks off within a line does not.
+/// Line ends are LF, CRLF or CR. Comments, a byte-order mark, `id`, `retry`, unknown fields and events
+/// without data are skipped. At the end of the body, an event without its closing empty line counts, and
+/// an event that ends within a line does not.
 ///
-/// Fails with what the body fails with, and with [`ModelErrorKind::Protocol`] on text that is not
-/// UTF-8 or a frame that is too long. After an error nothing follows.
+/// Fails with the body's error, and with [`ModelErrorKind::Protocol`] on text that is not UTF-8 or an
+/// event of more than about `max_frame_bytes`. The stream ends after an error.
 pub fn frames(provider: &str, body: ByteStream, max_frame_bytes: usize) -> SseFrames {
     SseFrames {
         provider: provider.to_owned(),
@@ -46,19 +46,19 @@ pub fn frames(provider: &str, body: ByteStream, max_frame_bytes: usize) -> SseFr
     }
 }
 
-/// See [`frames`].
+/// The stream of [`frames`].
 pub struct SseFrames {
     provider: String,
-    /// `None` when it has ended.
+    /// `None` after the end.
     body: Option<ByteStream>,
     max_frame_bytes: usize,
-    /// What has been read of the body and not yet been looked at.
+    /// The unread rest of the last piece of the body.
     piece: Bytes,
     /// A line that began in earlier pieces.
     begun: Vec<u8>,
-    /// Whether a line feed that comes now belongs to the line end before.
+    /// Whether a line feed at this position belongs to the line end before.
     after_cr: bool,
-    /// Bytes of the pieces that were read since the last empty line.
+    /// Number of bytes since the last empty line.
     unframed: usize,
     event: Event,
 }
@@ -81,7 +81,7 @@ impl Stream for SseFrames {
 }
 
 impl SseFrames {
-    /// The next event, which is kept here: an answer has hundreds, and the room for one does for all.
+    /// Returns the next event. Its buffers are reused for the following one.
     pub(crate) fn poll_frame(
         &mut self,
         context: &mut Context<'_>,
@@ -91,14 +91,14 @@ impl SseFrames {
                 Ok(true) => return Poll::Ready(Some(Ok(&self.event.frame))),
                 Ok(false) => {}
                 Err(fault) => {
-                    let error = self.broken(format!("no event stream: {fault}"));
+                    let error = self.broken(format!("the body is not an event stream: {fault}"));
                     return Poll::Ready(Some(Err(error.with_source(fault))));
                 }
             }
             let Some(body) = &mut self.body else {
                 return Poll::Ready(None);
             };
-            // Not checked when a piece comes: it may hold many events.
+            // A piece may contain many events, so that its own size does not count.
             if self.unframed > self.max_frame_bytes {
                 let message = format!("an event is longer than {} bytes", self.max_frame_bytes);
                 return Poll::Ready(Some(Err(self.broken(message))));
@@ -114,7 +114,7 @@ impl SseFrames {
                 }
                 None => {
                     self.body = None;
-                    // A line that is not complete makes its event none.
+                    // An event that ends within a line is dropped.
                     if self.begun.is_empty() && !self.event.ended && self.event.is_complete() {
                         return Poll::Ready(Some(Ok(&self.event.frame)));
                     }
@@ -123,7 +123,7 @@ impl SseFrames {
         }
     }
 
-    /// Reads the piece up to the end of an event, or all of it; says whether there is an event.
+    /// Reads the piece up to the end of an event. Returns whether there is one.
     fn read(&mut self) -> Result<bool, Utf8Error> {
         while let Some(first) = self.piece.first() {
             if mem::take(&mut self.after_cr) && *first == b'\n' {
@@ -161,7 +161,7 @@ impl SseFrames {
         bytes::Buf::advance(&mut self.piece, bytes);
     }
 
-    /// The body is not read any further.
+    /// Ends the stream and returns the error.
     fn broken(&mut self, message: String) -> ModelError {
         self.body = None;
         self.piece = Bytes::new();
@@ -169,21 +169,20 @@ impl SseFrames {
     }
 }
 
-/// The event that is being read, or was read last.
+/// The current event.
 #[derive(Default)]
 struct Event {
     frame: SseFrame,
-    /// Whether there is a line of data, be it an empty one.
+    /// Whether there is a line of data, also an empty one.
     has_data: bool,
-    /// Whether an empty line has ended it: what comes now is of another one.
+    /// Whether an empty line has ended the event, so that the next line begins another.
     ended: bool,
-    /// Whether the first line of the body has come.
+    /// Whether the first line of the body was read.
     begun: bool,
 }
 
 impl Event {
-    /// Takes a line; says whether it ends an event that counts. Of what is skipped nobody asks whether it is
-    /// text.
+    /// Reads a line. Returns whether it ends an event with data. Skipped lines are not checked for UTF-8.
     fn line(&mut self, mut line: &[u8]) -> Result<bool, Utf8Error> {
         if mem::take(&mut self.ended) {
             self.frame.name.clear();
@@ -215,7 +214,7 @@ impl Event {
         Ok(false)
     }
 
-    /// Whether it has what counts.
+    /// Whether the event has data.
     fn is_complete(&self) -> bool {
         !self.frame.data.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The one HTTP client of a provider: time-outs, retry, and errors that say what to do.
+//! The HTTP client of a provider, with time-outs and retry.
 
 mod body;
 mod call;
@@ -26,29 +26,28 @@ pub use self::{
 };
 use crate::{ByteStream, ErrorClassifier};
 
-/// Bytes of a failed answer's body that are read at most: 64 KiB.
+/// Maximum number of bytes that are read of a failed answer's body: 64 KiB.
 pub const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 
-/// How often a request that a server has not looked at is sent again at once, which is no retry.
+/// Maximum number of immediate repetitions of a request that the server did not process.
 const MAX_UNSEEN: u32 = 2;
 
-/// How long a GET may take to answer at most: no model thinks before it.
+/// Maximum time until the answer to a GET request.
 const GET_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What some servers write before a text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Talks HTTP to one provider. Clones share the connections.
+/// An HTTP client for one provider. Clones share the connections.
 ///
-/// - HTTP/2 where the server offers it over TLS, else HTTP/1.1. No compression is asked for.
-/// - **Retry**: what is transient is tried again as the [`RetryPolicy`] says, until the first byte of
-///   a successful answer has come. After that [`retrying`](crate::http::retry) does it.
-///   `x-should-retry` overrules what the status means.
-/// - **Redirects are not followed**: the key would go along, and a POST may become a GET. The
-///   error names where it leads, because the configured address is then the wrong one.
-/// - **Secrets** (headers given as such, user and password and well-known query parameters of the
-///   address) are not in errors and logs; what a provider echoes of them is replaced, in a failed
-///   answer here and in one that began well by [`AnswerContext::apply`].
+/// - HTTP/2 where the server offers it over TLS, else HTTP/1.1. Compression is not requested.
+/// - **Retry**: transient errors before the first byte of a successful answer are repeated according to
+///   the [`RetryPolicy`]; later ones by [`retry`](crate::http::retry). `x-should-retry` overrides the
+///   status.
+/// - **Redirects are not followed**: the key would be sent along, and a POST may become a GET. The error
+///   names the target.
+/// - **Secrets** (secret headers, and user, password and well-known query parameters of the address) are
+///   redacted in errors and logs, also where the provider echoes them: in failed answers, and in
+///   successful ones by [`AnswerContext::apply`].
 /// - Dropping the future or the body aborts the request.
 #[derive(Clone)]
 pub struct HttpTransport {
@@ -59,11 +58,11 @@ pub struct HttpTransport {
 struct Shared {
     provider: String,
     config: TransportConfig,
-    /// The user agent, as a header.
+    /// The `user-agent` header.
     agent: HeaderValue,
 }
 
-/// A successful answer, of which the first byte has come or which is empty.
+/// A successful answer whose first byte has arrived, or which is empty.
 pub struct HttpAnswer {
     /// The HTTP status, from 200 to 299.
     pub status: u16,
@@ -75,12 +74,12 @@ pub struct HttpAnswer {
     /// [`ModelErrorKind::Timeout`] in phase [`Idle`](switchboard_domain::TimeoutPhase::Idle) when it
     /// stalls.
     pub body: ByteStream,
-    /// The first piece of the body, which the body still holds.
+    /// The first piece of the body. The body still contains it.
     beginning: Bytes,
     redactor: Arc<Redactor>,
 }
 
-/// Which answer an error was met in, once its body is being read.
+/// The answer that errors in its body belong to.
 #[derive(Clone)]
 pub struct AnswerContext {
     status: u16,
@@ -89,14 +88,13 @@ pub struct AnswerContext {
 }
 
 impl AnswerContext {
-    /// Says of an error that it was met in this answer: it gets the status and the request id where
-    /// it has none. What the provider echoed of the request's secrets is replaced, in the error's
-    /// words and in those of its causes: gateways pass an upstream's refusal on within an answer
-    /// that began as a success.
+    /// Completes an error in this answer with the status and the request id, and redacts the request's
+    /// secrets in the error and its causes: gateways report an upstream's error within a successful
+    /// answer.
     pub fn apply(&self, error: ModelError) -> ModelError {
         let mut error = self.redactor.clean_error(error);
         if error.request_id().is_none() {
-            // An error that knows the status of another answer is not about this request.
+            // An error with a status is about another request.
             let id = self.request_id.clone().filter(|_| error.status().is_none());
             error = error.with_request_id(id);
         }
@@ -117,8 +115,8 @@ impl fmt::Debug for AnswerContext {
 }
 
 impl HttpAnswer {
-    /// What errors within the body are about. Every error that an adapter makes of the body's content
-    /// goes through [`AnswerContext::apply`].
+    /// Returns the context of errors in the body. Every error about the body's content is completed by
+    /// [`AnswerContext::apply`].
     pub fn context(&self) -> AnswerContext {
         AnswerContext {
             status: self.status,
@@ -127,21 +125,20 @@ impl HttpAnswer {
         }
     }
 
-    /// The media type without parameters, in lower case, such as `text/event-stream`.
+    /// Returns the media type without parameters, in lower case, such as `text/event-stream`.
     pub fn media_type(&self) -> Option<String> {
         hints::media_type(&self.headers)
     }
 
-    /// The bytes with which the body begins: some of them, unless it is empty. They are still to be
-    /// read from it.
+    /// Returns the first bytes of the body, at least one unless the body is empty. The body still contains
+    /// them.
     pub fn beginning(&self) -> &Bytes {
         &self.beginning
     }
 
-    /// Whether the body is one JSON document and not a stream of events. Servers stream where a whole
-    /// answer was asked for and the reverse, and give either the wrong name: what came shows in its first
-    /// visible byte, and in its media type only if there is none (some send blank lines while the model
-    /// works).
+    /// Whether the body is one JSON document and not a stream of events. Some servers ignore the requested
+    /// form or send the wrong media type, so that the first visible byte decides. Without one, the media
+    /// type decides (some servers send blank lines while the model works).
     pub fn is_whole(&self) -> bool {
         let beginning = self.beginning.strip_prefix(BYTE_ORDER_MARK);
         let mut bytes = beginning.unwrap_or(&self.beginning).iter();
@@ -172,7 +169,7 @@ impl fmt::Debug for HttpTransport {
 }
 
 impl HttpTransport {
-    /// A client for `provider`, whose name is in all its errors. It does not connect yet.
+    /// Creates a client for `provider`. It does not connect yet.
     ///
     /// Fails with [`ModelErrorKind::Configuration`], for instance when the system has no
     /// certificates to trust.
@@ -180,7 +177,7 @@ impl HttpTransport {
         let provider = provider.into();
         let client = builder(config).build().map_err(|error| {
             let message = format!(
-                "no HTTP client could be made: {}",
+                "the HTTP client could not be created: {}",
                 failure::root_cause(&error)
             );
             ModelError::new(&provider, ModelErrorKind::Configuration, message)
@@ -201,17 +198,17 @@ impl HttpTransport {
         })
     }
 
-    /// The provider, as given to [`new`](HttpTransport::new).
+    /// Returns the provider's name.
     pub fn provider(&self) -> &str {
         &self.shared.provider
     }
 
-    /// Sends `request` by POST and returns when a successful answer has begun.
+    /// Sends `request` by POST and returns when a successful answer begins.
     ///
-    /// Fails with what `classifier` makes of an unsuccessful answer, with
-    /// [`ModelErrorKind::Connection`] or [`ModelErrorKind::Timeout`] when there is none, with
+    /// Fails with the error of `classifier` for an unsuccessful answer, with
+    /// [`ModelErrorKind::Connection`] or [`ModelErrorKind::Timeout`] without an answer, with
     /// [`ModelErrorKind::Configuration`] for a request that cannot be sent and for a redirect, and
-    /// with [`ModelErrorKind::Protocol`] for an answer of a type that was not asked for.
+    /// with [`ModelErrorKind::Protocol`] for an unexpected media type.
     pub async fn post(
         &self,
         request: &HttpRequest,
@@ -291,8 +288,8 @@ impl HttpTransport {
         }
     }
 
-    /// Sends `request` by GET, as for a list of models. As [`post`](HttpTransport::post), but an
-    /// answer is waited for at most 30 s.
+    /// Sends `request` by GET, as for a list of models. As [`post`](HttpTransport::post), with
+    /// a time limit of 30 s.
     pub async fn get(
         &self,
         request: &HttpRequest,
@@ -314,7 +311,7 @@ impl HttpTransport {
         call: &Call<'_>,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        // Made when an attempt has failed.
+        // Created after the first failure.
         let mut attempts: Option<Box<Attempts>> = None;
         loop {
             let number = attempts.as_ref().map_or(1, |attempts| attempts.number());
@@ -331,12 +328,11 @@ impl HttpTransport {
                 ?pause,
                 "trying again after a pause"
             );
-            // Boxed what is large and rare: all who wait for an answer would have room for it.
             Box::pin(tokio::time::sleep(pause)).await;
         }
     }
 
-    /// Makes one attempt. What a server has not looked at is sent again at once.
+    /// Makes one attempt. A request that the server did not process is repeated at once.
     async fn attempt(
         &self,
         call: &Call<'_>,
@@ -353,15 +349,15 @@ impl HttpTransport {
     }
 }
 
-/// What every client has in common.
+/// Returns the builder of every client.
 fn builder(config: &TransportConfig) -> reqwest::ClientBuilder {
     let builder = Client::builder()
         .connect_timeout(config.connect_timeout)
         .redirect(reqwest::redirect::Policy::none())
-        // What is sent again is decided here. reqwest would make a copy of each request for that.
+        // The transport repeats requests itself. reqwest would copy each request for that.
         .retry(reqwest::retry::never().max_retries_per_request(0));
     if config.system_proxy && proxy::may_be_configured() {
-        // What a proxy is asked for a tunnel has only what is a default of the client.
+        // The request to a proxy for a tunnel has only the client's default headers.
         builder.user_agent(&config.user_agent)
     } else {
         builder.no_proxy()

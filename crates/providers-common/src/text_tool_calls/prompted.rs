@@ -1,8 +1,8 @@
-//! Tools by prompt, for models and servers that have none of their own.
+//! Tools by prompt, for models and servers without tool support.
 //!
-//! [`PromptedTools::prepare`] turns a request with tools into one without: the tools are described in
-//! the instructions, and the calls and results of the history are written as text. The answer goes
-//! through [`recover`](crate::text_tool_calls::recover), which finds the calls in it. An adapter joins them:
+//! [`PromptedTools::prepare`] converts a request with tools into one without: the instructions describe
+//! the tools, and the calls and results of the history become text.
+//! [`recover`](crate::text_tool_calls::recover) finds the calls in the answer. An adapter joins both:
 //!
 //! ```
 //! # use switchboard_domain::{ChatRequest, ModelError, ModelStream};
@@ -15,8 +15,8 @@
 //! # }
 //! ```
 //!
-//! The form is that of Hermes and Qwen (`<tools>`, `<tool_call>`, `<tool_response>`): more open models
-//! were trained on it than on any other. Calls in every other form are understood as well.
+//! The form is that of Hermes and Qwen (`<tools>`, `<tool_call>`, `<tool_response>`), on which most open
+//! models were trained. Calls in other forms are recognized too.
 
 use std::sync::Arc;
 
@@ -33,43 +33,43 @@ mod schema;
 
 /// The name of the schema of a call.
 const SCHEMA_NAME: &str = "tool_call";
-/// What comes after a call is not the model's to write.
+/// Stop sequence: the model must not write the result of its call.
 const STOP: &str = "<tool_response";
-/// Stop sequences that every server takes.
+/// Maximum number of stop sequences that every server accepts.
 const MAX_STOPS: usize = 4;
 
-/// How tools are offered by prompt.
+/// Options of tools by prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PromptedTools {
-    /// The server holds an answer to a JSON Schema ([`ResponseFormat::JsonSchema`]). Then a call that
-    /// must be made is made.
+    /// Whether the server enforces a JSON Schema ([`ResponseFormat::JsonSchema`]). A required call is then
+    /// enforced.
     pub constrained: bool,
 }
 
-/// A request without tools that stands for one with tools.
+/// A request without tools that replaces a request with tools.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Prepared {
-    /// What to send. It has no tools, no tool uses and no tool results; its response format is the
-    /// schema of a call where the answer is constrained to one.
+    /// The request. It has no tools, tool uses or tool results. Its response format is the schema of a call
+    /// where the answer is constrained.
     pub request: ChatRequest,
-    /// What became of the tool choice. [`recover`](crate::text_tool_calls::recover) says it in `Started`.
+    /// The outcome of the tool choice. [`recover`](crate::text_tool_calls::recover) reports it in `Started`.
     pub outcome: ToolChoiceOutcome,
-    /// What to read the answer with. It also gives the warnings.
+    /// The search for calls in the answer. It also emits the warnings.
     pub recovery: Recovery,
 }
 
 impl PromptedTools {
-    /// Turns a request with tools into one without.
+    /// Converts a request with tools into one without.
     ///
     /// | choice | constrained | not constrained |
     /// |---|---|---|
     /// | `Auto` | `Emulated`: described in the prompt | the same |
     /// | `None` | `Emulated`: not described | the same |
-    /// | `Required`, `Only` | `Emulated`: the schema of a call, of the allowed tools | `Relaxed`, asked for in the prompt; only the allowed tools are described |
+    /// | `Required`, `Only` | `Emulated`: the schema of a call, of the allowed tools | `Relaxed`, requested in the prompt; only the allowed tools are described |
     ///
-    /// With `Auto`, a response format and a constrained answer, the schema allows a call or the format.
-    /// A stop sequence is added, as small models go on to invent the result of their call.
+    /// With `Auto`, a response format and a constrained answer, the schema allows a call or the format. A
+    /// stop sequence is added, because small models invent the result of their call.
     pub fn prepare(self, request: &ChatRequest) -> Prepared {
         let offered: Vec<&ToolDefinition> = match &request.tool_choice {
             ToolChoice::None => Vec::new(),
@@ -147,7 +147,7 @@ impl PromptedTools {
                 name: SCHEMA_NAME.to_owned(),
                 schema: schema::of_call(offered, None),
             },
-            // The format is for the answer, and this is to be a call.
+            // The format is that of the answer, and a call is required.
             (true, false) => ResponseFormat::Text,
             (false, true) if let ResponseFormat::JsonSchema { name, schema } = format => {
                 ResponseFormat::JsonSchema {
@@ -160,8 +160,8 @@ impl PromptedTools {
     }
 
     fn instructions(self, request: &ChatRequest, offered: &[&ToolDefinition]) -> String {
-        // The words are near to those of Qwen's own template, which small models were trained on: a
-        // model of 1.5 B parameters calls with them where it only talks of calling with freer ones.
+        // The text follows Qwen's template, on which small models were trained: with it, a model of 1.5 B
+        // parameters calls tools; with other text it only mentions them.
         let mut text = String::from(
             "# Tools\n\nYou may call one or more of these tools to assist with the user query. \
              `parameters` is the JSON Schema of a tool's arguments.\n<tools>\n",
@@ -186,7 +186,7 @@ impl PromptedTools {
         if request.parallel_tool_use == Some(false) {
             text.push_str("Call one tool at a time. ");
         }
-        // What results look like is not told: a small model then begins with one of its own.
+        // The form of results is not described: a small model would begin with a result.
         text.push_str(
             "Then stop, and wait for the results. What you do not know, such as an id, comes from a \
              result. Never make up a result or an argument, and call no tool that is not listed.",
@@ -195,7 +195,7 @@ impl PromptedTools {
         text
     }
 
-    /// What this answer must be.
+    /// Returns the requirement for the answer.
     fn demand(self, request: &ChatRequest) -> &'static str {
         let has_format = request.response_format != ResponseFormat::Text;
         match (is_forced(request), self.constrained) {
@@ -214,17 +214,15 @@ impl PromptedTools {
     }
 }
 
-/// Whether a request offers tools, or its history has calls or results of some: whether there is
-/// anything in it that a model without tools must be told in words.
+/// Whether a request offers tools, or its history has calls or results.
 pub fn concerns_tools(request: &ChatRequest) -> bool {
     let is_of_tools = |part: &Part| matches!(part, Part::ToolUse(_) | Part::ToolResult(_));
     let mut parts = request.messages.iter().flat_map(|it| &it.parts);
     !request.tools.is_empty() || parts.any(is_of_tools)
 }
 
-/// The request with the calls and results of its history as text, as [`PromptedTools::prepare`]
-/// writes them; its tools and everything else are as they were. For an adapter that holds the next
-/// call to a form of its own.
+/// Converts only the calls and results of a request's history into text, as [`PromptedTools::prepare`]
+/// does. For adapters that constrain the next call themselves.
 pub fn with_history_as_text(request: &ChatRequest) -> ChatRequest {
     ChatRequest {
         messages: history::as_text(&request.messages),
@@ -239,8 +237,8 @@ fn is_forced(request: &ChatRequest) -> bool {
     )
 }
 
-/// Adds to the instructions: to the last of the leading system messages, as many templates take only
-/// one.
+/// Appends to the instructions: to the last of the leading system messages, because many templates accept
+/// only one.
 fn instruct(messages: &mut Vec<Arc<Message>>, text: String) {
     let leading = messages
         .iter()

@@ -1,4 +1,4 @@
-//! Any model, with tool calls read from its text or tools told to it in words.
+//! Tool calls in text, and tools by prompt, for any model.
 
 use std::{fmt, sync::Arc};
 
@@ -14,10 +14,9 @@ use crate::{
 
 /// A model whose tool calls may be text.
 ///
-/// For servers that speak a vendor's wire with a model that does not: llama.cpp answers in
-/// Anthropic's and OpenAI's forms, and a model without a tool template writes its calls as text in
-/// all of them. The adapters of Chat Completions and Ollama do this by themselves, where their
-/// configuration says so.
+/// For servers that run local models behind a vendor's wire: llama.cpp answers in Anthropic's and OpenAI's
+/// forms, and a model without a tool template writes its calls as text. The adapters of Chat Completions
+/// and Ollama have their own settings for this.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -38,8 +37,8 @@ pub struct TextCalls {
 }
 
 impl TextCalls {
-    /// The model, with calls in these forms read as tool uses. Only tools that a request offers are
-    /// found; any other text stays as it is.
+    /// Wraps a model and recovers calls in these forms. Only calls of offered tools are found; other text
+    /// stays.
     pub fn of(model: Arc<dyn ChatModel>, forms: RecoveryForms) -> Self {
         Self {
             capabilities: model.capabilities().clone(),
@@ -49,9 +48,9 @@ impl TextCalls {
         }
     }
 
-    /// The same, with tools told in words whatever the model can do: they are described in its
-    /// instructions, and the calls and results of the conversation go to it as text. Where the model
-    /// is known to hold to a schema, a call that must be made is held to one.
+    /// Offers tools by prompt, whatever the model supports: the instructions describe them, and the calls
+    /// and results of the conversation become text. If the model enforces schemas, a required call is
+    /// enforced.
     #[must_use]
     pub fn telling_in_words(mut self) -> Self {
         self.by_prompt = true;

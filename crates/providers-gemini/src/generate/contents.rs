@@ -1,4 +1,4 @@
-//! The conversation, domain → wire.
+//! Mapping of the conversation.
 
 use std::borrow::Cow;
 
@@ -13,30 +13,30 @@ use super::{
 };
 use crate::capabilities::Series;
 
-/// Stands for the signature of a call that another model made: the API's own word for "do not check"
-/// (its guide to thought signatures). Without it, a turn that another model began is refused.
+/// The signature of calls of other models. The API's guide to thought signatures defines it as "do not
+/// check". Without it, a turn that another model began is refused.
 const NOT_SIGNED: &str = "skip_thought_signature_validator";
 
-/// What the model is told of a call without a result.
+/// The result that the model receives for a call without one.
 const NO_RESULT: &str = "No result of this call was recorded.";
 
-/// The conversation as it is sent.
+/// The mapped conversation.
 #[derive(Debug)]
 pub(crate) struct Conversation<'a> {
-    /// The instructions before it.
+    /// The system instructions.
     pub(crate) system_instruction: Option<Content<'a>>,
-    /// What user and model said, the results of a turn's calls in a content of their own.
+    /// The contents of user and model. The results of a turn's calls are a separate content.
     pub(crate) contents: Vec<Content<'a>>,
 }
 
 /// Maps the whole conversation.
 ///
-/// System messages become `systemInstruction`, later ones with a warning. Messages of one side that
-/// follow each other become one content. The results of a content's calls come right after it, one
-/// for each call and in call order, since calls without ids pair by order; a missing one is filled in,
-/// and one without a call is sent as text.
+/// System messages become `systemInstruction`, later ones with a warning. Adjacent messages of one role
+/// become one content. The results of a content's calls follow it, one per call and in call order, because
+/// calls without ids pair by order. A missing result is filled in, and a result without a call is sent as
+/// text.
 ///
-/// Fails with [`ModelErrorKind::InvalidRequest`] when there is nothing to answer.
+/// Fails with [`ModelErrorKind::InvalidRequest`] if there is no message of the user or the model.
 pub(crate) fn conversation<'a>(
     request: &'a ChatRequest,
     mut mapper: Mapper<'_>,
@@ -98,28 +98,28 @@ pub(crate) fn conversation<'a>(
 #[derive(Default)]
 struct Turns<'a> {
     system: Vec<wire::Part<'a>>,
-    /// How many later instructions had to go to the top.
+    /// Number of later instructions that moved to the top.
     hoisted: usize,
     list: Vec<Turn<'a>>,
 }
 
-/// All that one side says before the other does.
+/// The adjacent messages of one role.
 struct Turn<'a> {
     is_model: bool,
-    /// What the model called.
+    /// The calls of the model.
     calls: Vec<Call<'a>>,
-    /// What came back, as it was found.
+    /// The results in the order of the conversation.
     results: Vec<&'a ToolResult>,
-    /// One for each call of the turn before.
+    /// The mapped results, one per call of the turn before.
     responses: Vec<FunctionResponse<'a>>,
     parts: Vec<wire::Part<'a>>,
 }
 
-/// A call as the results must name it.
+/// The names of a call for its result.
 struct Call<'a> {
-    /// In the domain.
+    /// The domain's id.
     id: &'a str,
-    /// On the wire.
+    /// The wire's id.
     wire_id: Option<&'a str>,
     name: Cow<'a, str>,
 }
@@ -160,7 +160,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// The turn that is being said, or a new one.
+    /// Returns the current turn of a role, or a new one.
     fn turn(&mut self, is_model: bool) -> &mut Turn<'a> {
         if self.list.last().is_none_or(|it| it.is_model != is_model) {
             self.list.push(Turn::new(is_model));
@@ -169,7 +169,7 @@ impl<'a> Turns<'a> {
         &mut self.list[last]
     }
 
-    /// Models that take no instructions get them as the beginning of the first message.
+    /// Moves the instructions to the first message for models without `systemInstruction`.
     fn place_instructions(&mut self, mapper: &mut Mapper<'_>) {
         let takes = mapper.series.is_none_or(Series::takes_instructions);
         if takes || self.system.is_empty() {
@@ -189,7 +189,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Brings calls and results together: each call has one result right after it.
+    /// Pairs calls and results, so that each call has one result in the next content.
     fn pair(&mut self, mapper: &mut Mapper<'_>) {
         let mut at = 0;
         // The calls of the turn before.
@@ -220,12 +220,12 @@ impl<'a> Turns<'a> {
         mapper.warn(WarningKind::PartDowngraded, message);
     }
 
-    /// Signs what the model refuses unsigned: the first call of each answer, if none of the answer's
-    /// calls has a signature of this model. It checks the answers since the person last said
-    /// something only; the others are marked as well, because a cache needs the same bytes again.
+    /// Signs the first call of each answer without a signature of this model, because the API refuses
+    /// unsigned calls. The API checks only the answers since the last user message; the others are signed
+    /// too, because prompt caches need the same bytes.
     fn sign(&mut self) {
         for turn in &mut self.list {
-            // The API's own tools are part of the turn, and the signature may ride on them.
+            // Server tools are part of the turn and may carry the signature.
             if turn.parts.iter().any(is_signed_piece) {
                 continue;
             }
@@ -258,7 +258,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Makes one response for each of `calls`, and text of every other result.
+    /// Creates one response per call, and text from every other result.
     fn answer(&mut self, calls: Vec<Call<'a>>, mapper: &mut Mapper<'_>) {
         let mut results = std::mem::take(&mut self.results);
         let mut beside = Vec::new();

@@ -1,11 +1,11 @@
-//! What comes in, read as it is: the API's own pieces, which are kept whole.
+//! Reading of parts that are kept unchanged: media and server tools.
 
 use serde_json::{Map, Value};
 use switchboard_domain::{Media, Part};
 
 use super::parts::{GROUNDING, PAGES, SIGNATURE};
 
-/// Fields of a piece that say something about its data field.
+/// Fields of a part beside its data field.
 const ABOUT_DATA: [&str; 10] = [
     "thought",
     SIGNATURE,
@@ -19,7 +19,7 @@ const ABOUT_DATA: [&str; 10] = [
     "audioMetadata",
 ];
 
-/// The field of a piece that holds its data.
+/// Returns the name of a part's data field.
 pub(crate) fn data_field(piece: &Map<String, Value>) -> Option<&str> {
     let mut fields = piece.iter();
     let data =
@@ -27,13 +27,13 @@ pub(crate) fn data_field(piece: &Map<String, Value>) -> Option<&str> {
     data.map(|(name, _)| name.as_str())
 }
 
-/// A text field that says something.
+/// Returns a string field that is not empty.
 pub(crate) fn text_of(object: &Map<String, Value>, name: &str) -> Option<String> {
     let text = object.get(name)?.as_str()?;
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// A medium that the model made.
+/// Converts media of the model.
 pub(crate) fn medium(blob: &Map<String, Value>) -> Option<Part> {
     let media = Media::base64(text_of(blob, "mimeType")?, text_of(blob, "data")?);
     match media.media_type.split('/').next() {
@@ -43,11 +43,11 @@ pub(crate) fn medium(blob: &Map<String, Value>) -> Option<Part> {
     }
 }
 
-/// Characters of a text at most that a person is shown of a piece.
+/// Maximum number of characters of a part's text.
 const MAX_WORDS: usize = 2_000;
 
-/// What a person, or another provider's model, may read of a provider's own piece: what was looked for
-/// or run, what was found and what went wrong. Never bytes.
+/// Returns the text of an opaque part for the user and for other models: queries, code, results and errors,
+/// without bytes.
 pub(crate) fn readable(name: &str, data: Option<&Value>) -> Option<String> {
     let data = data?.as_object()?;
     let text = match name {
@@ -70,7 +70,7 @@ fn lines(collect: impl FnOnce(&mut Vec<String>)) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// What code gave; that it went well is said only where nothing else is.
+/// Returns the output of code. The outcome is included if it is an error or there is no output.
 fn ran(result: &Map<String, Value>) -> Option<String> {
     let outcome = text_of(result, "outcome");
     match (text_of(result, "output"), outcome.as_deref()) {
@@ -80,7 +80,7 @@ fn ran(result: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// Which tool was called with what.
+/// Returns a tool's name and arguments.
 fn called(call: &Map<String, Value>) -> String {
     let kind = text_of(call, "toolType").unwrap_or_else(|| "tool".to_owned());
     let args = call.get("args").and_then(Value::as_object);
@@ -101,8 +101,7 @@ fn called(call: &Map<String, Value>) -> String {
     }
 }
 
-/// What a tool found, as far as it is titles, addresses and texts; what else there is (pages to be
-/// shown as they are, say) is for machines.
+/// Collects titles, addresses and texts of a tool's result.
 fn found(response: Option<&Value>, lines: &mut Vec<String>) {
     match response {
         Some(Value::Array(list)) => list.iter().for_each(|it| found(Some(it), lines)),
@@ -118,7 +117,7 @@ fn found(response: Option<&Value>, lines: &mut Vec<String>) {
     }
 }
 
-/// The queries, titles and addresses that an answer was grounded on.
+/// Collects the queries, titles and addresses of an answer's sources.
 fn grounded(grounding: &Map<String, Value>, lines: &mut Vec<String>) {
     for kind in ["webSearchQueries", "imageSearchQueries", "retrievalQueries"] {
         let queries = grounding.get(kind).and_then(Value::as_array);
@@ -132,7 +131,7 @@ fn grounded(grounding: &Map<String, Value>, lines: &mut Vec<String>) {
     }
 }
 
-/// The pages that were read, and which could not be.
+/// Collects the pages that were read or failed.
 fn read(pages: &Map<String, Value>, lines: &mut Vec<String>) {
     let pages = pages.get("urlMetadata").and_then(Value::as_array);
     for page in pages.into_iter().flatten().filter_map(Value::as_object) {
@@ -147,7 +146,7 @@ fn read(pages: &Map<String, Value>, lines: &mut Vec<String>) {
     }
 }
 
-/// Title and address of a source, or what there is of them.
+/// Returns the title and address of a source.
 fn source(source: &Map<String, Value>) -> Option<String> {
     let mut addresses = ["uri", "url", "sourceUri", "imageUri"].into_iter();
     let address = addresses.find_map(|name| text_of(source, name));

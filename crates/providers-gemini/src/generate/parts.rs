@@ -1,4 +1,4 @@
-//! Parts → pieces of contents.
+//! Mapping of parts.
 
 use std::borrow::Cow;
 
@@ -14,22 +14,21 @@ use super::{
 };
 use crate::capabilities::Series;
 
-/// The key under which a part's state holds the signature that came with it.
+/// The key of a part's signature in its state.
 pub(crate) const SIGNATURE: &str = "thoughtSignature";
-/// The key under which a call's state holds the id that the API gave it.
+/// The key of the API's call id in a part's state.
 pub(crate) const ID: &str = "id";
-/// The key under which the state of a provider's own piece holds it, as it came.
+/// The key of an opaque part's data in its state.
 pub(crate) const PIECE: &str = "part";
 
-/// The kind of the part that tells what the answer was grounded on. It is a field of the candidate on
-/// the wire, not a piece of its content.
+/// The kind of the part with the sources of an answer. On the wire it is a field of the candidate.
 pub(crate) const GROUNDING: &str = "groundingMetadata";
-/// The same of the pages that were read.
+/// The kind of the part with the pages that were read, also a field of the candidate.
 pub(crate) const PAGES: &str = "urlContextMetadata";
 /// The kinds of parts that are fields of the candidate.
 pub(crate) const BESIDE_CONTENT: [&str; 2] = [GROUNDING, PAGES];
 
-/// Maps parts, and says what could not be said.
+/// Maps parts, and warns about parts that the wire does not support.
 pub(crate) struct Mapper<'m> {
     pub(crate) model: &'m ModelId,
     pub(crate) series: Option<Series>,
@@ -38,12 +37,12 @@ pub(crate) struct Mapper<'m> {
     pub(crate) replay_thoughts: bool,
     pub(crate) warnings: &'m mut Vec<Warning>,
     pub(crate) reasoning_dropped: usize,
-    /// Texts and calls that go without what another model attached to them.
+    /// Number of texts and calls that are sent without the state of another model.
     pub(crate) states_dropped: usize,
 }
 
 impl Mapper<'_> {
-    /// Instructions: text alone.
+    /// Maps instructions, which are text only.
     pub(crate) fn instruction<'a>(&mut self, part: &'a Part) -> Option<wire::Part<'a>> {
         match part {
             Part::Text(text) => said(&text.text),
@@ -51,7 +50,7 @@ impl Mapper<'_> {
         }
     }
 
-    /// What the person said and showed.
+    /// Maps a part of a user message.
     pub(crate) fn user<'a>(&mut self, part: &'a Part, out: &mut Vec<wire::Part<'a>>) {
         match part {
             Part::Text(text) => out.extend(said(&text.text)),
@@ -63,7 +62,7 @@ impl Mapper<'_> {
         }
     }
 
-    /// What the model said and did.
+    /// Maps a part of a model message.
     pub(crate) fn assistant<'a>(&mut self, part: &'a Part, out: &mut Vec<wire::Part<'a>>) {
         match part {
             Part::Text(text) => out.extend(self.answer(text)),
@@ -77,7 +76,7 @@ impl Mapper<'_> {
         }
     }
 
-    /// The id that the API gave a call of this model.
+    /// Returns the API's id of a call of this model.
     pub(crate) fn wire_id<'a>(&self, tool_use: &'a ToolUse) -> Option<&'a str> {
         self.own(tool_use.provider_state.as_ref())?
             .get(ID)?
@@ -137,13 +136,13 @@ impl Mapper<'_> {
                 Some(wire::Part::Native(Cow::Owned(Value::Object(unsigned))))
             }
             Some((_, piece)) => Some(wire::Part::Native(Cow::Borrowed(piece))),
-            // It stood beside the content, and the API does not take it back.
+            // A field beside the content, which the API does not accept back.
             None if own.is_some() && BESIDE_CONTENT.contains(&opaque.kind.as_str()) => None,
             None => self.foreign(opaque),
         }
     }
 
-    /// A block of another provider.
+    /// Maps an opaque part of another provider.
     fn foreign<'a>(&mut self, opaque: &'a Opaque) -> Option<wire::Part<'a>> {
         let words = opaque.text.as_deref().and_then(said);
         let (kind, what) = match words {
@@ -189,7 +188,7 @@ impl Mapper<'_> {
             out.push(self.in_words("document", media, "the model reads no documents"));
             return;
         }
-        // The wire has no place for it that this API takes.
+        // The API does not accept it.
         if let Some(title) = document.title.as_deref().filter(|it| !it.trim().is_empty()) {
             out.push(wire::Part::text(format!("[document: {title}]")));
         }
@@ -204,7 +203,7 @@ impl Mapper<'_> {
         }
     }
 
-    /// A medium that cannot be sent is named, so that the model knows of it.
+    /// Names media that cannot be sent, so that the model knows about it.
     fn in_words(&mut self, what: &str, media: &Media, why: &str) -> wire::Part<'static> {
         let name = format!("[{what} {}]", media.media_type);
         let message = format!("{name} was sent as these words: {why}");
@@ -223,12 +222,12 @@ impl Mapper<'_> {
     }
 }
 
-/// Text that says something: the API refuses empty text without a signature.
+/// Maps text that is not empty: the API refuses empty text without a signature.
 fn said(text: &str) -> Option<wire::Part<'_>> {
     (!text.is_empty()).then(|| wire::Part::text(text))
 }
 
-/// A medium as the wire has it.
+/// Mapped media.
 pub(crate) enum Medium<'a> {
     Inline(Blob<'a>),
     Elsewhere(FileData<'a>),
@@ -265,7 +264,7 @@ impl<'a> Medium<'a> {
     }
 }
 
-/// The media type and the base64 of a `data:` URL.
+/// Returns the media type and the base64 data of a `data:` URL.
 fn data_url(url: &str) -> Option<(&str, &str)> {
     let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
     let media_type = head.strip_suffix(";base64")?;
@@ -273,8 +272,8 @@ fn data_url(url: &str) -> Option<(&str, &str)> {
     Some((media_type, data))
 }
 
-/// The media type under which the API takes the bytes. Texts that it does not know as such ("Unsupported
-/// MIME type: application/json") are plain text to it.
+/// Returns the media type that the API accepts. Text types that it does not accept ("Unsupported MIME type:
+/// application/json") become plain text.
 fn sent_type(media_type: &str) -> Cow<'_, str> {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     let lower = essence.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Domain → wire.
+//! Mapping of requests.
 
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ResponseFormat,
@@ -20,19 +20,19 @@ use crate::{
     options::{GeminiOptions, SchemaForm},
 };
 
-/// Stop sequences that the API takes at most.
+/// Maximum number of stop sequences.
 const MAX_STOPS: usize = 5;
 
-/// A request as it is sent, and what is not the same in it as in the domain's.
+/// A mapped request, and the outcome of its mapping.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
     /// The body. It borrows every text from the domain request.
     pub body: Body<'a>,
-    /// What became of the tool choice.
+    /// The outcome of the tool choice.
     pub tool_choice: ToolChoiceOutcome,
-    /// What could not be said on this wire.
+    /// Warnings about parts that this wire does not support.
     pub warnings: Vec<Warning>,
-    /// The ids that the conversation has used up.
+    /// The tool-use ids of the conversation.
     pub local_ids: LocalIds,
     /// Maps the tools of the answer back.
     pub tool_mapping: ToolMapping,
@@ -40,14 +40,12 @@ pub struct WireRequest<'a> {
 
 /// Maps a request for `model`.
 ///
-/// `capabilities` decides what is left out with a warning because the model is *known* not to take
-/// it.
+/// Options that the model is *known* not to support, by its `capabilities`, are omitted with a warning. A
+/// tool name that this wire does not accept is replaced by an alias.
 ///
-/// A tool's name that cannot be said on this wire is sent as another one, which leads back.
-///
-/// Fails with [`ModelErrorKind::InvalidRequest`], naming the field, when the tool choice speaks of a
-/// tool that is not declared or there is nothing to answer, and with [`ModelErrorKind::Unsupported`] when the model is known not to have tools or structured
-/// answers, or not both at once.
+/// Fails with [`ModelErrorKind::InvalidRequest`] and the field if the tool choice names an undeclared tool
+/// or there is no message, and with [`ModelErrorKind::Unsupported`] if the model is known not to support
+/// tools, structured answers, or both together.
 pub fn to_wire<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
@@ -92,7 +90,7 @@ pub fn to_wire<'a>(
         .iter()
         .any(Content::has_server_side_tool_invocations)
     {
-        // Then every request has to say so, whatever it declares.
+        // The API requires the field in every such request.
         let config = tool_config.get_or_insert_default();
         config.include_server_side_tool_invocations = true;
     }
@@ -182,7 +180,7 @@ fn sampling<'a>(
     };
     let ignored = capabilities.sampling == Some(false);
     let mut keep = |name: &str, value: Option<f64>| {
-        // 1 is what holds anyway.
+        // 1 is the default.
         if ignored && value.is_some_and(|value| (value - 1.0).abs() > f64::EPSILON) {
             dropped(format!("{} takes no {name}", model.name));
         }

@@ -1,4 +1,4 @@
-//! Results of tools.
+//! Mapping of tool results.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::capabilities::Series;
 
-/// Media types that a result itself may hold, by the API's guide to multimodal function responses.
+/// Media types that a result may contain, by the API's guide to multimodal function responses.
 const IN_RESULTS: [&str; 5] = [
     "image/png",
     "image/jpeg",
@@ -21,9 +21,8 @@ const IN_RESULTS: [&str; 5] = [
 ];
 
 impl Mapper<'_> {
-    /// The result of the call that the API knows as `id` and `name`. Media that a result cannot hold
-    /// go to `beside`, which comes after all results: a call must be answered before anything else
-    /// is said.
+    /// Maps the result of the call with the wire's `id` and `name`. Media that a result cannot contain are
+    /// appended to `beside`, which follows all results: calls must be answered first.
     pub(crate) fn result<'a>(
         &mut self,
         result: &'a ToolResult,
@@ -91,8 +90,8 @@ impl Mapper<'_> {
     }
 }
 
-/// A result as an object. What the tool says in words goes under `output` or `error`; data are told
-/// once, as data where they are the same as the words.
+/// Converts a result into an object. Text becomes `output` or `error`. Structured content that repeats
+/// the text replaces it.
 pub(crate) fn response(result: &ToolResult) -> Response<'_> {
     let data = result.structured.as_deref();
     let data = data.filter(|_| data_says_it(result));
@@ -125,7 +124,7 @@ pub(crate) fn response(result: &ToolResult) -> Response<'_> {
     }
 }
 
-/// Whether the data say all that the words do.
+/// Whether the structured content includes the text.
 fn data_says_it(result: &ToolResult) -> bool {
     match &*result.content {
         [] => true,
@@ -137,7 +136,7 @@ fn data_says_it(result: &ToolResult) -> bool {
     }
 }
 
-/// A result in words: its texts, and each other piece named in brackets.
+/// Returns the text of a result, with other content named in brackets.
 pub(crate) fn words(result: &ToolResult) -> Cow<'_, str> {
     match &*result.content {
         [] => result
@@ -157,7 +156,7 @@ pub(crate) fn words(result: &ToolResult) -> Cow<'_, str> {
     }
 }
 
-/// The medium in a piece of a result.
+/// Returns the media of a content.
 fn medium(content: &ToolContent) -> Option<Medium<'_>> {
     match content {
         ToolContent::Image(media) | ToolContent::Audio(media) => Medium::of(media),
@@ -171,7 +170,7 @@ fn medium(content: &ToolContent) -> Option<Medium<'_>> {
     }
 }
 
-/// Whether the API knows what to do with such bytes, and the model is not known to refuse them.
+/// Whether the API supports the media type, and the model is not known to refuse it.
 fn is_taken(media_type: &str, capabilities: &ModelCapabilities) -> bool {
     let takes = |capability: Option<bool>| capability != Some(false);
     match media_type.split('/').next().unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Schemas of tools and answers, in the form that is sent.
+//! Mapping of the schemas of tools and answers.
 
 use std::{
     borrow::Cow,
@@ -13,7 +13,7 @@ use switchboard_providers_common::schema::{
 
 use crate::options::SchemaForm;
 
-/// The dialect of a form.
+/// Returns the dialect of a form.
 pub(crate) fn dialect(form: SchemaForm) -> Dialect {
     match form {
         SchemaForm::JsonSchema => Dialect::GeminiJsonSchema,
@@ -21,18 +21,18 @@ pub(crate) fn dialect(form: SchemaForm) -> Dialect {
     }
 }
 
-/// The schema of a tool's input as it is sent, and what there is to say about it.
+/// The compiled schema of a tool's input.
 #[derive(Debug)]
 pub(crate) struct Parameters {
-    /// `None` if it is left out.
+    /// `None` if it is omitted.
     pub(crate) schema: Option<Written>,
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Every step of a run sends the same definitions: each is compiled once.
+/// The compiled definitions. Every step of a run sends the same ones.
 static PARAMETERS: LazyLock<PerTool<SchemaForm, Parameters>> = LazyLock::new(PerTool::default);
 
-/// What is sent of a tool's input, made once for as long as the definition lives.
+/// Returns the compiled schema of a tool, compiled once per definition.
 pub(crate) fn kept_parameters(tool: &Arc<ToolDefinition>, form: SchemaForm) -> Arc<Parameters> {
     PARAMETERS.of(tool, form, |tool| {
         let mut warnings = Vec::new();
@@ -44,11 +44,10 @@ pub(crate) fn kept_parameters(tool: &Arc<ToolDefinition>, form: SchemaForm) -> A
     })
 }
 
-/// The schema of a tool's input. `None` for one without parameters in the older form, which leaves
-/// them out.
+/// Compiles the schema of a tool's input. Returns `None` for a tool without parameters in the older form.
 ///
-/// A declaration tells the model what to write and is validated before it is used. That the wire
-/// holds the model to less is worth a warning only where it tells another thing.
+/// Inputs are validated before a call, so that weaker enforcement on the wire needs no warning. Other
+/// changes of the schema do.
 pub(crate) fn parameters<'a>(
     schema: &'a Value,
     form: SchemaForm,
@@ -75,13 +74,13 @@ pub(crate) fn parameters<'a>(
     (form == SchemaForm::JsonSchema || !is_empty).then_some(schema)
 }
 
-/// Whether all values of a compiled schema are objects.
+/// Whether a compiled schema allows only objects.
 fn is_of_objects(schema: &Value) -> bool {
     let name = schema.get("type").and_then(Value::as_str);
     name.is_some_and(|name| name.eq_ignore_ascii_case("object"))
 }
 
-/// The schema of an answer, which the caller reads as it comes.
+/// Compiles the schema of an answer, which the caller reads unchanged.
 pub(crate) fn answer<'a>(
     schema: &'a Value,
     form: SchemaForm,

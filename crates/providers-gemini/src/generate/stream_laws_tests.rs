@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use switchboard_domain::{
-    ChatRequest, Message, ModelCapabilities, ResponseAccumulator, ToolDefinition, ToolResult,
+    ChatRequest, Message, ModelCapabilities, ResponseAccumulator, ToolResult,
 };
 
 use super::*;
-use crate::{GeminiOptions, SchemaForm, generate::to_wire};
+use crate::{GeminiOptions, generate::to_wire};
 
 fn model() -> ModelId {
     ModelId::new("gemini", "gemini-2.5-flash")

@@ -1,4 +1,4 @@
-//! Tools and which of them may or must be used.
+//! Mapping of tools and the tool choice.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{ServerTool, options::SchemaForm};
 
-/// The tools as they are declared, and the choice as it is sent.
+/// The mapped tools and tool choice.
 #[derive(Debug)]
 pub(crate) struct Tools<'a> {
     pub(crate) declared: Vec<Tool<'a>>,
@@ -32,22 +32,22 @@ impl Tools<'_> {
     }
 }
 
-/// What the mapping of tools depends on.
+/// The input of the mapping of tools.
 pub(crate) struct Context<'a, 'm> {
     pub(crate) request: &'a ChatRequest,
     pub(crate) provider: &'m str,
     pub(crate) capabilities: &'m ModelCapabilities,
     pub(crate) names: &'m ToolMapping,
     pub(crate) form: SchemaForm,
-    /// The answer has a schema, and the model takes either that or tools.
+    /// Whether the answer has a schema and the model does not accept tools beside it.
     pub(crate) schema_instead: bool,
-    /// The API's own tools that are wished for.
+    /// The configured server tools.
     pub(crate) server: &'m [ServerTool],
-    /// Whether the model takes those beside functions.
+    /// Whether the model accepts server tools beside functions.
     pub(crate) takes_both: bool,
 }
 
-/// The tools that go out, and of which of them one must be used.
+/// The tools to send, and the required ones.
 struct Plan<'a, 'm> {
     functions: Vec<&'a Arc<ToolDefinition>>,
     server: Vec<&'m ServerTool>,
@@ -60,7 +60,7 @@ struct Forced<'a> {
     server: Vec<&'a str>,
 }
 
-/// Maps the tools and the choice among them.
+/// Maps the tools and the tool choice.
 pub(crate) fn tools<'a>(
     context: &Context<'a, '_>,
     warnings: &mut Vec<Warning>,
@@ -88,7 +88,7 @@ pub(crate) fn tools<'a>(
         return Err(context.unsupported());
     }
     if plan.functions.is_empty() && plan.server.is_empty() {
-        // They were left out, each with a warning.
+        // Each omitted tool has a warning.
         return match plan.forced {
             Some(_) => Err(context.unsupported()),
             None => Ok(Tools::none(ToolChoiceOutcome::Native)),
@@ -105,8 +105,8 @@ pub(crate) fn tools<'a>(
 const CHOICE: &str = "toolConfig.functionCallingConfig.allowedFunctionNames";
 
 impl Plan<'_, '_> {
-    /// Leaves out what a choice does not name, unless the wire can say the choice: among functions it
-    /// can, and all stay declared, which keeps prompt caches.
+    /// Omits the tools that a choice does not name, unless the wire can express the choice. It can among
+    /// functions: all stay declared, which preserves prompt caches.
     fn narrow(&mut self) {
         let Some(forced) = &self.forced else {
             return;
@@ -130,7 +130,7 @@ impl Plan<'_, '_> {
 }
 
 impl<'a, 'm> Context<'a, 'm> {
-    /// The API's own tools that can be declared.
+    /// Returns the server tools that can be declared.
     fn server_tools(&self, warnings: &mut Vec<Warning>) -> Vec<&'m ServerTool> {
         let mut server: Vec<&ServerTool> = Vec::with_capacity(self.server.len());
         for tool in self.server {
@@ -146,7 +146,7 @@ impl<'a, 'm> Context<'a, 'm> {
         server
     }
 
-    /// The tools of which one must be used; `None` if the model need not.
+    /// Returns the tools of which one is required. `None`: no tool is required.
     fn forced(&self, server: &[&ServerTool]) -> Result<Option<Forced<'a>>, ModelError> {
         let mut forced = Forced {
             functions: Vec::new(),
@@ -176,7 +176,8 @@ impl<'a, 'm> Context<'a, 'm> {
         Ok(Some(forced))
     }
 
-    /// No tool may be used. The wire can forbid functions, which stay declared, and nothing else.
+    /// Maps the choice of no tool. The wire can forbid functions, which stay declared; server tools are
+    /// omitted.
     fn no_tool(&self, had_server: bool, warnings: &mut Vec<Warning>) -> Tools<'a> {
         let emulated = |how: &str| ToolChoiceOutcome::Emulated { how: how.into() };
         if self.schema_instead {
@@ -199,7 +200,7 @@ impl<'a, 'm> Context<'a, 'm> {
         self.declared(&plan, CallingMode::None, Vec::new(), outcome, warnings)
     }
 
-    /// Leaves out the API's own tools where the model does not take them.
+    /// Omits server tools that the model does not accept.
     fn leave_out_server_tools(&self, plan: &mut Plan<'a, 'm>, warnings: &mut Vec<Warning>) {
         let why = if self.schema_instead {
             "this model takes none beside the schema of an answer"
@@ -228,7 +229,7 @@ impl<'a, 'm> Context<'a, 'm> {
         ModelError::new(self.provider, kind, "")
     }
 
-    /// How functions are called, among which, and what that makes of the choice.
+    /// Returns the calling mode, the allowed functions and the outcome of the choice.
     fn choose(
         &self,
         plan: &mut Plan<'a, 'm>,

@@ -1,4 +1,4 @@
-//! The body of an answer, watched.
+//! The body of an answer, with a time limit.
 
 use std::{
     pin::Pin,
@@ -15,10 +15,10 @@ use tokio::time::{Instant, Sleep, timeout};
 
 use super::{Shared, failure};
 
-/// What stands for a time that no clock reaches: 30 years.
+/// Replacement for a time that the clock cannot represent: 30 years.
 const FAR_AWAY: Duration = Duration::from_hours(30 * 365 * 24);
 
-/// The first piece that holds anything; `None` if the body is empty.
+/// Reads the first piece that is not empty. Returns `None` if the body is empty.
 pub(super) async fn first_piece(
     response: &mut reqwest::Response,
 ) -> reqwest::Result<Option<Bytes>> {
@@ -30,19 +30,19 @@ pub(super) async fn first_piece(
     Ok(None)
 }
 
-/// What comes behind the first piece; `None` where that is known to be all.
+/// Returns the rest of the body. `None`: the first piece is the whole body.
 pub(super) fn rest_of(
     response: reqwest::Response,
     first: Option<&Bytes>,
 ) -> Option<reqwest::Response> {
-    // Not with HTTP/2, where the end of a stream is said by itself: who lets go before cancels it.
+    // Not with HTTP/2: dropping a stream before its end frame would cancel it.
     let is_counted = response.version() < Version::HTTP_2;
     let is_all = first.is_none() || (is_counted && response.content_length() == Some(0));
     (!is_all).then_some(response)
 }
 
-/// The beginning of a body, at most `max_bytes` of it, and what came within `limit`. It is read to
-/// explain a failure, so that it breaks off is no failure of its own.
+/// Reads the beginning of a body, at most `max_bytes` and within `limit`. It explains a failure, so that
+/// errors of the body are ignored.
 pub(super) async fn beginning(
     mut response: reqwest::Response,
     max_bytes: usize,
@@ -62,7 +62,7 @@ pub(super) async fn beginning(
     read.freeze()
 }
 
-/// Which answer broke off.
+/// The answer that an error in the body belongs to.
 pub(super) struct Origin {
     pub(super) shared: Arc<Shared>,
     pub(super) status: u16,
@@ -91,13 +91,13 @@ impl Origin {
     }
 }
 
-/// A body of which `first` is read, with a time limit for each further piece. The time runs while
-/// a piece is waited for, not while the reader is busy.
+/// A body whose first piece is `first`, with a time limit for each further piece. The time runs while the
+/// stream waits for a piece, not while the reader is busy.
 pub(super) struct Watched<S> {
     pub(super) first: Option<Bytes>,
-    /// `None` when there will be no more.
+    /// `None` after the end.
     pub(super) rest: Option<S>,
-    /// One for the whole body: it is set anew when a piece has to be waited for.
+    /// The timer of the whole body, reset for each wait.
     pub(super) timer: Pin<Box<Sleep>>,
     /// Whether the timer runs for the next piece.
     pub(super) waits: bool,
@@ -137,7 +137,7 @@ impl<S: Stream<Item = reqwest::Result<Bytes>> + Unpin> Stream for Watched<S> {
     }
 }
 
-/// When a time that begins now is over.
+/// Returns the end of a time that starts now.
 fn deadline(after: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(after).unwrap_or_else(|| now + FAR_AWAY)
@@ -208,7 +208,7 @@ mod tests {
             (error.status(), error.request_id()),
             (Some(200), Some("req_1"))
         );
-        // The connection is let go.
+        // The connection is closed.
         assert!(send.send("too late").is_err());
         assert!(body.next().await.is_none() && body.next().await.is_none());
     }
@@ -218,7 +218,7 @@ mod tests {
         let (send, mut body) = watched(IDLE);
         assert_eq!(body.next().await.unwrap().unwrap(), "first");
         assert!(body.next().now_or_never().is_none());
-        // The reader is away for longer than the limit.
+        // The reader is busy for longer than the limit.
         send.send("there").unwrap();
         advance(3 * IDLE).await;
         assert_eq!(body.next().await.unwrap().unwrap(), "there");

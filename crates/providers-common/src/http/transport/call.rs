@@ -1,4 +1,4 @@
-//! One request, from its address to the answer or the reason why there is none.
+//! One attempt of a request.
 
 use std::{
     future::poll_fn,
@@ -23,24 +23,21 @@ use super::{
 };
 use crate::{ByteStream, Classified, ErrorClassifier, HttpFailure, http::classify};
 
-/// How long the body of a failed answer is waited for. What has come by then must do.
+/// Maximum time to read the body of a failed answer.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A request that is ready to be sent, as often as it takes.
+/// A request that is ready to be sent any number of times.
 pub(super) struct Call<'a> {
     pub(super) transport: &'a HttpTransport,
     pub(super) method: Method,
     pub(super) known: &'a Known,
     pub(super) body: Option<Bytes>,
-    /// How long the first byte may take.
+    /// Maximum time until the first byte.
     pub(super) limit: Duration,
 }
 
-/// An answer of which at least the headers have come.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "it is handed on at once, and a box would be memory that is in no cache"
-)]
+/// An answer whose headers have arrived.
+#[allow(clippy::large_enum_variant, reason = "the value is moved at once")]
 enum Opened {
     Success(Success),
     Failure(Box<Failure>),
@@ -51,20 +48,20 @@ struct Success {
     headers: HeaderMap,
     /// The first piece.
     first: Option<Bytes>,
-    /// What comes after it, if anything does.
+    /// The rest of the body.
     rest: Option<reqwest::Response>,
 }
 
 struct Failure {
     status: StatusCode,
     headers: HeaderMap,
-    /// What is wrong with an answer that says it is a success.
+    /// The fault of an answer with a successful status.
     fault: Option<String>,
     rest: reqwest::Response,
 }
 
 impl Call<'_> {
-    /// Sends it once. `number` counts the attempts from one.
+    /// Sends the request once. `number` counts the attempts from one.
     pub(super) async fn attempt(
         &self,
         number: u32,
@@ -84,7 +81,7 @@ impl Call<'_> {
             status,
             error,
             elapsed = ?started.map(|it| it.elapsed()).unwrap_or_default(),
-            "asked"
+            "sent a request"
         );
         result
     }
@@ -109,12 +106,11 @@ impl Call<'_> {
         match opened {
             Err(failed) => Err(failed),
             Ok(Opened::Success(answer)) => Ok(self.answered(answer, timer)),
-            // Boxed, like all that is large and rare here.
             Ok(Opened::Failure(answer)) => Err(Box::pin(self.explain(*answer, classifier)).await),
         }
     }
 
-    /// A success, of which the rest is still to be read.
+    /// Returns a successful answer with its unread body.
     fn answered(&self, opened: Success, timer: Pin<Box<Sleep>>) -> HttpAnswer {
         let Success {
             status,
@@ -149,7 +145,7 @@ impl Call<'_> {
         }
     }
 
-    /// What is sent. By itself, so that nothing of it is kept while the answer is waited for.
+    /// Creates the HTTP request.
     fn request(&self) -> reqwest::Request {
         let mut request = reqwest::Request::new(self.method.clone(), self.known.url.clone());
         *request.headers_mut() = self.known.headers.clone();
@@ -157,7 +153,7 @@ impl Call<'_> {
         request
     }
 
-    /// Sends the request and waits for the first byte of a success, or the headers of a failure.
+    /// Sends the request and waits for the first byte of a success or the headers of a failure.
     async fn open(&self) -> Result<Opened, Failed> {
         let connect_timeout = self.transport.shared.config.connect_timeout;
         let (provider, address) = (self.provider(), &self.known.address);
@@ -173,7 +169,7 @@ impl Call<'_> {
                 rest: response,
             })));
         }
-        // Whatever it says now, it has looked at the request.
+        // The server has processed the request.
         let first = body::first_piece(&mut response)
             .await
             .map_err(|error| Failed::broken_off(provider, address, connect_timeout, error))?;
@@ -185,11 +181,11 @@ impl Call<'_> {
         }))
     }
 
-    /// Whether the headers promise a body that can be read.
+    /// Returns why the body cannot be read, by its headers.
     fn fault(&self, headers: &HeaderMap) -> Option<String> {
         if let Some(coding) = hints::compression(headers) {
             return Some(format!(
-                "the body is compressed with `{}`, which was not asked for",
+                "the body is compressed with `{}`, which was not requested",
                 coding.escape_debug()
             ));
         }
@@ -199,14 +195,14 @@ impl Call<'_> {
             return None;
         }
         Some(format!(
-            "{} sent `{}` instead of `{}`: is the address right?",
+            "{} sent `{}` instead of `{}`: check the address",
             self.known.address,
             actual.to_ascii_lowercase().escape_debug(),
             expected.join("` or `")
         ))
     }
 
-    /// Makes an error of an answer that is no success, or only looks like one.
+    /// Converts an unsuccessful answer into an error.
     async fn explain(&self, opened: Failure, classifier: &dyn ErrorClassifier) -> Failed {
         let Failure {
             status,
@@ -226,7 +222,7 @@ impl Call<'_> {
         } else {
             body::beginning(rest, MAX_ERROR_BODY_BYTES, limit).await
         };
-        // Before it is cut to an excerpt, which might keep a part of a key.
+        // Before an excerpt is made, which might end within a key.
         let body = self.known.redactor.clean(&String::from_utf8_lossy(&body));
         let retry_after = hints::retry_after(&headers, SystemTime::now());
         let Classified {
@@ -271,8 +267,8 @@ impl Call<'_> {
             Err(_) => redact::shown(&location),
         };
         let message = format!(
-            "{} redirects to {}. That is not followed, because the key would go along: if the new \
-             address is right, configure it",
+            "{} redirects to {}. Redirects are not followed, because the key would be sent along. If the \
+             new address is right, configure it",
             self.known.address,
             self.known
                 .redactor

@@ -1,11 +1,11 @@
-//! How long to wait and how often to try.
+//! Time-outs and the retry policy.
 
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use switchboard_domain::ModelError;
 
-/// What an [`HttpTransport`](super::HttpTransport) is told once.
+/// Settings of an [`HttpTransport`](super::HttpTransport).
 ///
 /// ```
 /// use std::time::Duration;
@@ -20,23 +20,21 @@ use switchboard_domain::ModelError;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransportConfig {
-    /// How long a connection may take, with name resolution and TLS. 10 s: the official SDKs allow
+    /// Maximum time to connect, with name resolution and TLS. 10 s: the official SDKs allow
     /// 5 s, which is short for a first connection through a tunnel.
     pub connect_timeout: Duration,
-    /// How long the first byte of an answer's body may take, from the beginning of the attempt.
-    /// 10 min, as in the official SDKs (anthropic 2.11.0, openai 3.52.0): a model may think for long
-    /// before it says anything, and a local one may have to be loaded first. An answer that is asked for
-    /// whole ([`Delivery::Whole`](switchboard_domain::Delivery::Whole)) sends nothing until it is
-    /// complete: then this is the time for all of it.
+    /// Maximum time from the start of the attempt to the first byte of the body. 10 min, as in the
+    /// official SDKs (anthropic 2.11.0, openai 3.52.0): a model may think for long, and a local model may
+    /// have to be loaded. A whole answer ([`Delivery::Whole`](switchboard_domain::Delivery::Whole)) arrives when it is complete, so
+    /// that this limits its whole time.
     pub first_byte_timeout: Duration,
-    /// How long the next piece may take once the answer has begun. 5 min: reasoning models are
-    /// silent in the middle of a stream too.
+    /// Maximum time between two pieces of an answer. 5 min: reasoning models pause within a stream.
     pub idle_timeout: Duration,
-    /// When to try again.
+    /// The retry policy.
     pub retry: RetryPolicy,
     /// `user-agent`: `switchboard/` and the version.
     pub user_agent: String,
-    /// Whether a proxy is taken from the environment (`HTTPS_PROXY`, `NO_PROXY`, …) or the
+    /// Whether the proxy of the environment is used (`HTTPS_PROXY`, `NO_PROXY`, …) or the
     /// system's settings. True.
     pub system_proxy: bool,
 }
@@ -54,25 +52,25 @@ impl Default for TransportConfig {
     }
 }
 
-/// When a request is sent again.
+/// When and how often a request is repeated.
 ///
-/// *Whether* it may be is not decided here: the error must be worth it
+/// The error decides whether it is repeated
 /// ([`ModelError::is_worth_retrying`](switchboard_domain::ModelError::is_worth_retrying)), which the
-/// provider overrules with `x-should-retry`, and no output of the answer may have been shown.
+/// provider overrides with `x-should-retry`). No output of the answer may have been shown.
 ///
 /// The defaults are those of the official SDKs (anthropic 2.11.0, openai 3.52.0: two retries, 0.5 s
 /// growing to 8 s).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often a request is sent at most. 3; zero counts as one.
+    /// Maximum number of attempts. 3; zero counts as one.
     pub max_attempts: u32,
     /// The pause before the second attempt. 500 ms. It doubles from attempt to attempt, and a random
     /// time of up to as much again is added.
     pub min_delay: Duration,
-    /// What the pause grows to, without the random time. 8 s.
+    /// Maximum pause without the random time. 8 s.
     pub max_delay: Duration,
-    /// How long a wish of the provider (`retry-after-ms`, `retry-after`) is obeyed. 60 s. If it
-    /// wants a longer pause the error is returned at once, with the wish in it
+    /// Maximum pause that the provider may request (`retry-after-ms`, `retry-after`). 60 s. If it requests
+    /// a longer pause, the error is returned at once with that pause
     /// ([`ModelError::retry_after`](switchboard_domain::ModelError::retry_after)).
     pub max_retry_after: Duration,
 }
@@ -89,7 +87,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// One attempt only.
+    /// Returns the policy of one attempt.
     pub fn never() -> Self {
         Self {
             max_attempts: 1,
@@ -97,7 +95,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Returns the attempts of one request, of which the first is under way.
+    /// Returns the attempts of one request, at the first one.
     pub(crate) fn attempts(&self) -> Attempts {
         Attempts {
             policy: self.clone(),
@@ -106,7 +104,7 @@ impl RetryPolicy {
         }
     }
 
-    /// The pauses between attempts.
+    /// Returns the pauses between attempts.
     fn delays(&self) -> ExponentialBuilder {
         ExponentialBuilder::new()
             .with_min_delay(self.min_delay.min(self.max_delay))
@@ -115,23 +113,22 @@ impl RetryPolicy {
             .with_jitter()
     }
 
-    /// The next pause: `ours` if the provider has no wish. `None` to give up.
-    fn pause(&self, wish: Option<Duration>, ours: Option<Duration>) -> Option<Duration> {
-        let ours = ours?;
-        match wish {
-            // "Now" would be answered by everyone at once.
-            None | Some(Duration::ZERO) => Some(ours),
-            Some(wish) => (wish <= self.max_retry_after).then_some(wish),
+    /// Returns the next pause: the requested one, else `default`. `None` ends the attempts.
+    fn pause(&self, requested: Option<Duration>, default: Option<Duration>) -> Option<Duration> {
+        let default = default?;
+        match requested {
+            // Without a pause, all clients would repeat at once.
+            None | Some(Duration::ZERO) => Some(default),
+            Some(requested) => (requested <= self.max_retry_after).then_some(requested),
         }
     }
 }
 
-/// The attempts of one request. All repetitions of a request share one of these, wherever an attempt
-/// fails.
+/// The attempts of one request. All repetitions share it, wherever an attempt fails.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     policy: RetryPolicy,
-    /// The pauses that are left. `None` until the first attempt has failed.
+    /// The remaining pauses. `None` until the first attempt has failed.
     delays: Option<ExponentialBackoff>,
     number: u32,
 }
@@ -192,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_providers_wish_beats_ours_unless_it_is_too_long() {
+    fn the_requested_pause_takes_precedence_up_to_the_limit() {
         let policy = RetryPolicy {
             max_retry_after: 10 * SECOND,
             ..RetryPolicy::default()

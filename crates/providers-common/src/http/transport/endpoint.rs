@@ -1,4 +1,4 @@
-//! What is the same in all requests to one address, made once.
+//! The common part of all requests to one address.
 
 use std::{
     collections::HashMap,
@@ -16,11 +16,10 @@ use super::{
     redact::{self, Redactor},
 };
 
-/// Endpoints that a client keeps at most. An honest one has a few for each of its models.
+/// Maximum number of endpoints of a client. A client normally has a few per model.
 const MAX_ENDPOINTS: usize = 256;
 
-/// An address and the headers that go there, checked once for any number of requests. Cloning it is
-/// cheap.
+/// An address with its headers, checked once for any number of requests. Cloning it is cheap.
 #[derive(Clone)]
 pub struct Endpoint {
     pub(super) known: Arc<Known>,
@@ -31,7 +30,7 @@ pub(super) struct Known {
     pub(super) headers: HeaderMap,
     pub(super) expected: &'static [&'static str],
     pub(super) redactor: Arc<Redactor>,
-    /// The address as it may be shown.
+    /// The address without secrets.
     pub(super) address: String,
 }
 
@@ -39,7 +38,7 @@ impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
             .field("address", &self.known.address)
-            // A `HeaderValue` that is sensitive prints as `Sensitive`.
+            // A sensitive `HeaderValue` prints as `Sensitive`.
             .field("headers", &self.known.headers)
             .field("expected", &self.known.expected)
             .finish_non_exhaustive()
@@ -47,7 +46,7 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Checks the address and the headers of `request` and makes them ready. Its body is left alone.
+    /// Checks the address and the headers of `request`. Its body is ignored.
     pub(super) fn of(transport: &HttpTransport, request: &HttpRequest) -> Result<Self, ModelError> {
         let wrong = |message: String| {
             ModelError::new(transport.provider(), ModelErrorKind::Configuration, message)
@@ -55,10 +54,10 @@ impl Endpoint {
         request.headers.check(transport.provider())?;
         let address = redact::shown(&request.url);
         let url = Url::parse(&request.url)
-            .map_err(|error| wrong(format!("`{address}` is no address: {error}")))?;
+            .map_err(|error| wrong(format!("`{address}` is not an address: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(wrong(format!(
-                "`{address}` is no address: it must begin with http:// or https://"
+                "`{address}` is not an address: it must begin with http:// or https://"
             )));
         }
         let mut headers = request.headers.map().clone();
@@ -68,11 +67,11 @@ impl Endpoint {
         {
             headers.insert(header::ACCEPT, accept);
         }
-        // A default of the client would be inserted into the headers of each request, which grow for it.
+        // A default of the client would reallocate the headers of each request.
         if !headers.contains_key(header::USER_AGENT) {
             headers.insert(header::USER_AGENT, transport.shared.agent.clone());
         }
-        // reqwest's builder turns user and password of the address into a header.
+        // reqwest's builder converts user and password of the address into a header.
         let built = transport.client.request(Method::GET, url).headers(headers);
         let mut built = built.build().map_err(|error| {
             wrong(format!("`{address}`: {}", failure::root_cause(&error)))
@@ -92,9 +91,9 @@ impl Endpoint {
     }
 }
 
-/// The endpoints of a client by what tells them apart, such as the path and the form of the answer.
+/// The endpoints of a client by a key, such as the path and the form of the answer.
 ///
-/// Each is made when it is first asked for. There are 256 at most: then all are made anew.
+/// Each is created on first use. At 256 endpoints the collection is cleared.
 ///
 /// ```
 /// use switchboard_providers_common::{Endpoints, HttpRequest, HttpTransport, TransportConfig};
@@ -104,7 +103,7 @@ impl Endpoint {
 /// let endpoints = Endpoints::default();
 /// let make = || HttpRequest::new("https://models.example/v1/messages").of_json();
 /// let endpoint = endpoints.get(&transport, &"messages", make)?;
-/// // By now it is known.
+/// // The endpoint is stored.
 /// endpoints.get(&transport, &"messages", || unreachable!())?;
 /// # let _ = endpoint;
 /// # Ok(())
@@ -115,16 +114,16 @@ pub struct Endpoints<K> {
 }
 
 impl<K: Eq + Hash + Clone> Endpoints<K> {
-    /// The endpoint of that key; `make` says what it is if it is not known yet.
+    /// Returns the endpoint of a key, created from the request of `make` on first use.
     ///
-    /// Fails as [`HttpTransport::endpoint`] does; then nothing is kept.
+    /// Fails as [`HttpTransport::endpoint`] does.
     pub fn get(
         &self,
         transport: &HttpTransport,
         key: &K,
         make: impl FnOnce() -> HttpRequest,
     ) -> Result<Endpoint, ModelError> {
-        // Nothing that is done under the lock leaves it half done.
+        // The map is valid after every step under the lock, also after a panic.
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(endpoint) = known.get(key) {
             return Ok(endpoint.clone());

@@ -1,4 +1,4 @@
-//! Why an attempt failed, and whether another one makes sense.
+//! A failed attempt and whether it is repeated.
 
 use std::{error::Error, io, time::Duration};
 
@@ -9,15 +9,15 @@ pub(super) struct Failed {
     pub(super) error: ModelError,
     /// Whether another attempt may succeed.
     pub(super) again: bool,
-    /// When the provider says to come back.
+    /// The pause that the provider requests.
     pub(super) wish: Option<Duration>,
-    /// The server says that it did not look at the request, as when it closes a connection meanwhile, and nothing came of it: it
-    /// may be sent again at once, whatever it does.
+    /// The server did not process the request, for example because it closed the connection: the request
+    /// may be repeated at once.
     pub(super) unseen: bool,
 }
 
 impl Failed {
-    /// It may pass if the error says so.
+    /// Creates a failure that is repeated if the error is transient.
     pub(super) fn new(error: ModelError) -> Self {
         Self {
             again: error.is_transient(),
@@ -27,7 +27,7 @@ impl Failed {
         }
     }
 
-    /// It does not pass.
+    /// Creates a failure that is not repeated.
     pub(super) fn finally(error: ModelError) -> Self {
         Self {
             error,
@@ -37,12 +37,12 @@ impl Failed {
         }
     }
 
-    /// Returns the error with what is known about another attempt.
+    /// Returns the error with the advice about another attempt.
     pub(super) fn into_error(self) -> ModelError {
         self.error.with_retry_hint(self.again, self.wish)
     }
 
-    /// There was no answer from `address` of `provider`.
+    /// Creates the failure of a request without an answer.
     pub(super) fn no_answer(
         provider: &str,
         address: &str,
@@ -54,7 +54,7 @@ impl Failed {
         Self { unseen, ..failed }
     }
 
-    /// An answer from `address` of `provider` broke off before its first byte.
+    /// Creates the failure of an answer that ended before its first byte.
     pub(super) fn broken_off(
         provider: &str,
         address: &str,
@@ -72,7 +72,7 @@ impl Failed {
         } else {
             ModelErrorKind::Connection
         };
-        // A certificate that is not trusted, or a port that speaks no TLS, stays so.
+        // An untrusted certificate, or a port without TLS, is a permanent error.
         let refused_by_tls = error.is_connect() && has_invalid_data(&error);
         let message = match kind {
             ModelErrorKind::Timeout { .. } => address.to_owned(),
@@ -87,7 +87,7 @@ impl Failed {
     }
 }
 
-/// Whether a server of HTTP/2 refused the stream or said farewell to the connection before it looked at the request
+/// Whether an HTTP/2 server refused the stream, or closed the connection, before it processed the request
 /// (RFC 9113, sections 8.7 and 6.8).
 fn is_unseen(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
@@ -103,26 +103,26 @@ fn is_unseen(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// What the last error of a chain says: reqwest's and hyper's own words are too general to help.
+/// Returns the message of the last error of a chain: those of reqwest and hyper are too general.
 pub(super) fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(source) = cause.source() {
         cause = source;
     }
     if cause.is::<reqwest::Error>() {
-        // Its text holds the whole address.
+        // Its text contains the whole address.
         return "the request failed".to_owned();
     }
     cause.to_string()
 }
 
-/// rustls reports what it does not accept as `InvalidData`.
+/// rustls reports rejected data as `InvalidData`.
 fn has_invalid_data(error: &reqwest::Error) -> bool {
     let mut cause: Option<&dyn Error> = Some(error);
     while let Some(error) = cause {
         cause = match error.downcast_ref::<io::Error>() {
             Some(io) if io.kind() == io::ErrorKind::InvalidData => return true,
-            // What an `io::Error` wraps is not its source, but has that source.
+            // The error inside an `io::Error` is not its source.
             Some(io) => io.get_ref().map(|inner| inner as _),
             None => error.source(),
         };

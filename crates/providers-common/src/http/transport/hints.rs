@@ -1,28 +1,28 @@
-//! What the headers of an answer say beside its body.
+//! Information in the headers of an answer.
 
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, header};
 
-/// Where providers put their id of a request: Anthropic, OpenAI and most others, Azure.
+/// The headers with the request id: Anthropic, OpenAI and most others, Azure.
 const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "apim-request-id"];
 
-/// An honest id is much shorter.
+/// Maximum length of a request id. Real ids are much shorter.
 const MAX_REQUEST_ID_BYTES: usize = 200;
 
-/// In which pairs of headers, milliseconds first, it stands when to come back: the provider's own, then
-/// what `LiteLLM` hands on of the provider behind it.
+/// The headers with the requested pause, in milliseconds and in seconds: the provider's own, and those that
+/// `LiteLLM` copies from the provider behind it.
 const RETRY_AFTER: [(&str, &str); 2] = [
     ("retry-after-ms", "retry-after"),
     ("llm_provider-retry-after-ms", "llm_provider-retry-after"),
 ];
 
-/// When the provider says to come back: `retry-after-ms`, else `retry-after` in seconds or as a
-/// date. What cannot be read counts as not said; a date that has passed is zero.
+/// Returns the requested pause: `retry-after-ms`, else `retry-after` in seconds or as a date. Invalid
+/// values count as absent; a date in the past is zero.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let header = |name| text(headers, &HeaderName::from_static(name));
     let number = |name| header(name)?.parse::<f64>().ok();
-    // Negative, infinite and absurd numbers are no durations.
+    // Negative, infinite and very large numbers are not durations.
     let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
     let date = |name| httpdate::parse_http_date(header(name)?).ok();
     RETRY_AFTER.iter().find_map(|(milliseconds, seconds)| {
@@ -33,13 +33,13 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
         if let Some(seconds) = number(seconds) {
             return duration(seconds);
         }
-        // Its own clock tells best how long it means.
+        // The date is relative to the server's clock.
         let now = date("date").unwrap_or(now);
         Some(date(seconds)?.duration_since(now).unwrap_or_default())
     })
 }
 
-/// `x-should-retry`, with which a provider overrules what the status says.
+/// Reads `x-should-retry`, with which a provider overrides the status.
 pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     let word = text(headers, &HeaderName::from_static("x-should-retry"))?;
     if word.eq_ignore_ascii_case("true") {
@@ -51,7 +51,7 @@ pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     }
 }
 
-/// The provider's id of the request.
+/// Returns the request id.
 pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = REQUEST_IDS
         .iter()
@@ -59,26 +59,26 @@ pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     Some(id.to_owned()).filter(|id| !id.is_empty() && id.len() <= MAX_REQUEST_ID_BYTES)
 }
 
-/// The media type without its parameters, in lower case.
+/// Returns the media type without its parameters, in lower case.
 pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
     essence(headers).map(str::to_ascii_lowercase)
 }
 
-/// The media type without its parameters, as it was written.
+/// Returns the media type without its parameters, as written.
 pub(super) fn essence(headers: &HeaderMap) -> Option<&str> {
     let value = text(headers, &header::CONTENT_TYPE)?;
     let essence = value.split(';').next()?.trim();
     (!essence.is_empty()).then_some(essence)
 }
 
-/// The compression of the body. None is asked for, so there should be none.
+/// Returns the compression of the body. None is requested.
 pub(super) fn compression(headers: &HeaderMap) -> Option<&str> {
     text(headers, &header::CONTENT_ENCODING)
         .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
 }
 
-/// Whether an answer of `actual` type is what was asked for. `application/json` stands for
-/// everything that is JSON, such as `application/problem+json`.
+/// Whether the media type `actual` is one of the expected ones. `application/json` includes all types of
+/// JSON, such as `application/problem+json`.
 pub(super) fn is_expected(actual: &str, expected: &[&str]) -> bool {
     expected.iter().any(|expected| {
         actual.eq_ignore_ascii_case(expected)
@@ -86,7 +86,7 @@ pub(super) fn is_expected(actual: &str, expected: &[&str]) -> bool {
     })
 }
 
-/// Whether a text ends so, in any case of its letters.
+/// Whether a text has an ending, ignoring case.
 pub(super) fn ends_with(text: &str, end: &str) -> bool {
     let start = text.len().checked_sub(end.len());
     let last = start.and_then(|start| text.get(start..));

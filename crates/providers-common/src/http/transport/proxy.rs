@@ -1,12 +1,11 @@
-//! Whether there can be a proxy at all.
+//! Detection of a configured proxy.
 //!
-//! A client that knows there is none does not match each request's address against a proxy's rules, which costs more
-//! than all else that this crate does with an address.
+//! Without a proxy, the client need not match each address against proxy rules, which is expensive.
 
 use std::ffi::OsString;
 
-/// The variables that name a proxy, as hyper-util 0.1.21 reads them (`client::proxy::matcher`). `NO_PROXY` names
-/// exceptions only.
+/// The variables that name a proxy, as hyper-util 0.1.21 reads them (`client::proxy::matcher`). `NO_PROXY`
+/// only names exceptions.
 const VARIABLES: [&str; 6] = [
     "ALL_PROXY",
     "all_proxy",
@@ -16,7 +15,7 @@ const VARIABLES: [&str; 6] = [
     "https_proxy",
 ];
 
-/// Whether the environment or the system's settings can name a proxy. True where the system has settings that this
+/// Whether the environment or the system's settings may name a proxy. True on systems whose settings this
 /// program does not read.
 pub(super) fn may_be_configured() -> bool {
     cfg!(any(windows, target_vendor = "apple")) || is_named(|variable| std::env::var_os(variable))

@@ -1,4 +1,4 @@
-//! What is sent.
+//! Requests and their headers.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use switchboard_domain::{ModelError, ModelErrorKind};
 
 use super::redact;
 
-/// Headers that are secret however they are given, such as by a person's configuration.
+/// Headers that are always secret.
 const SECRET_HEADERS: [&str; 6] = [
     "authorization",
     "proxy-authorization",
@@ -19,10 +19,10 @@ const SECRET_HEADERS: [&str; 6] = [
     "x-goog-api-key",
 ];
 
-/// The headers of a request, of which some are secret.
+/// The headers of a request. Some are secret.
 ///
-/// An adapter makes those that never change once and gives them to each request. A name or value
-/// that HTTP does not allow is told by [`check`](Headers::check), or when a request with it is sent.
+/// A name or value that HTTP does not allow is reported by [`check`](Headers::check), or when the request
+/// is sent.
 ///
 /// ```
 /// use secrecy::SecretString;
@@ -37,33 +37,31 @@ const SECRET_HEADERS: [&str; 6] = [
 #[derive(Clone, Default)]
 pub struct Headers {
     map: HeaderMap,
-    /// What is wrong with the first one that is wrong.
+    /// The fault of the first invalid header.
     fault: Option<String>,
 }
 
 impl Headers {
-    /// None.
+    /// Creates an empty set of headers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with another header; one of the same name is replaced. Those that are known for
-    /// keys, such as `authorization` and `x-api-key`, are secret in any case.
+    /// Sets a header. Headers for keys, such as `authorization` and `x-api-key`, are always secret.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.insert(name, value, false);
         self
     }
 
-    /// The same with a header whose value is shown nowhere. White space around it, such as the line
-    /// end of a file, is dropped.
+    /// Sets a secret header. White space around the value, such as the line end of a file, is removed.
     #[must_use]
     pub fn with_secret(mut self, name: &str, value: &SecretString) -> Self {
         self.insert(name, value.expose_secret().trim(), true);
         self
     }
 
-    /// The same with `authorization: Bearer …`.
+    /// Sets `authorization: Bearer …`.
     #[must_use]
     pub fn with_bearer(mut self, token: &SecretString) -> Self {
         let value = format!("Bearer {}", token.expose_secret().trim());
@@ -71,7 +69,7 @@ impl Headers {
         self
     }
 
-    /// The same with all of `others`, which replace those of the same name.
+    /// Sets all headers of `others`.
     #[must_use]
     pub fn with_all(mut self, others: &Self) -> Self {
         for (name, value) in &others.map {
@@ -81,18 +79,18 @@ impl Headers {
         self
     }
 
-    /// The value of a header, unless it is secret or not text.
+    /// Returns the value of a header, unless it is secret or not text.
     pub fn get(&self, name: &str) -> Option<&str> {
         let value = self.map.get(name).filter(|value| !value.is_sensitive())?;
         value.to_str().ok()
     }
 
-    /// Whether there is such a header.
+    /// Whether a header is set.
     pub fn contains(&self, name: &str) -> bool {
         self.map.contains_key(name)
     }
 
-    /// Fails with [`ModelErrorKind::Configuration`] if HTTP does not allow one of them.
+    /// Fails with [`ModelErrorKind::Configuration`] if HTTP does not allow a header.
     pub fn check(&self, provider: &str) -> Result<(), ModelError> {
         match &self.fault {
             Some(fault) => Err(ModelError::new(
@@ -115,7 +113,7 @@ impl Headers {
                 self.map.insert(name, value);
                 return;
             }
-            (Err(_), _) => format!("`{}` is no name of a header", name.escape_debug()),
+            (Err(_), _) => format!("`{}` is not a header name", name.escape_debug()),
             (_, Err(_)) => format!(
                 "the value of the header `{name}` holds a character that a header cannot hold, \
                  such as a line end"
@@ -127,12 +125,12 @@ impl Headers {
 
 impl fmt::Debug for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A `HeaderValue` that is sensitive prints as `Sensitive`.
+        // A sensitive `HeaderValue` prints as `Sensitive`.
         f.debug_map().entries(&self.map).finish()
     }
 }
 
-/// A request. Its body is shared by all attempts to send it.
+/// A request. All attempts share its body.
 #[derive(Clone)]
 pub struct HttpRequest {
     pub(super) url: String,
@@ -142,8 +140,8 @@ pub struct HttpRequest {
 }
 
 impl HttpRequest {
-    /// A request to `url`, which is checked when it is sent. Errors and logs show the address
-    /// without user, password and query.
+    /// Creates a request to `url`, which is checked when the request is sent. Errors and logs show the
+    /// address without user, password and query.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -153,42 +151,42 @@ impl HttpRequest {
         }
     }
 
-    /// The same with another header: [`Headers::with`].
+    /// Sets a header: [`Headers::with`].
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers = self.headers.with(name, value);
         self
     }
 
-    /// The same with a secret header: [`Headers::with_secret`].
+    /// Sets a secret header: [`Headers::with_secret`].
     #[must_use]
     pub fn with_secret(mut self, name: &str, value: &SecretString) -> Self {
         self.headers = self.headers.with_secret(name, value);
         self
     }
 
-    /// The same with `authorization: Bearer …`: [`Headers::with_bearer`].
+    /// Sets `authorization: Bearer …`: [`Headers::with_bearer`].
     #[must_use]
     pub fn with_bearer(mut self, token: &SecretString) -> Self {
         self.headers = self.headers.with_bearer(token);
         self
     }
 
-    /// The same with all of `headers`: [`Headers::with_all`].
+    /// Sets all of `headers`: [`Headers::with_all`].
     #[must_use]
     pub fn with_headers(mut self, headers: &Headers) -> Self {
         self.headers = self.headers.with_all(headers);
         self
     }
 
-    /// The same with a body of JSON text.
+    /// Sets a body of JSON text.
     #[must_use]
     pub fn with_json(mut self, json: impl Into<Bytes>) -> Self {
         self.body = Some(json.into());
         self.of_json()
     }
 
-    /// The same for bodies of JSON text that are given one by one, with
+    /// Sets the content type of JSON, for bodies that are sent with
     /// [`post_to`](super::HttpTransport::post_to).
     #[must_use]
     pub fn of_json(mut self) -> Self {
@@ -198,17 +196,17 @@ impl HttpRequest {
         self
     }
 
-    /// The same with the media types that a successful answer may have, such as
-    /// `text/event-stream`. They are sent as `accept` unless that header is there. An answer of
-    /// another type, such as a proxy's page of HTML, is then an error; one without a type is taken.
+    /// Sets the media types of a successful answer, such as `text/event-stream`. They are sent as `accept`
+    /// unless that header is set. An answer of another type, such as a proxy's HTML page, is an error; an
+    /// answer without a type is accepted.
     #[must_use]
     pub fn expecting(mut self, media_types: &'static [&'static str]) -> Self {
         self.expected = media_types;
         self
     }
 
-    /// The same for a model's answer, as server-sent events or as one JSON document. Either is taken whatever
-    /// was asked for, and under the wrong names that servers give it: what came shows in the body
+    /// Expects a model's answer, as server-sent events or as one JSON document. Both are accepted in any case
+    /// and under the media types that servers use: the body shows its form
     /// ([`HttpAnswer::is_whole`](super::HttpAnswer::is_whole)).
     #[must_use]
     pub fn expecting_answer(self, streamed: bool) -> Self {
@@ -243,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_secret_is_printed_nowhere() {
+    fn debug_output_contains_no_secret() {
         let request =
             HttpRequest::new("https://me:hunter22@models.example/v1?key=hidden-1#hidden-2")
                 .with_secret("x-api-key", &SecretString::from("hidden-3\n"))
@@ -264,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_no_header_can_hold_is_told_without_the_value() {
+    fn an_invalid_value_is_reported_without_the_value() {
         let headers = Headers::new()
             .with("x-good", "1")
             .with_secret("x-api-key", &SecretString::from("sk-\nhidden"))

@@ -1,4 +1,4 @@
-//! The calls and results of a conversation as text.
+//! Conversion of the calls and results of a conversation into text.
 
 use std::sync::Arc;
 
@@ -6,12 +6,11 @@ use serde_json::{Value, json};
 use switchboard_domain::{Document, Media, Message, Part, Role, ToolContent, ToolResult, ToolUse};
 
 const CLOSE_RESPONSE: &str = "</tool_response";
-/// What a closing tag within a result becomes, so that a result cannot end itself and speak on.
+/// The replacement of a closing tag within a result, so that a result cannot end its own element.
 const HARMLESS_CLOSE: &str = "<\\/tool_response";
 
-/// The messages with text in place of tool uses and results. Results become the user's, together
-/// with what the user says right after: many templates want the two roles in turn. A message without
-/// either is shared, not copied.
+/// Replaces the tool uses and results of messages by text. Results become part of a user message, together
+/// with the user message that follows: many templates require alternating roles.
 pub(super) fn as_text(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut texts: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     let mut results: Option<Vec<Part>> = None;
@@ -41,10 +40,10 @@ pub(super) fn as_text(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     texts
 }
 
-/// The parts of a message with its tool uses as text.
+/// Returns the parts of a message with its tool uses as text.
 fn call_parts(message: &Message) -> Vec<Part> {
     let mut parts = Vec::with_capacity(message.parts.len());
-    // Text parts are joined as they are: what is between a text and a call must be in one of them.
+    // Text parts are joined without a separator, so that one of them must contain it.
     let mut needs_break = false;
     for part in &message.parts {
         match part {
@@ -67,13 +66,13 @@ fn call_parts(message: &Message) -> Vec<Part> {
 }
 
 fn call(tool_use: &ToolUse) -> String {
-    // Of malformed input what the model wrote, so that it sees what its error was about.
+    // Malformed input as the model wrote it, so that it can understand the error.
     let input = tool_use.input.shown();
     let call = json!({"name": tool_use.name, "arguments": input});
     format!("<tool_call>\n{call}\n</tool_call>")
 }
 
-/// The results of a message: the text of all of them, and what they show.
+/// Returns the text of all results of a message, and their media.
 fn response_parts(message: &Message) -> Vec<Part> {
     let mut parts = Vec::new();
     for result in message.results() {
@@ -93,8 +92,7 @@ fn response_parts(message: &Message) -> Vec<Part> {
     parts
 }
 
-/// The bytes of a resource as the person would show them, where they are such: what becomes of them
-/// is then the wire's to do or to tell.
+/// Returns the bytes of a resource as a part of a user message. The wire converts or reports it.
 fn resource(uri: &str, media_type: &str, data: &str) -> Option<Part> {
     let media = || Media::base64(media_type, data);
     let sort = media_type.split(['/', ';']).next().unwrap_or_default();

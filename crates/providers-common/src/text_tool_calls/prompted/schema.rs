@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use switchboard_domain::ToolDefinition;
 
-/// Keywords that say nothing to a model.
+/// Keywords without meaning for a model.
 const NOISE: &[&str] = &["$schema", "$id", "$comment", "title"];
 /// Keywords whose value is a map from names to schemas.
 const MAPS: &[&str] = &[
@@ -16,7 +16,7 @@ const MAPS: &[&str] = &[
 /// Keywords whose value is data, not a schema.
 const DATA: &[&str] = &["enum", "const", "default", "examples", "required"];
 
-/// A schema without what a model does not need to read.
+/// Returns a schema without the keywords that a model does not need.
 pub(super) fn compact(schema: &Value) -> Value {
     let mut schema = schema.clone();
     each_schema(&mut schema, &mut |map| {
@@ -29,9 +29,9 @@ pub(super) fn compact(schema: &Value) -> Value {
     schema
 }
 
-/// The schema of one call of one of the tools, or of an answer in the form of `answer`.
+/// Returns the schema of one call of one of the tools, or of an answer in the form of `answer`.
 ///
-/// Schemas that refer to parts of themselves move under `$defs`, as a reference counts from the root.
+/// Schemas with references to their own parts move to `$defs`, because references start at the root.
 pub(super) fn of_call(tools: &[&ToolDefinition], answer: Option<&Value>) -> Value {
     let mut definitions = Map::new();
     let mut alternatives: Vec<Value> = tools
@@ -69,12 +69,12 @@ pub(super) fn of_call(tools: &[&ToolDefinition], answer: Option<&Value>) -> Valu
     schema
 }
 
-/// A schema as part of another one.
+/// Converts a schema into a part of another one.
 fn embedded(mut schema: Value, name: &str, definitions: &mut Map<String, Value>) -> Value {
     let root = format!("#/$defs/{name}");
     let mut refers = false;
     each_schema(&mut schema, &mut |map| {
-        // They would change what references count from.
+        // They would change the base of references.
         map.retain(|key, value| !(matches!(&**key, "$schema" | "$id") && value.is_string()));
         if let Some(Value::String(target)) = map.get_mut("$ref")
             && let Some(rest) = target.strip_prefix('#')
@@ -93,7 +93,7 @@ fn embedded(mut schema: Value, name: &str, definitions: &mut Map<String, Value>)
 
 /// Calls `change` with a schema and every schema in it, the outer one first.
 fn each_schema(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
-    // Not by recursion: schemas come from servers, and their depth is theirs to choose.
+    // No recursion: the depth of a server's schema is not limited.
     let mut open = vec![schema];
     while let Some(schema) = open.pop() {
         match schema {
