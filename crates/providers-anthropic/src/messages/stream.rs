@@ -8,22 +8,18 @@ use switchboard_domain::{
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
     accumulator::DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT,
 };
-use switchboard_providers_common::{LocalIds, Repeated, WireDecoder, http::classify::excerpt};
+use switchboard_providers_common::{LocalIds, WireDecoder, http::classify::excerpt};
 
 use super::{
     blocks::{self, OpenBlock},
     content::{CONTAINER, REDACTED, SIGNATURE},
     restore::{Held, Reshaped},
-    wire::{Envelope, MessageHead, Piece, PlainDelta, StopDetails, UsageReport, WireDelta},
+    wire::{Envelope, MessageHead, StopDetails, UsageReport, WireDelta},
 };
 use crate::error::{ApiError, says_something};
 
 /// Odd things that are warned of at most.
 const MAX_ODD: usize = 32;
-
-/// After so many events in a row that were no plain deltas, or of which none was as the one before, a server
-/// is not expected to send any.
-const MAX_VAIN: u8 = 32;
 
 /// The stream's state machine: wire events in, domain events out.
 ///
@@ -52,14 +48,6 @@ pub struct MessagesDecoder {
     usage: UsageReport,
     /// What was warned of: once is enough.
     odd: BTreeSet<String>,
-    /// The plain deltas.
-    pieces: Repeated,
-    /// Of which block they are, and what.
-    brought: (u64, Piece),
-    /// Those in a row that were not as the one before.
-    changes: u8,
-    /// Events in a row that were none.
-    others: u8,
 }
 
 impl MessagesDecoder {
@@ -89,18 +77,7 @@ impl MessagesDecoder {
             container: None,
             usage: UsageReport::default(),
             odd: BTreeSet::new(),
-            pieces: Repeated::default(),
-            brought: (0, Piece::Text),
-            changes: 0,
-            others: 0,
         }
-    }
-
-    /// The same without the shorter way through plain deltas, which must come to the same.
-    #[cfg(test)]
-    fn the_long_way(mut self) -> Self {
-        self.others = MAX_VAIN;
-        self
     }
 
     /// The same for a request with tools whose names or inputs come in another shape.
@@ -343,56 +320,6 @@ impl MessagesDecoder {
         }
     }
 
-    /// Takes a delta in which nothing is odd; says whether it was one.
-    fn plain(&mut self, data: &str, events: &mut Vec<ModelEvent>) -> bool {
-        if self.others >= MAX_VAIN {
-            return false;
-        }
-        let (index, piece) = self.brought;
-        if let Some(text) = self.pieces.text(data)
-            && self.piece(index, piece, &text, events)
-        {
-            self.changes = 0;
-            return true;
-        }
-        let delta = PlainDelta::read(data);
-        if let Some(PlainDelta { index, piece, text }) = delta
-            && self.piece(index, piece, &text, events)
-        {
-            self.others = 0;
-            if self.changes < MAX_VAIN {
-                self.changes += 1;
-                self.brought = (index, piece);
-                self.pieces.learn(data, &text);
-            }
-            return true;
-        }
-        self.others += 1;
-        false
-    }
-
-    /// More of a block; `false` if no block of that kind is open there.
-    fn piece(
-        &mut self,
-        index: u64,
-        piece: Piece,
-        text: &str,
-        events: &mut Vec<ModelEvent>,
-    ) -> bool {
-        let text = text.to_owned();
-        match (self.open.get_mut(&index), piece) {
-            (Some(OpenBlock::Text { part, .. }), Piece::Text) => push_text(*part, text, events),
-            (Some(OpenBlock::Reasoning { part }), Piece::Thought) => {
-                push_thought(*part, text, events);
-            }
-            (Some(OpenBlock::ToolUse { part, input, held }), Piece::Input) => {
-                push_input(*part, input, held, text, events);
-            }
-            _ => return false,
-        }
-        true
-    }
-
     fn end_block(&mut self, index: u64, events: &mut Vec<ModelEvent>) {
         match self.open.remove(&index) {
             Some(block) => self.close(block, events),
@@ -564,9 +491,6 @@ impl WireDecoder for MessagesDecoder {
         let data = data.trim();
         // Some gateways end every stream like OpenAI's.
         if self.done || data.is_empty() || data == "[DONE]" {
-            return Ok(());
-        }
-        if self.plain(data, events) {
             return Ok(());
         }
         let unreadable = || {

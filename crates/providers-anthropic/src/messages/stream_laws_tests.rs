@@ -80,72 +80,7 @@ fn decoder() -> MessagesDecoder {
     )
 }
 
-/// A delta such as most are, now and then with something odd about it.
-fn plain_delta() -> impl Strategy<Value = Value> {
-    let text = prop::sample::select(vec!["", "a", "\\", "\"1\"}", "{\"x\":", "\u{e9}"]);
-    let fields = prop::sample::select(vec![
-        ("text_delta", "text"),
-        ("thinking_delta", "thinking"),
-        ("input_json_delta", "partial_json"),
-    ]);
-    let odd = prop::option::weighted(
-        0.1,
-        prop::sample::select(vec![
-            ("delta", json!(["text_delta", "listed"])),
-            ("delta", json!({"type": "text_delta", "text": 7})),
-            (
-                "delta",
-                json!({"type": "text_delta", "text": "a", "odd": {"new": true}}),
-            ),
-            ("delta", json!({"type": "text_delta"})),
-            ("index", json!(null)),
-            ("index", json!("0")),
-            ("type", json!("")),
-            ("error", json!(null)),
-            ("usage", json!({"output_tokens": 3})),
-            ("odd", json!([])),
-        ]),
-    );
-    (0..2_u32, fields, text, odd).prop_map(|(index, (kind, field), text, odd)| {
-        let delta = json!({"type": kind, field: text});
-        let mut event = json!({"type": "content_block_delta", "index": index, "delta": delta});
-        if let Some((name, value)) = odd {
-            event[name] = value;
-        }
-        event
-    })
-}
-
 proptest! {
-    #[test]
-    fn plain_deltas_come_to_what_they_come_to_the_long_way(
-        blocks in prop::collection::vec(prop::sample::select(vec!["text", "thinking", "tool_use"]), 0..3),
-        deltas in prop::collection::vec((plain_delta(), 1..3_usize), 0..16),
-        others in prop::collection::vec((any_event(), 0..16_usize), 0..3),
-    ) {
-        let begun = (0..).zip(blocks).map(|(index, kind): (u32, _)| {
-            let block = json!({"type": kind, "id": "a", "name": "f"});
-            json!({"type": "content_block_start", "index": index, "content_block": block})
-        });
-        let deltas = deltas.into_iter().flat_map(|(delta, times)| std::iter::repeat_n(delta, times));
-        let mut frames: Vec<_> = begun.chain(deltas).collect();
-        for (other, at) in others {
-            frames.insert(at.min(frames.len()), other);
-        }
-        let read = |mut decoder: MessagesDecoder| {
-            let mut events = Vec::new();
-            for frame in &frames {
-                let read = decoder.frame("content_block_delta", &frame.to_string(), &mut events);
-                if let Err(error) = read {
-                    return (events, Some(error.to_string()));
-                }
-            }
-            let end = decoder.end(&mut events);
-            (events, end.err().map(|error| error.to_string()))
-        };
-        prop_assert_eq!(read(decoder()), read(decoder().the_long_way()));
-    }
-
     #[test]
     fn any_order_of_events_keeps_the_grammar(frames in prop::collection::vec(any_event(), 0..16)) {
         let (mut decoder, mut events) = (decoder(), Vec::new());

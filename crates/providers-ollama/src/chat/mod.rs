@@ -16,7 +16,6 @@ pub mod form;
 mod form_reader;
 mod messages;
 mod options;
-mod plain;
 pub mod request;
 pub mod response;
 mod schema;

@@ -10,13 +10,9 @@ use super::{
     form::Form,
     form_reader::{FormReader, Said},
     messages::thinking_state,
-    plain::PlainLine,
     wire::{CallReport, Chunk, MessageReport},
 };
 use crate::error::{ApiError, is_error};
-
-/// After so many lines in a row that were not plain, a server is not expected to send any.
-const MAX_ODD: u8 = 32;
 
 /// The stream's state machine: lines in, domain events out.
 ///
@@ -42,8 +38,6 @@ pub struct ChatDecoder {
     done: bool,
     /// Whether the end counts though no line said `done`: a whole body needs none.
     done_optional: bool,
-    /// Lines in a row that were not plain.
-    odd: u8,
 }
 
 /// What a model thought while its answer was held to a form. Some servers count the answer itself
@@ -107,15 +101,7 @@ impl ChatDecoder {
             nameless: 0,
             done: false,
             done_optional: false,
-            odd: 0,
         }
-    }
-
-    /// The same without the shorter way through plain lines, which must come to the same.
-    #[cfg(test)]
-    fn the_long_way(mut self) -> Self {
-        self.odd = MAX_ODD;
-        self
     }
 
     /// The same for an answer that is held to a form, as
@@ -173,21 +159,6 @@ impl ChatDecoder {
                 .into_iter()
                 .map(|warning| ModelEvent::Warning { warning }),
         );
-    }
-
-    /// A line in which nothing is odd, as [`chunk`](ChatDecoder::chunk) takes it.
-    fn plain(&mut self, line: &PlainLine<'_>, events: &mut Vec<ModelEvent>) {
-        if !self.started {
-            let model = line.model.as_ref().and_then(|model| model.said());
-            self.start(model.map(str::to_owned), events);
-        }
-        let message = line.message();
-        let content = message.content.as_deref().unwrap_or_default();
-        let thinking = message.thinking.as_deref().unwrap_or_default();
-        self.words(content.to_owned(), thinking.to_owned(), events);
-        for call in message.calls() {
-            self.call(call.id.as_deref(), call.name(), || call.json(), events);
-        }
     }
 
     fn message(&mut self, message: MessageReport, events: &mut Vec<ModelEvent>) {
@@ -406,14 +377,6 @@ impl WireDecoder for ChatDecoder {
         let data = data.trim();
         if self.done || data.is_empty() {
             return Ok(());
-        }
-        if self.odd < MAX_ODD {
-            if let Some(line) = PlainLine::read(data) {
-                self.odd = 0;
-                self.plain(&line, events);
-                return Ok(());
-            }
-            self.odd += 1;
         }
         // serde would read a list as the fields in order.
         let chunk = if data.starts_with('{') {

@@ -54,32 +54,6 @@ fn any_line() -> impl Strategy<Value = Value> {
         })
 }
 
-/// Something odd in a line, now and then: where, and what.
-fn odd_field() -> impl Strategy<Value = Option<(&'static str, Value)>> {
-    let places = vec![
-        "/message",
-        "/message/content",
-        "/message/thinking",
-        "/message/tool_calls",
-        "/message/tool_calls/0",
-        "/message/tool_calls/0/id",
-        "/message/tool_calls/0/function",
-        "/message/tool_calls/0/function/name",
-        "/message/tool_calls/0/function/arguments",
-        "/done",
-    ];
-    let values = vec![
-        json!(null),
-        json!(7),
-        json!("\u{e9}\n"),
-        json!(["a", "b"]),
-        json!([{"id": "a", "function": ["f", {}]}]),
-        json!({"content": "a", "images": [], "name": "f", "function": null}),
-    ];
-    let odd = (prop::sample::select(places), prop::sample::select(values));
-    prop::option::weighted(0.4, odd)
-}
-
 /// The events with the calls in their text as tool uses, as the model gives them out.
 fn recovered(events: Vec<ModelEvent>, forms: RecoveryForms) -> Vec<ModelEvent> {
     let object = || json!({"type": "object"});
@@ -124,31 +98,6 @@ proptest! {
             let said: String = said.filter_map(|line| line["message"]["content"].as_str()).collect();
             prop_assert_eq!(response.message.text(), said);
         }
-    }
-
-    /// The shorter way through plain lines comes to the same as the longer one through any.
-    #[test]
-    fn the_shorter_way_comes_to_the_same(
-        lines in prop::collection::vec((any_line(), odd_field()), 0..14),
-        form in prop::option::of(any::<bool>()),
-    ) {
-        let begin = || form.map_or_else(decoder, held);
-        let mut short = (begin(), Vec::new());
-        let mut long = (begin().the_long_way(), Vec::new());
-        for (line, odd) in &lines {
-            let mut line = line.clone();
-            if let Some((place, value)) = odd && let Some(found) = line.pointer_mut(place) {
-                *found = value.clone();
-            }
-            let line = line.to_string();
-            let one = short.0.frame("", &line, &mut short.1).map_err(|it| it.to_string());
-            let other = long.0.frame("", &line, &mut long.1).map_err(|it| it.to_string());
-            prop_assert_eq!(one, other, "{}", line);
-            prop_assert_eq!(&short.1, &long.1, "{}", line);
-        }
-        let ends = [&mut short, &mut long].map(|(decoder, events)| decoder.end(events).is_ok());
-        prop_assert_eq!(ends[0], ends[1]);
-        prop_assert_eq!(short.1, long.1);
     }
 
     #[test]

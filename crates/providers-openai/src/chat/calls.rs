@@ -13,7 +13,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::LocalIds;
 
-use super::wire::{FunctionDelta, PlainCall, ToolCallDelta};
+use super::wire::{FunctionDelta, ToolCallDelta};
 use crate::reshaped::{Held, Reshaped, broken, pass, rest};
 
 /// What a call carries back, by its name on the wire.
@@ -78,44 +78,6 @@ impl Calls {
         events: &mut Vec<ModelEvent>,
     ) {
         self.piece(&Piece::new(delta), chunk, next_part, events);
-    }
-
-    /// Takes more of the arguments of the call of that number.
-    pub(crate) fn arguments(
-        &mut self,
-        index: u64,
-        arguments: &str,
-        chunk: u64,
-        next_part: &mut u32,
-        events: &mut Vec<ModelEvent>,
-    ) {
-        let piece = Piece {
-            index: Some(index),
-            id: None,
-            name: None,
-            arguments: Cow::Borrowed(arguments),
-            carried: [None; 2],
-        };
-        self.piece(&piece, chunk, next_part, events);
-    }
-
-    /// Takes a piece of a call in which nothing is odd, as [`delta`](Calls::delta) does.
-    pub(crate) fn plain(
-        &mut self,
-        call: &PlainCall<'_>,
-        chunk: u64,
-        next_part: &mut u32,
-        events: &mut Vec<ModelEvent>,
-    ) {
-        let function = &call.function;
-        let piece = Piece {
-            index: call.index,
-            id: call.id.as_deref().and_then(id_of),
-            name: function.name.as_deref().and_then(name_of),
-            arguments: Cow::Borrowed(function.arguments.as_deref().unwrap_or_default()),
-            carried: [None; 2],
-        };
-        self.piece(&piece, chunk, next_part, events);
     }
 
     fn piece(

@@ -5,12 +5,12 @@ use switchboard_domain::{
     FinishReason, JsonObject, ModelError, ModelErrorKind, ModelEvent, ModelId, PartStart,
     ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
-use switchboard_providers_common::{LocalIds, Repeated, WireDecoder, http::classify::excerpt};
+use switchboard_providers_common::{LocalIds, WireDecoder, http::classify::excerpt};
 
 use super::{
     calls::Calls,
     thoughts::{Details, readable, state},
-    wire::{Brought, Chunk, Delta, PlainChunk, UsageReport},
+    wire::{Chunk, Delta, UsageReport},
 };
 use crate::{
     answer::Came,
@@ -20,9 +20,6 @@ use crate::{
 
 /// Words for an end that was not the model's: of OpenRouter, vLLM and `DeepSeek`.
 const BROKEN_OFF: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
-
-/// After so many chunks in a row that were not plain, a server is not expected to send any.
-const MAX_ODD: u8 = 16;
 
 /// The stream's state machine: chunks in, domain events out.
 ///
@@ -55,14 +52,6 @@ pub struct ChatDecoder {
     answered: bool,
     other_answers: bool,
     chunk: u64,
-    /// Chunks in a row that were not plain.
-    odd: u8,
-    /// The chunks that bring a piece of one thing.
-    pieces: Repeated,
-    /// What that thing is.
-    brought: Brought,
-    /// Such chunks in a row that were not as the one before.
-    changes: u8,
 }
 
 impl ChatDecoder {
@@ -96,18 +85,7 @@ impl ChatDecoder {
             answered: false,
             other_answers: false,
             chunk: 0,
-            odd: 0,
-            pieces: Repeated::default(),
-            brought: Brought::Text,
-            changes: 0,
         }
-    }
-
-    /// The same without the shorter way through plain chunks, which must come to the same.
-    #[cfg(test)]
-    fn the_long_way(mut self) -> Self {
-        self.odd = MAX_ODD;
-        self
     }
 
     /// The same for a request whose answer has other names or another shape than was asked for, as its
@@ -126,63 +104,12 @@ impl ChatDecoder {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         self.finish_optional = true;
-        // There is no chunk before it that it could be like, and none comes after it.
-        match Some(body.trim()).filter(|_| self.odd < MAX_ODD) {
-            Some(data) if let Some(plain) = PlainChunk::read(data) => self.plain(plain, events),
-            _ => self.frame("", body, events)?,
-        }
+        self.frame("", body, events)?;
         if self.answered {
             self.end(events)
         } else {
             let message = format!("no answer in the body: {}", excerpt(body.as_bytes()));
             Err(self.error(ModelErrorKind::Protocol, message))
-        }
-    }
-
-    /// A chunk in which nothing is odd, as [`chunk`](ChatDecoder::chunk) takes it.
-    fn plain(&mut self, chunk: PlainChunk<'_>, events: &mut Vec<ModelEvent>) {
-        self.chunk = self.chunk.saturating_add(1);
-        let said = |text: &str| Some(text).filter(|it| !it.is_empty()).map(str::to_owned);
-        let has_id = chunk.id.as_deref().is_some_and(|id| !id.is_empty());
-        let says_something = has_id || chunk.choice().is_some() || chunk.usage.is_some();
-        if !self.started && says_something {
-            let id = chunk.id.as_deref().and_then(said);
-            let model = chunk.model.as_deref().and_then(said);
-            self.start(id, model, events);
-        }
-        if let Some(choice) = chunk.choice() {
-            self.answered = true;
-            if let Some(delta) = choice.delta() {
-                for (field, text) in [
-                    ("reasoning_content", &delta.reasoning_content),
-                    ("reasoning", &delta.reasoning),
-                ] {
-                    self.think(field, text.as_deref().unwrap_or_default(), events);
-                }
-                self.say(delta.content.as_deref().unwrap_or_default(), events);
-                self.refuse(delta.refusal.as_deref().unwrap_or_default(), events);
-                for call in delta.tool_calls.iter().flatten() {
-                    self.end_reasoning(events);
-                    let (chunk, next_part) = (self.chunk, &mut self.next_part);
-                    self.calls.plain(call, chunk, next_part, events);
-                }
-            }
-            self.ended(choice.finish_reason.as_deref().and_then(said));
-        }
-        report(chunk.usage, events);
-    }
-
-    /// More of what the last plain chunk brought, from one that differs from it in nothing else.
-    fn more(&mut self, text: &str, events: &mut Vec<ModelEvent>) {
-        self.chunk = self.chunk.saturating_add(1);
-        match self.brought {
-            Brought::Text => self.say(text, events),
-            Brought::Thought(field) => self.think(field, text, events),
-            Brought::Arguments(index) => {
-                self.end_reasoning(events);
-                let (chunk, next_part) = (self.chunk, &mut self.next_part);
-                self.calls.arguments(index, text, chunk, next_part, events);
-            }
         }
     }
 
@@ -452,27 +379,6 @@ impl ChatDecoder {
         }
         if data == "[DONE]" {
             return self.finish(events);
-        }
-        if self.odd < MAX_ODD && name != "error" {
-            if let Some(text) = self.pieces.text(data) {
-                self.changes = 0;
-                self.more(&text, events);
-                return Ok(());
-            }
-            if let Some(chunk) = PlainChunk::read(data) {
-                self.odd = 0;
-                // Some servers change something in every chunk, such as a time or a padding.
-                if self.changes < MAX_ODD
-                    && let Some((brought, text)) = chunk.only()
-                {
-                    self.changes += 1;
-                    self.brought = brought;
-                    self.pieces.learn(data, text);
-                }
-                self.plain(chunk, events);
-                return Ok(());
-            }
-            self.odd += 1;
         }
         let unreadable = || {
             let message = format!("a chunk is not a JSON object: {}", excerpt(data.as_bytes()));

@@ -2,12 +2,10 @@
 //! what comes in forgives unknown, missing and mistyped fields.
 
 mod content;
-mod plain;
 mod request;
 mod response;
 
 pub use content::{Block, Input, Source};
-pub(crate) use plain::{Piece, PlainDelta};
 pub(crate) use request::STREAM;
 pub use request::{
     Body, CacheControl, Mark, Message, Metadata, OutputConfig, OutputFormat, Role, ServerTool,

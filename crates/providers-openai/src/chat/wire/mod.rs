@@ -2,11 +2,8 @@
 //! what comes in forgives unknown, missing and mistyped fields.
 
 mod content;
-mod plain;
 mod request;
 mod response;
-
-pub(crate) use plain::{Brought, PlainCall, PlainChunk};
 
 pub use content::{ContentPart, FileData, ImageUrl, InputAudio, UserContent};
 pub use request::{
