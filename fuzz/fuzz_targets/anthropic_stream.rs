@@ -8,12 +8,12 @@ use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_anthropic::{
     MessagesOptions, capabilities,
-    messages::{LocalIds, MessagesDecoder, Reshaped, events_from_body, to_wire},
+    messages::{LocalIds, MessagesDecoder, ToolMapping, events_from_body, to_wire},
 };
 use switchboard_providers_common::decode_sse;
 
 /// What a strict request leaves to its decoder.
-static RESHAPED: LazyLock<Reshaped> = LazyLock::new(|| {
+static TOOL_MAPPING: LazyLock<ToolMapping> = LazyLock::new(|| {
     let model = streams::model("anthropic");
     let options = MessagesOptions {
         strict_tools: true,
@@ -21,7 +21,7 @@ static RESHAPED: LazyLock<Reshaped> = LazyLock::new(|| {
     };
     let (request, capabilities) = (streams::request(), capabilities(&model.name));
     let wire = to_wire(&request, &model, &capabilities, &options);
-    wire.map(|wire| wire.reshaped).unwrap_or_default()
+    wire.map(|wire| wire.tool_mapping).unwrap_or_default()
 });
 
 const WIRE: Wire = Wire {
@@ -37,7 +37,7 @@ fn decoder() -> MessagesDecoder {
         Vec::new(),
         LocalIds::default(),
     )
-    .reshaping(RESHAPED.clone())
+    .with_tool_mapping(TOOL_MAPPING.clone())
 }
 
 fuzz_target!(|input: &[u8]| streams::check(&WIRE, input));

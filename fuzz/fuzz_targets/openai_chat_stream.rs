@@ -8,18 +8,18 @@ use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_common::decode_sse;
 use switchboard_providers_openai::{
-    Profile, Reshaped, capabilities,
+    Profile, ToolMapping, capabilities,
     chat::{ChatDecoder, LocalIds, events_from_body, to_wire},
 };
 
 /// What a strict request leaves to its decoder.
-static RESHAPED: LazyLock<Reshaped> = LazyLock::new(|| {
+static TOOL_MAPPING: LazyLock<ToolMapping> = LazyLock::new(|| {
     let (model, request) = (streams::model("openai"), streams::request());
     let mut profile = Profile::openai();
     profile.strict_tools = true;
     let capabilities = capabilities(&model.name, &profile);
     let wire = to_wire(&request, &model, &capabilities, &profile);
-    wire.map(|wire| wire.reshaped).unwrap_or_default()
+    wire.map(|wire| wire.tool_mapping).unwrap_or_default()
 });
 
 const WIRE: Wire = Wire {
@@ -35,7 +35,7 @@ fn decoder() -> ChatDecoder {
         Vec::new(),
         LocalIds::default(),
     )
-    .reshaping(RESHAPED.clone())
+    .with_tool_mapping(TOOL_MAPPING.clone())
 }
 
 fuzz_target!(|input: &[u8]| streams::check(&WIRE, input));

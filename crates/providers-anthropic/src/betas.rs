@@ -1,81 +1,84 @@
-//! Which names of `anthropic-beta` an option or a field of the request needs: one table.
+//! The values of `anthropic-beta` that options and request fields need.
 //!
-//! Facts: what `@ai-sdk/anthropic` 3.0.138 adds by itself, and the names that the official SDK
-//! (anthropic 2.11.0) knows. A feature that has left its beta needs none; its name does no harm.
+//! Sources: the values that `@ai-sdk/anthropic` 3.0.138 adds, and the values in the official SDK
+//! (anthropic 2.11.0). The value of a feature that is generally available has no effect.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 use switchboard_domain::JsonObject;
 
-use crate::{CacheLifetime, MessagesOptions, ServerTool};
+use crate::{CacheLifetime, MessagesOptions, ServerTool, messages::wire};
 
-/// By the type of a tool that is declared.
-const OF_TOOLS: [(&str, &str); 5] = [
+/// The values by the type of a declared tool.
+const TOOL_BETAS: [(&str, &str); 5] = [
     ("code_execution_20250522", "code-execution-2025-05-22"),
     ("code_execution_20250825", "code-execution-2025-08-25"),
     ("web_fetch_20250910", "web-fetch-2025-09-10"),
     ("web_search_20260209", "code-execution-web-tools-2026-02-09"),
     ("web_fetch_20260209", "code-execution-web-tools-2026-02-09"),
 ];
-/// By a field of the body that the caller added.
-const OF_FIELDS: [(&str, &str); 2] = [
+/// The values by a field that the caller added.
+const FIELD_BETAS: [(&str, &str); 2] = [
     ("context_management", "context-management-2025-06-27"),
     ("speed", "fast-mode-2026-02-01"),
 ];
-/// `container.skills`.
-const OF_SKILLS: [&str; 3] = [
+/// The values of `container.skills`.
+const SKILL_BETAS: [&str; 3] = [
     "code-execution-2025-08-25",
     "skills-2025-10-02",
     "files-api-2025-04-14",
 ];
-/// Entries that live for an hour.
+/// The value of a cache lifetime of one hour.
 const LONG_CACHE: &str = "extended-cache-ttl-2025-04-11";
-/// Thinking between calls, with a budget.
+/// The value of thinking between tool calls with a budget.
 const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
-/// What a request needs, each name once, in the order of the alphabet: the header is part of what
-/// must be the same for a prompt cache to be hit.
-pub(crate) fn needed<'a>(
-    options: &'a MessagesOptions,
-    declared: impl Iterator<Item = &'a JsonObject>,
-    extra: &'a JsonObject,
-    interleaves: bool,
-) -> Vec<Cow<'a, str>> {
+/// The parts of a request that may need a value.
+pub(crate) struct BetaSources<'a> {
+    pub(crate) options: &'a MessagesOptions,
+    pub(crate) server_tools: &'a [wire::ServerTool],
+    /// The caller's own fields.
+    pub(crate) extra: &'a JsonObject,
+    /// Whether the model needs a beta to think between tool calls, and the request allows it.
+    pub(crate) thinks_between_tools: bool,
+}
+
+/// Returns the values in alphabetical order, without duplicates. Prompt caches need the same header
+/// in every request.
+pub(crate) fn required(sources: &BetaSources<'_>) -> Vec<String> {
+    let BetaSources { options, extra, .. } = sources;
     if !options.automatic_betas {
         return Vec::new();
     }
-    let mut names: BTreeSet<Cow<'a, str>> = BTreeSet::new();
-    let in_extra = extra.get("tools").and_then(Value::as_array);
-    let in_extra = in_extra.into_iter().flatten().filter_map(Value::as_object);
-    for tool in declared.chain(in_extra) {
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    let declared = sources.server_tools.iter().map(|tool| &tool.declaration);
+    let extra_tools = extra.get("tools").and_then(Value::as_array);
+    let extra_tools = extra_tools
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object);
+    for tool in declared.chain(extra_tools) {
         let kind = tool.get("type").and_then(Value::as_str).unwrap_or_default();
-        let known = OF_TOOLS.iter().find(|(it, _)| *it == kind);
-        names.extend(known.map(|(_, beta)| Cow::Borrowed(*beta)));
+        let known = TOOL_BETAS.iter().find(|(it, _)| *it == kind);
+        names.extend(known.map(|(_, beta)| *beta));
     }
-    for tool in &options.server_tools {
-        if let ServerTool::Raw(raw) = tool {
-            names.extend(raw.betas.iter().map(|it| Cow::Borrowed(it.as_str())));
-        }
-    }
-    for (_, beta) in OF_FIELDS.iter().filter(|(it, _)| says(extra.get(*it))) {
-        names.insert(Cow::Borrowed(beta));
-    }
-    if says(extra.get("container").and_then(|it| it.get("skills"))) {
-        names.extend(OF_SKILLS.map(Cow::Borrowed));
+    let tools = options.server_tools.iter();
+    names.extend(tools.flat_map(ServerTool::betas).map(String::as_str));
+    let is_set = |value: Option<&Value>| value.is_some_and(|value| !value.is_null());
+    let fields = FIELD_BETAS.iter().filter(|(it, _)| is_set(extra.get(*it)));
+    names.extend(fields.map(|(_, beta)| *beta));
+    if is_set(extra.get("container").and_then(|it| it.get("skills"))) {
+        names.extend(SKILL_BETAS);
     }
     let lifetimes = options.cache.lifetimes();
     if lifetimes.is_some_and(|(prefix, _)| prefix == CacheLifetime::Hour) {
-        names.insert(Cow::Borrowed(LONG_CACHE));
+        names.insert(LONG_CACHE);
     }
-    if options.interleaved_thinking && interleaves {
-        names.insert(Cow::Borrowed(INTERLEAVED_THINKING));
+    if options.interleaved_thinking && sources.thinks_between_tools {
+        names.insert(INTERLEAVED_THINKING);
     }
-    names.into_iter().collect()
-}
-
-fn says(value: Option<&Value>) -> bool {
-    value.is_some_and(|value| !value.is_null())
+    names.into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -85,33 +88,39 @@ mod tests {
     use super::*;
     use crate::{CachePolicy, server_tool::RawServerTool};
 
-    fn names(options: &MessagesOptions, extra: &Value, interleaves: bool) -> Vec<String> {
-        let extra = extra.as_object().unwrap();
-        let declared: Vec<JsonObject> = options
-            .server_tools
-            .iter()
-            .map(|it| it.declaration(None))
-            .collect();
-        let names = needed(options, declared.iter(), extra, interleaves);
-        names.into_iter().map(Cow::into_owned).collect()
+    fn names(options: &MessagesOptions, extra: &Value, thinks_between_tools: bool) -> Vec<String> {
+        let tools = options.server_tools.iter().map(|tool| wire::ServerTool {
+            declaration: tool.declaration(None),
+            cache_control: None,
+        });
+        required(&BetaSources {
+            options,
+            server_tools: &tools.collect::<Vec<_>>(),
+            extra: extra.as_object().unwrap(),
+            thinks_between_tools,
+        })
     }
 
     #[test]
-    fn nothing_is_added_without_need() {
+    fn a_plain_request_needs_no_beta() {
         let options = MessagesOptions::default();
         assert!(names(&options, &json!({"top_k": 1, "speed": null}), true).is_empty());
     }
 
     #[test]
-    fn each_option_brings_what_it_needs_once() {
+    fn each_option_adds_its_betas_once() {
         let raw = RawServerTool {
             declaration: JsonObject::new(),
             betas: vec!["z-1".into()],
         };
+        let declared = |kind: &str| {
+            let declaration = json!({"type": kind});
+            ServerTool::raw(declaration.as_object().cloned().unwrap())
+        };
         let mut options = MessagesOptions {
             server_tools: vec![
-                ServerTool::web_fetch(),
-                ServerTool::code_execution(),
+                declared("web_fetch_20250910"),
+                declared("code_execution_20250825"),
                 ServerTool::Raw(raw),
             ],
             cache: CachePolicy::Prefix {

@@ -1,11 +1,10 @@
-//! What Claude models can do, by their names: the table of [`rules`](mod@crate::rules) in the domain's
-//! words.
+//! The capabilities of Claude models, from the table in [`rules`](mod@crate::rules).
 
 use switchboard_domain::ModelCapabilities;
 
 use crate::rules::{Sampling, rules};
 
-/// What is known of `model`, the server's name for it.
+/// Returns the known capabilities of the model with this name.
 pub fn capabilities(model: &str) -> ModelCapabilities {
     let Some(rules) = rules(model) else {
         return ModelCapabilities::default();
@@ -32,13 +31,13 @@ mod tests {
     use switchboard_providers_common::catalog;
 
     #[test]
-    fn the_table_says_what_the_catalogue_says() {
+    fn the_table_agrees_with_the_catalogue() {
         let mut known = 0;
         for entry in catalog::models("anthropic") {
             known += 1;
             let ours = capabilities(entry.name);
             let theirs = &entry.capabilities;
-            // Joined, each wins where both speak: the same means that they agree.
+            // `either` prefers its first argument, so equal results mean agreement.
             assert_eq!(
                 catalog::either(theirs, &ours),
                 catalog::either(&ours, theirs),
@@ -54,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_those_of_the_generation() {
+    fn limits_depend_on_the_generation() {
         let limits = |model| {
             let it = capabilities(model);
             (it.context_window.unwrap(), it.max_output_tokens.unwrap())
@@ -67,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_no_capability() {
+    fn refused_features_are_not_capabilities() {
         let newest = capabilities("claude-opus-5-5");
         assert_eq!(newest.forced_tool_choice, Some(false));
         assert_eq!(newest.sampling, Some(false));

@@ -1,17 +1,20 @@
+use std::time::Duration;
+
 use http::HeaderMap;
 use serde_json::json;
 use switchboard_domain::ModelErrorKind as Kind;
+use switchboard_providers_common::{Classified, ErrorClassifier as _, HttpFailure};
 
 use super::*;
 
-const WISH: Option<Duration> = Some(Duration::from_secs(3));
+const RETRY_AFTER: Option<Duration> = Some(Duration::from_secs(3));
 
 fn classify(status: u16, body: &str) -> Classified {
-    AnthropicErrors.classify(&HttpFailure {
+    ERRORS.classify(&HttpFailure {
         status,
         headers: &HeaderMap::new(),
         body: body.as_bytes(),
-        retry_after: WISH,
+        retry_after: RETRY_AFTER,
     })
 }
 
@@ -26,8 +29,8 @@ fn invalid(field: &str) -> Kind {
 }
 
 #[test]
-fn every_class_has_its_kind() {
-    let retry_after = WISH;
+fn every_error_type_has_its_kind() {
+    let retry_after = RETRY_AFTER;
     for (status, class, expected) in [
         (400, "invalid_request_error", invalid("")),
         (401, "authentication_error", Kind::Authentication),
@@ -40,7 +43,7 @@ fn every_class_has_its_kind() {
         (500, "api_error", Kind::Overloaded { retry_after }),
         (504, "timeout_error", Kind::Overloaded { retry_after }),
         (529, "overloaded_error", Kind::Overloaded { retry_after }),
-        // The class that is said where nothing else is known: the status speaks.
+        // Gateways use this type for every error, so the status decides.
         (401, "invalid_request_error", Kind::Authentication),
         (402, "invalid_request_error", Kind::QuotaExhausted),
         (403, "invalid_request_error", Kind::Permission),
@@ -56,7 +59,7 @@ fn every_class_has_its_kind() {
             Kind::Overloaded { retry_after },
         ),
         (413, "invalid_request_error", invalid("")),
-        // A class that is not known yet: the status speaks.
+        // The status decides for an unknown type.
         (429, "new_error", Kind::RateLimited { retry_after }),
         (422, "new_error", invalid("")),
     ] {
@@ -68,7 +71,7 @@ fn every_class_has_its_kind() {
 }
 
 #[test]
-fn what_the_message_says_more_exactly() {
+fn some_messages_determine_the_kind() {
     for (message, expected) in [
         (
             "prompt is too long: 208310 tokens > 200000 maximum",
@@ -104,7 +107,7 @@ fn what_the_message_says_more_exactly() {
 }
 
 #[test]
-fn a_spend_limit_is_no_rate_limit() {
+fn a_spend_limit_is_an_exhausted_quota() {
     for code in [
         "enforced_spend_limit_reached",
         "contract_spend_limit_reached",
@@ -117,7 +120,7 @@ fn a_spend_limit_is_no_rate_limit() {
     }
     let ramp = json!({"error": {"type": "rate_limit_error", "message": "m",
                                 "details": {"error_code": "ramp_limit_exceeded"}}});
-    let retry_after = WISH;
+    let retry_after = RETRY_AFTER;
     assert_eq!(
         classify(429, &ramp.to_string()).kind,
         Kind::RateLimited { retry_after }
@@ -128,8 +131,8 @@ fn a_spend_limit_is_no_rate_limit() {
 }
 
 #[test]
-fn bodies_from_somewhere_in_between_are_read_too() {
-    let retry_after = WISH;
+fn errors_of_proxies_are_read() {
+    let retry_after = RETRY_AFTER;
     let gateway = classify(503, "<html>\n<b>Service Unavailable</b>");
     assert_eq!(gateway.kind, Kind::Overloaded { retry_after });
     assert_eq!(gateway.message, "<html> <b>Service Unavailable</b>");
@@ -145,8 +148,8 @@ fn bodies_from_somewhere_in_between_are_read_too() {
 }
 
 #[test]
-fn within_a_stream_the_class_speaks_alone() {
-    let of = |body: Value| ApiError::from_body(&body).unwrap().in_band("anthropic");
+fn the_type_decides_for_an_error_within_a_stream() {
+    let of = |body: Value| ERRORS.in_band("anthropic", ERRORS.find(&body).unwrap());
     let overloaded = of(json!({"error": {"type": "overloaded_error", "message": "Overloaded"}}));
     assert_eq!(overloaded.kind, Kind::Overloaded { retry_after: None });
     let long =
@@ -158,38 +161,41 @@ fn within_a_stream_the_class_speaks_alone() {
 }
 
 #[test]
-fn a_refusal_of_earlier_thinking_is_recognised() {
-    let said = |kind: Kind, message: &str| is_about_thinking(&ModelError::new("p", kind, message));
+fn a_refusal_of_earlier_thinking_blocks_is_recognised() {
+    let refused =
+        |kind: Kind, message: &str| refuses_thinking_blocks(&ModelError::new("p", kind, message));
     for message in [
         "messages.1.content.0: thinking block is bound to a different conversation",
         "messages.1.content.0: Invalid `signature` in `thinking` block",
         "messages.3.content.8: `thinking` or `redacted_thinking` blocks in the latest assistant \
          message cannot be modified.",
     ] {
-        assert!(said(invalid("messages.1"), message), "{message}");
-        assert!(!said(Kind::Permission, message));
+        assert!(refused(invalid("messages.1"), message), "{message}");
+        assert!(!refused(Kind::Permission, message));
     }
-    assert!(!said(invalid(""), "messages.1: bad"));
+    assert!(!refused(invalid(""), "messages.1: bad"));
 }
 
 #[test]
-fn a_refusal_of_a_forced_choice_is_recognised() {
-    let said = |message: &str| {
-        is_about_forced_choice(&ModelError::new("p", invalid("tool_choice"), message))
+fn a_refusal_of_a_forced_tool_choice_is_recognised() {
+    let refused = |message: &str| {
+        refuses_forced_tool_choice(&ModelError::new("p", invalid("tool_choice"), message))
     };
     for message in [
         "tool_choice: type \"tool\" and \"any\" are not supported for this model.",
         "tool_choice forces tool use is not compatible with this model",
         "Thinking may not be enabled when tool_choice forces tool use.",
     ] {
-        assert!(said(message), "{message}");
+        assert!(refused(message), "{message}");
     }
-    assert!(!said("tool_choice: Tool `x` not found in provided tools"));
-    assert!(!said("temperature is not supported for this model"));
+    assert!(!refused(
+        "tool_choice: Tool `x` not found in provided tools"
+    ));
+    assert!(!refused("temperature is not supported for this model"));
 }
 
 #[test]
-fn what_litellm_calls_a_bad_request_is_told_apart() {
+fn bad_requests_of_litellm_are_distinguished() {
     for (kind, message, expected) in [
         (
             "invalid_request_error",

@@ -1,17 +1,17 @@
-//! Anthropic's Messages API, and everything that speaks it, as a
+//! Anthropic's Messages API, and compatible servers, as a
 //! [`ChatModel`](switchboard_domain::ChatModel).
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
-//! | [`config`] | [`AnthropicConfig`]: where the server is and who asks |
-//! | [`client`] | [`AnthropicClient`]: one server, its models and their list |
-//! | [`model`] | [`AnthropicModel`]: the port, joined from mapping and transport |
-//! | [`messages`] | the mapping: pure, without I/O |
-//! | [`options`] | [`MessagesOptions`]: what the mapping may be told |
-//! | [`server_tool`] | [`ServerTool`]: tools that the API runs on its own side |
-//! | [`rules`](mod@rules) | what each Claude model takes and refuses: one table |
-//! | [`capabilities`](mod@capabilities) | the same in the domain's words |
-//! | [`error`] | [`AnthropicErrors`]: from an error body to a typed error |
+//! | [`config`] | [`AnthropicConfig`]: the address, credentials and options of a server |
+//! | [`model`] | [`AnthropicModel`]: the model, which joins the mapping with the transport |
+//! | [`messages`] | the mapping, without I/O |
+//! | [`options`] | [`MessagesOptions`]: options of the mapping |
+//! | [`server_tool`] | [`ServerTool`]: tools that the API runs on its own servers |
+//! | [`rules`](mod@rules) | the features of each Claude model, in one table |
+//! | [`capabilities`](mod@capabilities) | the same features as [`ModelCapabilities`] |
+//!
+//! [`ModelCapabilities`]: switchboard_domain::ModelCapabilities
 //!
 //! ```no_run
 //! use switchboard_domain::{ChatModel as _, ChatRequest, Message};
@@ -30,9 +30,8 @@
 
 mod betas;
 pub mod capabilities;
-pub mod client;
 pub mod config;
-pub mod error;
+mod error;
 pub mod messages;
 pub mod model;
 pub mod options;
@@ -41,11 +40,14 @@ mod schema;
 pub mod server_tool;
 
 pub use capabilities::capabilities;
-pub use client::{AnthropicClient, ServedModel};
 pub use config::{AnthropicConfig, Credential};
-pub use error::AnthropicErrors;
 pub use messages::{MessagesDecoder, WireRequest, to_wire};
 pub use model::AnthropicModel;
 pub use options::{CacheLifetime, CachePolicy, MessagesOptions};
 pub use rules::{Effort, rules};
 pub use server_tool::ServerTool;
+use switchboard_providers_common::provider::HttpClient;
+pub use switchboard_providers_common::provider::{ProviderConfig, ServedModel};
+
+/// A client of one server, shared by its models.
+pub type AnthropicClient = HttpClient<AnthropicConfig>;

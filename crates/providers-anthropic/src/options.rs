@@ -1,22 +1,22 @@
-//! What the mapping may be told beside the request.
+//! Options of the mapping.
 
 use serde::Deserialize;
 
 use crate::{ServerTool, config::DEFAULT_API_VERSION, rules::Effort};
 
-/// From this version of the API on, `temperature`, `top_p` and `top_k` answer 400.
+/// The first API version that answers 400 to `temperature`, `top_p` and `top_k`.
 const VERSION_WITHOUT_SAMPLING: &str = "2026-10-21";
 
-/// What the mapping may be told beside the request.
+/// Options of the mapping.
 ///
 /// ```
 /// use switchboard_providers_anthropic::MessagesOptions;
 ///
-/// let careful = MessagesOptions { strict_tools: true, ..MessagesOptions::default() };
-/// assert!(careful.replay_reasoning);
+/// let options = MessagesOptions { strict_tools: true, ..MessagesOptions::default() };
+/// assert!(options.replay_reasoning);
 /// ```
 ///
-/// A configuration file may hold any of its fields:
+/// A configuration file may contain any of its fields:
 ///
 /// ```
 /// # use switchboard_providers_anthropic::{CachePolicy, MessagesOptions};
@@ -31,81 +31,80 @@ const VERSION_WITHOUT_SAMPLING: &str = "2026-10-21";
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MessagesOptions {
-    /// The `anthropic-version` header, which is a date: newer versions refuse what older ones took.
+    /// The date in the `anthropic-version` header. Newer versions refuse some fields of older ones.
     pub api_version: String,
-    /// `max_tokens`, which the API requires, where the request does not say one. `None`: 32,000 or
-    /// what the model can write, whichever is less; 8,192 for models of which nothing is known.
+    /// The output limit in tokens for requests without one. `None` selects 32,000 or the model's
+    /// maximum, whichever is less, and 8,192 for unknown models.
     pub default_max_tokens: Option<u32>,
-    /// Holds tool inputs to their schemas (`strict`) where the schema allows it and as far as the
-    /// API's limits per request go. Off by default: the API compiles all strict schemas of a request
-    /// into one grammar and refuses the request when that grows too large.
+    /// Whether the API enforces the input schemas of tools (`strict`), as far as they and its
+    /// limits per request allow it. Off by default: the API compiles all strict schemas of a
+    /// request into one grammar and refuses the request when the grammar is too large.
     pub strict_tools: bool,
-    /// `metadata.user_id`: an opaque id of the person behind the request, never a name or address.
+    /// `metadata.user_id`: an opaque id of the user, never a name or an address.
     pub user_id: Option<String>,
-    /// Sends the model's own thinking back to it. Off for one more try when the API says that the
-    /// thinking belongs to another conversation.
+    /// Whether the model's own thinking is sent back to it.
     pub replay_reasoning: bool,
-    /// Tools that the API runs on its own side, declared before those of the request. One whose name
-    /// a tool of the request has too is left out, with a warning.
+    /// Tools that the API runs on its own servers. They are declared before the tools of the
+    /// request. A server tool with the name of a declared tool is dropped with a warning.
     pub server_tools: Vec<ServerTool>,
-    /// What of a request is kept in the provider's prompt cache.
+    /// The use of the provider's prompt cache.
     pub cache: CachePolicy,
-    /// `output_config.effort`, in place of what
-    /// [`ChatRequest::reasoning`](switchboard_domain::ChatRequest::reasoning) comes to. A level that
-    /// the model does not have is sent as the next lower one, with a warning.
+    /// `output_config.effort`. It overrides
+    /// [`ChatRequest::reasoning`](switchboard_domain::ChatRequest::reasoning). A level that the
+    /// model does not have is sent as the next lower one, with a warning.
     pub effort: Option<Effort>,
-    /// Thinking between calls on the models that do so by a beta only (Claude 4 to 4.5, with a
-    /// budget). Off by default: all earlier thinking of the turn is paid for again with every call.
+    /// Whether models that need a beta for it (Claude 4 to 4.5, with a budget) think between tool
+    /// calls. Off by default: every call is billed for all earlier thinking of the turn.
     pub interleaved_thinking: bool,
-    /// Adds to `anthropic-beta` what an option or a field of the request needs. Off for servers that
-    /// refuse names which they do not know.
+    /// Whether `anthropic-beta` gets the values that options and request fields need. Off for
+    /// servers that refuse unknown values.
     pub automatic_betas: bool,
 }
 
-/// What of a request is kept in the provider's prompt cache, which makes reading it again cheaper and
-/// faster, and writing it a little dearer (a quarter for five minutes, double for an hour).
+/// The use of the provider's prompt cache. Reading from the cache is cheaper and faster. Writing
+/// costs a quarter more for five minutes, and twice as much for one hour.
 ///
-/// A cache entry is the beginning of a request (tools, instructions, conversation, in this order) up to
-/// a block that is marked. At most four blocks are marked, never one that the API refuses a mark on,
-/// and always so that the next step of a run finds a mark where this step had its last one.
+/// A cache entry is a prefix of a request (tools, instructions, conversation) that ends with a
+/// breakpoint. A request has at most four breakpoints. The next step of a run has a breakpoint
+/// where this step had its last one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(tag = "scope", rename_all = "snake_case", deny_unknown_fields)]
 pub enum CachePolicy {
-    /// Nothing, as far as this adapter has a say.
+    /// No breakpoints.
     #[default]
     None,
-    /// The tools and the leading instructions.
+    /// A breakpoint after the tools and the leading instructions.
     Prefix {
-        /// How long.
+        /// The lifetime.
         #[serde(default)]
         lifetime: CacheLifetime,
     },
-    /// Also the conversation: its last two turns of the person (or of results) are marked.
+    /// Also breakpoints after the last two turns of the user or of tool results.
     Turns {
-        /// How long the conversation is kept.
+        /// The lifetime of the conversation.
         #[serde(default)]
         lifetime: CacheLifetime,
-        /// How long the tools and instructions are kept, if not as long. The API takes no shorter
-        /// lifetime before a longer one: the longer holds for both then.
+        /// The lifetime of the tools and instructions, if it differs. It is at least `lifetime`:
+        /// the API refuses a shorter lifetime before a longer one.
         #[serde(default)]
         prefix_lifetime: Option<CacheLifetime>,
     },
 }
 
-/// How long a cache entry lives after it was last read.
+/// The lifetime of a cache entry after its last use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum CacheLifetime {
     /// Five minutes.
     #[default]
     #[serde(rename = "5m")]
     FiveMinutes,
-    /// An hour.
+    /// One hour.
     #[serde(rename = "1h")]
     Hour,
 }
 
 impl CachePolicy {
-    /// The lifetime of the prefix and, where it is kept, that of the conversation.
+    /// Returns the lifetimes of the prefix and of the conversation.
     pub(crate) fn lifetimes(self) -> Option<(CacheLifetime, Option<CacheLifetime>)> {
         match self {
             Self::None => None,
@@ -139,9 +138,9 @@ impl Default for MessagesOptions {
 }
 
 impl MessagesOptions {
-    /// Whether this version of the API refuses temperature and the like to every model.
+    /// Returns whether this API version refuses sampling parameters for every model.
     pub(crate) fn refuses_sampling(&self) -> bool {
-        // Versions are ISO dates, which sort as text.
+        // ISO dates have the order of their text.
         self.api_version.as_str() >= VERSION_WITHOUT_SAMPLING
     }
 }
@@ -160,7 +159,7 @@ mod tests {
     fn options_are_read_from_configuration() {
         assert_eq!(read(json!({})).unwrap(), MessagesOptions::default());
         let hour = CacheLifetime::Hour;
-        for (written, cache) in [
+        for (configured, cache) in [
             (json!({"scope": "none"}), CachePolicy::None),
             (
                 json!({"scope": "prefix", "lifetime": "1h"}),
@@ -174,15 +173,15 @@ mod tests {
                 },
             ),
         ] {
-            let options = read(json!({"cache": written, "effort": "xhigh"})).unwrap();
+            let options = read(json!({"cache": configured, "effort": "xhigh"})).unwrap();
             assert_eq!(options.cache, cache);
             assert_eq!(options.effort, Some(Effort::XHigh));
         }
     }
 
     #[test]
-    fn a_wrong_word_is_named() {
-        for (written, word) in [
+    fn an_error_of_the_configuration_names_the_wrong_word() {
+        for (configured, word) in [
             (json!({"cached": {}}), "cached"),
             (json!({"cache": {"scope": "turn"}}), "turn"),
             (json!({"cache": {"scope": "prefix", "ttl": "1h"}}), "ttl"),
@@ -192,13 +191,13 @@ mod tests {
             ),
             (json!({"effort": "extreme"}), "extreme"),
         ] {
-            let error = read(written).unwrap_err().to_string();
+            let error = read(configured).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
     }
 
     #[test]
-    fn no_shorter_lifetime_comes_before_a_longer_one() {
+    fn the_prefix_never_has_the_shorter_lifetime() {
         let (five, hour) = (CacheLifetime::FiveMinutes, CacheLifetime::Hour);
         let turns = |lifetime, prefix_lifetime| CachePolicy::Turns {
             lifetime,

@@ -1,79 +1,77 @@
-//! What each Claude model takes and refuses: one table, which the mapping, the capabilities and the
-//! documentation read.
+//! The features and limits of each Claude model, in one table.
 //!
-//! Facts are those of the model catalogue of litellm 1.109.1, the model table and documentation of
-//! `@ai-sdk/anthropic` 3.0.138, the types of the official SDK (anthropic 2.11.0) and the API's error
-//! messages as reported in public issue threads (oh-my-pi#12939, aiquila#410,
-//! opencode-anthropic-auth#159, geode#632). A model that is not in the table has no known limits, and
-//! the API's own answer decides.
+//! Sources: the model catalogue of litellm 1.109.1, the model table and documentation of
+//! `@ai-sdk/anthropic` 3.0.138, the types of the official SDK (anthropic 2.11.0), and error messages
+//! of the API in public issue threads (oh-my-pi#12939, aiquila#410, opencode-anthropic-auth#159,
+//! geode#632). A model that is not in the table has no known limits. The API decides for it.
 
 use serde::{Deserialize, Serialize};
 
-/// What a model takes and refuses.
+/// The features and limits of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// Tokens of prompt and answer together.
+    /// Maximum number of tokens of prompt and answer together.
     pub context_window: u64,
-    /// Tokens of the answer at most, thinking included.
+    /// Maximum number of tokens of the answer, with thinking.
     pub max_output_tokens: u64,
-    /// It reads PDF.
+    /// Whether it supports PDF documents.
     pub documents: bool,
-    /// Which of `temperature` and `top_p` it takes under an API version that takes any.
+    /// The support for `temperature` and `top_p` in an API version that accepts them.
     pub sampling: Sampling,
-    /// How it takes `thinking`; `None` for models that do not think.
+    /// The thinking mode. `None`: the model does not support thinking.
     pub thinking: Option<Thinking>,
-    /// It thinks between calls when the beta `interleaved-thinking-2025-05-14` is asked for. With
-    /// adaptive thinking it does so anyway.
+    /// Whether it thinks between calls with the beta `interleaved-thinking-2025-05-14`. With
+    /// adaptive thinking no beta is needed.
     pub interleaves_by_beta: bool,
-    /// What `output_config.effort` may be, rising; none where the field is refused.
+    /// The values of `output_config.effort`, in rising order. Empty: the field is refused.
     pub efforts: &'static [Effort],
-    /// Whether `tool_choice` of type `any` or `tool` is taken; `None` where reports differ.
+    /// Whether `tool_choice` of type `any` or `tool` is accepted. `None`: reports differ.
     pub forced_tool_choice: Option<bool>,
-    /// It is held to a schema: `output_config.format`, and `strict` tools.
+    /// Whether `output_config.format` and `strict` tools are supported.
     pub structured_output: bool,
-    /// A conversation may end with the beginning of the model's own answer.
+    /// Whether a conversation may end with an assistant message.
     pub prefill: bool,
-    /// It takes instructions in the middle of a conversation (`role: system`).
+    /// Whether instructions within a conversation (`role: system`) are supported.
     pub later_instructions: bool,
-    /// The newest known versions of the built-in tools that it takes.
-    pub server_tools: ServerToolVersions,
+    /// The newest known version of the web search that it supports.
+    pub web_search: WebSearchVersion,
 }
 
-/// Which of `temperature` and `top_p` are taken.
+/// The support for `temperature` and `top_p`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
     /// Both.
     Both,
-    /// One of them.
+    /// One at a time.
     One,
     /// Neither.
     Refused,
 }
 
-/// How a model takes `thinking`.
+/// The thinking mode of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
     /// `enabled` with a budget of tokens.
     Budget,
-    /// `adaptive`, how much is said by `output_config.effort`.
+    /// `adaptive`. `output_config.effort` controls the amount.
     Adaptive {
-        /// What comes nearest to none.
-        least: LeastThinking,
+        /// The minimum.
+        minimum: MinimumThinking,
     },
 }
 
-/// The least that a model can be told to think.
+/// The minimum of thinking that can be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeastThinking {
-    /// `disabled`: none.
+pub enum MinimumThinking {
+    /// `disabled`: no thinking.
     Disabled,
     /// `between_tools`: short notes between calls.
     BetweenTools,
-    /// It always thinks; a low effort is all that can be asked for.
+    /// Thinking with a low effort.
     LowEffort,
 }
 
-/// How much work goes into an answer: `output_config.effort`.
+/// The effort of an answer: `output_config.effort`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
@@ -81,7 +79,7 @@ pub enum Effort {
     Low,
     /// `medium`.
     Medium,
-    /// `high`, what the API takes where nothing is said.
+    /// `high`, the default of the API.
     High,
     /// `xhigh`.
     XHigh,
@@ -90,10 +88,10 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Every level, rising.
+    /// All levels, in rising order.
     pub const ALL: [Self; 5] = [Self::Low, Self::Medium, Self::High, Self::XHigh, Self::Max];
 
-    /// The API's word.
+    /// Returns the API's name of the level.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -105,23 +103,19 @@ impl Effort {
     }
 }
 
-/// The dates at the end of the built-in tools' types, such as `20260318`.
+/// The version of the built-in web search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ServerToolVersions {
-    /// `web_search_…`.
-    pub web_search: &'static str,
-    /// `web_fetch_…`.
-    pub web_fetch: &'static str,
-    /// `code_execution_…`.
-    pub code_execution: &'static str,
-    /// The web tools must say `allowed_callers: ["direct"]`: the model does not call them out of its
-    /// own code, which the newer versions are for.
+pub struct WebSearchVersion {
+    /// The date in the tool's type, such as `20260318`.
+    pub version: &'static str,
+    /// The request must contain `allowed_callers: ["direct"]`: the model cannot call the tool from
+    /// its own code, which the newer versions are made for.
     pub direct_only: bool,
 }
 
-/// A line of models.
+/// A model family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Line {
+pub enum Family {
     /// `claude-opus-…`
     Opus,
     /// `claude-sonnet-…`
@@ -137,52 +131,39 @@ pub enum Line {
 /// A row of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
-    /// The line of models; `None` for every one that no row above names.
-    pub line: Option<Line>,
-    /// The first version (major, minor) that it holds for.
-    pub from: (u32, u32),
-    /// What holds.
+    /// The family. `None`: all families.
+    pub family: Option<Family>,
+    /// The first version (major, minor) of the row.
+    pub since: (u32, u32),
+    /// The features and limits.
     pub rules: Rules,
 }
 
-/// The versions of the built-in tools that came first; servers that took over the wire know them best.
-pub(crate) const FIRST_SERVER_TOOLS: ServerToolVersions = ServerToolVersions {
-    web_search: "20250305",
-    web_fetch: "20250910",
-    code_execution: "20250825",
+/// The first version of the web search, which compatible servers support.
+pub(crate) const DEFAULT_WEB_SEARCH: WebSearchVersion = WebSearchVersion {
+    version: "20250305",
     direct_only: false,
 };
-/// Code execution that keeps its state, without code that calls the web tools.
-const STATEFUL_CODE: ServerToolVersions = ServerToolVersions {
-    code_execution: "20260120",
-    ..FIRST_SERVER_TOOLS
-};
-const SERVER_TOOLS_4_6: ServerToolVersions = ServerToolVersions {
-    web_search: "20260318",
-    web_fetch: "20260318",
-    code_execution: "20260120",
+const NEWEST_WEB_SEARCH: WebSearchVersion = WebSearchVersion {
+    version: "20260318",
     direct_only: false,
 };
-const NEWEST_SERVER_TOOLS: ServerToolVersions = ServerToolVersions {
-    code_execution: "20260521",
-    ..SERVER_TOOLS_4_6
-};
 
-const UP_TO_HIGH: &[Effort] = &[Effort::Low, Effort::Medium, Effort::High];
-const ALL_BUT_XHIGH: &[Effort] = &[Effort::Low, Effort::Medium, Effort::High, Effort::Max];
-const EVERY: &[Effort] = &Effort::ALL;
+const UP_TO_HIGH_EFFORT: &[Effort] = &[Effort::Low, Effort::Medium, Effort::High];
+const ALL_EFFORTS_BUT_XHIGH: &[Effort] = &[Effort::Low, Effort::Medium, Effort::High, Effort::Max];
+const ALL_EFFORTS: &[Effort] = &Effort::ALL;
 
-const ADAPTIVE: Option<Thinking> = Some(Thinking::Adaptive {
-    least: LeastThinking::Disabled,
+const ADAPTIVE_THINKING: Option<Thinking> = Some(Thinking::Adaptive {
+    minimum: MinimumThinking::Disabled,
 });
-const ALWAYS: Option<Thinking> = Some(Thinking::Adaptive {
-    least: LeastThinking::LowEffort,
+const PERMANENT_THINKING: Option<Thinking> = Some(Thinking::Adaptive {
+    minimum: MinimumThinking::LowEffort,
 });
-const BETWEEN_TOOLS: Option<Thinking> = Some(Thinking::Adaptive {
-    least: LeastThinking::BetweenTools,
+const THINKING_BETWEEN_TOOLS: Option<Thinking> = Some(Thinking::Adaptive {
+    minimum: MinimumThinking::BetweenTools,
 });
 
-// A generation is the one before it with what changed.
+// Each generation lists its differences from an earlier one.
 const GENERATION_3: Rules = Rules {
     context_window: 200_000,
     max_output_tokens: 4_096,
@@ -195,7 +176,7 @@ const GENERATION_3: Rules = Rules {
     structured_output: false,
     prefill: true,
     later_instructions: false,
-    server_tools: FIRST_SERVER_TOOLS,
+    web_search: DEFAULT_WEB_SEARCH,
 };
 const GENERATION_3_5: Rules = Rules {
     max_output_tokens: 8_192,
@@ -225,44 +206,40 @@ const HAIKU_4_5: Rules = Rules {
     structured_output: true,
     ..GENERATION_4
 };
-const GENERATION_4_5: Rules = Rules {
-    server_tools: STATEFUL_CODE,
-    ..HAIKU_4_5
-};
+const GENERATION_4_5: Rules = HAIKU_4_5;
 const OPUS_4_5: Rules = Rules {
-    efforts: UP_TO_HIGH,
+    efforts: UP_TO_HIGH_EFFORT,
     ..GENERATION_4_5
 };
 const GENERATION_4_6: Rules = Rules {
     context_window: 1_000_000,
     max_output_tokens: 128_000,
-    thinking: ADAPTIVE,
+    thinking: ADAPTIVE_THINKING,
     interleaves_by_beta: false,
-    efforts: ALL_BUT_XHIGH,
+    efforts: ALL_EFFORTS_BUT_XHIGH,
     prefill: false,
-    server_tools: SERVER_TOOLS_4_6,
+    web_search: NEWEST_WEB_SEARCH,
     ..GENERATION_4_5
 };
 const OPUS_4_7: Rules = Rules {
     sampling: Sampling::Refused,
-    efforts: EVERY,
+    efforts: ALL_EFFORTS,
     ..GENERATION_4_6
 };
 const OPUS_4_8: Rules = Rules {
     later_instructions: true,
-    server_tools: NEWEST_SERVER_TOOLS,
     ..OPUS_4_7
 };
-/// `claude-mythos-preview`, which came before all of 5.
+/// `claude-mythos-preview`, which is older than generation 5.
 const MYTHOS_PREVIEW: Rules = Rules {
-    thinking: ALWAYS,
+    thinking: PERMANENT_THINKING,
     forced_tool_choice: None,
     ..OPUS_4_7
 };
 const GENERATION_5: Rules = OPUS_4_8;
-/// Reports about the first Fable and Mythos differ.
+/// Reports about the first Fable and Mythos models differ.
 const FABLE_5: Rules = Rules {
-    thinking: ALWAYS,
+    thinking: PERMANENT_THINKING,
     forced_tool_choice: None,
     ..GENERATION_5
 };
@@ -271,83 +248,87 @@ const FABLE_5_1: Rules = Rules {
     ..FABLE_5
 };
 const HAIKU_5: Rules = Rules {
-    server_tools: ServerToolVersions {
+    web_search: WebSearchVersion {
         direct_only: true,
-        ..NEWEST_SERVER_TOOLS
+        ..NEWEST_WEB_SEARCH
     },
     ..GENERATION_5
 };
 const OPUS_5_5: Rules = Rules {
-    thinking: ALWAYS,
+    thinking: PERMANENT_THINKING,
     forced_tool_choice: Some(false),
     ..GENERATION_5
 };
 const SONNET_5_5: Rules = Rules {
-    thinking: BETWEEN_TOOLS,
+    thinking: THINKING_BETWEEN_TOOLS,
     ..OPUS_5_5
 };
 
-/// The table: the first row of a model's line, or of none, whose version it has reached holds.
+/// The table. The first row applies whose family matches and whose version is not newer.
 pub const TABLE: &[Row] = &[
-    row(Some(Line::Opus), (5, 5), OPUS_5_5),
-    row(Some(Line::Sonnet), (5, 5), SONNET_5_5),
-    row(Some(Line::Haiku), (5, 0), HAIKU_5),
-    row(Some(Line::Fable), (5, 1), FABLE_5_1),
-    row(Some(Line::Fable), (0, 0), FABLE_5),
-    row(Some(Line::Mythos), (5, 1), FABLE_5_1),
-    row(Some(Line::Mythos), (5, 0), FABLE_5),
-    row(Some(Line::Mythos), (0, 0), MYTHOS_PREVIEW),
+    row(Some(Family::Opus), (5, 5), OPUS_5_5),
+    row(Some(Family::Sonnet), (5, 5), SONNET_5_5),
+    row(Some(Family::Haiku), (5, 0), HAIKU_5),
+    row(Some(Family::Fable), (5, 1), FABLE_5_1),
+    row(Some(Family::Fable), (0, 0), FABLE_5),
+    row(Some(Family::Mythos), (5, 1), FABLE_5_1),
+    row(Some(Family::Mythos), (5, 0), FABLE_5),
+    row(Some(Family::Mythos), (0, 0), MYTHOS_PREVIEW),
     row(None, (5, 0), GENERATION_5),
-    row(Some(Line::Opus), (4, 8), OPUS_4_8),
-    row(Some(Line::Opus), (4, 7), OPUS_4_7),
+    row(Some(Family::Opus), (4, 8), OPUS_4_8),
+    row(Some(Family::Opus), (4, 7), OPUS_4_7),
     row(None, (4, 6), GENERATION_4_6),
-    row(Some(Line::Opus), (4, 5), OPUS_4_5),
-    row(Some(Line::Haiku), (4, 5), HAIKU_4_5),
+    row(Some(Family::Opus), (4, 5), OPUS_4_5),
+    row(Some(Family::Haiku), (4, 5), HAIKU_4_5),
     row(None, (4, 5), GENERATION_4_5),
-    row(Some(Line::Opus), (4, 1), OPUS_4_1),
-    row(Some(Line::Opus), (4, 0), OPUS_4),
+    row(Some(Family::Opus), (4, 1), OPUS_4_1),
+    row(Some(Family::Opus), (4, 0), OPUS_4),
     row(None, (4, 0), GENERATION_4),
     row(None, (3, 7), GENERATION_3_7),
     row(None, (3, 5), GENERATION_3_5),
     row(None, (0, 0), GENERATION_3),
 ];
 
-const fn row(line: Option<Line>, from: (u32, u32), rules: Rules) -> Row {
-    Row { line, from, rules }
+const fn row(family: Option<Family>, since: (u32, u32), rules: Rules) -> Row {
+    Row {
+        family,
+        since,
+        rules,
+    }
 }
 
-/// What is known of a model under any vendor's name for it (`claude-opus-4-8`,
-/// `us.anthropic.claude-opus-4-1-20250805-v1:0`, `anthropic/claude-sonnet-5.5`); `None` for names that
-/// say nothing.
+/// Returns the row of a model. Names of other vendors are accepted, such as
+/// `us.anthropic.claude-opus-4-1-20250805-v1:0` and `anthropic/claude-sonnet-5.5`. Returns `None`
+/// for unknown names.
 pub fn rules(model: &str) -> Option<&'static Rules> {
-    let (line, version) = series(model)?;
-    let holds = |row: &&Row| row.line.is_none_or(|it| it == line) && version >= row.from;
-    TABLE.iter().find(holds).map(|row| &row.rules)
+    let (family, version) = family_and_version(model)?;
+    let applies = |row: &&Row| row.family.is_none_or(|it| it == family) && version >= row.since;
+    TABLE.iter().find(applies).map(|row| &row.rules)
 }
 
-/// The line and the version that a name tells.
-fn series(model: &str) -> Option<(Line, (u32, u32))> {
+/// Reads the family and the version from a model name.
+fn family_and_version(model: &str) -> Option<(Family, (u32, u32))> {
     let (_, name) = model.split_once("claude-")?;
-    let mut line = None;
+    let mut family = None;
     let mut numbers = Vec::new();
     for word in name.split(['-', '.', '@', ':']) {
         match word {
-            "opus" => line = Some(Line::Opus),
-            "sonnet" => line = Some(Line::Sonnet),
-            "haiku" => line = Some(Line::Haiku),
-            "fable" => line = Some(Line::Fable),
-            "mythos" => line = Some(Line::Mythos),
+            "opus" => family = Some(Family::Opus),
+            "sonnet" => family = Some(Family::Sonnet),
+            "haiku" => family = Some(Family::Haiku),
+            "fable" => family = Some(Family::Fable),
+            "mythos" => family = Some(Family::Mythos),
             // Longer numbers are dates.
             number if number.len() <= 2 => numbers.extend(number.parse::<u32>().ok()),
             _ => {}
         }
     }
-    let line = line?;
+    let family = family?;
     match numbers.as_slice() {
-        [major, minor, ..] => Some((line, (*major, *minor))),
-        [major] => Some((line, (*major, 0))),
+        [major, minor, ..] => Some((family, (*major, *minor))),
+        [major] => Some((family, (*major, 0))),
         // `claude-mythos-preview`.
-        [] if line == Line::Mythos => Some((line, (4, 9))),
+        [] if family == Family::Mythos => Some((family, (4, 9))),
         [] => None,
     }
 }

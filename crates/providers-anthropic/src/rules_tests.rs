@@ -1,23 +1,23 @@
 use super::*;
 
 #[test]
-fn names_tell_the_series_whoever_serves_it() {
-    for (name, line, version) in [
-        ("claude-opus-5-5", Line::Opus, (5, 5)),
-        ("claude-sonnet-4-5-20250929", Line::Sonnet, (4, 5)),
-        ("claude-sonnet-4-20250514", Line::Sonnet, (4, 0)),
-        ("claude-sonnet-5", Line::Sonnet, (5, 0)),
-        ("claude-3-5-haiku-20241022", Line::Haiku, (3, 5)),
-        ("claude-mythos-preview", Line::Mythos, (4, 9)),
-        ("anthropic/claude-sonnet-5.5", Line::Sonnet, (5, 5)),
-        ("claude-opus-4-1@20250805", Line::Opus, (4, 1)),
+fn names_of_every_vendor_are_recognised() {
+    for (name, family, version) in [
+        ("claude-opus-5-5", Family::Opus, (5, 5)),
+        ("claude-sonnet-4-5-20250929", Family::Sonnet, (4, 5)),
+        ("claude-sonnet-4-20250514", Family::Sonnet, (4, 0)),
+        ("claude-sonnet-5", Family::Sonnet, (5, 0)),
+        ("claude-3-5-haiku-20241022", Family::Haiku, (3, 5)),
+        ("claude-mythos-preview", Family::Mythos, (4, 9)),
+        ("anthropic/claude-sonnet-5.5", Family::Sonnet, (5, 5)),
+        ("claude-opus-4-1@20250805", Family::Opus, (4, 1)),
         (
             "us.anthropic.claude-opus-4-20250514-v1:0",
-            Line::Opus,
+            Family::Opus,
             (4, 0),
         ),
     ] {
-        assert_eq!(series(name), Some((line, version)), "{name}");
+        assert_eq!(family_and_version(name), Some((family, version)), "{name}");
     }
     for unknown in ["claude-next", "claude-opus", "deepseek-v4", "opus-5", ""] {
         assert_eq!(rules(unknown), None, "{unknown}");
@@ -25,42 +25,45 @@ fn names_tell_the_series_whoever_serves_it() {
 }
 
 #[test]
-fn no_row_hides_one_below_it() {
+fn no_row_hides_a_later_row() {
     for (at, hidden) in TABLE.iter().enumerate() {
         for above in &TABLE[..at] {
-            let same = above.line.is_none() || above.line == hidden.line;
-            assert!(!same || above.from > hidden.from, "{hidden:?}");
+            let same = above.family.is_none() || above.family == hidden.family;
+            assert!(!same || above.since > hidden.since, "{hidden:?}");
         }
     }
     let last = TABLE.last().unwrap();
     assert_eq!(
-        (last.line, last.from),
+        (last.family, last.since),
         (None, (0, 0)),
         "every name is in it"
     );
 }
 
 #[test]
-fn generations_differ_in_how_they_think() {
-    let adaptive = |least| Some(Thinking::Adaptive { least });
+fn the_thinking_mode_depends_on_the_generation() {
+    let adaptive = |minimum| Some(Thinking::Adaptive { minimum });
     for (name, expected) in [
         ("claude-3-haiku-20240307", None),
         ("claude-3-7-sonnet-20250219", Some(Thinking::Budget)),
         ("claude-haiku-4-5", Some(Thinking::Budget)),
-        ("claude-opus-4-6", adaptive(LeastThinking::Disabled)),
-        ("claude-opus-5", adaptive(LeastThinking::Disabled)),
-        ("claude-haiku-5-5", adaptive(LeastThinking::Disabled)),
-        ("claude-sonnet-5-5", adaptive(LeastThinking::BetweenTools)),
-        ("claude-opus-5-5", adaptive(LeastThinking::LowEffort)),
-        ("claude-fable-5", adaptive(LeastThinking::LowEffort)),
-        ("claude-mythos-preview", adaptive(LeastThinking::LowEffort)),
+        ("claude-opus-4-6", adaptive(MinimumThinking::Disabled)),
+        ("claude-opus-5", adaptive(MinimumThinking::Disabled)),
+        ("claude-haiku-5-5", adaptive(MinimumThinking::Disabled)),
+        ("claude-sonnet-5-5", adaptive(MinimumThinking::BetweenTools)),
+        ("claude-opus-5-5", adaptive(MinimumThinking::LowEffort)),
+        ("claude-fable-5", adaptive(MinimumThinking::LowEffort)),
+        (
+            "claude-mythos-preview",
+            adaptive(MinimumThinking::LowEffort),
+        ),
     ] {
         assert_eq!(rules(name).unwrap().thinking, expected, "{name}");
     }
 }
 
 #[test]
-fn what_the_newest_models_refuse_is_known() {
+fn the_newest_models_refuse_some_features() {
     let told = |model| {
         let it = rules(model).unwrap();
         (it.forced_tool_choice, it.sampling)
@@ -92,7 +95,7 @@ fn what_the_newest_models_refuse_is_known() {
 }
 
 #[test]
-fn efforts_rise_with_the_generations() {
+fn newer_generations_have_more_efforts() {
     let most = |model| rules(model).unwrap().efforts.last().copied();
     assert_eq!(most("claude-haiku-4-5"), None);
     assert_eq!(most("claude-opus-4-5"), Some(Effort::High));
@@ -115,19 +118,18 @@ fn efforts_rise_with_the_generations() {
 }
 
 #[test]
-fn newer_models_take_newer_tools() {
-    let tools = |model| {
-        let it = rules(model).unwrap().server_tools;
-        (it.web_search, it.code_execution, it.direct_only)
-    };
-    for (model, expected) in [
-        ("claude-3-5-haiku-20241022", ("20250305", "20250825", false)),
-        ("claude-haiku-4-5", ("20250305", "20250825", false)),
-        ("claude-sonnet-4-5", ("20250305", "20260120", false)),
-        ("claude-opus-4-6", ("20260318", "20260120", false)),
-        ("claude-opus-5-5", ("20260318", "20260521", false)),
-        ("claude-haiku-5-5", ("20260318", "20260521", true)),
+fn newer_models_use_the_newer_web_search() {
+    for (model, version, direct_only) in [
+        ("claude-3-5-haiku-20241022", "20250305", false),
+        ("claude-sonnet-4-5", "20250305", false),
+        ("claude-opus-4-6", "20260318", false),
+        ("claude-haiku-5-5", "20260318", true),
     ] {
-        assert_eq!(tools(model), expected, "{model}");
+        let search = rules(model).unwrap().web_search;
+        assert_eq!(
+            (search.version, search.direct_only),
+            (version, direct_only),
+            "{model}"
+        );
     }
 }

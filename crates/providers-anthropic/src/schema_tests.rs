@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn an_input_schema_is_sent_as_it_is_where_that_is_lawful() {
+fn a_supported_input_schema_is_sent_unchanged() {
     let plain = json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}]}}});
     assert!(matches!(input_schema(&plain).schema, Cow::Borrowed(_)));
     for odd in [json!(null), json!({}), json!({"properties": {}})] {
@@ -25,29 +25,29 @@ fn a_strict_schema_is_closed_and_counted() {
     let strict = strict(&schema);
     assert_eq!(strict.schema["additionalProperties"], false);
     assert_eq!(strict.unenforced, Vec::<String>::new());
-    assert!(!strict.reshapes);
+    assert!(!strict.changes_shape);
     assert_eq!((strict.optional, strict.unions), (2, 1));
 }
 
 #[test]
-fn what_cannot_be_enforced_is_named() {
+fn the_unenforced_parts_of_a_schema_are_named() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}});
     let strict = strict(&schema);
     assert_eq!(strict.unenforced.len(), 1);
     assert!(strict.unenforced[0].contains("minimum"), "{strict:?}");
-    assert!(!strict.reshapes);
+    assert!(!strict.changes_shape);
 }
 
 #[test]
-fn what_has_another_shape_is_known() {
+fn a_change_of_shape_is_reported() {
     let free = json!({"type": "object", "properties": {"a": {"type": "object"}}});
-    assert!(strict(&free).reshapes && !reshapes(&input_schema(&free)));
+    assert!(strict(&free).changes_shape && !changes_shape(&input_schema(&free)));
     let spelt = json!({"type": "object", "properties": {"größe": {"type": "string"}}});
-    assert!(strict(&spelt).reshapes && reshapes(&input_schema(&spelt)));
+    assert!(strict(&spelt).changes_shape && changes_shape(&input_schema(&spelt)));
 }
 
 #[test]
-fn what_would_be_held_to_less_than_it_may_say_is_known() {
+fn a_strict_schema_that_allows_less_is_reported() {
     let object = |value: Value| json!({"type": "object", "properties": {"a": value}});
     for schema in [
         json!({"type": "object", "additionalProperties": {"type": "string"}}),

@@ -1,50 +1,47 @@
-//! Tools that the API runs on its own side.
+//! Tools that the API runs on its own servers.
 //!
-//! Facts: the types of the official SDK (anthropic 2.11.0). Which version a model takes is in
-//! [`rules`](mod@crate::rules).
+//! Source: the types of the official SDK (anthropic 2.11.0). [`rules`](mod@crate::rules) holds the
+//! tool version of each model.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_domain::JsonObject;
 
-use crate::rules::{FIRST_SERVER_TOOLS, Rules};
+use crate::rules::{DEFAULT_WEB_SEARCH, Rules};
 
-/// A tool that the API runs on its own side while the model answers. What it did comes as
-/// [`Part::Opaque`](switchboard_domain::Part::Opaque) and goes back to the provider unchanged.
+/// A tool that the API runs on its own servers while the model answers. Its calls and results
+/// arrive as [`Part::Opaque`](switchboard_domain::Part::Opaque) and are sent back unchanged.
 ///
-/// In a configuration file: `{type: web_search, max_uses: 3}`, `{type: code_execution}`.
+/// Examples in a configuration file: `{type: web_search, max_uses: 3}` and
+/// `{type: raw, declaration: {type: code_execution_20250825, name: code_execution}}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerTool {
-    /// Searches the web.
+    /// Web search.
     WebSearch(WebSearch),
-    /// Reads pages and PDF at addresses that are in the conversation.
-    WebFetch(WebFetch),
-    /// Runs Python and shell commands in a container of the provider's.
-    CodeExecution(CodeExecution),
-    /// Any other, in the API's own words.
+    /// Any other tool, as the JSON that the API expects.
     Raw(RawServerTool),
 }
 
-/// `web_search`.
+/// Settings of `web_search`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebSearch {
-    /// The date at the end of its type, such as `20250305`; `None` takes the newest that the model is
-    /// known to take.
+    /// The date in the tool's type, such as `20250305`. `None` selects the newest version that the
+    /// model supports.
     pub version: Option<String>,
-    /// Searches per request at most.
+    /// Maximum number of searches per request.
     pub max_uses: Option<u32>,
-    /// Domains whose pages may be found, all if there are none.
+    /// Domains to search. An empty list allows all domains.
     pub allowed_domains: Vec<String>,
-    /// Domains whose pages are never found. The API takes no two lists at once.
+    /// Domains to exclude. The API refuses a request with both lists.
     pub blocked_domains: Vec<String>,
-    /// Where the person is, roughly.
+    /// The user's approximate location.
     pub user_location: Option<UserLocation>,
 }
 
-/// Where the person is, roughly. Every field may be missing.
+/// The user's approximate location. Every field is optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UserLocation {
@@ -54,7 +51,7 @@ pub struct UserLocation {
     /// The region, such as a state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// Two letters, ISO 3166-1.
+    /// Two-letter country code, ISO 3166-1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub country: Option<String>,
     /// IANA time zone, such as `Europe/Berlin`.
@@ -62,65 +59,33 @@ pub struct UserLocation {
     pub timezone: Option<String>,
 }
 
-/// `web_fetch`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct WebFetch {
-    /// As in [`WebSearch::version`].
-    pub version: Option<String>,
-    /// Fetches per request at most.
-    pub max_uses: Option<u32>,
-    /// Domains that may be fetched from, all if there are none.
-    pub allowed_domains: Vec<String>,
-    /// Domains that are never fetched from. The API takes no two lists at once.
-    pub blocked_domains: Vec<String>,
-    /// Tokens of one page at most, roughly.
-    pub max_content_tokens: Option<u32>,
-    /// Whether the answer cites the pages.
-    pub citations: bool,
-}
-
-/// `code_execution`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CodeExecution {
-    /// As in [`WebSearch::version`].
-    pub version: Option<String>,
-}
-
-/// A tool of the API's that has no form of its own here.
+/// A tool without a type of its own in this crate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawServerTool {
-    /// The entry of `tools` as it is sent: `type`, mostly `name`, and more.
+    /// The entry of `tools` as it is sent: `type`, usually `name`, and further fields.
     pub declaration: JsonObject,
-    /// What it needs in `anthropic-beta`.
+    /// The values that the tool needs in `anthropic-beta`.
     #[serde(default)]
     pub betas: Vec<String>,
 }
 
 impl ServerTool {
-    /// Searches the web, without limits.
+    /// Creates a web search without limits.
     pub fn web_search() -> Self {
         Self::WebSearch(WebSearch::default())
     }
 
-    /// Fetches pages, without limits.
-    pub fn web_fetch() -> Self {
-        Self::WebFetch(WebFetch::default())
+    /// Creates a tool from the entry of `tools` that is sent.
+    pub fn raw(declaration: JsonObject) -> Self {
+        let betas = Vec::new();
+        Self::Raw(RawServerTool { declaration, betas })
     }
 
-    /// Runs code.
-    pub fn code_execution() -> Self {
-        Self::CodeExecution(CodeExecution::default())
-    }
-
-    /// The name that the model calls it by; empty for a raw one that says none.
+    /// Returns the name by which the model calls the tool. A raw tool without a name returns "".
     pub fn name(&self) -> &str {
         match self {
             Self::WebSearch(_) => "web_search",
-            Self::WebFetch(_) => "web_fetch",
-            Self::CodeExecution(_) => "code_execution",
             Self::Raw(raw) => {
                 let name = raw.declaration.get("name").and_then(Value::as_str);
                 name.unwrap_or_default()
@@ -128,102 +93,71 @@ impl ServerTool {
         }
     }
 
-    /// The entry of `tools` for a model of which `rules` are known.
-    pub(crate) fn declaration(&self, rules: Option<&Rules>) -> JsonObject {
-        let known = rules.map_or(FIRST_SERVER_TOOLS, |rules| rules.server_tools);
-        let mut entry = Entry(JsonObject::new());
+    /// Returns the values that the tool needs in `anthropic-beta`.
+    pub(crate) fn betas(&self) -> &[String] {
         match self {
-            Self::WebSearch(it) => {
-                entry.head("web_search", it.version.as_deref(), known.web_search);
-                entry.count("max_uses", it.max_uses);
-                entry.list("allowed_domains", &it.allowed_domains);
-                entry.list("blocked_domains", &it.blocked_domains);
-                if let Some(location) = &it.user_location {
-                    let mut said = json!({"type": "approximate"});
-                    if let (Value::Object(said), Ok(Value::Object(more))) =
-                        (&mut said, serde_json::to_value(location))
-                    {
-                        said.extend(more);
-                    }
-                    entry.put("user_location", said);
-                }
-                entry.callers(known.direct_only && it.version.is_none());
-            }
-            Self::WebFetch(it) => {
-                entry.head("web_fetch", it.version.as_deref(), known.web_fetch);
-                entry.count("max_uses", it.max_uses);
-                entry.list("allowed_domains", &it.allowed_domains);
-                entry.list("blocked_domains", &it.blocked_domains);
-                entry.count("max_content_tokens", it.max_content_tokens);
-                if it.citations {
-                    entry.put("citations", json!({"enabled": true}));
-                }
-                entry.callers(known.direct_only && it.version.is_none());
-            }
-            Self::CodeExecution(it) => {
-                let version = it.version.as_deref();
-                entry.head("code_execution", version, known.code_execution);
-            }
-            Self::Raw(raw) => return raw.declaration.clone(),
+            Self::WebSearch(_) => &[],
+            Self::Raw(raw) => &raw.betas,
         }
-        entry.0
     }
 
-    /// What the API would refuse whatever the model.
-    pub(crate) fn fault(&self) -> Option<String> {
-        let name = self.name();
-        let (version, allowed, blocked): (_, &[String], &[String]) = match self {
-            Self::WebSearch(it) => (&it.version, &it.allowed_domains, &it.blocked_domains),
-            Self::WebFetch(it) => (&it.version, &it.allowed_domains, &it.blocked_domains),
-            Self::CodeExecution(it) => (&it.version, &[], &[]),
+    /// Returns the entry of `tools` for a model with these `rules`.
+    pub(crate) fn declaration(&self, rules: Option<&Rules>) -> JsonObject {
+        let search = match self {
+            Self::WebSearch(search) => search,
+            Self::Raw(raw) => return raw.declaration.clone(),
+        };
+        let supported = rules.map_or(DEFAULT_WEB_SEARCH, |rules| rules.web_search);
+        let version = search.version.as_deref().unwrap_or(supported.version);
+        let mut entry = JsonObject::new();
+        let mut put = |name: &str, value: Value| entry.insert(name.to_owned(), value);
+        put("type", json!(format!("web_search_{version}")));
+        put("name", json!("web_search"));
+        if let Some(count) = search.max_uses {
+            put("max_uses", count.into());
+        }
+        for (name, domains) in [
+            ("allowed_domains", &search.allowed_domains),
+            ("blocked_domains", &search.blocked_domains),
+        ] {
+            if !domains.is_empty() {
+                put(name, json!(domains));
+            }
+        }
+        if let Some(location) = &search.user_location {
+            let mut value = json!({"type": "approximate"});
+            if let (Value::Object(value), Ok(Value::Object(fields))) =
+                (&mut value, serde_json::to_value(location))
+            {
+                value.extend(fields);
+            }
+            put("user_location", value);
+        }
+        if supported.direct_only && search.version.is_none() {
+            put("allowed_callers", json!(["direct"]));
+        }
+        entry
+    }
+
+    /// Returns why the API would refuse this tool for every model.
+    pub(crate) fn configuration_error(&self) -> Option<String> {
+        let search = match self {
+            Self::WebSearch(search) => search,
             Self::Raw(raw) => {
                 let kind = raw.declaration.get("type").and_then(Value::as_str);
                 let missing = kind.is_none_or(str::is_empty);
                 return missing.then(|| "a raw server tool needs a `type`".to_owned());
             }
         };
-        if let Some(version) = version
-            && !(version.len() == 8 && version.bytes().all(|it| it.is_ascii_digit()))
-        {
+        let is_date = |it: &String| it.len() == 8 && it.bytes().all(|byte| byte.is_ascii_digit());
+        if let Some(version) = search.version.as_ref().filter(|it| !is_date(it)) {
             return Some(format!(
-                "`{version}` is no version of {name}: write the date at the end of its type, such as \
+                "`{version}` is not a version of web_search: use the date in its type, such as \
                  20250305"
             ));
         }
-        (!allowed.is_empty() && !blocked.is_empty())
-            .then(|| format!("{name} takes allowed_domains or blocked_domains, not both"))
-    }
-}
-
-struct Entry(JsonObject);
-
-impl Entry {
-    fn head(&mut self, name: &str, version: Option<&str>, known: &str) {
-        let kind = format!("{name}_{}", version.unwrap_or(known));
-        self.put("type", Value::String(kind));
-        self.put("name", Value::String(name.to_owned()));
-    }
-
-    fn count(&mut self, name: &str, value: Option<u32>) {
-        if let Some(value) = value {
-            self.put(name, value.into());
-        }
-    }
-
-    fn list(&mut self, name: &str, values: &[String]) {
-        if !values.is_empty() {
-            self.put(name, values.into());
-        }
-    }
-
-    fn callers(&mut self, direct_only: bool) {
-        if direct_only {
-            self.put("allowed_callers", json!(["direct"]));
-        }
-    }
-
-    fn put(&mut self, name: &str, value: Value) {
-        self.0.insert(name.to_owned(), value);
+        (!search.allowed_domains.is_empty() && !search.blocked_domains.is_empty())
+            .then(|| "web_search accepts allowed_domains or blocked_domains, not both".to_owned())
     }
 }
 

@@ -13,7 +13,9 @@ use switchboard_domain::{
     ProviderState, Reasoning, Role, ToolChoice, ToolChoiceOutcome, ToolDefinition, ToolResult,
     WarningKind,
 };
-use switchboard_providers_anthropic::{AnthropicClient, AnthropicConfig, AnthropicModel};
+use switchboard_providers_anthropic::{
+    AnthropicClient, AnthropicConfig, AnthropicModel, ProviderConfig as _,
+};
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate, Say},
@@ -42,7 +44,7 @@ fn model(fake: &FakeModel) -> AnthropicModel {
     AnthropicModel::new(config(fake), "claude-opus-5-5").expect("a valid configuration")
 }
 
-/// A model that repeats no request.
+/// A model without retries.
 fn model_without_retry(fake: &FakeModel) -> AnthropicModel {
     let mut config = config(fake);
     config.transport.retry = RetryPolicy::never();
@@ -60,16 +62,16 @@ fn error(status: u16, class: &str, message: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn two_parallel_calls_stream_and_their_results_go_back() {
+async fn two_parallel_calls_are_streamed_and_their_results_sent_back() {
     let fake = server().await;
     let gate = Gate::new();
-    // message_start, ping, the first block and its first two pieces.
+    // `message_start`, `ping`, the first block and its first two deltas.
     fake.answer(held_after("anthropic/two-calls.sse", 5, &gate).unwrap());
     fake.answer(Answer::anthropic([Say::text("12 degrees.")]));
     let model = model(&fake);
     let mut request = question();
 
-    // What came before the gate is handed on before the rest is sent.
+    // Events before the gate arrive before the rest is sent.
     let mut stream = model.stream(&request).await.unwrap();
     let mut arguments = String::new();
     let mut events = Vec::new();
@@ -122,7 +124,7 @@ async fn two_parallel_calls_stream_and_their_results_go_back() {
 }
 
 #[tokio::test]
-async fn the_request_says_who_asks_and_for_what() {
+async fn the_request_has_its_headers_and_fields() {
     let fake = server().await;
     fake.otherwise(|_, _| Answer::anthropic([Say::text("Hi.")]));
     let config = config(&fake).with_beta("context-1").with_beta("files-2");
@@ -132,7 +134,7 @@ async fn the_request_says_who_asks_and_for_what() {
     assert_eq!(model.capabilities().forced_tool_choice, Some(false));
     let request = question().with_tool_choice(ToolChoice::Required);
     let answer = model.complete(&request).await.unwrap();
-    // What could not be said comes back with the answer.
+    // Dropped options are reported with the answer.
     assert!(matches!(
         answer.tool_choice,
         ToolChoiceOutcome::Relaxed { .. }
@@ -154,9 +156,8 @@ async fn the_request_says_who_asks_and_for_what() {
     assert_eq!(sent.json()["stream"], true);
     assert_eq!(sent.json()["model"], "claude-opus-5-5");
 
-    let token = self::config(&fake)
-        .with_auth_token("token-1")
-        .with_api_version("2026-10-21");
+    let mut token = self::config(&fake).with_auth_token("token-1");
+    token.options.api_version = "2026-10-21".into();
     let model = AnthropicModel::new(token, "claude-opus-5-5").unwrap();
     model.complete(&question()).await.unwrap();
     let sent = fake.request(1).await;
@@ -167,7 +168,7 @@ async fn the_request_says_who_asks_and_for_what() {
 }
 
 #[tokio::test]
-async fn failures_are_told_apart() {
+async fn http_errors_are_classified() {
     let fake = server().await;
     let model = model_without_retry(&fake);
     let retry_after = Some(Duration::from_secs(7));
@@ -225,7 +226,7 @@ async fn failures_are_told_apart() {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again() {
+async fn temporary_failures_are_retried() {
     let fake = server().await;
     fake.answer(error(529, "overloaded_error", "Overloaded"));
     fake.answer(error(500, "api_error", "Internal server error"));
@@ -236,7 +237,7 @@ async fn what_may_pass_is_tried_again() {
 }
 
 #[tokio::test]
-async fn case_15_an_answer_that_breaks_off_is_no_answer() {
+async fn case_15_an_interrupted_answer_is_an_error() {
     let fake = server().await;
     let model = model_without_retry(&fake);
     fake.answer(stored("error-mid-stream.sse"));
@@ -266,7 +267,7 @@ async fn case_15_an_answer_that_breaks_off_is_no_answer() {
 }
 
 #[tokio::test]
-async fn dropping_the_stream_or_the_question_aborts_the_request() {
+async fn dropping_the_stream_or_the_future_aborts_the_request() {
     let fake = server().await;
     let gone = lets_go(&fake, &model(&fake), "anthropic/text.sse", 4).await;
     gone.unwrap();
@@ -286,7 +287,7 @@ fn with_a_thought() -> ChatRequest {
 }
 
 #[tokio::test]
-async fn case_12_thinking_bound_to_another_conversation_is_left_out_once() {
+async fn case_12_refused_thinking_is_dropped_once() {
     let fake = server().await;
     let bound = || {
         error(
@@ -318,7 +319,7 @@ async fn case_12_thinking_bound_to_another_conversation_is_left_out_once() {
 }
 
 #[tokio::test]
-async fn case_13_a_forced_choice_that_nothing_was_known_against_is_relaxed_once() {
+async fn case_13_an_unexpectedly_refused_choice_is_relaxed_once() {
     let fake = server().await;
     let refused = || {
         let message = "tool_choice forces tool use is not compatible with this model";
@@ -337,7 +338,7 @@ async fn case_13_a_forced_choice_that_nothing_was_known_against_is_relaxed_once(
     assert_eq!(choice(fake.request(0).await.json()), "any");
     assert_eq!(choice(fake.request(1).await.json()), "auto");
 
-    // Nothing was forced: the refusal stands.
+    // Without a forced choice the error is returned.
     fake.answer(refused());
     let failed = failure(&model, &question()).await.unwrap();
     assert!(matches!(failed.kind, ModelErrorKind::InvalidRequest { .. }));
@@ -345,7 +346,7 @@ async fn case_13_a_forced_choice_that_nothing_was_known_against_is_relaxed_once(
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_stream_is_understood() {
+async fn an_answer_without_streaming_is_read() {
     let fake = server().await;
     fake.answer(stored("thinking-then-call.json"));
     let whole = model(&fake).complete(&question()).await.unwrap();
@@ -361,7 +362,7 @@ async fn a_server_that_does_not_stream_is_understood() {
 }
 
 #[tokio::test]
-async fn a_server_says_which_models_it_has() {
+async fn the_list_of_models_is_read() {
     let fake = server().await;
     fake.answer(Answer::json(
         200,
@@ -388,14 +389,14 @@ async fn a_server_says_which_models_it_has() {
 }
 
 #[test]
-fn a_missing_key_is_told_with_its_variable() {
+fn the_error_for_a_missing_key_names_the_variable() {
     let error = AnthropicConfig::from_lookup(|_| None).unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Configuration);
     assert!(error.to_string().contains("ANTHROPIC_API_KEY"), "{error}");
 }
 
 #[tokio::test]
-async fn a_property_that_the_api_does_not_take_comes_back_under_its_name() {
+async fn an_unsupported_property_name_is_restored() {
     let fake = server().await;
     fake.answer(Answer::anthropic([Say::call(
         "toolu_1",
@@ -414,9 +415,9 @@ async fn a_property_that_the_api_does_not_take_comes_back_under_its_name() {
     assert_eq!(call.input, input);
 }
 
-/// Gateways answer 200 and then say what their upstream said, with the key in it.
+/// Gateways answer 200 and then send an upstream error that contains the key.
 #[tokio::test]
-async fn a_key_that_the_server_echoes_in_its_answer_is_not_shown() {
+async fn a_key_in_an_error_of_the_server_is_redacted() {
     const KEY: &str = "sk-secret-1";
     let fake = server().await;
     let model = model_without_retry(&fake);

@@ -10,6 +10,9 @@
 //! | [`text_tool_calls`] | tool calls in a model's text; tools for models without tool support |
 //! | [`catalog`] | capabilities, limits and prices of models |
 //! | [`local_ids`] | [`LocalIds`]: ids of tool uses where the server sends none |
+//! | [`joined_text`] | text that is joined from parts |
+//! | [`mod@opaque_text`] | the readable text of a provider's own blocks |
+//! | [`tool_mapping`] | changes of tools and schemas that are reversed in the answer |
 //! | [`warnings`] | [`tallied`]: equal warnings as one |
 //! | [`mod@lenient`] | fields of answers that accept a value of the wrong type |
 //!
@@ -36,13 +39,16 @@
 
 pub mod catalog;
 pub mod http;
+pub mod joined_text;
 pub mod lenient;
 pub mod local_ids;
+pub mod opaque_text;
 pub mod plain;
 pub mod provider;
 mod repeated;
 pub mod schema;
 pub mod text_tool_calls;
+pub mod tool_mapping;
 pub mod tool_names;
 pub mod warnings;
 
@@ -57,9 +63,12 @@ pub use self::http::{
         RetryPolicy, TransportConfig,
     },
 };
+pub use joined_text::JoinedText;
 pub use local_ids::LocalIds;
+pub use opaque_text::opaque_text;
 pub use repeated::Repeated;
 pub use text_tool_calls::TextCalls;
+pub use tool_mapping::{ShapeRestorer, ToolMapping};
 pub use warnings::tallied;
 
 /// Maximum size of one frame (an event, a line): 16 MiB. The largest legitimate frames carry a

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_that_the_official_tools_read() {
+    fn hosts_are_parsed_like_in_the_official_tools() {
         // The first block is the Python SDK's own list of examples.
         for (given, expected) in [
             ("", "http://127.0.0.1:11434"),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_told() {
+    fn an_invalid_address_is_an_error() {
         for given in ["ftp://host", "unix:///run/ollama.sock"] {
             assert!(matches!(base_url(given), Err(InvalidHost::Scheme(_))));
         }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_and_the_cloud_are_known() {
+    fn local_servers_and_the_cloud_are_recognized() {
         for own in ["", "localhost", "[::1]:80", "127.0.0.2", "0.0.0.0"] {
             assert!(is_loopback(&base_url(own).unwrap()), "{own}");
         }

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cloud_holds_no_answer_to_a_form() {
+    fn the_cloud_does_not_constrain_answers() {
         for (model, in_cloud, held) in [
             ("qwen3:8b", false, true),
             ("qwen3", true, false),
@@ -73,7 +73,7 @@ mod tests {
     /// If this fails, the catalogue knows something, and has to come first as it does elsewhere
     /// (`catalog::either`).
     #[test]
-    fn the_catalogue_says_nothing_of_this_wire() {
+    fn the_catalogue_has_no_models_of_this_provider() {
         for model in [
             "qwen3:8b",
             "gpt-oss:120b-cloud",
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_not_known() {
+    fn missing_fields_are_unknown() {
         let can = capabilities("qwen3:8b", false);
         assert_eq!(
             (can.tools, can.images, can.context_window),

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_set_is_the_server_on_this_machine() {
+    fn the_default_is_the_local_server() {
         let config = from(&[]).unwrap();
         assert_eq!(config.base_url, LOCAL_BASE_URL);
         assert!(config.api_key.is_none());
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_address_is_told_before_it_is_used() {
+    fn an_invalid_address_is_reported_when_the_client_is_created() {
         let error = from(&[("OLLAMA_HOST", "ftp://gpu")]).unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Configuration);
         assert!(error.to_string().contains("http://"), "{error}");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_stand_under_the_base() {
+    fn endpoints_are_appended_to_the_base_address() {
         let config = OllamaConfig::at("gpu/ollama/").unwrap();
         assert_eq!(
             config.endpoint("api/chat"),

@@ -31,7 +31,7 @@ fn invalid(field: Option<&str>) -> ModelErrorKind {
 }
 
 #[test]
-fn a_model_that_is_not_there_comes_with_the_command_that_gets_it() {
+fn a_missing_model_is_reported_with_its_download_command() {
     for message in [
         "model 'qwen3:8b' not found",
         "model \"qwen3:8b\" not found, try pulling it first",
@@ -44,7 +44,7 @@ fn a_model_that_is_not_there_comes_with_the_command_that_gets_it() {
             found.message
         );
     }
-    // Nothing that could be more than a name goes into a command.
+    // A name with other characters is not inserted into a command.
     let odd = classified(404, "model 'x; rm -rf ~' not found");
     assert_eq!(odd.message, "model 'x; rm -rf ~' not found");
     let body = json!({"error": "model 'qwen3' not found"}).to_string();
@@ -53,7 +53,7 @@ fn a_model_that_is_not_there_comes_with_the_command_that_gets_it() {
 }
 
 #[test]
-fn an_address_that_is_none_of_ours_is_told_from_a_missing_model() {
+fn a_wrong_address_is_distinguished_from_a_missing_model() {
     let found = classified_by(false, 404, b"404 page not found");
     assert_eq!(found.kind, ModelErrorKind::NotFound);
     assert!(found.message.contains("/v1"), "{}", found.message);
@@ -80,7 +80,7 @@ fn what_a_model_cannot_do_is_unsupported() {
     ] {
         assert_eq!(classified(400, message).kind, unsupported(feature));
     }
-    // It comes as a failure of the server, which would be tried again.
+    // The status is that of a server failure, which would be retried.
     let memory = "model requires more system memory (9.1 GiB) than is available (5.2 GiB)";
     let found = classified(500, memory);
     assert!(matches!(found.kind, ModelErrorKind::Unsupported { .. }));
@@ -88,7 +88,7 @@ fn what_a_model_cannot_do_is_unsupported() {
 }
 
 #[test]
-fn every_kind_is_told_by_words_or_status() {
+fn errors_are_classified_by_message_or_status() {
     use ModelErrorKind::{
         Authentication, ContextOverflow, NotFound, Overloaded, Permission, QuotaExhausted,
         RateLimited,
@@ -127,7 +127,7 @@ fn every_kind_is_told_by_words_or_status() {
 }
 
 #[test]
-fn the_field_that_could_not_be_read_is_named() {
+fn an_error_names_the_invalid_field() {
     let go = "json: cannot unmarshal bool into Go struct field ChatRequest.tools.function.parameters.properties of type api.ToolProperty";
     for (message, field) in [
         (go, "tools.function.parameters.properties"),
@@ -141,7 +141,7 @@ fn the_field_that_could_not_be_read_is_named() {
 }
 
 #[test]
-fn bodies_that_are_no_errors_of_ours_fall_back_to_the_status() {
+fn a_body_without_an_error_is_classified_by_its_status() {
     for body in [
         &b"<html>bad gateway"[..],
         b"{}",
@@ -152,7 +152,7 @@ fn bodies_that_are_no_errors_of_ours_fall_back_to_the_status() {
         let found = classified_by(false, 502, body);
         assert_eq!(found.kind, ModelErrorKind::Overloaded { retry_after: None });
     }
-    // A server that only speaks like Ollama.
+    // A server that is only compatible with Ollama.
     let nested = br#"{"error": {"message": "model 'x' not found", "type": "not_found"}}"#;
     let found = classified_by(false, 404, nested);
     assert!(found.message.ends_with("`ollama pull x` gets it"));

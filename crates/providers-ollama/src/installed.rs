@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_models_abilities_and_window_are_read() {
+    fn the_capabilities_and_the_context_window_are_read() {
         let body = json!({
             "parameters": "stop    \"<|im_end|>\"\nnum_ctx                        16384",
             "details": {"family": "qwen3vl", "parameter_size": "8.8B"},
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_texts_that_end_an_answer_are_read_as_go_writes_them() {
+    fn stop_sequences_are_read_in_the_quoting_of_go() {
         let stop = |parameters: &str| {
             let body = json!({ "template": "", "parameters": parameters });
             shown("x", &body).unwrap().stop

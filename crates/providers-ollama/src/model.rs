@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_over_several_lines_is_told_from_one_a_line() {
+    fn a_pretty_printed_answer_is_distinguished_from_json_lines() {
         for (first, expected) in [
             ("{\"model\":\"m\"}\n{", false),
             ("{\n  \"model\": \"m\"", true),

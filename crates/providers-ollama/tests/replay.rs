@@ -1,6 +1,6 @@
-//! What the decoder reads when it knows more than the bytes say: answers in a form, calls in text.
+//! Replays of constrained answers and of calls in text.
 //!
-//! The stored answers without a form go through it in `testkit/tests/replay.rs`.
+//! `testkit/tests/replay.rs` replays the other stored answers.
 #![allow(
     clippy::expect_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -29,7 +29,7 @@ const BYTE_BY_BYTE: Delivery = Delivery {
     arrival: Arrival::Later,
 };
 
-/// A decoder of an answer; those called `form-…` were asked for in a form.
+/// Returns a decoder of an answer. Those with the name `form-…` were constrained.
 fn decoder(stem: &str) -> ChatDecoder {
     let model = ModelId::new("ollama", "qwen3:8b");
     let native = ToolChoiceOutcome::Native;
@@ -56,7 +56,7 @@ fn replayed(stem: &str) -> Replayed {
 }
 
 #[test]
-fn lines_may_end_otherwise_and_the_last_one_not_at_all() {
+fn lines_may_have_other_ends_and_the_last_one_none() {
     let mut count = 0;
     for Transcript { stem, bytes, .. } in stored().iter().filter(|it| it.form == Stored::Ndjson) {
         count += 1;
@@ -71,7 +71,7 @@ fn lines_may_end_otherwise_and_the_last_one_not_at_all() {
 }
 
 #[test]
-fn characters_of_several_bytes_are_whole_wherever_they_are_cut() {
+fn multi_byte_characters_may_be_cut_anywhere() {
     let line = |content: &str, done: bool| {
         let line = serde_json::json!({"message": {"content": content}, "done": done});
         format!("{line}\n")
@@ -89,7 +89,7 @@ fn characters_of_several_bytes_are_whole_wherever_they_are_cut() {
     }
 }
 
-/// What models write in place of a call.
+/// Texts that models write instead of a call.
 const WRITTEN: [(&str, &str); 9] = [
     (
         "tag",
@@ -129,7 +129,7 @@ const WRITTEN: [(&str, &str); 9] = [
     ),
 ];
 
-/// The body of an answer that thinks and then writes a text, a few characters a line.
+/// Returns an answer with thinking and text, a few characters per line.
 fn body_of(text: &str, reason: &str) -> Vec<u8> {
     let mut lines = vec![json!({"message": {"content": "", "thinking": "Hm: <tool_call>"}})];
     let characters: Vec<char> = text.chars().collect();
@@ -151,7 +151,7 @@ fn question() -> ChatRequest {
 }
 
 #[test]
-fn calls_in_text_mean_the_same_cut_at_every_byte() {
+fn calls_in_text_are_the_same_cut_at_every_byte() {
     let request = question();
     let native = Recovery::of(&request, RecoveryForms::LOCAL_SERVERS);
     let in_words = PromptedTools::default().prepare(&request).recovery;
@@ -193,7 +193,7 @@ fn calls_in_text_mean_the_same_cut_at_every_byte() {
 }
 
 #[test]
-fn a_call_in_place_of_a_form_means_the_same_cut_at_every_byte() {
+fn a_call_in_place_of_a_constrained_answer_is_the_same_cut_at_every_byte() {
     let request = question().with_tool_choice(ToolChoice::Required);
     let recovery = Recovery::of(&request, RecoveryForms::ALL);
     let held = |bytes| recover(stream("form-call")(bytes), recovery.clone());
@@ -211,12 +211,12 @@ fn a_call_in_place_of_a_form_means_the_same_cut_at_every_byte() {
 }
 
 #[test]
-fn a_whole_answer_says_what_its_stream_says() {
+fn a_whole_answer_has_the_content_of_its_stream() {
     let stored = transcripts::read("ollama/form-call.json").expect("it is stored");
     let body = std::str::from_utf8(&stored.bytes).expect("it is text");
     let whole = from_body("ollama", decoder("form-call"), body).expect("an answer");
     assert_eq!(whole, replayed("form-call").response);
-    // And so does every stream of one line.
+    // The same for every stream of one line.
     let body = r#"{"message": {"content": "Yes"}}"#;
     let whole = from_body("ollama", decoder("text"), body).expect("an end is not needed");
     assert_eq!(whole.finish, FinishReason::Stop);
@@ -226,7 +226,7 @@ fn a_whole_answer_says_what_its_stream_says() {
 }
 
 #[test]
-fn answers_in_a_form_are_what_they_stand_for_cut_at_every_byte() {
+fn constrained_answers_are_the_same_cut_at_every_byte() {
     let mut count = 0;
     for Transcript {
         stem, bytes, form, ..
@@ -250,7 +250,7 @@ fn answers_in_a_form_are_what_they_stand_for_cut_at_every_byte() {
 }
 
 #[test]
-fn no_beginning_of_a_form_is_ever_executed_as_something_else() {
+fn no_prefix_of_a_constrained_answer_is_executed() {
     let stored = transcripts::read("ollama/form-call.json").expect("it is stored");
     let body = String::from_utf8(stored.bytes).expect("it is text");
     let body: serde_json::Value = serde_json::from_str(&body).expect("it is JSON");
@@ -277,7 +277,7 @@ fn no_beginning_of_a_form_is_ever_executed_as_something_else() {
 }
 
 #[test]
-fn the_events_of_a_stream_begin_and_end_as_they_must() {
+fn a_stream_starts_and_ends_with_the_required_events() {
     for Transcript { stem, .. } in stored().iter().filter(|it| it.form == Stored::Ndjson) {
         let Replayed {
             events, failure, ..

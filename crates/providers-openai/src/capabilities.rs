@@ -1,24 +1,21 @@
-//! What models can do on this wire, by their names.
+//! The capabilities of models, by their names.
 //!
-//! The catalogue first; what it does not know of OpenAI's own models is told by their series. Here
-//! stands only what the request mapping needs and the API does not say itself, from the API's error
-//! messages as reported in public issue threads (openai/openai-openapi#541, litellm#34569,
-//! docker-agent#4165). A model that neither knows has no known limits, and the API's own answer
-//! decides.
+//! The catalogue takes precedence. For OpenAI's own models the series adds the rules that the
+//! request mapping needs. Sources: error messages of the API in public issue threads
+//! (openai/openai-openapi#541, litellm#34569, docker-agent#4165). An unknown model has no known
+//! limits. The API decides for it.
 
 use switchboard_domain::ModelCapabilities;
 use switchboard_providers_common::catalog;
 
 use crate::Profile;
 
-/// What is known of `model` (the server's name for it) behind `profile`: what the catalogue knows,
-/// else what the series of one of OpenAI's models tells. All unknown for servers that run anything,
-/// such as the local ones.
+/// Returns the known capabilities of a model on a server with `profile`, from the catalog and, for
+/// models of OpenAI, from the series. The capabilities of models on local servers are unknown.
 pub fn capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
-    // The names of the profiles are those of the catalogue. Azure's models have the names that
-    // somebody gave their deployments, which may be those of other models.
-    let is_named_by_its_maker = profile.name != "azure";
-    let known = is_named_by_its_maker
+    // The catalogue uses the names of the profiles. The name of an Azure deployment is arbitrary.
+    let has_model_name = profile.name != "azure";
+    let known = has_model_name
         .then(|| catalog::lookup(&profile.name, model))
         .flatten()
         .map(|entry| entry.capabilities);
@@ -37,7 +34,7 @@ fn of_series(model: &str, profile: &Profile) -> ModelCapabilities {
         parallel_tools: Some(!matches!(series, Series::O(_))),
         forced_tool_choice: Some(true),
         structured_output: Some(true),
-        // Where it depends on the effort, the mapping decides per request.
+        // If it depends on the effort, the mapping decides for each request.
         sampling: match series.reasoning() {
             None => Some(true),
             Some(reasoning) if !reasoning.can_be_off => Some(false),
@@ -51,35 +48,35 @@ fn of_series(model: &str, profile: &Profile) -> ModelCapabilities {
     }
 }
 
-/// A family of OpenAI's chat models.
+/// A series of OpenAI's chat models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Series {
-    /// `gpt-<major>.<minor>`, with what is particular to some of a generation.
+    /// `gpt-<major>.<minor>`.
     Gpt {
-        /// Such as (5, 4).
+        /// Major and minor version, such as (5, 4).
         version: (u32, u32),
-        /// `reasoning_effort: none` is refused though the generation has it.
+        /// Whether this variant refuses `reasoning_effort: none`.
         always_reasons: bool,
     },
     /// `o1`, `o3`, `o4-mini`.
     O(u32),
 }
 
-/// How a model of a reasoning series takes `reasoning_effort`.
+/// The rules of a reasoning series for `reasoning_effort`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reasoning {
-    /// `none` is accepted.
+    /// Whether `none` is accepted.
     pub(crate) can_be_off: bool,
-    /// `none` is what happens when nothing is said.
+    /// Whether `none` is the default.
     pub(crate) off_by_default: bool,
-    /// Function tools are refused unless the effort is `none`: "Function tools with
+    /// Whether function tools are refused unless the effort is `none`: "Function tools with
     /// `reasoning_effort` are not supported for … in /v1/chat/completions".
     pub(crate) excludes_tools: bool,
 }
 
 impl Series {
-    /// The series of a model; `None` for names that say nothing and for variants with rules of their
-    /// own (audio, search, chat).
+    /// Returns the series of a model. Returns `None` for unknown names and for variants with other
+    /// rules (audio, search, chat).
     pub(crate) fn of(model: &str) -> Option<Self> {
         let special = [
             "audio",
@@ -96,7 +93,7 @@ impl Series {
             let end = rest.find('-').unwrap_or(rest.len());
             let (version, variant) = rest.split_at(end);
             let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
-            // `gpt-4o` is a 4.0 for every purpose here.
+            // `gpt-4o` counts as 4.0.
             let major: u32 = major.trim_end_matches('o').parse().ok()?;
             let version = (major, minor.parse().ok()?);
             let always_reasons = variant.starts_with("-pro")
@@ -112,7 +109,7 @@ impl Series {
         Some(Self::O(generation.parse().ok()?))
     }
 
-    /// How it takes `reasoning_effort`; `None` for models that do not reason.
+    /// Returns the rules for `reasoning_effort`, or `None` for models without reasoning.
     pub(crate) fn reasoning(self) -> Option<Reasoning> {
         match self {
             Self::O(_) => Some(Reasoning {
@@ -135,8 +132,8 @@ impl Series {
         }
     }
 
-    /// Whether `stop` is refused: by o3 and o4-mini (the SDK's note) and the reasoning GPTs
-    /// (litellm's list).
+    /// Returns whether `stop` is refused: by o3 and o4-mini (a note in the SDK) and by GPT models
+    /// with reasoning (litellm's list).
     pub(crate) fn refuses_stop(self) -> bool {
         match self {
             Self::O(generation) => generation >= 3,
@@ -144,7 +141,7 @@ impl Series {
         }
     }
 
-    /// Tokens of prompt and answer together, and of the answer at most.
+    /// Returns the maximum numbers of tokens of prompt and answer together, and of the answer.
     fn limits(self, model: &str) -> Option<(u64, u64)> {
         match self {
             Self::O(_) => Some((200_000, 100_000)),
@@ -168,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_the_series() {
+    fn the_series_is_read_from_the_name() {
         let gpt = |version| {
             Some(Series::Gpt {
                 version,
@@ -193,25 +190,25 @@ mod tests {
     }
 
     #[test]
-    fn generations_differ_in_how_they_take_reasoning_effort() {
-        let told = |model| {
+    fn the_rules_for_reasoning_effort_depend_on_the_generation() {
+        let rules = |model| {
             reasoning(model).map(|it| (it.can_be_off, it.off_by_default, it.excludes_tools))
         };
-        assert_eq!(told("gpt-4.1"), None);
-        assert_eq!(told("o3"), Some((false, false, false)));
-        assert_eq!(told("gpt-5"), Some((false, false, false)));
-        assert_eq!(told("gpt-5.1"), Some((true, true, false)));
-        assert_eq!(told("gpt-5.4"), Some((true, true, true)));
-        assert_eq!(told("gpt-5.6-luna"), Some((true, false, true)));
-        assert_eq!(told("gpt-6-luna"), Some((true, false, true)));
-        assert_eq!(told("gpt-6.1-terra"), Some((true, false, true)));
+        assert_eq!(rules("gpt-4.1"), None);
+        assert_eq!(rules("o3"), Some((false, false, false)));
+        assert_eq!(rules("gpt-5"), Some((false, false, false)));
+        assert_eq!(rules("gpt-5.1"), Some((true, true, false)));
+        assert_eq!(rules("gpt-5.4"), Some((true, true, true)));
+        assert_eq!(rules("gpt-5.6-luna"), Some((true, false, true)));
+        assert_eq!(rules("gpt-6-luna"), Some((true, false, true)));
+        assert_eq!(rules("gpt-6.1-terra"), Some((true, false, true)));
         for always in ["gpt-6-astra", "gpt-6.1-sol", "gpt-5.4-pro"] {
-            assert_eq!(told(always), Some((false, false, true)), "{always}");
+            assert_eq!(rules(always), Some((false, false, true)), "{always}");
         }
     }
 
     #[test]
-    fn other_servers_models_have_no_known_limits() {
+    fn models_of_other_servers_have_no_known_limits() {
         assert_eq!(
             capabilities("gpt-6-luna", &Profile::generic()),
             ModelCapabilities::default()
@@ -224,28 +221,28 @@ mod tests {
     }
 
     #[test]
-    fn the_catalogue_comes_first() {
+    fn the_catalogue_takes_precedence() {
         let of = |profile: Profile, model| capabilities(model, &profile);
         let old = of(Profile::openai(), "gpt-4-0613");
         assert_eq!(
             (old.images, old.structured_output),
             (Some(false), Some(false))
         );
-        // The series still tells what the catalogue does not.
+        // The series adds what the catalogue lacks.
         assert_eq!(old.forced_tool_choice, Some(true));
         let flash = of(Profile::deepseek(), "deepseek-v4-flash");
         assert_eq!(flash.context_window, Some(1_000_000));
         assert_eq!(flash.structured_output, Some(false));
-        // A local server's model may have any name.
+        // The name of a local model is arbitrary.
         assert_eq!(
             of(Profile::llamacpp(), "deepseek-v4-flash"),
             ModelCapabilities::default()
         );
     }
 
-    /// A contradiction that is new says that a rule of the series, or an entry, is wrong.
+    /// A new contradiction means that a rule of the series or a catalogue entry is wrong.
     #[test]
-    fn the_series_contradict_the_catalogue_only_where_that_is_known() {
+    fn the_series_contradicts_the_catalogue_only_in_known_cases() {
         let openai = Profile::openai();
         let contradicted: Vec<_> = catalog::models("openai")
             .filter(|entry| {

@@ -1,56 +1,73 @@
-//! Where the server is, who asks, and how it differs.
+//! The address, credentials and options of a server.
 
 use std::fmt;
 
-use http::Uri;
-use secrecy::{ExposeSecret, SecretString};
-use switchboard_domain::{ModelError, ModelErrorKind};
-use switchboard_providers_common::TransportConfig;
+use secrecy::SecretString;
+use serde_json::Value;
+use switchboard_domain::ModelError;
+use switchboard_providers_common::{
+    Headers, TransportConfig,
+    provider::{
+        ErrorTable, ModelPage, ProviderConfig, ServedModel, is_blank, read_variable,
+        redacted_address,
+    },
+};
 
-use crate::{Profile, ServerTool, chat::ChatOptions, responses::ResponsesOptions};
+use crate::{
+    Profile, ServerTool, chat::ChatOptions, error::ERRORS, model::Chat, profile::AuthHeader,
+    responses::ResponsesOptions,
+};
 
-/// OpenAI's own address.
+/// The address of OpenAI's own API.
 pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
-/// The environment variable with the key.
+/// The environment variable with the API key.
 pub const API_KEY_VARIABLE: &str = "OPENAI_API_KEY";
-/// The environment variable with another address.
+/// The environment variable with another base address.
 pub const BASE_URL_VARIABLE: &str = "OPENAI_BASE_URL";
 /// The environment variable with the organization.
 pub const ORGANIZATION_VARIABLE: &str = "OPENAI_ORG_ID";
 /// The environment variable with the project.
 pub const PROJECT_VARIABLE: &str = "OPENAI_PROJECT_ID";
 
-/// How to reach OpenAI or a server that speaks its wire.
+/// The names of the context window in lists of models: OpenRouter and Together, vLLM, Groq,
+/// Mistral.
+const CONTEXT_WINDOW_FIELDS: [&str; 4] = [
+    "context_length",
+    "max_model_len",
+    "context_window",
+    "max_context_length",
+];
+
+/// The configuration of OpenAI's API or of a compatible server.
 ///
 /// ```
 /// use switchboard_providers_openai::{OpenAiConfig, Profile};
 ///
 /// let openai = OpenAiConfig::new("sk-…");
-/// let ollama = OpenAiConfig::compatible("local", "http://localhost:11434/v1");
-/// assert_eq!(ollama.profile, Profile::generic());
+/// let local = OpenAiConfig::compatible("local", "http://localhost:11434/v1");
+/// assert_eq!(local.profile, Profile::generic());
 /// assert!(!format!("{openai:?}").contains("sk-"));
 /// ```
 #[derive(Clone)]
 pub struct OpenAiConfig {
-    /// The name of the entry, as in [`ModelId::provider`](switchboard_domain::ModelId::provider):
-    /// `openai`, `litellm`, …
+    /// The provider's name, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
-    /// The key, sent as [`Profile::auth`] says. A server of one's own may need none.
+    /// The key, sent as [`Profile::auth`] says. Required for OpenAI's own address.
     pub api_key: Option<SecretString>,
-    /// The address up to and with `/v1`; a slash at its end does not matter. A query (Azure's
-    /// `?api-version=…`) is kept.
+    /// The address with `/v1`. A trailing slash is accepted. A query, such as Azure's
+    /// `?api-version=…`, is kept.
     pub base_url: String,
     /// `OpenAI-Organization`, for keys of several organizations.
     pub organization: Option<String>,
     /// `OpenAI-Project`, for keys of several projects.
     pub project: Option<String>,
-    /// How the server differs from others.
+    /// The differences of the server from others.
     pub profile: Profile,
-    /// What its models are told beside each request over Chat Completions.
+    /// Options of models on Chat Completions.
     pub chat: ChatOptions,
-    /// The same over Responses.
+    /// Options of models on the Responses API.
     pub responses: ResponsesOptions,
-    /// Time-outs, retries and the like.
+    /// Time-outs and the retry policy.
     pub transport: TransportConfig,
 }
 
@@ -59,7 +76,7 @@ impl fmt::Debug for OpenAiConfig {
         f.debug_struct("OpenAiConfig")
             .field("provider", &self.provider)
             .field("api_key", &self.api_key)
-            .field("base_url", &self.shown())
+            .field("base_url", &redacted_address(&self.base_url))
             .field("organization", &self.organization)
             .field("project", &self.project)
             .field("profile", &self.profile)
@@ -71,7 +88,7 @@ impl fmt::Debug for OpenAiConfig {
 }
 
 impl OpenAiConfig {
-    /// OpenAI itself.
+    /// Creates the configuration of OpenAI's own API.
     pub fn new(api_key: impl Into<SecretString>) -> Self {
         Self {
             api_key: Some(api_key.into()),
@@ -80,7 +97,7 @@ impl OpenAiConfig {
         }
     }
 
-    /// Another server that speaks the wire, without a key and with the generic profile.
+    /// Creates the configuration of a compatible server, with the generic profile and no key.
     pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -95,21 +112,40 @@ impl OpenAiConfig {
         }
     }
 
-    /// Reads `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID`, as the
-    /// official SDK does. An empty variable counts as unset.
-    ///
-    /// Fails with [`ModelErrorKind::Configuration`] when the key is missing for OpenAI's own
-    /// address; a server at another address may need none, and has the generic profile.
-    pub fn from_env() -> Result<Self, ModelError> {
-        Self::from_lookup(|name| std::env::var(name).ok())
+    /// Sets the key. A blank key counts as none.
+    #[must_use]
+    pub fn with_api_key(mut self, api_key: impl Into<SecretString>) -> Self {
+        self.api_key = Some(api_key.into()).filter(|key| !is_blank(key));
+        self
     }
 
-    /// [`from_env`](Self::from_env) with another source of variables.
-    pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
-        let get = |name: &str| {
-            let value = lookup(name)?.trim().to_owned();
-            (!value.is_empty()).then_some(value)
-        };
+    /// Sets the profile.
+    #[must_use]
+    pub fn with_profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// Returns whether the address is OpenAI's own. Regional addresses count.
+    pub fn is_openai(&self) -> bool {
+        self.is_on_host("api.openai.com")
+    }
+
+    /// Returns the key unless it is blank.
+    fn key(&self) -> Option<&SecretString> {
+        self.api_key.as_ref().filter(|key| !is_blank(key))
+    }
+}
+
+impl ProviderConfig for OpenAiConfig {
+    type DefaultWire = Chat;
+
+    const MODELS_PATH: &'static str = "models";
+
+    /// Reads `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID`. A server
+    /// at another address than OpenAI's gets the generic profile.
+    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
+        let get = |name: &str| read_variable(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| OPENAI_BASE_URL.to_owned());
         let mut config = Self {
             api_key: get(API_KEY_VARIABLE).map(SecretString::from),
@@ -124,47 +160,15 @@ impl OpenAiConfig {
         Ok(config)
     }
 
-    /// The same with a key; an empty one counts as none.
-    #[must_use]
-    pub fn with_api_key(mut self, api_key: impl Into<SecretString>) -> Self {
-        let api_key = api_key.into();
-        self.api_key = (!api_key.expose_secret().trim().is_empty()).then_some(api_key);
-        self
+    fn provider(&self) -> &str {
+        &self.provider
     }
 
-    /// The same with another profile.
-    #[must_use]
-    pub fn with_profile(mut self, profile: Profile) -> Self {
-        self.profile = profile;
-        self
+    fn base_url(&self) -> &str {
+        &self.base_url
     }
 
-    /// The same with other options of Chat Completions.
-    #[must_use]
-    pub fn with_chat(mut self, options: ChatOptions) -> Self {
-        self.chat = options;
-        self
-    }
-
-    /// The same with other options of Responses.
-    #[must_use]
-    pub fn with_responses(mut self, options: ResponsesOptions) -> Self {
-        self.responses = options;
-        self
-    }
-
-    /// Whether the address is OpenAI's own, a regional one included.
-    pub fn is_openai(&self) -> bool {
-        let uri = self.base_url.parse::<Uri>();
-        uri.is_ok_and(|uri| {
-            uri.host()
-                .map(str::to_ascii_lowercase)
-                .is_some_and(|host| host == "api.openai.com" || host.ends_with(".api.openai.com"))
-        })
-    }
-
-    /// The address of an endpoint under the base.
-    pub(crate) fn endpoint(&self, path: &str) -> String {
+    fn endpoint(&self, path: &str) -> String {
         let (base, query) = match self.base_url.split_once('?') {
             Some((base, query)) => (base, format!("?{query}")),
             None => (self.base_url.as_str(), String::new()),
@@ -172,62 +176,69 @@ impl OpenAiConfig {
         format!("{}/{path}{query}", base.trim_end_matches('/'))
     }
 
-    /// The address without what may hold a secret.
-    fn shown(&self) -> &str {
-        shown_address(&self.base_url)
+    fn headers(&self) -> Headers {
+        let mut headers = Headers::new();
+        if let Some(key) = self.key() {
+            headers = match self.profile.auth {
+                AuthHeader::Bearer => headers.with_bearer(key),
+                AuthHeader::ApiKey => headers.with_secret("api-key", key),
+            };
+        }
+        if let Some(organization) = &self.organization {
+            headers = headers.with("openai-organization", organization);
+        }
+        if let Some(project) = &self.project {
+            headers = headers.with("openai-project", project);
+        }
+        headers
     }
 
-    /// The key, unless it is blank.
-    pub(crate) fn key(&self) -> Option<&SecretString> {
-        let key = self.api_key.as_ref();
-        key.filter(|key| !key.expose_secret().trim().is_empty())
+    fn transport(&self) -> TransportConfig {
+        self.transport.clone()
     }
 
-    /// Whether a server can be asked with it.
-    pub(crate) fn check(&self) -> Result<(), ModelError> {
-        // Addresses are shown in messages and logs.
-        if self.base_url.contains('@') {
-            return Err(
-                self.wrong("the address holds a user or password: give the key as `api_key`")
-            );
-        }
-        let uri = self.base_url.parse::<Uri>();
-        let is_address = uri.is_ok_and(|uri| {
-            matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()
-        });
-        if !is_address {
-            return Err(self.wrong(format!(
-                "`{}` is no address: write it with http:// or https://, up to and with /v1",
-                self.shown()
-            )));
-        }
+    fn errors(&self) -> &'static ErrorTable {
+        &ERRORS
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        self.check_address("it must begin with http:// or https:// and end with /v1")?;
         if self.key().is_none() && self.is_openai() {
-            return Err(self.wrong(format!("no key for OpenAI: set {API_KEY_VARIABLE}")));
+            let message = format!("no key for OpenAI: set {API_KEY_VARIABLE}");
+            return Err(self.configuration_error(message));
         }
         let mut tools = self.responses.server_tools.iter();
-        if let Some(fault) = tools.find_map(ServerTool::fault) {
-            return Err(self.wrong(fault));
+        match tools.find_map(ServerTool::configuration_error) {
+            Some(message) => Err(self.configuration_error(message)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    pub(crate) fn wrong(&self, message: impl Into<String>) -> ModelError {
-        ModelError::new(&self.provider, ModelErrorKind::Configuration, message)
-    }
-}
-
-/// An address without what may hold a secret.
-pub(crate) fn shown_address(address: &str) -> &str {
-    let address = address.split(['?', '#']).next().unwrap_or_default();
-    if address.contains('@') {
-        "[hidden]"
-    } else {
-        address
+    /// Reads `{"data": [{id, …}]}`, or the list alone (Together).
+    fn read_models(&self, body: &Value) -> Option<ModelPage> {
+        let list = body.get("data").unwrap_or(body).as_array()?;
+        let models = list.iter().filter_map(|entry| {
+            let name = entry.get("id")?.as_str().filter(|id| !id.is_empty())?;
+            let number = |field: &&str| entry.get(field).and_then(Value::as_u64);
+            Some(ServedModel {
+                name: name.to_owned(),
+                context_window: CONTEXT_WINDOW_FIELDS.iter().find_map(number),
+                ..ServedModel::default()
+            })
+        });
+        Some(ModelPage {
+            models: models.collect(),
+            next: None,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use secrecy::ExposeSecret as _;
+    use serde_json::json;
+    use switchboard_domain::ModelErrorKind;
+
     use super::*;
 
     fn from(variables: &[(&str, &str)]) -> Result<OpenAiConfig, ModelError> {
@@ -238,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn openai_needs_a_key_and_the_error_names_the_variable() {
+    fn openai_requires_a_key_and_the_error_names_the_variable() {
         for variables in [&[][..], &[("OPENAI_API_KEY", " ")]] {
             let error = from(variables).unwrap_err();
             assert_eq!(error.kind, ModelErrorKind::Configuration);
@@ -252,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn another_server_needs_none_and_is_generic() {
+    fn a_compatible_server_needs_no_key_and_is_generic() {
         let config = from(&[("OPENAI_BASE_URL", "http://localhost:8000/v1/")]).unwrap();
         assert!(config.api_key.is_none());
         assert_eq!(config.profile, Profile::generic());
@@ -276,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_address_is_told_before_it_is_used() {
+    fn an_invalid_address_is_reported_when_the_configuration_is_checked() {
         for address in [
             "",
             "localhost:8000/v1",
@@ -297,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_stand_under_the_base_and_before_its_query() {
+    fn an_endpoint_is_inserted_before_the_query_of_the_base_address() {
         for (base, expected) in [
             ("http://h/v1", "http://h/v1/models"),
             ("http://h/v1//", "http://h/v1/models"),
@@ -314,11 +325,36 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_never_printed() {
+    fn debug_output_hides_the_key() {
         let mut config = OpenAiConfig::new("sk-secret");
         for base_url in ["http://h/v1?key=sk-secret", "http://me:sk-secret@h/v1"] {
             config.base_url = base_url.to_owned();
             assert!(!format!("{config:?}").contains("sk-secret"));
+        }
+    }
+
+    fn names(body: &Value) -> Vec<String> {
+        let config = OpenAiConfig::compatible("x", "http://h/v1");
+        let models = config.read_models(body).unwrap().models;
+        models.into_iter().map(|it| it.name).collect()
+    }
+
+    #[test]
+    fn lists_of_models_are_read() {
+        let openai = json!({"object": "list", "data": [
+            {"id": "gpt-6-luna", "object": "model", "created": 1, "owned_by": "openai"},
+            {"id": "", "object": "model"}, {"object": "model"}, 3,
+        ]});
+        assert_eq!(names(&openai), ["gpt-6-luna"]);
+        assert_eq!(names(&json!([{"id": "a"}, {"id": "b"}])), ["a", "b"]);
+        let config = OpenAiConfig::compatible("x", "http://h/v1");
+        for field in CONTEXT_WINDOW_FIELDS {
+            let body = json!({"data": [{"id": "m", field: 4096}]});
+            let models = config.read_models(&body).unwrap().models;
+            assert_eq!(models[0].context_window, Some(4096), "{field}");
+        }
+        for other in [json!({}), json!({"data": {}}), json!("x"), Value::Null] {
+            assert_eq!(config.read_models(&other), None, "{other}");
         }
     }
 }

@@ -1,21 +1,24 @@
+use std::time::Duration;
+
 use serde_json::json;
 use switchboard_domain::ModelErrorKind as Kind;
+use switchboard_providers_common::{ErrorClassifier as _, HttpFailure};
 
 use super::*;
 
-fn classify(status: Option<u16>, body: &Value) -> Kind {
-    let error = ApiError::from_body(body).unwrap_or_default();
-    error.classify(status, Some(Duration::from_secs(3)))
+fn kind(status: Option<u16>, body: &Value) -> Kind {
+    let error = ERRORS.find(body).unwrap_or_default();
+    ERRORS.kind(&error, status, Some(Duration::from_secs(3)))
 }
 
 fn error(kind: &str, code: &str, param: &str) -> Value {
-    // As the API has it: `null` for what does not apply.
-    let word = |word: &str| (!word.is_empty()).then(|| word.to_owned());
-    json!({"error": {"message": "m", "type": kind, "param": word(param), "code": word(code)}})
+    // The API sends `null` for a field that does not apply.
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    json!({"error": {"message": "m", "type": kind, "param": text(param), "code": text(code)}})
 }
 
 #[test]
-fn openais_own_errors() {
+fn errors_of_openai_are_classified() {
     let retry_after = Some(Duration::from_secs(3));
     let invalid = "invalid_request_error";
     let cases = [
@@ -81,14 +84,14 @@ fn openais_own_errors() {
         ),
     ];
     for (status, body, expected) in cases {
-        assert_eq!(classify(Some(status), &body), expected, "{status} {body}");
+        assert_eq!(kind(Some(status), &body), expected, "{status} {body}");
     }
 }
 
 #[test]
-fn compatible_servers_errors() {
+fn errors_of_compatible_servers_are_classified() {
     let cases = [
-        // vLLM, unwrapped.
+        // vLLM, without `error`.
         (
             Some(400),
             json!({"object": "error", "message": "This model's maximum context length is 8192 tokens.",
@@ -118,7 +121,7 @@ fn compatible_servers_errors() {
             json!({"error": "model 'x' not found"}),
             Kind::NotFound,
         ),
-        // LiteLLM's proxy, which says neither code nor field.
+        // The LiteLLM proxy sends neither code nor field.
         (
             Some(400),
             json!({"error": {"message": "/chat/completions: Invalid model name passed in model=x. Call \
@@ -149,13 +152,16 @@ fn compatible_servers_errors() {
         (Some(302), Value::Null, Kind::Protocol),
     ];
     for (status, body, expected) in cases {
-        assert_eq!(classify(status, &body), expected, "{status:?} {body}");
+        assert_eq!(kind(status, &body), expected, "{status:?} {body}");
     }
 }
 
 #[test]
-fn errors_within_a_stream_are_told_by_code_or_type() {
-    let of = |body: Value| ApiError::from_body(&body).unwrap().in_band("openai").kind;
+fn errors_within_a_stream_are_classified_by_code_or_type() {
+    let of = |body: Value| {
+        let error = ERRORS.find(&body).unwrap();
+        ERRORS.in_band("openai", error).kind
+    };
     assert_eq!(
         of(json!({"error": {"message": "m", "type": "server_error"}})),
         Kind::Overloaded { retry_after: None }
@@ -177,17 +183,9 @@ fn errors_within_a_stream_are_told_by_code_or_type() {
 }
 
 #[test]
-fn an_error_field_that_says_nothing_is_none() {
-    for nothing in [json!(null), json!({}), json!(""), json!(false)] {
-        assert!(!is_error(&nothing), "{nothing}");
-        assert_eq!(ApiError::from_body(&json!({ "error": nothing })), None);
-    }
-}
-
-#[test]
-fn what_is_no_error_of_this_wire_is_told_by_its_status() {
+fn a_response_without_an_error_object_is_classified_by_its_status() {
     let read = |status: u16, body: &str| {
-        ApiErrors.classify(&HttpFailure {
+        ERRORS.classify(&HttpFailure {
             status,
             headers: &http::HeaderMap::new(),
             body: body.as_bytes(),
@@ -200,9 +198,9 @@ fn what_is_no_error_of_this_wire_is_told_by_its_status() {
     assert!(page.message.contains("/v1"), "{}", page.message);
     assert!(read(404, "").message.starts_with("(the base address"));
     assert_eq!(read(502, "bad gateway").message, "bad gateway");
-    // The wire's form, but without words.
-    let wordless = read(400, r#"{"error": {"type": "odd"}}"#);
-    assert_eq!(wordless.message, r#"{"error": {"type": "odd"}}"#);
+    // The error object has no message.
+    let without_message = read(400, r#"{"error": {"type": "odd"}}"#);
+    assert_eq!(without_message.message, r#"{"error": {"type": "odd"}}"#);
     let unknown_model = json!({"error": {"message": "no model x", "code": "model_not_found"}});
     let unknown_model = read(404, &unknown_model.to_string());
     assert_eq!(
@@ -212,7 +210,7 @@ fn what_is_no_error_of_this_wire_is_told_by_its_status() {
 }
 
 #[test]
-fn a_conversation_that_is_too_long_is_told_by_its_words() {
+fn a_context_overflow_without_a_code_is_recognized_by_its_message() {
     for message in [
         "This model's maximum context length is 8192 tokens.",
         "the request exceeds the available context size (4096 tokens)",
@@ -221,16 +219,16 @@ fn a_conversation_that_is_too_long_is_told_by_its_words() {
         "litellm.ContextWindowExceededError: prompt is too long: 210000 tokens > 200000 maximum",
     ] {
         let body = json!({"error": {"message": message, "type": "invalid_request_error"}});
-        assert_eq!(
-            classify(Some(400), &body),
-            Kind::ContextOverflow,
-            "{message}"
-        );
-        // The words of another failure may quote them.
-        assert_ne!(
-            classify(Some(500), &body),
-            Kind::ContextOverflow,
-            "{message}"
-        );
+        assert_eq!(kind(Some(400), &body), Kind::ContextOverflow, "{message}");
+        // The message of another failure may quote these words.
+        assert_ne!(kind(Some(500), &body), Kind::ContextOverflow, "{message}");
+    }
+}
+
+#[test]
+fn an_empty_error_field_is_no_error() {
+    for empty in [json!(null), json!({}), json!(""), json!(false)] {
+        let body = json!({ "error": empty });
+        assert_eq!(ERRORS.find(&body), None, "{body}");
     }
 }

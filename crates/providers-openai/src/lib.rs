@@ -1,16 +1,15 @@
-//! OpenAI's Chat Completions and Responses, and every server that speaks them, as
+//! OpenAI's Chat Completions and Responses APIs, and compatible servers, as
 //! [`ChatModel`](switchboard_domain::ChatModel)s.
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
-//! | [`model`] | [`OpenAiChatModel`], [`OpenAiResponsesModel`]: the port, joined from mapping and transport |
-//! | [`client`] | [`OpenAiClient`]: one server, its models and their list |
-//! | [`config`] | [`OpenAiConfig`]: where the server is and who asks |
-//! | [`profile`] | [`Profile`]: where servers of this wire differ, as values |
-//! | [`chat`] | the mapping of Chat Completions, pure: request, stream and whole answer |
-//! | [`responses`] | the mapping of Responses, in the same shape |
-//! | [`server_tool`] | [`ServerTool`]: what the provider runs itself |
-//! | [`mod@capabilities`] | what is known of a model by its name |
+//! | [`config`] | [`OpenAiConfig`]: the address, credentials and options of a server |
+//! | [`profile`] | [`Profile`]: the differences between servers, as values |
+//! | [`model`] | [`OpenAiChatModel`], [`OpenAiResponsesModel`]: the models |
+//! | [`chat`] | the mapping of Chat Completions, without I/O |
+//! | [`responses`] | the mapping of Responses, without I/O |
+//! | [`server_tool`] | [`ServerTool`]: tools that the API runs on its own servers |
+//! | [`mod@capabilities`] | the known capabilities of a model |
 //!
 //! ```
 //! use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile};
@@ -26,36 +25,31 @@
 //! ```
 #![deny(missing_docs)]
 
-mod answer;
-mod arguments;
-mod built_in;
 pub mod capabilities;
 pub mod chat;
-pub mod client;
 pub mod config;
-mod conversation;
+mod content;
 mod error;
-mod fields;
-mod losses;
-mod media;
 pub mod model;
 mod options;
 pub mod profile;
-mod reshaped;
 pub mod responses;
-mod results;
-mod schema;
-mod served;
-pub mod server_tool;
-mod text;
 mod tools;
-mod usage;
+mod wire;
 
 pub use capabilities::capabilities;
-pub use client::OpenAiClient;
 pub use config::OpenAiConfig;
-pub use model::{OpenAiChatModel, OpenAiResponsesModel};
+pub use model::{Chat, OpenAiChatModel, OpenAiResponsesModel, Responses};
 pub use profile::Profile;
-pub use reshaped::Reshaped;
-pub use served::ServedModel;
-pub use server_tool::ServerTool;
+use switchboard_providers_common::provider::HttpClient;
+pub use switchboard_providers_common::{
+    ToolMapping,
+    provider::{ProviderConfig, ServedModel},
+};
+pub use tools::server_tool::{self, ServerTool};
+
+/// A client of one server, shared by its models.
+///
+/// [`HttpClient::model`] returns a model on Chat Completions. `model_on::<Responses>` returns a
+/// model on the Responses API.
+pub type OpenAiClient = HttpClient<OpenAiConfig>;

@@ -1,22 +1,25 @@
-//! Options that not every model or server takes, the same for both wires.
+//! Options that not every model or server supports, as far as both wires share them.
 
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ReasoningEffort,
     ResponseFormat, Warning, WarningKind,
 };
 
+use switchboard_providers_common::{ToolMapping, schema::Dialect};
+
 use crate::{
     capabilities::Series,
-    fields::STREAM,
     profile::{Profile, ReasoningControl},
-    reshaped::Reshaped,
-    schema::{self, Sent},
-    tools::NAME_RULE,
+    tools::{
+        NAME_RULE,
+        schema::{self, SentSchema},
+    },
+    wire::fields::STREAM,
 };
 
-/// The options that not every model takes.
-pub(crate) struct Options<'a, 'm> {
-    /// The model's series, where OpenAI's own models are served.
+/// Maps the options that not every model supports.
+pub(crate) struct OptionMapper<'a, 'm> {
+    /// The series of one of OpenAI's own models.
     series: Option<Series>,
     request: &'a ChatRequest,
     model: &'m ModelId,
@@ -24,7 +27,7 @@ pub(crate) struct Options<'a, 'm> {
     warnings: &'m mut Vec<Warning>,
 }
 
-impl<'a, 'm> Options<'a, 'm> {
+impl<'a, 'm> OptionMapper<'a, 'm> {
     pub(crate) fn new(
         request: &'a ChatRequest,
         model: &'m ModelId,
@@ -41,48 +44,55 @@ impl<'a, 'm> Options<'a, 'm> {
         }
     }
 
+    /// Returns `reasoning_effort`.
     pub(crate) fn reasoning_effort(
         &mut self,
         profile: &Profile,
         with_tools: bool,
     ) -> Option<&'static str> {
-        let wanted = self.request.reasoning.map(effort);
+        let requested = self.request.reasoning.map(effort);
         let name = &self.model.name;
         if let Some(reasoning) = self.series.and_then(Series::reasoning)
             && reasoning.excludes_tools
             && reasoning.can_be_off
             && with_tools
         {
-            // Without the field the default applies, and where that reasons it is refused as well.
-            let said = wanted.is_some() || !reasoning.off_by_default;
-            if said && wanted != Some("none") {
-                self.dropped(&format!(
-                    "{name} does not reason in this answer: Chat Completions refuses function \
-                     tools to it while it does, the Responses API does not"
+            // The API refuses a default with reasoning as well.
+            let is_sent = requested.is_some() || !reasoning.off_by_default;
+            if is_sent && requested != Some("none") {
+                self.warn(&format!(
+                    "{name} does not reason in this answer: Chat Completions does not allow \
+                     reasoning with function tools; the Responses API does"
                 ));
             }
-            return said.then_some("none");
+            return is_sent.then_some("none");
         }
-        if wanted.is_some() && profile.reasoning_control == ReasoningControl::None {
-            self.dropped(&format!("{} takes no reasoning_effort", profile.name));
+        if requested.is_some() && profile.reasoning_control == ReasoningControl::None {
+            self.warn(&format!(
+                "{} does not support reasoning_effort",
+                profile.name
+            ));
             return None;
         }
-        if wanted.is_some() && self.capabilities.reasoning == Some(false) {
-            self.dropped(&format!("{name} does not reason: no reasoning_effort"));
+        if requested.is_some() && self.capabilities.reasoning == Some(false) {
+            self.warn(&format!("{name} does not support reasoning"));
             return None;
         }
-        if wanted == Some("none")
+        if requested == Some("none")
             && let Some(reasoning) = self.series.and_then(Series::reasoning)
             && !reasoning.can_be_off
         {
-            self.dropped(&format!("reasoning cannot be switched off in {name}"));
+            self.warn(&format!("reasoning cannot be disabled in {name}"));
             return None;
         }
-        wanted
+        requested
     }
 
-    /// Temperature and `top_p`: refused by reasoning models unless their effort is `none`.
-    pub(crate) fn sampling(&mut self, effort: Option<&str>) -> (Option<f64>, Option<f64>) {
+    /// Returns `temperature` and `top_p`. Reasoning models refuse them unless the effort is `none`.
+    pub(crate) fn temperature_and_top_p(
+        &mut self,
+        effort: Option<&str>,
+    ) -> (Option<f64>, Option<f64>) {
         let sampling = &self.request.sampling;
         let reasons = self
             .series
@@ -92,52 +102,65 @@ impl<'a, 'm> Options<'a, 'm> {
                 None => !it.off_by_default,
             });
         let refused = reasons || self.capabilities.sampling == Some(false);
-        let mut keep = |name: &str, value: Option<f64>| {
-            // 1 is what holds anyway.
-            let lost = refused && value.is_some_and(|value| (value - 1.0).abs() > f64::EPSILON);
-            if lost {
-                self.dropped(&format!("{} takes no {name}", self.model.name));
+        let mut accepted = |name: &str, value: Option<f64>| {
+            // The default is 1.
+            let is_lost = refused && value.is_some_and(|value| (value - 1.0).abs() > f64::EPSILON);
+            if is_lost {
+                self.warn(&format!("{} does not support {name}", self.model.name));
             }
             value.filter(|_| !refused)
         };
         (
-            keep("temperature", sampling.temperature),
-            keep("top_p", sampling.top_p),
+            accepted("temperature", sampling.temperature),
+            accepted("top_p", sampling.top_p),
         )
     }
 
+    /// Returns `stop`.
     pub(crate) fn stop(&mut self) -> &'a [String] {
         let stop = &self.request.sampling.stop;
         if !stop.is_empty() && self.series.is_some_and(Series::refuses_stop) {
-            self.dropped(&format!("{} takes no stop sequences", self.model.name));
+            self.warn(&format!(
+                "{} does not support stop sequences",
+                self.model.name
+            ));
             return &[];
         }
         stop
     }
 
-    pub(crate) fn parallel(&mut self, profile: &Profile, with_tools: bool) -> Option<bool> {
-        let wanted = self.request.parallel_tool_use.filter(|_| with_tools)?;
+    /// Returns `parallel_tool_calls`.
+    pub(crate) fn parallel_tool_calls(
+        &mut self,
+        profile: &Profile,
+        with_tools: bool,
+    ) -> Option<bool> {
+        let requested = self.request.parallel_tool_use.filter(|_| with_tools)?;
         if !profile.parallel_tool_calls {
-            self.dropped(&format!("{} takes no parallel_tool_calls", profile.name));
+            self.warn(&format!(
+                "{} does not support parallel_tool_calls",
+                profile.name
+            ));
             return None;
         }
         if self.capabilities.parallel_tools == Some(false) {
-            // It calls one tool at a time, and refuses to be asked about it.
-            if wanted {
-                self.dropped(&format!("{} calls one tool at a time", self.model.name));
+            // The model calls one tool at a time and refuses the field.
+            if requested {
+                self.warn(&format!("{} calls one tool at a time", self.model.name));
             }
             return None;
         }
-        Some(wanted)
+        Some(requested)
     }
 
-    pub(crate) fn extra(&mut self) {
+    /// Warns about `stream` in the caller's own fields, which has no effect.
+    pub(crate) fn warn_stream_field(&mut self) {
         if self.request.extra.contains_key(STREAM) {
-            self.dropped("`stream` cannot be set: the answer is read as it is asked for");
+            self.warn("`stream` was ignored: the delivery of the request decides it");
         }
     }
 
-    pub(crate) fn dropped(&mut self, message: &str) {
+    pub(crate) fn warn(&mut self, message: &str) {
         let warning = Warning::new(WarningKind::OptionDropped, message);
         self.warnings.push(warning);
     }
@@ -148,22 +171,22 @@ fn effort(effort: ReasoningEffort) -> &'static str {
         ReasoningEffort::None => "none",
         ReasoningEffort::Low => "low",
         ReasoningEffort::High => "high",
-        // `Medium`, and a level that this adapter does not know yet.
+        // `Medium`, and levels that this version does not know.
         _ => "medium",
     }
 }
 
-/// The name and the schema of the answer, if a form is asked for. `field` is where the name stands on
-/// the wire. An answer that comes in another shape is noted in `reshaped`.
+/// Returns the name and the schema of the answer, if the request has one. `field` is the field of
+/// the name on the wire. A change of shape is added to `tool_mapping`.
 pub(crate) fn answer_schema<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
     capabilities: &ModelCapabilities,
     profile: &Profile,
     field: &str,
-    reshaped: &mut Reshaped,
+    tool_mapping: &mut ToolMapping,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<(&'a str, Sent<'a>)>, ModelError> {
+) -> Result<Option<(&'a str, SentSchema<'a>)>, ModelError> {
     let unsupported = |feature: &str| {
         let feature = feature.to_owned();
         let kind = ModelErrorKind::Unsupported { feature };
@@ -182,12 +205,14 @@ pub(crate) fn answer_schema<'a>(
         return Err(ModelError::new(
             &*model.provider,
             ModelErrorKind::InvalidRequest { field },
-            format!("schema name `{name}` is not 1 to 64 of A-Z, a-z, 0-9, `_` and `-`"),
+            format!(
+                "schema name `{name}` must have 1 to 64 characters of A-Z, a-z, 0-9, `_` and `-`"
+            ),
         ));
     }
     let sent = schema::answer(name, schema, profile, warnings);
-    if sent.reshapes {
-        reshaped.answer(schema);
+    if sent.changes_shape {
+        tool_mapping.set_answer_schema(schema, Dialect::OpenAiStrict);
     }
     Ok(Some((name, sent)))
 }

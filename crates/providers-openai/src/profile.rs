@@ -1,12 +1,11 @@
-//! Where servers that speak Chat Completions or Responses differ, as values.
+//! The differences between servers of Chat Completions and Responses, as values.
 
 use std::borrow::Cow;
 
 use switchboard_domain::Delivery;
 use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
 
-/// What differs between servers of this wire. A value, not a type: a server that fits none of the
-/// named ones is described by changing a field.
+/// The differences of a server. Change a field to describe a server without a profile of its own.
 ///
 /// ```
 /// use switchboard_providers_openai::Profile;
@@ -17,69 +16,67 @@ use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms}
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// The name used in messages and configuration.
+    /// The name in messages and in the configuration.
     pub name: Cow<'static, str>,
-    /// How the key is sent.
+    /// The header of the key.
     pub auth: AuthHeader,
-    /// The role under which instructions are sent.
+    /// The role of instructions.
     pub instructions_role: InstructionsRole,
-    /// The field that limits the output.
+    /// The field of the output limit.
     pub max_tokens_field: MaxTokensField,
     /// The field of [`Sampling::seed`](switchboard_domain::Sampling::seed).
     pub seed_field: SeedField,
-    /// `tool_choice: {"type":"function",…}` exists.
+    /// Whether `tool_choice: {"type":"function",…}` is supported.
     pub named_tool_choice: bool,
-    /// `tool_choice: {"type":"allowed_tools",…}` exists.
+    /// Whether `tool_choice: {"type":"allowed_tools",…}` is supported.
     pub allowed_tools: bool,
-    /// What the server makes of a forced tool choice.
+    /// The support for a forced tool choice.
     pub forced_tool_choice: ForcedToolChoice,
-    /// `parallel_tool_calls` is accepted.
+    /// Whether `parallel_tool_calls` is supported.
     pub parallel_tool_calls: bool,
-    /// A tool's or an answer's schema may have `oneOf` and the like at its root, and an answer is held to
-    /// whatever its schema says.
+    /// Whether schemas may have combinators such as `oneOf` at the root, and the server enforces
+    /// every schema of an answer.
     pub root_combinators: bool,
-    /// Tools whose schema can be said in the subset for it without a loss are declared with `strict`, so
-    /// that calls are held to their schema; what `null` stands for then is left out of the input again. Off
-    /// for all: the API makes a grammar of each schema that it has not seen, which can take long, and
-    /// several calls in one answer may break out of it.
+    /// Whether tools are declared with `strict` if their schemas lose nothing in the strict subset.
+    /// Off in all profiles: the API compiles each new schema, which can take long, and does not
+    /// enforce it for several calls in one answer.
     pub strict_tools: bool,
-    /// `stream_options.include_usage` is accepted; without it the usage may stay unknown.
+    /// Whether `stream_options.include_usage` is supported. Without it the usage may be unknown.
     pub stream_options: bool,
-    /// An answer in the form of a schema may be streamed; else it is asked for as a whole.
+    /// Whether an answer with a schema can be streamed.
     pub streams_schemas: bool,
-    /// How the amount of reasoning is said.
+    /// The fields that control reasoning.
     pub reasoning_control: ReasoningControl,
-    /// What becomes of the reasoning of earlier answers.
+    /// Whether the reasoning of earlier answers is sent back.
     pub reasoning_replay: ReasoningReplay,
-    /// What a tool call's id may look like when it is sent back.
+    /// The valid ids of tool calls.
     pub tool_ids: ToolIdRule,
-    /// On the Responses API, a tool's result may hold images and files. Where it may not, images
-    /// follow in a message of their own, as they always do on Chat Completions.
+    /// Responses: whether a tool result may contain images and files. Otherwise images are sent in
+    /// the next user message, as always on Chat Completions.
     pub result_media: bool,
-    /// On the Responses API, every message of the model has its type and holds `output_text` (llama.cpp: "Cannot
-    /// determine type of 'item'"). The API's own types want an id then, so that what another model said
-    /// is in the short form elsewhere.
+    /// Responses: whether every assistant message needs its type and `output_text` (llama.cpp:
+    /// "Cannot determine type of 'item'"). OpenAI's types then require an id, which messages of
+    /// other models do not have.
     pub typed_answers: bool,
-    /// On the Responses API, `text.format` holds the answer to a schema. Where it is ignored (llama.cpp, tried
-    /// in 2026), the schema is sent as `response_format`, its name on Chat Completions.
+    /// Responses: whether `text.format` is supported. Otherwise the schema is sent as
+    /// `response_format`, the field of Chat Completions (llama.cpp, tested in 2026).
     pub text_format: bool,
-    /// On the Responses API, an answer that reached the output limit is `incomplete`. Where it is said to be
-    /// `completed` all the same (llama.cpp, tried in 2026), the count of tokens tells.
-    pub tells_incomplete: bool,
-    /// The server runs OpenAI's own models under OpenAI's names, so that what is known of these
-    /// (see [`capabilities`](crate::capabilities())) applies.
+    /// Responses: whether an answer at the output limit is `incomplete`. Otherwise it is
+    /// `completed`, and the token count decides (llama.cpp, tested in 2026).
+    pub reports_incomplete: bool,
+    /// Whether the server has OpenAI's own models under their own names, so that their
+    /// [`capabilities`](crate::capabilities()) apply.
     pub openai_models: bool,
-    /// On Chat Completions, the forms in which a model may write a tool call as text, to be turned into
-    /// tool uses. A server that reads its models' calls itself needs none, and an answer that only
-    /// looks like a call is safe from being taken for one.
+    /// Chat Completions: the forms of tool calls in text that become tool uses. Empty for servers
+    /// that parse the calls themselves.
     pub recovery: RecoveryForms,
-    /// On Chat Completions, tools are described in the instructions and read from the text, whatever
-    /// the server could do. A model that is known to have no tools gets them so in any case.
+    /// Chat Completions: whether tools are always described in the instructions and calls read from
+    /// the text. Models without tool use get them this way in any case.
     pub tools_by_prompt: bool,
 }
 
-/// What local servers leave as text when a model's format is not the one they expect: all but
-/// Pythonic calls, which look like code that the user asked for.
+/// The forms that local servers leave in the text if they do not expect the model's format. They do
+/// not include Pythonic calls, which look like code for the user.
 const LOCAL_FORMS: RecoveryForms = RecoveryForms::of(&[
     RecoveryForm::FencedJson,
     RecoveryForm::ToolCallTag,
@@ -91,7 +88,7 @@ const LOCAL_FORMS: RecoveryForms = RecoveryForms::of(&[
 ]);
 
 impl Profile {
-    /// Every name that [`Profile::named`] knows.
+    /// The names of all profiles.
     pub const NAMES: &[&str] = &[
         "openai",
         "generic",
@@ -107,7 +104,7 @@ impl Profile {
         "xai",
     ];
 
-    /// The profile of that name; `None` for a name that is not in [`Profile::NAMES`].
+    /// Returns a profile by its name, or `None` for a name that is not in [`Profile::NAMES`].
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "openai" => Self::openai(),
@@ -120,12 +117,12 @@ impl Profile {
             "openrouter" => Self::openrouter(),
             "vllm" => Self::vllm(),
             "xai" => Self::xai(),
-            // It refuses to stream structured answers (litellm 1.109.1).
+            // The server refuses to stream structured answers (litellm 1.109.1).
             "groq" => Self {
                 streams_schemas: false,
                 ..Self::generic_as("groq")
             },
-            // No forced tool choice: its chat API has none to pass it on to.
+            // The server ignores a forced tool choice.
             "ollama" => Self {
                 forced_tool_choice: ForcedToolChoice::Unenforced,
                 recovery: LOCAL_FORMS,
@@ -135,10 +132,9 @@ impl Profile {
         })
     }
 
-    /// OpenAI itself.
+    /// Returns the profile of OpenAI.
     ///
-    /// Read from the types of the official SDK, `openai` 3.52.0. The length of ids is reported by
-    /// the API itself: "string too long. Expected a string with maximum length 40".
+    /// Source: the types of the official SDK, `openai` 3.52.0. The API reports the length of ids: "string too long. Expected a string with maximum length 40".
     pub const fn openai() -> Self {
         Self {
             name: Cow::Borrowed("openai"),
@@ -160,14 +156,14 @@ impl Profile {
             result_media: true,
             typed_answers: false,
             text_format: true,
-            tells_incomplete: true,
+            reports_incomplete: true,
             openai_models: true,
             recovery: RecoveryForms::NONE,
             tools_by_prompt: false,
         }
     }
 
-    /// A compatible server of which nothing more is known: what nearly all of them accept.
+    /// Returns the profile of an unknown compatible server, with the features that nearly all have.
     pub const fn generic() -> Self {
         Self::generic_as("generic")
     }
@@ -194,16 +190,16 @@ impl Profile {
             result_media: false,
             typed_answers: false,
             text_format: true,
-            tells_incomplete: true,
+            reports_incomplete: true,
             openai_models: false,
             recovery: RecoveryForms::NONE,
             tools_by_prompt: false,
         }
     }
 
-    /// OpenAI's models on Azure. Deployments have names that somebody gave them, which may be those of other
-    /// models, so that nothing is concluded from them. Older versions of its API lack what is newer; the
-    /// base address may end in `/openai/v1` or in `/openai/deployments/<name>?api-version=<date>`.
+    /// Returns the profile of Azure. The name of a deployment is arbitrary, so it determines no
+    /// capabilities. Older API versions lack newer features. The base address ends with
+    /// `/openai/v1` or with `/openai/deployments/<name>?api-version=<date>`.
     pub fn azure() -> Self {
         Self {
             name: Cow::Borrowed("azure"),
@@ -215,13 +211,13 @@ impl Profile {
         }
     }
 
-    /// `DeepSeek` from V4 on, which thinks unless it is told not to.
+    /// Returns the profile of `DeepSeek` from V4, which reasons by default.
     ///
-    /// Its guide "Thinking Mode" (api-docs.deepseek.com/guides/thinking_mode): reasoning must come
-    /// back once tools were called, and is ignored where it need not; `thinking` switches it. That
-    /// a forced tool choice is refused meanwhile is reported in public issue threads, as is that
-    /// `response_format` of type `json_schema` is refused (litellm#31466, llm-exe#662), which the catalogue
-    /// knows of each of its models.
+    /// Source: the guide "Thinking Mode" (api-docs.deepseek.com/guides/thinking_mode). After tool
+    /// calls the server requires the reasoning of earlier answers. `thinking` disables reasoning.
+    /// Public issue threads report that a forced tool choice is refused with reasoning, and that
+    /// `response_format` of type `json_schema` is refused (litellm#31466, llm-exe#662). The
+    /// catalogue contains the latter.
     pub fn deepseek() -> Self {
         Self {
             forced_tool_choice: ForcedToolChoice::RefusedWhileReasoning,
@@ -231,34 +227,34 @@ impl Profile {
         }
     }
 
-    /// A LiteLLM proxy, which passes reasoning on to the models that want it back. It hides Gemini's
-    /// thought signatures in the ids of calls (`call_…__thought__…`, litellm 1.109.1), so these go
-    /// back at any length.
+    /// Returns the profile of a LiteLLM proxy, which forwards reasoning. It stores Gemini's thought
+    /// signatures in the ids of calls (`call_…__thought__…`, litellm 1.109.1), so ids may have any
+    /// length.
     pub fn litellm() -> Self {
         Self {
-            reasoning_replay: ReasoningReplay::ToMinter,
+            reasoning_replay: ReasoningReplay::ToCreator,
             tool_ids: ToolIdRule::Any,
             ..Self::generic_as("litellm")
         }
     }
 
-    /// llama.cpp's server: `required` may go unenforced, depending on the model's chat template.
+    /// Returns the profile of llama.cpp. Some chat templates do not enforce `required`.
     pub fn llamacpp() -> Self {
         Self {
             forced_tool_choice: ForcedToolChoice::Unenforced,
             typed_answers: true,
             text_format: false,
-            tells_incomplete: false,
+            reports_incomplete: false,
             root_combinators: true,
-            reasoning_replay: ReasoningReplay::ToMinter,
+            reasoning_replay: ReasoningReplay::ToCreator,
             recovery: LOCAL_FORMS,
             ..Self::generic_as("llamacpp")
         }
     }
 
-    /// Mistral, which refuses every field that it does not know ("Extra inputs are not permitted",
-    /// for `stream_options` among others) and wants ids of nine letters and digits. The usage comes
-    /// unasked.
+    /// Returns the profile of Mistral, which refuses unknown fields ("Extra inputs are not
+    /// permitted") such as `stream_options`, and requires ids of nine letters and digits. It sends
+    /// the usage by default.
     pub fn mistral() -> Self {
         Self {
             seed_field: SeedField::RandomSeed,
@@ -268,25 +264,25 @@ impl Profile {
         }
     }
 
-    /// OpenRouter, which passes reasoning on to the models that want it back.
+    /// Returns the profile of OpenRouter, which forwards reasoning.
     pub fn openrouter() -> Self {
         Self {
-            reasoning_replay: ReasoningReplay::ToMinter,
+            reasoning_replay: ReasoningReplay::ToCreator,
             ..Self::generic_as("openrouter")
         }
     }
 
-    /// vLLM.
+    /// Returns the profile of vLLM.
     pub fn vllm() -> Self {
         Self {
             root_combinators: true,
-            reasoning_replay: ReasoningReplay::ToMinter,
+            reasoning_replay: ReasoningReplay::ToCreator,
             ..Self::generic_as("vllm")
         }
     }
 
-    /// xAI, whose API reference (docs.x.ai) has `max_tokens` as deprecated. Its reasoning stays with it on
-    /// Chat Completions; over Responses it goes back encrypted, as OpenAI's does.
+    /// Returns the profile of xAI, whose API reference (docs.x.ai) deprecates `max_tokens`. It
+    /// accepts reasoning only on the Responses API.
     pub fn xai() -> Self {
         Self {
             max_tokens_field: MaxTokensField::MaxCompletionTokens,
@@ -296,7 +292,7 @@ impl Profile {
 }
 
 impl Profile {
-    /// The same with another word on `strict_tools`, if there is one.
+    /// Returns the profile with this value of `strict_tools`, if there is one.
     pub(crate) fn with_strict_tools(&self, strict: Option<bool>) -> Cow<'_, Self> {
         match strict {
             Some(strict_tools) if strict_tools != self.strict_tools => Cow::Owned(Self {
@@ -307,14 +303,13 @@ impl Profile {
         }
     }
 
-    /// Whether an answer that is wanted so is asked for as a stream. `to_schema`: it is to be in the form
-    /// of a schema.
-    pub(crate) fn streams(&self, delivery: Delivery, to_schema: bool) -> bool {
-        delivery != Delivery::Whole && (self.streams_schemas || !to_schema)
+    /// Returns whether an answer is requested as a stream.
+    pub(crate) fn streams(&self, delivery: Delivery, has_schema: bool) -> bool {
+        delivery != Delivery::Whole && (self.streams_schemas || !has_schema)
     }
 }
 
-/// How the key is sent.
+/// The header of the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthHeader {
     /// `Authorization: Bearer`.
@@ -323,21 +318,21 @@ pub enum AuthHeader {
     ApiKey,
 }
 
-/// The role under which instructions are sent.
+/// The role of instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstructionsRole {
-    /// `system`, which every server knows.
+    /// `system`, which every server supports.
     System,
-    /// `developer`, its name since OpenAI's o1.
+    /// `developer`, the role since OpenAI's o1.
     Developer,
 }
 
-/// The field that limits the output.
+/// The field of the output limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxTokensField {
-    /// `max_completion_tokens`; OpenAI's reasoning models refuse the older one.
+    /// `max_completion_tokens`. OpenAI's reasoning models refuse the older field.
     MaxCompletionTokens,
-    /// `max_tokens`, which every other server knows.
+    /// `max_tokens`, which every other server supports.
     MaxTokens,
 }
 
@@ -350,10 +345,10 @@ pub enum SeedField {
     RandomSeed,
 }
 
-/// How the amount of reasoning is said.
+/// The fields that control reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasoningControl {
-    /// Not at all.
+    /// None.
     None,
     /// `reasoning_effort`, with `none` for no reasoning.
     Effort,
@@ -361,51 +356,50 @@ pub enum ReasoningControl {
     EffortAndThinking,
 }
 
-/// What becomes of the reasoning of earlier answers. What another model wrote never goes back.
+/// Whether the reasoning of earlier answers is sent back. Reasoning of other models never is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasoningReplay {
-    /// It is left out with a warning: the server does not want it or may refuse the field.
+    /// It is dropped with a warning, because the server may refuse the field.
     Never,
-    /// It goes back under the name in which it came.
-    ToMinter,
-    /// As [`ToMinter`](Self::ToMinter), and an assistant message without reasoning gets a blank
-    /// `reasoning_content`, since the server refuses a conversation in which one lacks it.
+    /// It is sent back in the field in which it arrived.
+    ToCreator,
+    /// As [`ToCreator`](Self::ToCreator). An assistant message without reasoning gets a blank
+    /// `reasoning_content`, because the server requires the field in every message.
     Required,
 }
 
-/// What a server makes of a forced tool choice (`required` or a name).
+/// The support for a forced tool choice (`required` or a name).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForcedToolChoice {
-    /// It is honoured, as far as is known.
+    /// It is enforced, as far as known.
     Enforced,
-    /// It is accepted, but the model may answer without a tool (llama.cpp). It is sent, and the
-    /// outcome is relaxed.
+    /// It is accepted but not enforced (llama.cpp). It is sent, and the outcome is relaxed.
     Unenforced,
     /// It is refused. `auto` is sent instead, and the outcome is relaxed.
     Refused,
-    /// It is refused while the model reasons. Reasoning is switched off for it, unless the request
-    /// asks for some: then `auto` is sent, and the outcome is relaxed.
+    /// It is refused with reasoning. Reasoning is disabled, unless the request asks for it: then
+    /// `auto` is sent, and the outcome is relaxed.
     RefusedWhileReasoning,
 }
 
-/// What a tool call's id may look like. An id that breaks the rule, because another provider minted
-/// it, is replaced on the wire by a short stable hash of it, in the call and in its result alike.
+/// The valid ids of tool calls. An invalid id of another provider is replaced by a hash, in the call
+/// and in its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolIdRule {
-    /// Anything.
+    /// Any text.
     Any,
-    /// At most so many bytes.
+    /// At most this number of bytes.
     MaxLength(usize),
-    /// Exactly so many ASCII letters and digits (Mistral: 9); at most 13.
+    /// Exactly this number of ASCII letters and digits (Mistral: 9). The maximum is 13.
     Alphanumeric(usize),
 }
 
 impl ToolIdRule {
-    /// The id as it may be sent.
+    /// Returns a valid id.
     pub(crate) fn apply(self, id: &str) -> Cow<'_, str> {
         match self {
             Self::Any => Cow::Borrowed(id),
-            Self::MaxLength(most) if id.len() <= most => Cow::Borrowed(id),
+            Self::MaxLength(maximum) if id.len() <= maximum => Cow::Borrowed(id),
             Self::MaxLength(_) => Cow::Owned(format!("call_{}", digest(id))),
             Self::Alphanumeric(length)
                 if id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) =>
@@ -421,8 +415,8 @@ impl ToolIdRule {
     }
 }
 
-/// 64-bit FNV-1a in 13 base-36 digits. It must be the same on every machine and in every release:
-/// prompt caches need the same bytes again.
+/// Returns the 64-bit FNV-1a hash in 13 base-36 digits. It is the same on every machine and in every
+/// release, because prompt caches need the same bytes.
 fn digest(text: &str) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -449,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn only_local_servers_leave_calls_as_text() {
+    fn only_local_servers_need_the_recovery_of_calls() {
         let with_forms: Vec<_> = Profile::NAMES
             .iter()
             .filter(|name| !Profile::named(name).unwrap().recovery.is_empty())
@@ -459,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_fit_are_sent_as_they_are() {
+    fn valid_ids_are_sent_unchanged() {
         for (rule, id) in [
             (ToolIdRule::Any, "any thing at all"),
             (ToolIdRule::MaxLength(40), "call_abc"),
@@ -470,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_ids_are_replaced_by_the_same_short_one_each_time() {
+    fn an_invalid_id_is_always_replaced_by_the_same_valid_one() {
         let long = "toolu_".repeat(12);
         let short = ToolIdRule::MaxLength(40).apply(&long);
         assert!(short.len() <= 40 && short.starts_with("call_"), "{short}");

@@ -1,5 +1,8 @@
-//! Tools and which of them may or must be used, the same for both wires but for the form in which they
-//! write it.
+//! Tools and the tool choice, as far as both wires share them.
+
+pub(crate) mod provider_tools;
+pub(crate) mod schema;
+pub mod server_tool;
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -8,94 +11,92 @@ use switchboard_domain::{
     ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    schema::Written,
+    ToolMapping,
+    schema::{Dialect, Written},
     tool_names::{NameRule, ToolNames},
 };
 
-use crate::{
-    built_in::{BuiltIn, Named},
-    profile::{ForcedToolChoice, Profile},
-    reshaped::Reshaped,
-    schema::kept_parameters,
+use self::{
+    provider_tools::{ProviderTool, ToolName},
+    schema::compiled_parameters,
 };
+use crate::profile::{ForcedToolChoice, Profile};
 
-/// The names that the API takes, of functions and of schemas.
+/// The valid names of functions and schemas.
 pub(crate) const NAME_RULE: NameRule = NameRule::OPENAI;
-/// The field of a choice.
-const CHOICE: &str = "tool_choice";
+/// The field of the tool choice.
+const TOOL_CHOICE: &str = "tool_choice";
 
-/// The tools as they are declared, and the choice as it is sent.
+/// The tools and the tool choice as they are sent.
 #[derive(Debug)]
 pub(crate) struct Tools<'a> {
     pub(crate) declared: Vec<Function<'a>>,
-    /// The wire's own.
-    pub(crate) built_in: Vec<BuiltIn<'a>>,
+    pub(crate) provider_tools: Vec<ProviderTool<'a>>,
     pub(crate) choice: Option<Choice<'a>>,
     pub(crate) outcome: ToolChoiceOutcome,
-    /// The tools among them whose input comes in another shape.
-    pub(crate) reshaped: Reshaped,
+    pub(crate) tool_mapping: ToolMapping,
 }
 
-/// A tool as it is declared.
+/// A declared function.
 #[derive(Debug)]
 pub(crate) struct Function<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) description: &'a str,
     pub(crate) parameters: Written,
-    /// Calls are held to the parameters.
+    /// Whether the API enforces the parameters.
     pub(crate) strict: bool,
 }
 
-/// A choice as it is sent.
+/// The converted tool choice.
 #[derive(Debug)]
 pub(crate) enum Choice<'a> {
     /// `none`, `auto` or `required`.
     Mode(&'static str),
-    /// This one must be called.
-    One(Named<'a>),
-    /// One or more of these must be called.
-    Allowed(Vec<Named<'a>>),
+    /// A call of this tool.
+    One(ToolName<'a>),
+    /// One or more calls of these tools.
+    Allowed(Vec<ToolName<'a>>),
 }
 
-/// Maps the tools and the choice among them, the wire's own included.
+/// Maps the tools, the provider's own tools and the tool choice.
 pub(crate) fn tools<'a>(
     request: &'a ChatRequest,
     provider: &str,
-    built_in: Vec<BuiltIn<'a>>,
+    provider_tools: Vec<ProviderTool<'a>>,
     names: &ToolNames,
     capabilities: &ModelCapabilities,
     profile: &Profile,
     warnings: &mut Vec<Warning>,
 ) -> Result<Tools<'a>, ModelError> {
-    let forced = among(request, &built_in, provider)?;
+    let forced = forced_choice(request, &provider_tools, provider)?;
     let has_functions = capabilities.tools != Some(false);
     if !request.tools.is_empty() && !has_functions && request.tool_choice != ToolChoice::None {
         let feature = "tool use by this model".to_owned();
         let kind = ModelErrorKind::Unsupported { feature };
         return Err(ModelError::new(provider, kind, ""));
     }
-    let mut offer = Offer {
+    let mut builder = ToolBuilder {
         functions: request.tools.iter().filter(|_| has_functions).collect(),
-        built_in,
+        provider_tools,
         request,
         names,
         capabilities,
         profile,
         warnings,
     };
-    // What the caller's own fields say under the same name takes the place of ours.
-    let is_theirs = |name: &str| {
-        let mut own = offer.built_in.iter();
-        own.any(|it| matches!(&it.named, Named::Function(own) if own == name))
+    // A function in the caller's own fields replaces a declared tool of its name.
+    let is_replaced = |name: &str| {
+        let mut tools = builder.provider_tools.iter();
+        tools.any(|it| matches!(&it.name, ToolName::Function(own) if own == name))
     };
-    offer.functions.retain(|tool| !is_theirs(&tool.name));
+    builder.functions.retain(|tool| !is_replaced(&tool.name));
     let (choice, outcome) = match forced {
         // The API refuses `tool_choice` without `tools`.
-        _ if offer.functions.is_empty() && offer.built_in.is_empty() => {
+        _ if builder.functions.is_empty() && builder.provider_tools.is_empty() => {
             let outcome = if request.tools.is_empty() {
                 ToolChoiceOutcome::Native
             } else {
-                emulated("no tools were sent to a model that has none")
+                emulated("no tools were sent to a model without tool use")
             };
             (None, outcome)
         }
@@ -105,50 +106,50 @@ pub(crate) fn tools<'a>(
             (Some(Choice::Mode(mode)), ToolChoiceOutcome::Native)
         }
         Some(allowed) => {
-            let (choice, outcome) = offer.force(&allowed);
+            let (choice, outcome) = builder.force(&allowed);
             (Some(choice), outcome)
         }
     };
-    let outcome = if request.extra.contains_key(CHOICE) && request.tool_choice != ToolChoice::Auto {
-        let why = "`tool_choice` of the caller's own fields was sent in its place";
-        relaxed(why, offer.warnings)
-    } else {
-        outcome
-    };
-    Ok(offer.declared(choice, outcome))
+    let outcome =
+        if request.extra.contains_key(TOOL_CHOICE) && request.tool_choice != ToolChoice::Auto {
+            let why = "`tool_choice` of the caller's own fields replaced it";
+            relaxed(why, builder.warnings)
+        } else {
+            outcome
+        };
+    Ok(builder.build(choice, outcome))
 }
 
-/// The choice that must be made among the declared tools, if one must: among these, or among all
-/// tools if there are none.
+/// Checks the tool choice.
 ///
-/// Fails with [`ModelErrorKind::InvalidRequest`] if it speaks of a tool that is not declared.
-pub(crate) fn forced<'a>(
-    request: &'a ChatRequest,
-    provider: &str,
-) -> Result<Option<Vec<&'a str>>, ModelError> {
-    among(request, &[], provider)
+/// Fails with [`ModelErrorKind::InvalidRequest`] if it names an undeclared tool.
+pub(crate) fn check_choice(request: &ChatRequest, provider: &str) -> Result<(), ModelError> {
+    forced_choice(request, &[], provider).map(|_| ())
 }
 
-/// As [`forced`], with the caller's own tools among which may be chosen too.
-fn among<'a>(
+/// Returns the tools one of which must be called. An empty list allows all tools. `None`: no call
+/// is required.
+fn forced_choice<'a>(
     request: &'a ChatRequest,
-    built_in: &[BuiltIn<'_>],
+    provider_tools: &[ProviderTool<'_>],
     provider: &str,
 ) -> Result<Option<Vec<&'a str>>, ModelError> {
-    let fault = |message: String| Err(invalid(provider, CHOICE, message));
+    let invalid = |message: String| Err(invalid(provider, TOOL_CHOICE, message));
     let is_declared = |name: &str| {
-        let function = request.tools.iter().any(|tool| tool.name == name);
-        function || built_in.iter().any(|it| it.is_called(name))
+        let is_function = request.tools.iter().any(|tool| tool.name == name);
+        is_function || provider_tools.iter().any(|it| it.is_named(name))
     };
     let allowed = match &request.tool_choice {
         ToolChoice::Auto | ToolChoice::None => return Ok(None),
         ToolChoice::Required => Vec::new(),
         ToolChoice::Only(names) => {
             if let Some(name) = names.iter().find(|name| !is_declared(name)) {
-                return fault(format!("no tool named `{name}` is declared"));
+                return invalid(format!("no tool named `{name}` is declared"));
             }
             if names.is_empty() {
-                return fault("a choice among no tools; say `none` for no tool".to_owned());
+                let message =
+                    "the tool choice allows no tool: use `none` for an answer without tools";
+                return invalid(message.to_owned());
             }
             let mut allowed: Vec<&'a str> = Vec::with_capacity(names.len());
             for name in names {
@@ -159,8 +160,8 @@ fn among<'a>(
             allowed
         }
     };
-    if request.tools.is_empty() && built_in.is_empty() {
-        return fault("a tool is required but none is declared".to_owned());
+    if request.tools.is_empty() && provider_tools.is_empty() {
+        return invalid("a tool is required but none is declared".to_owned());
     }
     Ok(Some(allowed))
 }
@@ -170,10 +171,9 @@ pub(crate) fn invalid(provider: &str, field: &str, message: String) -> ModelErro
     ModelError::new(provider, ModelErrorKind::InvalidRequest { field }, message)
 }
 
-/// What the model is offered.
-struct Offer<'a, 'm> {
+struct ToolBuilder<'a, 'm> {
     functions: Vec<&'a Arc<ToolDefinition>>,
-    built_in: Vec<BuiltIn<'a>>,
+    provider_tools: Vec<ProviderTool<'a>>,
     request: &'a ChatRequest,
     names: &'m ToolNames,
     capabilities: &'m ModelCapabilities,
@@ -181,118 +181,119 @@ struct Offer<'a, 'm> {
     warnings: &'m mut Vec<Warning>,
 }
 
-impl<'a> Offer<'a, '_> {
-    /// A choice that must be made: any of `allowed`, or of all tools if that is empty. Where the wire
-    /// cannot say it, only the allowed tools stay.
+impl<'a> ToolBuilder<'a, '_> {
+    /// Maps a forced choice of one of `allowed`, or of any tool if the list is empty. Where the
+    /// wire has no such choice, the other tools are removed.
     fn force(&mut self, allowed: &[&'a str]) -> (Choice<'a>, ToolChoiceOutcome) {
         let (request, profile) = (self.request, self.profile);
-        let refused = match profile.forced_tool_choice {
+        let is_refused = match profile.forced_tool_choice {
             ForcedToolChoice::Refused => true,
             ForcedToolChoice::RefusedWhileReasoning => {
                 !matches!(request.reasoning, None | Some(ReasoningEffort::None))
             }
             ForcedToolChoice::Enforced | ForcedToolChoice::Unenforced => false,
         } || self.capabilities.forced_tool_choice == Some(false);
-        if refused {
-            self.narrow(allowed);
-            let why = "this model takes no forced tool choice; it was left free to answer without";
+        if is_refused {
+            self.keep_only(allowed);
+            let why =
+                "this model does not support a forced tool choice: it may answer without a tool";
             return (Choice::Mode("auto"), relaxed(why, self.warnings));
         }
-        let named: Vec<Named<'a>> = allowed.iter().map(|name| self.named(name)).collect();
+        let names: Vec<ToolName<'a>> = allowed.iter().map(|name| self.name_on_wire(name)).collect();
         let is_allowed = |name: &str| allowed.contains(&name);
-        let all = allowed.is_empty()
+        let allows_all = allowed.is_empty()
             || (self.functions.iter().all(|it| is_allowed(&it.name))
-                && self.built_in.iter().all(|it| self.means(allowed, it)));
-        let (choice, native) = match named.as_slice() {
-            [one] if profile.named_tool_choice && one.is_choice() => {
+                && self
+                    .provider_tools
+                    .iter()
+                    .all(|it| self.selects(allowed, it)));
+        let (choice, is_native) = match names.as_slice() {
+            [one] if profile.named_tool_choice && one.can_be_forced() => {
                 (Choice::One(one.clone()), true)
             }
-            _ if !all && profile.allowed_tools => (Choice::Allowed(named), true),
-            _ => (Choice::Mode("required"), all),
+            _ if !allows_all && profile.allowed_tools => (Choice::Allowed(names), true),
+            _ => (Choice::Mode("required"), allows_all),
         };
         let outcome = if profile.forced_tool_choice == ForcedToolChoice::Unenforced {
-            let why = format!(
-                "{} may answer without the tool it was told to use",
-                profile.name
-            );
+            let why = format!("{} does not enforce the tool choice", profile.name);
             relaxed(&why, self.warnings)
         } else {
-            let narrowed = "only the allowed tools were sent, and one of them was required";
-            let quiet =
-                "reasoning was switched off: a forced tool choice is refused while it lasts";
-            match (native, switches_reasoning_off(request, profile)) {
+            let selection = "only the allowed tools were sent, and one of them was required";
+            let reasoning = "reasoning was disabled: it does not allow a forced tool choice";
+            match (is_native, disables_reasoning(request, profile)) {
                 (true, false) => ToolChoiceOutcome::Native,
-                (true, true) => emulated(quiet),
-                (false, false) => emulated(narrowed),
-                (false, true) => emulated(&format!("{narrowed}; {quiet}")),
+                (true, true) => emulated(reasoning),
+                (false, false) => emulated(selection),
+                (false, true) => emulated(&format!("{selection}; {reasoning}")),
             }
         };
-        if !native {
-            self.narrow(allowed);
+        if !is_native {
+            self.keep_only(allowed);
         }
         (choice, outcome)
     }
 
-    /// What a name means.
-    fn named(&self, name: &'a str) -> Named<'a> {
-        let own = self.built_in.iter().find(|it| self.means(&[name], it));
-        match own {
-            Some(own) => own.named.clone(),
-            None => Named::Function(wire_name(self.names, name)),
+    /// Returns a tool's name on the wire.
+    fn name_on_wire(&self, name: &'a str) -> ToolName<'a> {
+        let mut provider_tools = self.provider_tools.iter();
+        match provider_tools.find(|it| self.selects(&[name], it)) {
+            Some(tool) => tool.name.clone(),
+            None => ToolName::Function(wire_name(self.names, name)),
         }
     }
 
-    /// Whether one of the names means that tool of the wire's own; a function of its name comes first.
-    fn means(&self, names: &[&str], tool: &BuiltIn<'_>) -> bool {
+    /// Returns whether one of the names selects a provider tool. A function of the same name takes
+    /// precedence.
+    fn selects(&self, names: &[&str], tool: &ProviderTool<'_>) -> bool {
         let is_function = |name: &str| self.functions.iter().any(|it| it.name == name);
-        let mut called = names.iter().filter(|name| tool.is_called(name));
-        called.any(|name| !is_function(name))
+        let mut matching = names.iter().filter(|name| tool.is_named(name));
+        matching.any(|name| !is_function(name))
     }
 
-    /// Leaves the tools of these names, or all if there are none.
-    fn narrow(&mut self, names: &[&str]) {
+    /// Removes the tools with other names. An empty list keeps all tools.
+    fn keep_only(&mut self, names: &[&str]) {
         if !names.is_empty() {
-            let mut built_in = std::mem::take(&mut self.built_in);
-            built_in.retain(|it| self.means(names, it));
-            self.built_in = built_in;
+            let mut provider_tools = std::mem::take(&mut self.provider_tools);
+            provider_tools.retain(|it| self.selects(names, it));
+            self.provider_tools = provider_tools;
             self.functions.retain(|it| names.contains(&&*it.name));
         }
     }
 
-    fn declared(self, choice: Option<Choice<'a>>, outcome: ToolChoiceOutcome) -> Tools<'a> {
-        let mut reshaped = Reshaped::default();
+    fn build(self, choice: Option<Choice<'a>>, outcome: ToolChoiceOutcome) -> Tools<'a> {
+        let mut tool_mapping = ToolMapping::default();
         let declared = self.functions.into_iter().map(|tool| {
-            let sent = kept_parameters(tool, self.profile);
-            self.warnings.extend_from_slice(&sent.warnings);
-            if sent.reshapes {
-                reshaped.insert(tool);
+            let compiled = compiled_parameters(tool, self.profile);
+            self.warnings.extend_from_slice(&compiled.warnings);
+            if compiled.changes_shape {
+                tool_mapping.add_tool(tool, Dialect::OpenAiStrict);
             }
             Function {
                 name: wire_name(self.names, &tool.name),
                 description: &tool.description,
-                parameters: sent.schema.clone(),
-                strict: sent.strict,
+                parameters: compiled.schema.clone(),
+                strict: compiled.strict,
             }
         });
         Tools {
             declared: declared.collect(),
-            built_in: self.built_in,
+            provider_tools: self.provider_tools,
             choice,
             outcome,
-            reshaped,
+            tool_mapping,
         }
     }
 }
 
-/// Whether a forced tool choice is what switches reasoning off in an answer. A wish for reasoning
-/// beats the choice, which is then relaxed.
-pub(crate) fn switches_reasoning_off(request: &ChatRequest, profile: &Profile) -> bool {
-    let forced = matches!(
+/// Returns whether a forced tool choice disables reasoning. If the request asks for reasoning, the
+/// choice is relaxed instead.
+pub(crate) fn disables_reasoning(request: &ChatRequest, profile: &Profile) -> bool {
+    let is_forced = matches!(
         request.tool_choice,
         ToolChoice::Required | ToolChoice::Only(_)
     );
-    let refused = profile.forced_tool_choice == ForcedToolChoice::RefusedWhileReasoning;
-    forced && refused && request.reasoning.is_none()
+    let is_refused = profile.forced_tool_choice == ForcedToolChoice::RefusedWhileReasoning;
+    is_forced && is_refused && request.reasoning.is_none()
 }
 
 fn emulated(how: &str) -> ToolChoiceOutcome {
@@ -308,10 +309,9 @@ fn relaxed(why: &str, warnings: &mut Vec<Warning>) -> ToolChoiceOutcome {
     }
 }
 
-/// The name of a tool on the wire, and its own where that is one the API takes.
+/// Returns the name of a tool on the wire.
 pub(crate) fn wire_name<'a>(names: &ToolNames, name: &'a str) -> Cow<'a, str> {
     if !names.any_changed() {
-        // Those of the request are all there are.
         return Cow::Borrowed(name);
     }
     match names.wire(name) {
@@ -321,5 +321,5 @@ pub(crate) fn wire_name<'a>(names: &ToolNames, name: &'a str) -> Cow<'a, str> {
 }
 
 #[cfg(test)]
-#[path = "tools_tests.rs"]
+#[path = "tools/tools_tests.rs"]
 mod tests;

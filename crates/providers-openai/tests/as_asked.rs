@@ -1,5 +1,4 @@
-//! Over loopback: what a server gives under the names and in the shape that it was sent comes back as
-//! it was asked for.
+//! Over loopback: answers are restored to the declared names and shapes.
 #![allow(
     clippy::expect_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -10,7 +9,7 @@ use switchboard_domain::{
     ChatModel, ChatRequest, FinishReason, Message, ResponseFormat, ToolDefinition, ToolInput,
 };
 use switchboard_providers_common::TransportConfig;
-use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile};
+use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile, Responses};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 fn client(fake: &FakeModel, profile: Profile) -> OpenAiClient {
@@ -26,7 +25,7 @@ fn client(fake: &FakeModel, profile: Profile) -> OpenAiClient {
     OpenAiClient::new(config).expect("a valid configuration")
 }
 
-/// Both models of a server, each with how it is scripted.
+/// The two models of a server, each with its scripted answer.
 type Script = fn(Vec<Say>) -> Answer;
 
 fn models(fake: &FakeModel, profile: &Profile) -> [(Box<dyn ChatModel>, Script); 2] {
@@ -35,7 +34,7 @@ fn models(fake: &FakeModel, profile: &Profile) -> [(Box<dyn ChatModel>, Script);
         (Box::new(client.model("m")), |said| {
             Answer::openai_chat(said)
         }),
-        (Box::new(client.responses_model("m")), |said| {
+        (Box::new(client.model_on::<Responses>("m")), |said| {
             Answer::openai_responses(said)
         }),
     ]
@@ -54,7 +53,7 @@ fn question() -> ChatRequest {
     )])
 }
 
-/// What `geo/find` is called on the wire.
+/// The sent name of `geo/find`.
 const ALIAS: &str = "geo_find_f548cccf";
 
 #[tokio::test]

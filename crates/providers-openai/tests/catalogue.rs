@@ -1,4 +1,4 @@
-//! What this crate says and sends agrees with the catalogue, for every model that both know.
+//! Capabilities and requests agree with the catalogue, for every model in both.
 #![allow(
     clippy::panic,
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ struct Case {
     over_responses: bool,
 }
 
-/// A body, and what became of the tool choice.
+/// A body and the outcome of the tool choice.
 type Sent = (Value, ToolChoiceOutcome, usize);
 
 impl Case {
@@ -70,13 +70,13 @@ impl Case {
         Ok((body, wire.tool_choice, wire.warnings.len()))
     }
 
-    /// What is sent of a request that the model can be asked.
+    /// Returns the request body and the outcome.
     fn sent(&self, request: &ChatRequest) -> Sent {
         let sent = self.send(request);
         sent.unwrap_or_else(|error| panic!("{}: {error}", self.name()))
     }
 
-    /// The types of what a person shows with a message.
+    /// Returns the types of the media in the user message.
     fn shown(&self, part: Part) -> (Vec<String>, usize) {
         let message = Message::new(Role::User, [Part::text("Look:"), part]);
         let (body, _, warnings) = self.sent(&ChatRequest::new([message]));
@@ -104,11 +104,10 @@ fn with_tools(choice: ToolChoice) -> ChatRequest {
 }
 
 #[test]
-fn there_is_something_to_compare() {
+fn the_catalogue_has_models_with_and_without_each_capability() {
     let cases = Case::all();
     assert!(cases.len() > 100, "{}", cases.len());
-    // What the tests below are about: there are models of which each thing is said, and ones of which it
-    // is denied.
+    // The tests below need models with and models without each capability.
     let told = |field: fn(&ModelCapabilities) -> Option<bool>, said: bool| {
         let mut known = cases.iter().map(|case| &case.entry.capabilities);
         known.any(|known| field(known) == Some(said))
@@ -134,19 +133,19 @@ fn there_is_something_to_compare() {
 }
 
 #[test]
-fn nothing_that_is_said_of_a_model_contradicts_the_catalogue() {
+fn capabilities_do_not_contradict_the_catalogue() {
     for case in Case::all() {
         let said = capabilities(case.entry.name, &case.profile);
         let joined = catalog::either(&case.entry.capabilities, &said);
         assert_eq!(joined, said, "{}", case.name());
     }
-    // Nothing is concluded from the name of a deployment, which may be that of another model.
+    // A deployment may have the name of another model, so the name proves nothing.
     let nameless = ModelCapabilities::default();
     assert_eq!(capabilities("gpt-4o", &Profile::azure()), nameless);
 }
 
 #[test]
-fn tools_are_offered_and_forced_only_where_the_catalogue_does_not_deny_it() {
+fn tools_and_choices_are_sent_unless_the_catalogue_excludes_them() {
     for case in Case::all() {
         let (name, known) = (case.name(), &case.entry.capabilities);
         let required = with_tools(ToolChoice::Required);
@@ -177,7 +176,7 @@ fn tools_are_offered_and_forced_only_where_the_catalogue_does_not_deny_it() {
 }
 
 #[test]
-fn several_calls_are_spoken_of_only_where_the_catalogue_does_not_deny_them() {
+fn parallel_calls_are_sent_unless_the_catalogue_excludes_them() {
     for case in Case::all() {
         let (name, known) = (case.name(), &case.entry.capabilities);
         if known.tools == Some(false) {
@@ -197,7 +196,7 @@ fn several_calls_are_spoken_of_only_where_the_catalogue_does_not_deny_them() {
                     assert_eq!(warnings - plain, usize::from(wanted), "{name}");
                 }
                 Some(true) => assert_eq!(field, Some(&json!(wanted)), "{name}"),
-                // Told by the series, if at all.
+                // The series decides, if known.
                 None => {
                     let said = capabilities(case.entry.name, &case.profile).parallel_tools;
                     assert_eq!(field.is_none(), said == Some(false), "{name}");
@@ -208,7 +207,7 @@ fn several_calls_are_spoken_of_only_where_the_catalogue_does_not_deny_them() {
 }
 
 #[test]
-fn schemas_for_answers_are_sent_only_where_the_catalogue_does_not_deny_them() {
+fn answer_schemas_are_sent_unless_the_catalogue_excludes_them() {
     for case in Case::all() {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
         let request = ChatRequest {
@@ -239,7 +238,7 @@ fn schemas_for_answers_are_sent_only_where_the_catalogue_does_not_deny_them() {
 }
 
 #[test]
-fn reasoning_and_sampling_are_asked_for_only_where_the_catalogue_does_not_deny_them() {
+fn reasoning_and_sampling_are_sent_unless_the_catalogue_excludes_them() {
     for case in Case::all() {
         let (name, known) = (case.name(), &case.entry.capabilities);
         let mut request = question();
@@ -266,7 +265,7 @@ fn reasoning_and_sampling_are_asked_for_only_where_the_catalogue_does_not_deny_t
 }
 
 #[test]
-fn media_are_sent_only_where_the_catalogue_does_not_deny_them() {
+fn media_are_sent_unless_the_catalogue_excludes_them() {
     for case in Case::all() {
         let (name, known) = (case.name(), &case.entry.capabilities);
         let pdf = Media::base64("application/pdf", "AAAA");

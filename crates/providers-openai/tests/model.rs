@@ -38,7 +38,7 @@ fn model(fake: &FakeModel) -> OpenAiChatModel {
     OpenAiChatModel::new(config(fake), "acme-1").expect("a valid configuration")
 }
 
-/// A model that repeats no request.
+/// Returns a model without retries.
 fn model_without_retry(fake: &FakeModel) -> OpenAiChatModel {
     let mut config = config(fake);
     config.transport.retry = RetryPolicy::never();
@@ -56,7 +56,7 @@ fn question() -> ChatRequest {
     ])
 }
 
-/// A stored stream that is held after so many of its frames.
+/// Returns a stored stream that pauses after this many frames.
 fn in_two(transcript: &str, frames: usize, gate: &Gate) -> Answer {
     let stored = transcripts::read(&format!("openai-chat/{transcript}.sse")).expect("it is stored");
     let text = String::from_utf8(stored.bytes).expect("it is text");
@@ -81,7 +81,7 @@ async fn failure(model: &OpenAiChatModel) -> ModelError {
 }
 
 #[tokio::test]
-async fn two_parallel_calls_stream_and_their_results_go_back() {
+async fn two_parallel_calls_are_streamed_and_their_results_sent_back() {
     let fake = server().await;
     let gate = Gate::new();
     fake.answer(in_two("two-calls", 4, &gate));
@@ -89,7 +89,7 @@ async fn two_parallel_calls_stream_and_their_results_go_back() {
     let model = model(&fake);
     let mut request = question();
 
-    // What came before the gate is handed on before the rest is sent.
+    // Events before the pause arrive before the rest is sent.
     let mut stream = model.stream(&request).await.unwrap();
     let mut arguments = String::new();
     let mut held = true;
@@ -152,7 +152,7 @@ async fn two_parallel_calls_stream_and_their_results_go_back() {
 }
 
 #[tokio::test]
-async fn signed_reasoning_goes_back_as_it_came() {
+async fn signed_reasoning_is_sent_back_unchanged() {
     let fake = server().await;
     let openrouter = config(&fake).with_profile(Profile::openrouter());
     let model = OpenAiChatModel::new(openrouter, "anthropic/claude-sonnet-5-5").unwrap();
@@ -185,7 +185,7 @@ async fn signed_reasoning_goes_back_as_it_came() {
 }
 
 #[tokio::test]
-async fn the_request_says_who_asks_and_for_what() {
+async fn the_request_has_the_key_and_the_headers() {
     let fake = server().await;
     fake.otherwise(|_, _| Answer::openai_chat([Say::text("Hi.")]));
     let openai = OpenAiConfig {
@@ -218,7 +218,7 @@ async fn the_request_says_who_asks_and_for_what() {
     assert_eq!(body["stream"], true);
     assert_eq!(body["tool_choice"], "none");
 
-    // A server of one's own that wants no key gets no header that says so.
+    // A local server without a key gets no header.
     let own = OpenAiConfig {
         api_key: None,
         ..config(&fake)
@@ -229,7 +229,7 @@ async fn the_request_says_who_asks_and_for_what() {
     assert_eq!(sent.header("authorization"), None);
     assert_eq!(sent.header("openai-organization"), None);
 
-    // Azure: another header, and the version of its API after the path.
+    // Azure: another header, and the API version after the path.
     let azure = OpenAiConfig {
         base_url: format!("{}/openai/deployments/d?api-version=1", fake.base_url()),
         ..config(&fake)
@@ -244,7 +244,7 @@ async fn the_request_says_who_asks_and_for_what() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_apart() {
+async fn refusals_are_recognized() {
     let fake = server().await;
     let model = model(&fake);
     let error = |kind: &str, code: &str| json!({"error": {"message": "Because.", "type": kind, "param": null, "code": code}});
@@ -279,13 +279,13 @@ async fn refusals_are_told_apart() {
         assert_eq!(error.provider(), "acme");
         assert_eq!(error.message(), "Because.");
         assert_eq!(error.request_id(), Some("req_7"));
-        // Final: not tried again.
+        // Not retried.
         assert_eq!(fake.requests().len(), before + 1, "{status}");
     }
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again() {
+async fn temporary_failures_are_retried() {
     let fake = server().await;
     let mut config = config(&fake);
     config.transport.retry.min_delay = Duration::from_millis(1);
@@ -316,7 +316,7 @@ async fn what_may_pass_is_tried_again() {
 }
 
 #[tokio::test]
-async fn dropping_the_stream_or_the_question_aborts_the_request() {
+async fn dropping_the_stream_or_the_future_aborts_the_request() {
     let fake = server().await;
     let model = model(&fake);
     let gate = Gate::new();
@@ -332,7 +332,7 @@ async fn dropping_the_stream_or_the_question_aborts_the_request() {
     drop(stream);
     request.client_gone().await;
 
-    // Before the server has said anything.
+    // Before the first byte of the server.
     let never = Gate::new();
     fake.answer(Answer::openai_chat([Say::text("Hi.")]).held_by(&never));
     let asked = question();
@@ -353,7 +353,7 @@ async fn a_whole_answer_to_a_request_for_a_stream_is_read() {
     let streamed = model.complete(&question()).await.unwrap();
     assert_eq!(whole, streamed);
 
-    // Under the wrong name: a stream called JSON, and JSON called a stream.
+    // A wrong content type: a stream as JSON, and JSON as a stream.
     for (transcript, name) in [
         ("two-calls.sse", "application/json"),
         ("two-calls.json", "text/event-stream"),
@@ -369,7 +369,7 @@ async fn a_whole_answer_to_a_request_for_a_stream_is_read() {
         );
     }
 
-    // An error in a success.
+    // An error with status 200.
     let error = json!({"error": {"message": "Too long.", "code": "context_length_exceeded"}});
     fake.answer(Answer::json(200, &error).header("x-request-id", "req_8"));
     let error = failure(&model).await;
@@ -381,7 +381,7 @@ async fn a_whole_answer_to_a_request_for_a_stream_is_read() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_never_taken_for_one() {
+async fn a_response_that_is_not_an_answer_is_an_error() {
     let fake = server().await;
     let model = model(&fake);
     let page = Answer::new(200).header("content-type", "text/html; charset=utf-8");
@@ -447,7 +447,7 @@ async fn the_servers_models_are_listed() {
 }
 
 #[tokio::test]
-async fn the_key_shows_up_nowhere() {
+async fn the_key_is_never_shown() {
     let fake = server().await;
     let model = model(&fake);
     assert!(!format!("{model:?}").contains("sk-secret"), "{model:?}");
@@ -459,9 +459,9 @@ async fn the_key_shows_up_nowhere() {
     }
 }
 
-/// Gateways answer 200 and then say what their upstream said, with the key in it.
+/// Gateways answer 200 and then repeat the error of their upstream, which may contain the key.
 #[tokio::test]
-async fn a_key_that_the_server_echoes_in_its_answer_is_not_shown() {
+async fn a_key_in_the_servers_answer_is_redacted() {
     const KEY: &str = "sk-secret-1";
     let fake = server().await;
     let model = model_without_retry(&fake);

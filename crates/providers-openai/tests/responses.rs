@@ -12,7 +12,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_providers_openai::{
-    OpenAiClient, OpenAiConfig, OpenAiResponsesModel, Profile,
+    OpenAiClient, OpenAiConfig, OpenAiResponsesModel, Profile, Responses,
     responses::{ReasoningSummary, ResponsesOptions},
 };
 use switchboard_testkit::{
@@ -36,7 +36,7 @@ fn model(fake: &FakeModel) -> OpenAiResponsesModel {
         ..OpenAiConfig::compatible("openai-responses", base_url).with_api_key("sk-secret-1")
     };
     let client = OpenAiClient::new(config).expect("a valid configuration");
-    client.responses_model("gpt-6-luna")
+    client.model_on::<Responses>("gpt-6-luna")
 }
 
 fn question() -> ChatRequest {
@@ -50,7 +50,7 @@ fn transcript(name: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn reasoning_and_parallel_calls_go_back_in_their_order() {
+async fn reasoning_and_parallel_calls_are_sent_back_in_order() {
     let fake = server().await;
     fake.answer(transcript("reasoning-then-calls.sse"));
     fake.answer(transcript("text.json"));
@@ -98,14 +98,14 @@ async fn reasoning_and_parallel_calls_go_back_in_their_order() {
             ("function_call_output", None, Some(&b)),
         ]
     );
-    // As it came, to the letter.
+    // Unchanged.
     let stored = transcripts::read("openai-responses/reasoning-then-calls.json").unwrap();
     let stored: Value = serde_json::from_slice(&stored.bytes).unwrap();
     assert_eq!(input[1], stored["output"][0]);
 }
 
 #[tokio::test]
-async fn reasoning_that_is_no_longer_read_is_left_out_and_asked_without() {
+async fn reasoning_that_cannot_be_decrypted_is_dropped_in_a_retry() {
     let fake = server().await;
     let model = model(&fake);
     fake.answer(transcript("reasoning-then-calls.sse"));
@@ -147,7 +147,7 @@ async fn reasoning_that_is_no_longer_read_is_left_out_and_asked_without() {
     );
     assert_eq!(kept(2), (Vec::new(), 5));
 
-    // Once, and only where there is something to leave out.
+    // Once, and only if there is reasoning to drop.
     fake.answer(Answer::json(400, &refused));
     fake.answer(Answer::json(400, &refused));
     let error = model.complete(&request).await.unwrap_err();
@@ -161,7 +161,7 @@ async fn reasoning_that_is_no_longer_read_is_left_out_and_asked_without() {
 }
 
 #[tokio::test]
-async fn the_request_says_who_asks_and_keeps_nothing_there() {
+async fn the_request_has_the_key_and_stores_nothing() {
     let fake = server().await;
     fake.answer(transcript("text.sse"));
     let options = ResponsesOptions {
@@ -185,7 +185,7 @@ async fn the_request_says_who_asks_and_keeps_nothing_there() {
 }
 
 #[tokio::test]
-async fn arguments_stream_while_they_are_being_written() {
+async fn arguments_are_streamed() {
     let fake = server().await;
     let gate = Gate::new();
     let stored = transcripts::read("openai-responses/text-then-call.sse").unwrap();
@@ -224,7 +224,7 @@ async fn arguments_stream_while_they_are_being_written() {
 }
 
 #[tokio::test]
-async fn failures_know_their_request() {
+async fn failures_contain_the_id_of_their_request() {
     let fake = server().await;
     let model = model(&fake);
     let refused = json!({"error": {
@@ -240,7 +240,7 @@ async fn failures_know_their_request() {
         (Some(400), Some("req_1"))
     );
 
-    // Within an answer that had begun with 200.
+    // Within an answer with status 200.
     fake.answer(transcript("failed-rate-limit.sse").header("x-request-id", "req_2"));
     let error = model.complete(&question()).await.unwrap_err();
     assert!(
@@ -281,9 +281,9 @@ async fn a_stream_that_is_dropped_ends_the_request() {
     assert!(request.is_client_gone());
 }
 
-/// Gateways answer 200 and then say what their upstream said, with the key in it.
+/// Gateways answer 200 and then repeat the error of their upstream, which may contain the key.
 #[tokio::test]
-async fn a_key_that_the_server_echoes_in_its_answer_is_not_shown() {
+async fn a_key_in_the_servers_answer_is_redacted() {
     const KEY: &str = "sk-secret-1";
     let fake = server().await;
     let model = model(&fake);

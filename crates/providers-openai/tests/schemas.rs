@@ -1,5 +1,5 @@
-//! Schemas that are sent in another shape, tools that are sent under another name, and what is written
-//! for them, over both wires: what comes back is as it was asked for.
+//! Schemas that are sent in another shape and tools that are sent under another name, on both
+//! wires: answers are restored to the original shape and names.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ enum Wire {
 
 const WIRES: [Wire; 2] = [Wire::Chat, Wire::Responses];
 
-/// A request as it is sent, and what reads its answer.
+/// A sent request, with the decoder of its answer.
 struct Asked {
     body: Value,
     warnings: Vec<String>,
@@ -50,7 +50,7 @@ fn ask(wire: Wire, request: &ChatRequest) -> Asked {
             Asked {
                 body: serde_json::to_value(&sent.body).unwrap(),
                 warnings: sent.warnings.into_iter().map(|it| it.message).collect(),
-                decoder: Box::new(decoder.reshaping(sent.reshaped)),
+                decoder: Box::new(decoder.with_tool_mapping(sent.tool_mapping)),
             }
         }
         Wire::Responses => {
@@ -61,13 +61,13 @@ fn ask(wire: Wire, request: &ChatRequest) -> Asked {
             Asked {
                 body: serde_json::to_value(&sent.body).unwrap(),
                 warnings: sent.warnings.into_iter().map(|it| it.message).collect(),
-                decoder: Box::new(decoder.reshaping(sent.reshaped)),
+                decoder: Box::new(decoder.with_tool_mapping(sent.tool_mapping)),
             }
         }
     }
 }
 
-/// How an answer ends.
+/// The end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Whole,
@@ -75,11 +75,11 @@ enum End {
     Limit,
     /// With an error of the provider.
     Error,
-    /// The connection is gone.
+    /// The connection is interrupted.
     Gone,
 }
 
-/// The frames of an answer that says `text`, calls the tool `t` with `arguments`, or does both, a few
+/// Returns the frames of an answer with `text`, a call of tool `t` with `arguments`, or both, a few
 /// characters at a time.
 fn frames(wire: Wire, text: &str, arguments: Option<&str>, end: End) -> Vec<Value> {
     let pieces = |text: &str| {
@@ -193,7 +193,7 @@ fn with_format(schema: &Value) -> ChatRequest {
     }
 }
 
-/// The declaration of the tool as it is sent: its schema and whether it is strict.
+/// Returns the sent schema of the tool and whether it is strict.
 fn declared(wire: Wire, body: &Value) -> (Value, bool) {
     let tool = &body["tools"][0];
     let function = match wire {
@@ -211,8 +211,8 @@ fn place() -> Value {
     })
 }
 
-/// A schema of a tool, whether calls are held to it, what a model writes for what is sent, and what that
-/// is for the tool.
+/// A schema of a tool, whether the API enforces it, the input that a model writes for the sent
+/// schema, and the restored input.
 fn cases() -> Vec<(&'static str, Value, bool, Value, Value)> {
     let arm = |name: &str| json!({"properties": {name: {"type": "string"}}, "required": [name]});
     vec![
@@ -224,7 +224,7 @@ fn cases() -> Vec<(&'static str, Value, bool, Value, Value)> {
             }, "required": ["a"]}),
             true,
             json!({"a": "x", "b": null, "c": null, "d": null, "e": [{"city": "Kiel", "zip": null}]}),
-            // A null that the tool itself takes is one.
+            // The original schema allows this null.
             json!({"a": "x", "c": null, "e": [{"city": "Kiel"}]}),
         ),
         (
@@ -270,7 +270,7 @@ fn cases() -> Vec<(&'static str, Value, bool, Value, Value)> {
 }
 
 #[test]
-fn inputs_come_back_in_the_shape_that_the_tool_asks_for() {
+fn inputs_are_restored_to_the_shape_of_the_tools_schema() {
     for wire in WIRES {
         for (name, schema, strict, written, expected) in cases() {
             let asked = ask(wire, &with_tool(&schema));
@@ -304,7 +304,7 @@ fn inputs_come_back_in_the_shape_that_the_tool_asks_for() {
 }
 
 #[test]
-fn what_needs_no_other_shape_streams_as_it_comes() {
+fn unchanged_shapes_are_streamed_without_delay() {
     let whole =
         json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
     for wire in WIRES {
@@ -320,7 +320,7 @@ fn what_needs_no_other_shape_streams_as_it_comes() {
 }
 
 #[test]
-fn an_input_that_was_cut_off_is_as_it_came_and_no_input() {
+fn an_interrupted_input_is_malformed_and_unchanged() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     for wire in WIRES {
         for end in [End::Limit, End::Error, End::Gone] {
@@ -338,7 +338,7 @@ fn an_input_that_was_cut_off_is_as_it_came_and_no_input() {
     }
 }
 
-/// The text of an answer to a schema, as it was streamed.
+/// Returns the streamed text of an answer to a schema.
 fn texts(events: &[ModelEvent]) -> Vec<&str> {
     let mut texts = Vec::new();
     for event in events {
@@ -350,7 +350,7 @@ fn texts(events: &[ModelEvent]) -> Vec<&str> {
 }
 
 #[test]
-fn answers_come_back_in_the_shape_of_their_schema() {
+fn answers_are_restored_to_the_shape_of_their_schema() {
     let optional = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {}}});
     let list = json!({"type": "array", "items": place()});
     let cases = [
@@ -382,7 +382,7 @@ fn answers_come_back_in_the_shape_of_their_schema() {
 }
 
 #[test]
-fn an_answer_that_broke_off_is_not_lost() {
+fn an_interrupted_answer_is_kept() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let begun = r#"{"a":"so f"#;
     for wire in WIRES {
@@ -404,7 +404,7 @@ fn an_answer_that_broke_off_is_not_lost() {
 }
 
 #[test]
-fn words_before_a_call_do_not_wait_for_an_answer() {
+fn text_before_a_call_is_streamed_without_delay() {
     let mut request =
         with_format(&json!({"type": "object", "properties": {"a": {"type": "string"}}}));
     request.tools = with_tool(&place()).tools;
@@ -422,9 +422,9 @@ fn words_before_a_call_do_not_wait_for_an_answer() {
     }
 }
 
-/// A body that comes whole is read as its stream is.
+/// A whole body is read like its stream.
 #[test]
-fn a_whole_body_is_given_the_same_shape() {
+fn a_whole_body_is_restored_to_the_same_shape() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let mut request = with_format(&schema);
     request.tools = with_tool(&schema).tools;
@@ -440,7 +440,12 @@ fn a_whole_body_is_given_the_same_shape() {
         "content": written,
         "tool_calls": [{"id": "a", "type": "function", "function": {"name": "t", "arguments": written}}],
     }}]});
-    let whole = chat::from_body("p", decoder.reshaping(sent.reshaped), &body.to_string()).unwrap();
+    let whole = chat::from_body(
+        "p",
+        decoder.with_tool_mapping(sent.tool_mapping),
+        &body.to_string(),
+    )
+    .unwrap();
 
     let options = ResponsesOptions::default();
     let sent = responses::to_wire(&request, &model, &unknown, &profile, &options).unwrap();
@@ -450,7 +455,7 @@ fn a_whole_body_is_given_the_same_shape() {
         {"type": "message", "id": "m", "status": "completed", "content": [{"type": "output_text", "text": written}]},
         {"type": "function_call", "id": "f", "call_id": "a", "name": "t", "status": "completed", "arguments": written},
     ]});
-    let decoder = decoder.reshaping(sent.reshaped);
+    let decoder = decoder.with_tool_mapping(sent.tool_mapping);
     let other = responses::from_body("p", decoder, &body.to_string()).unwrap();
     for answer in [whole, other] {
         assert_eq!(answer.message.text(), "{}");
@@ -461,7 +466,7 @@ fn a_whole_body_is_given_the_same_shape() {
 
 /// Mapping case 16.
 #[test]
-fn tools_of_any_name_are_called_by_their_own() {
+fn calls_have_the_declared_names_of_their_tools() {
     let long = "x".repeat(70);
     let names = ["a/b", "a_b", "caf\u{e9}", "", "9 lives", &long];
     let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
@@ -504,7 +509,7 @@ fn tools_of_any_name_are_called_by_their_own() {
         for (name, alias) in names.iter().zip(&sent) {
             let asked = ask(wire, &request);
             assert_eq!(asked.warnings, [""; 0]);
-            // The shape is found by the name as well.
+            // The shape is found by the declared name.
             let frames = frames(wire, "", Some(r#"{"a":null}"#), End::Whole);
             let renamed = serde_json::to_string(&frames).unwrap();
             let renamed = renamed.replace(r#""name":"t""#, &format!("\"name\":\"{alias}\""));

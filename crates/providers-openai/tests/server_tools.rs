@@ -1,5 +1,5 @@
-//! Tools that the provider runs itself, on the Responses API: declared, shown, and their items sent back as
-//! they came.
+//! Tools that the provider runs, on the Responses API: declared, shown, and their items sent back
+//! unchanged.
 #![allow(
     clippy::expect_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -12,8 +12,8 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_providers_openai::{
-    OpenAiClient, OpenAiConfig, OpenAiResponsesModel, Profile, ServerTool, chat::ChatOptions,
-    responses::ResponsesOptions, server_tool::FileSearch,
+    OpenAiClient, OpenAiConfig, OpenAiResponsesModel, Profile, Responses, ServerTool,
+    chat::ChatOptions, responses::ResponsesOptions,
 };
 use switchboard_testkit::fake::{Answer, FakeModel};
 
@@ -25,28 +25,28 @@ fn config(fake: &FakeModel, server_tools: Vec<ServerTool>) -> OpenAiConfig {
             ..TransportConfig::default()
         },
         profile: Profile::openai(),
+        responses: ResponsesOptions {
+            server_tools,
+            ..ResponsesOptions::default()
+        },
         ..OpenAiConfig::compatible("openai", format!("{}/v1", fake.base_url()))
     }
-    .with_responses(ResponsesOptions {
-        server_tools,
-        ..ResponsesOptions::default()
-    })
 }
 
 fn model(fake: &FakeModel, server_tools: Vec<ServerTool>) -> OpenAiResponsesModel {
     let client = OpenAiClient::new(config(fake, server_tools)).expect("a valid configuration");
-    client.responses_model("gpt-6-luna")
+    client.model_on::<Responses>("gpt-6-luna")
+}
+
+fn raw(declaration: Value) -> ServerTool {
+    ServerTool::raw(serde_json::from_value(declaration).expect("an object"))
 }
 
 fn every_tool() -> Vec<ServerTool> {
-    let files = FileSearch {
-        vector_store_ids: vec!["vs_1".into()],
-        max_num_results: None,
-    };
     vec![
         ServerTool::web_search(),
-        ServerTool::code_interpreter(),
-        ServerTool::FileSearch(files),
+        raw(json!({"type": "code_interpreter", "container": {"type": "auto"}})),
+        raw(json!({"type": "file_search", "vector_store_ids": ["vs_1"]})),
     ]
 }
 
@@ -57,7 +57,7 @@ fn question() -> ChatRequest {
     ])
 }
 
-/// An answer of these items, streamed in the order of the API's events or as a whole.
+/// Returns an answer of these items, streamed or whole.
 fn answer(streaming: bool, items: &[Value]) -> Answer {
     let whole = json!({"id": "resp_1", "object": "response", "status": "completed",
                        "model": "gpt-6-luna", "output": items});
@@ -70,7 +70,7 @@ fn answer(streaming: bool, items: &[Value]) -> Answer {
     ];
     for (at, item) in items.iter().enumerate() {
         let kind = item["type"].as_str().expect("a type");
-        // What is found comes with the end of an item.
+        // The results arrive with the end of an item.
         let begun = json!({"id": item["id"], "type": kind, "status": "in_progress", "summary": []});
         events
             .push(json!({"type": "response.output_item.added", "output_index": at, "item": begun}));
@@ -90,8 +90,7 @@ fn answer(streaming: bool, items: &[Value]) -> Answer {
     Answer::sse(frames.collect::<String>())
 }
 
-/// A search of the provider's own after reasoning, code that it ran, what it read in files, and a call of
-/// ours.
+/// Returns reasoning, a web search, executed code, a file search and a function call.
 fn items() -> Vec<Value> {
     vec![
         json!({"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"}),
@@ -127,7 +126,7 @@ fn shown(answer: &ChatResponse) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test]
-async fn items_of_a_mixed_turn_go_back_as_they_came_streamed_and_whole() {
+async fn items_of_a_mixed_turn_are_sent_back_unchanged() {
     for streaming in [true, false] {
         let fake = FakeModel::start().await.expect("a free port");
         let model = model(&fake, every_tool());
@@ -142,12 +141,15 @@ async fn items_of_a_mixed_turn_go_back_as_they_came_streamed_and_whole() {
             [
                 (
                     "web_search_call",
-                    "northernmost city\n- https://a.example/utqiagvik\n- https://b.example"
+                    r#"{"action":{"query":"northernmost city","queries":["northernmost city"],"sources":[{"url":"https://a.example/utqiagvik"},{"url":"https://b.example"}]}}"#
                 ),
-                ("code_interpreter_call", "print(6*7)\n42"),
+                (
+                    "code_interpreter_call",
+                    r#"{"code":"print(6*7)","outputs":[{"logs":"42\n"}]}"#
+                ),
                 (
                     "file_search_call",
-                    "cities\n- cities.md: Utqiagvik lies at 71 degrees north."
+                    r#"{"queries":["cities"],"results":[{"filename":"cities.md","score":0.9,"text":"Utqiagvik lies at 71 degrees north."}]}"#
                 ),
             ],
             "streaming: {streaming}"
@@ -189,14 +191,14 @@ async fn items_of_a_mixed_turn_go_back_as_they_came_streamed_and_whole() {
         }
         let sent = fake.request(1).await;
         let input = sent.json()["input"].as_array().unwrap();
-        // To the letter, in their order, and the result of our call behind them.
+        // Unchanged, in order, and followed by the result of the function call.
         assert_eq!(input[1..6], items());
         assert_eq!(input[6]["type"], "function_call_output");
     }
 }
 
 #[tokio::test]
-async fn another_model_reads_what_was_found_as_text() {
+async fn another_model_gets_the_results_of_provider_tools_as_text() {
     let fake = FakeModel::start().await.expect("a free port");
     let searching = model(&fake, vec![ServerTool::web_search()]);
     let mut found = items();
@@ -212,7 +214,7 @@ async fn another_model_reads_what_was_found_as_text() {
         .messages
         .extend([first.message.into(), asked.into()]);
     let client = OpenAiClient::new(config(&fake, Vec::new())).expect("a valid configuration");
-    let other = client.responses_model("gpt-5");
+    let other = client.model_on::<Responses>("gpt-5");
     other.complete(&request).await.unwrap();
     let sent = fake.request(1).await;
     let body = sent.json();
@@ -225,13 +227,13 @@ async fn another_model_reads_what_was_found_as_text() {
     );
 }
 
-/// An approval is an item that only the host can write.
+/// Only the host can create an approval.
 #[tokio::test]
-async fn a_call_that_waits_for_an_approval_goes_on_with_one() {
+async fn a_call_that_waits_for_an_approval_continues_with_one() {
     let tool = json!({"type": "mcp", "server_label": "wiki",
-                      "server_url": "https://example.org/mcp"});
+                      "server_url": "https://example.org/mcp", "require_approval": "always"});
     let fake = FakeModel::start().await.expect("a free port");
-    let model = model(&fake, vec![serde_json::from_value(tool).expect("a tool")]);
+    let model = model(&fake, vec![raw(tool)]);
     let listed = json!({"id": "mcpl_1", "type": "mcp_list_tools", "server_label": "wiki",
                         "tools": [{"name": "read", "input_schema": {}}]});
     let asked = json!({"id": "mcpr_1", "type": "mcp_approval_request", "server_label": "wiki",
@@ -243,8 +245,14 @@ async fn a_call_that_waits_for_an_approval_goes_on_with_one() {
     assert_eq!(
         shown(&first),
         [
-            ("mcp_list_tools", "wiki: read"),
-            ("mcp_approval_request", "read({})")
+            (
+                "mcp_list_tools",
+                r#"{"server_label":"wiki","tools":[{"name":"read"}]}"#
+            ),
+            (
+                "mcp_approval_request",
+                r#"{"server_label":"wiki","name":"read","arguments":"{}"}"#
+            )
         ]
     );
     let approval = json!({"type": "mcp_approval_response", "approval_request_id": "mcpr_1",
@@ -266,12 +274,12 @@ async fn a_call_that_waits_for_an_approval_goes_on_with_one() {
 }
 
 #[tokio::test]
-async fn the_configuration_is_checked_and_a_model_may_differ_from_it() {
+async fn the_configuration_is_checked_and_a_model_may_have_other_options() {
     let fake = FakeModel::start().await.expect("a free port");
-    let wrong = vec![ServerTool::FileSearch(FileSearch::default())];
+    let wrong = vec![raw(json!({"type": "function"}))];
     let error = OpenAiClient::new(config(&fake, wrong.clone())).unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Configuration);
-    assert!(error.to_string().contains("vector_store_ids"), "{error}");
+    assert!(error.to_string().contains("`function`"), "{error}");
 
     let with = |server_tools| ResponsesOptions {
         server_tools,
@@ -283,7 +291,7 @@ async fn the_configuration_is_checked_and_a_model_may_differ_from_it() {
     let field = Some("tools".to_owned());
     assert_eq!(error.kind, ModelErrorKind::InvalidRequest { field });
     fake.answer(answer(true, &last()));
-    let other = searching.with_options(with(vec![ServerTool::image_generation()]));
+    let other = searching.with_options(with(vec![raw(json!({"type": "image_generation"}))]));
     other.complete(&question()).await.unwrap();
     let sent = fake.request(0).await;
     assert_eq!(sent.json()["tools"][1]["type"], "image_generation");
@@ -300,11 +308,15 @@ async fn strict_tools_are_set_once_for_each_wire() {
     let chat: ChatOptions = serde_json::from_value(json!({"strict_tools": true})).unwrap();
     let misspelt = serde_json::from_value::<ChatOptions>(json!({"strict_tool": true}));
     assert!(misspelt.unwrap_err().to_string().contains("strict_tool"));
-    let config = config.with_chat(chat).with_responses(responses);
+    let config = OpenAiConfig {
+        chat,
+        responses,
+        ..config
+    };
     let client = OpenAiClient::new(config).expect("a valid configuration");
     fake.answer(answer(true, &last()));
     client
-        .responses_model("gpt-6-luna")
+        .model_on::<Responses>("gpt-6-luna")
         .complete(&question())
         .await
         .unwrap();

@@ -1,4 +1,4 @@
-//! Tool calls in text: written so by the model of a local server, and asked for so by prompt.
+//! Tool calls in text: written by the model of a local server, or requested by prompt.
 #![allow(
     clippy::expect_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -51,7 +51,7 @@ fn question() -> ChatRequest {
 }
 
 #[tokio::test]
-async fn a_call_written_as_text_becomes_a_tool_use_where_the_profile_says_so() {
+async fn a_call_in_text_becomes_a_tool_use_if_the_profile_allows_it() {
     let fake = server().await;
     fake.otherwise(|_, _| Answer::openai_chat([Say::text("I look. "), Say::text(CALL)]));
     let one_form = Profile {
@@ -70,7 +70,7 @@ async fn a_call_written_as_text_becomes_a_tool_use_where_the_profile_says_so() {
             json!({"city": "Bonn"}).as_object().unwrap()
         );
     }
-    // The tools were declared to the server all the same.
+    // The tools were declared anyway.
     let sent = fake.request(0).await;
     assert_eq!(
         sent.json()["tools"][0]["function"]["name"],
@@ -79,7 +79,7 @@ async fn a_call_written_as_text_becomes_a_tool_use_where_the_profile_says_so() {
 }
 
 #[tokio::test]
-async fn nothing_is_recovered_without_the_profiles_say() {
+async fn calls_in_text_are_not_recovered_unless_the_profile_allows_it() {
     let fake = server().await;
     fake.otherwise(|_, _| Answer::openai_chat([Say::text(CALL)]));
     let other_form = Profile {
@@ -92,14 +92,14 @@ async fn nothing_is_recovered_without_the_profiles_say() {
         assert_eq!(answer.message.text(), CALL);
         assert_eq!(answer.message.tool_uses().count(), 0);
     }
-    // And nothing where no tool may be used.
+    // No recovery if no tool may be used.
     let request = question().with_tool_choice(ToolChoice::None);
     let llamacpp = model(&fake, Profile::llamacpp());
     let answer = llamacpp.complete(&request).await.unwrap();
     assert_eq!(answer.message.text(), CALL);
 }
 
-/// The parts of a text message as one text.
+/// Joins the parts of a text message.
 fn text(message: &Value) -> String {
     match &message["content"] {
         Value::Array(parts) => parts.iter().filter_map(|it| it["text"].as_str()).collect(),
@@ -108,7 +108,7 @@ fn text(message: &Value) -> String {
 }
 
 #[tokio::test]
-async fn tools_go_round_by_prompt() {
+async fn prompted_tools_work_over_a_whole_round() {
     let by_prompt = Profile {
         tools_by_prompt: true,
         ..Profile::generic()
@@ -140,7 +140,7 @@ async fn tools_go_round_by_prompt() {
             ("It is 12 degrees.", FinishReason::Stop)
         );
 
-        // Without tools the history is text as well.
+        // Without tools, the history is text too.
         request.tools.clear();
         fake.answer(Answer::openai_chat([Say::text("12.")]));
         model.complete(&request).await.unwrap();
@@ -168,7 +168,7 @@ async fn tools_go_round_by_prompt() {
 }
 
 #[tokio::test]
-async fn a_forced_call_by_prompt_is_constrained_where_the_server_can() {
+async fn a_forced_call_by_prompt_is_constrained_if_the_server_supports_it() {
     let fake = server().await;
     fake.otherwise(|_, _| {
         let call = json!({"name": "get_weather", "arguments": {"city": "Bonn"}});
@@ -200,7 +200,7 @@ async fn a_forced_call_by_prompt_is_constrained_where_the_server_can() {
     let sent = fake.request(1).await;
     assert!(sent.json().get("response_format").is_none());
 
-    // A choice of what is not there is refused before anything is asked.
+    // A choice of an unknown tool fails before a request is sent.
     let absent = question().with_tool_choice(ToolChoice::Only(vec!["absent".into()]));
     let error = loose.complete(&absent).await.unwrap_err();
     assert!(

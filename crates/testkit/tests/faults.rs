@@ -31,7 +31,7 @@ use switchboard_providers_anthropic::{AnthropicConfig, AnthropicModel};
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_providers_gemini::{GeminiConfig, GeminiModel};
 use switchboard_providers_ollama::{OllamaConfig, OllamaModel};
-use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile};
+use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile, Responses};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate, Request, Say},
     fixtures,
@@ -185,7 +185,7 @@ impl Wire {
                 Arc::new(AnthropicModel::new(config, name).expect("a model"))
             }
             Self::OpenAiChat => Arc::new(openai(transport).model(name)),
-            Self::OpenAiResponses => Arc::new(openai(transport).responses_model(name)),
+            Self::OpenAiResponses => Arc::new(openai(transport).model_on::<Responses>(name)),
             Self::Gemini => {
                 let config = GeminiConfig {
                     transport,

@@ -14,7 +14,7 @@ use switchboard_providers_anthropic::{AnthropicConfig, AnthropicModel};
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_providers_gemini::{GeminiConfig, GeminiModel};
 use switchboard_providers_ollama::{OllamaConfig, OllamaModel};
-use switchboard_providers_openai::{OpenAiClient, OpenAiConfig};
+use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Responses};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate, Say},
     fixtures,
@@ -64,7 +64,7 @@ fn providers(fake: &FakeModel) -> Result<Vec<Provider>, Box<dyn Error>> {
             says: |said| Answer::openai_chat(said),
         },
         Provider {
-            model: Box::new(openai.responses_model("gpt-4.1")),
+            model: Box::new(openai.model_on::<Responses>("gpt-4.1")),
             path: "/v1/responses",
             key: ("authorization", "Bearer sk-test"),
             says: |said| Answer::openai_responses(said),

@@ -16,7 +16,7 @@ use switchboard_providers_common::{
 };
 use switchboard_providers_gemini::{GeminiConfig, GeminiModel};
 use switchboard_providers_ollama::{OllamaConfig, OllamaModel};
-use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile};
+use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile, Responses};
 use switchboard_testkit::{
     fake::{Answer, FakeModel},
     fixtures,
@@ -74,7 +74,7 @@ fn wires(fake: &FakeModel) -> Result<Vec<Wire>, Box<dyn Error>> {
         },
         Wire {
             name: "openai-responses",
-            model: Box::new(openai.responses_model("gpt-6-luna")),
+            model: Box::new(openai.model_on::<Responses>("gpt-6-luna")),
             paths: ["/v1/responses"; 2],
             streams_as: sse,
         },

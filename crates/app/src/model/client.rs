@@ -168,7 +168,7 @@ impl Client {
         Ok(match self {
             Self::Anthropic(client) => Arc::new(client.model(name)),
             Self::Chat(client) => Arc::new(client.model(name)),
-            Self::Responses(client) => Arc::new(client.responses_model(name)),
+            Self::Responses(client) => Arc::new(client.model_on::<openai::Responses>(name)),
             Self::Gemini(client) => Arc::new(client.model(name)),
             Self::Ollama(client) => Arc::new(client.model_as_shown(name).await?),
             Self::Offline => Arc::new(DemoModel::new()),

@@ -1,11 +1,12 @@
-//! A block of an answer while it is being written.
+//! Content blocks while they are streamed.
 
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, PartStart, ProviderState};
+use switchboard_providers_common::{ShapeRestorer, opaque_text};
 
-use super::{content::CITATIONS, restore::Held, words::words};
+use super::content::{CITATIONS, CONTAINER};
 
-/// A block that has begun and not ended.
+/// A block that has started and not stopped.
 #[derive(Debug)]
 pub(crate) enum OpenBlock {
     Text {
@@ -17,23 +18,21 @@ pub(crate) enum OpenBlock {
     },
     ToolUse {
         part: u32,
-        /// The input said at the beginning; `{}` in a stream, the whole one in a whole body.
+        /// The input of `content_block_start`: `{}` in a stream, the whole input in a whole body.
         input: Option<Value>,
-        /// What has come of an input that is to be given another shape.
-        held: Option<Held>,
+        restorer: ShapeRestorer,
     },
-    /// A block of the API's own. It takes no deltas in the domain, so that it is kept here until
-    /// it is whole.
+    /// A block that only this API has. It becomes one part when it is complete.
     Opaque {
         block: JsonObject,
         input: String,
     },
-    /// A call without a name: what comes of it is not read.
-    LeftOut,
+    /// A call without a name. Its deltas are ignored.
+    Ignored,
 }
 
-/// What comes before the end of a text: what it cites. Any model of the provider may read it again.
-pub(crate) fn cite(
+/// Emits the citations of a text. Every model of the provider may receive them again.
+pub(crate) fn emit_citations(
     model: &ModelId,
     part: u32,
     citations: Vec<Value>,
@@ -42,47 +41,38 @@ pub(crate) fn cite(
     if !citations.is_empty() {
         let mut data = JsonObject::new();
         data.insert(CITATIONS.to_owned(), Value::Array(citations));
-        let state = for_any_model(model, Value::Object(data));
-        let state = Box::new(state);
+        let state = Box::new(state_for_any_model(model, Value::Object(data)));
         events.push(ModelEvent::PartState { index: part, state });
     }
 }
 
-/// What comes before the end of a call: its input, where it was said at once or held back.
-pub(crate) fn give_input(
+/// Emits the input of a call that was not streamed, and the buffered rest of one that was.
+pub(crate) fn emit_input(
     part: u32,
     input: Option<Value>,
-    held: Option<Held>,
+    mut restorer: ShapeRestorer,
     events: &mut Vec<ModelEvent>,
 ) {
-    let said = match input {
-        None | Some(Value::Null) => None,
-        Some(Value::Object(object)) if object.is_empty() => None,
-        // Some servers say it as text.
-        Some(Value::String(text)) => Some(text),
-        Some(other) => Some(other.to_string()),
+    let whole = match input {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::Object(object)) if object.is_empty() => String::new(),
+        // Some servers send JSON text.
+        Some(Value::String(text)) => text,
+        Some(other) => other.to_string(),
     };
-    let json = match held {
-        Some(mut held) => {
-            let too_long = said.and_then(|said| held.push(&said));
-            too_long.unwrap_or_else(|| held.restored())
-        }
-        None => said.unwrap_or_default(),
-    };
-    if !json.is_empty() {
-        events.push(ModelEvent::ToolInputDelta { index: part, json });
+    for json in [restorer.push(&whole), restorer.finish()] {
+        events.extend(json.map(|json| ModelEvent::ToolInputDelta { index: part, json }));
     }
 }
 
-/// Takes a delta of a block of the API's own that has no form here: text is appended, anything else
-/// replaces what was said before.
-pub(crate) fn merge(block: &mut JsonObject, delta: JsonObject) {
+/// Applies an unknown delta to a block: strings are appended, other values are replaced.
+pub(crate) fn apply_delta(block: &mut JsonObject, delta: JsonObject) {
     for (name, value) in delta {
         if name == "type" {
             continue;
         }
         match (block.get_mut(&name), value) {
-            (Some(Value::String(said)), Value::String(more)) => said.push_str(&more),
+            (Some(Value::String(text)), Value::String(more)) => text.push_str(&more),
             (_, value) => {
                 block.insert(name, value);
             }
@@ -90,8 +80,8 @@ pub(crate) fn merge(block: &mut JsonObject, delta: JsonObject) {
     }
 }
 
-/// A block of the API's own as a part. Any model of the provider may read it again.
-pub(crate) fn opaque(
+/// Emits a block of the API as an opaque part. Every model of the provider may receive it again.
+pub(crate) fn emit_opaque(
     model: &ModelId,
     index: u32,
     mut block: JsonObject,
@@ -104,8 +94,8 @@ pub(crate) fn opaque(
     let kind = block.get("type").and_then(Value::as_str);
     let part = Part::Opaque(Opaque {
         kind: kind.unwrap_or("unknown").to_owned(),
-        text: words(&block),
-        provider_state: for_any_model(model, Value::Object(block)),
+        text: opaque_text(&block).filter(|_| kind != Some(CONTAINER)),
+        provider_state: state_for_any_model(model, Value::Object(block)),
     });
     events.push(ModelEvent::PartStarted {
         index,
@@ -116,23 +106,24 @@ pub(crate) fn opaque(
     events.push(ModelEvent::PartFinished { index });
 }
 
-/// The fields of a call that the domain has no place for, where they say something.
-pub(crate) fn more_of_call(block: &JsonObject) -> JsonObject {
-    let says_nothing = |name: &str, value: &Value| match name {
+/// Returns the fields of a call that [`ToolUse`](switchboard_domain::ToolUse) does not have.
+pub(crate) fn further_fields(block: &JsonObject) -> JsonObject {
+    let is_redundant = |name: &str, value: &Value| match name {
         "type" | "id" | "name" | "input" => true,
-        // Called by the model itself, which is what holds anyway.
+        // `direct` is the default: the model itself made the call.
         "caller" => value.get("type").is_none_or(|it| it == "direct"),
         _ => value.is_null(),
     };
     let fields = block
         .iter()
-        .filter(|(name, value)| !says_nothing(name, value));
+        .filter(|(name, value)| !is_redundant(name, value));
     fields
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }
 
-pub(crate) fn for_any_model(model: &ModelId, data: Value) -> ProviderState {
+/// Returns a state that every model of the provider may receive again.
+pub(crate) fn state_for_any_model(model: &ModelId, data: Value) -> ProviderState {
     ProviderState {
         provider: model.provider.clone(),
         model: None,

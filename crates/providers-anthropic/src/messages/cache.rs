@@ -1,30 +1,29 @@
-//! Where a request is marked for the prompt cache.
+//! The cache breakpoints of a request.
 
 use serde_json::Value;
 use switchboard_domain::JsonObject;
 
-use super::wire::{Block, Body, Mark, Message, Role};
+use super::wire::{Block, Body, CacheBreakpoint, Message, Role};
 use crate::options::{CacheLifetime, CachePolicy};
 
-/// Marks in one request at most: "A maximum of 4 blocks with `cache_control` may be provided".
-const MAX_MARKS: usize = 4;
+/// Maximum number of breakpoints: "A maximum of 4 blocks with `cache_control` may be provided".
+const MAX_BREAKPOINTS: usize = 4;
 
-/// Marks a body by policy. `leading` of its instructions stood before the conversation; others were
-/// added to them and may be gone in the next request.
+/// Sets the cache breakpoints of a request.
 ///
-/// The last turn of the user is marked, and the one before it, which is where the request of the step
-/// before ended: its entry is found however many blocks came since (the API looks only twenty blocks
-/// back by itself). Marks that the caller set in the API's own words count.
-pub(crate) fn place(policy: CachePolicy, leading: usize, body: &mut Body<'_>) {
+/// `leading` is the number of instructions before the conversation. Later instructions were added
+/// to them and may be missing in the next request, so they are not cached.
+///
+/// The last two turns of the user get a breakpoint. The earlier one is the end of the previous
+/// request, so its cache entry is found at any distance. Without a breakpoint the API searches only
+/// the last twenty blocks. Breakpoints that the caller set count towards the maximum.
+pub(crate) fn set_breakpoints(policy: CachePolicy, leading: usize, body: &mut Body<'_>) {
     let Some((prefix, turns)) = policy.lifetimes() else {
         return;
     };
-    let taken: usize = body
-        .server_tools
-        .iter()
-        .map(|it| marks(&it.declaration))
-        .sum();
-    let mut left = MAX_MARKS.saturating_sub(taken + marks(body.extra));
+    let tools = body.server_tools.iter();
+    let used: usize = tools.map(|it| count_breakpoints(&it.declaration)).sum();
+    let mut left = MAX_BREAKPOINTS.saturating_sub(used + count_breakpoints(body.extra));
     let mut take = || {
         let granted = left > 0;
         left -= usize::from(granted);
@@ -32,22 +31,22 @@ pub(crate) fn place(policy: CachePolicy, leading: usize, body: &mut Body<'_>) {
     };
     let mut users = body.messages.iter_mut().rev();
     let mut users = users.by_ref().filter(|it| it.role == Role::User);
-    let (last, before) = (users.next(), users.next());
-    // In the order of what is lost without it: the mark on the tools matters only when the
-    // instructions change.
+    let (last, previous) = (users.next(), users.next());
+    // The most useful first: the breakpoint on the tools matters only when the instructions change.
     mark_turn(last, turns, &mut take);
     let leading = &body.system[..leading.min(body.system.len())];
-    body.system_mark = mark_of(leading, prefix).filter(|_| take());
-    mark_turn(before, turns, &mut take);
-    // A tool that is loaded later is no part of the beginning.
-    let is_there = |it: &JsonObject| it.get("defer_loading") != Some(&Value::Bool(true));
-    let server = body.server_tools.iter_mut().rev();
+    body.system_breakpoint = last_breakpoint(leading, prefix).filter(|_| take());
+    mark_turn(previous, turns, &mut take);
+    // A deferred tool is not part of the prefix.
+    let is_deferred = |it: &JsonObject| it.get("defer_loading") == Some(&Value::Bool(true));
     let tool = match body.tools.last_mut() {
         Some(tool) => Some(&mut tool.cache_control),
-        None => server
-            .filter(|it| is_there(&it.declaration) && !it.declaration.contains_key(CACHE_CONTROL))
-            .map(|it| &mut it.cache_control)
-            .next(),
+        None => body
+            .server_tools
+            .iter_mut()
+            .rev()
+            .find(|it| !is_deferred(&it.declaration) && !it.declaration.contains_key(CACHE_CONTROL))
+            .map(|it| &mut it.cache_control),
     };
     if let Some(tool) = tool
         && take()
@@ -62,32 +61,32 @@ fn mark_turn(
     mut take: impl FnMut() -> bool,
 ) {
     if let (Some(turn), Some(lifetime)) = (turn, lifetime)
-        && let Some(mark) = mark_of(&turn.content, lifetime)
+        && let Some(breakpoint) = last_breakpoint(&turn.content, lifetime)
         && take()
     {
-        turn.mark = Some(mark);
+        turn.breakpoint = Some(breakpoint);
     }
 }
 
-/// A mark on the last of the blocks that takes one.
-fn mark_of(blocks: &[Block<'_>], lifetime: CacheLifetime) -> Option<Mark> {
-    let at = blocks.iter().rposition(Block::takes_mark)?;
+/// Returns a breakpoint on the last block that allows one.
+fn last_breakpoint(blocks: &[Block<'_>], lifetime: CacheLifetime) -> Option<CacheBreakpoint> {
+    let index = blocks.iter().rposition(Block::allows_cache_control)?;
     let control = lifetime.into();
-    Some(Mark { at, control })
+    Some(CacheBreakpoint { index, control })
 }
 
 const CACHE_CONTROL: &str = "cache_control";
 
-/// The marks within fields that the caller wrote in the API's own words.
-fn marks(fields: &JsonObject) -> usize {
+/// Returns the number of breakpoints in fields of the caller.
+fn count_breakpoints(fields: &JsonObject) -> usize {
     let own = fields.get(CACHE_CONTROL).is_some_and(Value::is_object);
-    usize::from(own) + fields.values().map(within).sum::<usize>()
+    usize::from(own) + fields.values().map(count_in_value).sum::<usize>()
 }
 
-fn within(value: &Value) -> usize {
+fn count_in_value(value: &Value) -> usize {
     match value {
-        Value::Object(fields) => marks(fields),
-        Value::Array(list) => list.iter().map(within).sum(),
+        Value::Object(fields) => count_breakpoints(fields),
+        Value::Array(list) => list.iter().map(count_in_value).sum(),
         _ => 0,
     }
 }

@@ -29,7 +29,7 @@ fn sent(request: &ChatRequest, model: &str, options: &MessagesOptions) -> Value 
     serde_json::to_value(&wire.body).unwrap()
 }
 
-/// A block in the order in which the cache sees it: its place, itself without a mark, its mark.
+/// The place of a block in cache order, the block without `cache_control`, and its `cache_control`.
 type Seen = (String, Value, Option<Value>);
 
 fn seen(body: &Value) -> Vec<Seen> {
@@ -58,7 +58,7 @@ fn seen(body: &Value) -> Vec<Seen> {
     apart.collect()
 }
 
-/// Where the marks are: the place and the number of the block in the whole.
+/// The places and block numbers of the breakpoints.
 fn marked(seen: &[Seen]) -> Vec<(usize, &str)> {
     let marked = seen.iter().enumerate().filter(|(_, it)| it.2.is_some());
     marked.map(|(at, it)| (at, it.0.as_str())).collect()
@@ -97,7 +97,7 @@ fn native(data: Value) -> Part {
     })
 }
 
-/// A run of several steps, and after it another: each entry is what the history gains.
+/// The messages that each step of two runs adds to the history.
 fn run() -> Vec<Vec<Message>> {
     let answer = |parts: Vec<Part>| Message::new(Speaker::Assistant, parts);
     let results = |ids: &[&str]| {
@@ -126,7 +126,7 @@ fn run() -> Vec<Vec<Message>> {
             answer(many.iter().map(|id| call(id)).collect()),
             results(&many),
         ],
-        // It paused in the middle of a search, and went on.
+        // The turn paused during a search and continued.
         vec![answer(vec![Part::text("I search."), native(search)])],
         vec![answer(vec![native(found), call("3")]), results(&["3"])],
         vec![
@@ -138,7 +138,7 @@ fn run() -> Vec<Vec<Message>> {
 }
 
 #[test]
-fn every_step_finds_what_the_step_before_it_wrote() {
+fn every_step_reads_the_cache_entry_of_the_previous_step() {
     for model in ["claude-opus-5-5", "claude-haiku-4-5", "kimi-k3"] {
         let mut history = Vec::new();
         let mut before: Option<Vec<Seen>> = None;
@@ -167,7 +167,7 @@ fn every_step_finds_what_the_step_before_it_wrote() {
 }
 
 #[test]
-fn a_policy_marks_what_it_says() {
+fn every_policy_sets_its_breakpoints() {
     let messages = [
         Message::system("Be brief."),
         Message::system("Be kind."),
@@ -189,7 +189,7 @@ fn a_policy_marks_what_it_says() {
         body["system"][1]["cache_control"],
         json!({"type": "ephemeral"})
     );
-    // With neither tools nor instructions there is nothing but the conversation.
+    // Without tools and instructions only the conversation has breakpoints.
     let bare = ChatRequest::new([Message::user("hi")]);
     let bare = |cache| sent(&bare, "claude-opus-5-5", &with(cache));
     assert!(seen(&bare(PREFIX)).iter().all(|it| it.2.is_none()));
@@ -197,7 +197,7 @@ fn a_policy_marks_what_it_says() {
 }
 
 #[test]
-fn what_is_added_to_the_instructions_moves_no_mark() {
+fn later_instructions_do_not_move_a_breakpoint() {
     let messages = [
         Message::system("Be brief."),
         Message::user("hi"),
@@ -238,17 +238,14 @@ fn the_longer_lifetime_comes_first() {
 }
 
 #[test]
-fn marks_of_the_callers_count() {
+fn breakpoints_of_the_caller_count_towards_the_maximum() {
     let mark = json!({"type": "ephemeral"});
     let raw = |marked: bool| {
         let mut declaration = json!({"type": "memory_20250818", "name": "memory"});
         if marked {
             declaration["cache_control"] = mark.clone();
         }
-        ServerTool::Raw(crate::server_tool::RawServerTool {
-            declaration: declaration.as_object().cloned().unwrap(),
-            betas: Vec::new(),
-        })
+        ServerTool::raw(declaration.as_object().cloned().unwrap())
     };
     let messages = || {
         [
@@ -266,12 +263,12 @@ fn marks_of_the_callers_count() {
     let body = sent(&request, "claude-opus-5-5", &options(true));
     assert_eq!(places(&body), ["tools", "system", "0 user", "2 user"]);
     assert!(body["tools"][2].get("cache_control").is_none());
-    // The automatic mark of the API is one, too: the first turn of the two loses its own.
+    // The top-level `cache_control` counts too, so the earlier turn loses its breakpoint.
     let mut request = ChatRequest::new(messages());
     request.extra.insert("cache_control".into(), mark.clone());
     let body = sent(&request, "claude-opus-5-5", &options(true));
     assert_eq!(places(&body), ["tools", "system", "2 user"]);
-    // What is loaded later is no part of the beginning.
+    // A deferred tool is not part of the prefix.
     let mut options = options(false);
     let mut later = raw(false);
     if let ServerTool::Raw(later) = &mut later {
@@ -316,7 +313,7 @@ fn any_message() -> impl Strategy<Value = Message> {
 
 proptest! {
     #[test]
-    fn never_too_many_and_never_where_it_is_refused(
+    fn breakpoints_are_limited_and_only_on_allowed_blocks(
         messages in prop::collection::vec(any_message(), 1..8),
         model in prop_oneof![Just("claude-opus-5-5"), Just("claude-haiku-4-5")],
     ) {
@@ -327,7 +324,7 @@ proptest! {
             return Ok(());
         };
         let seen = seen(&serde_json::to_value(&wire.body).unwrap());
-        // The marks are all that a policy changes.
+        // A policy changes only `cache_control`.
         let bare = self::seen(&sent(&request, &model.name, &with(CachePolicy::None)));
         prop_assert_eq!(
             seen.iter().map(|it| (&it.0, &it.1)).collect::<Vec<_>>(),

@@ -1,4 +1,9 @@
-//! Parts → blocks.
+//! Converts parts into content blocks.
+
+pub(crate) mod conversation;
+mod ids;
+mod media;
+mod pairing;
 
 use std::borrow::Cow;
 
@@ -9,39 +14,37 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::tool_names::ToolNames;
 
+use self::{ids::wire_id, pairing::UnpairedBlocks};
 use super::{
-    ids::wire_id,
-    pairing::Unpaired,
     tools::wire_name,
     wire::{Block, Input},
 };
 
-/// The key under which a reasoning part's state holds the signature of its text.
+/// The key of the signature in the state of a reasoning part.
 pub(crate) const SIGNATURE: &str = "signature";
-/// The key under which a reasoning part's state holds encrypted thinking.
+/// The key of encrypted thinking in the state of a reasoning part.
 pub(crate) const REDACTED: &str = "redacted";
-/// The key under which a text part's state holds what the text cites.
+/// The key of the citations in the state of a text part.
 pub(crate) const CITATIONS: &str = "citations";
-/// The kind of the part that remembers where the model ran code. It is a field of the request and the
-/// answer on the wire, not a block.
+/// The kind of the opaque part with the container of the code execution tool. On the wire the
+/// container is a field of the request and the answer.
 pub(crate) const CONTAINER: &str = "container";
 
-/// Maps parts, and says what could not be said.
-pub(crate) struct Mapper<'m> {
+/// Converts parts and collects warnings about parts that are changed or dropped.
+pub(crate) struct ContentMapper<'m> {
     pub(crate) model: &'m ModelId,
     pub(crate) names: &'m ToolNames,
     pub(crate) capabilities: &'m ModelCapabilities,
     pub(crate) replay_reasoning: bool,
     pub(crate) warnings: &'m mut Vec<Warning>,
-    pub(crate) reasoning_dropped: usize,
-    /// Texts and calls that go without what another model had attached for itself.
-    pub(crate) states_dropped: usize,
-    /// Blocks of the provider's own that it would refuse.
-    pub(crate) unpaired: Unpaired<'m>,
+    pub(crate) dropped_reasoning: usize,
+    /// The number of texts and calls that are sent without the state of another model.
+    pub(crate) dropped_states: usize,
+    unpaired: UnpairedBlocks<'m>,
 }
 
-impl<'m> Mapper<'m> {
-    /// A mapper for a request to `model`.
+impl<'m> ContentMapper<'m> {
+    /// Creates a mapper for a request to `model`.
     pub(crate) fn new(
         request: &'m ChatRequest,
         model: &'m ModelId,
@@ -56,65 +59,67 @@ impl<'m> Mapper<'m> {
             capabilities,
             replay_reasoning,
             warnings,
-            reasoning_dropped: 0,
-            states_dropped: 0,
-            unpaired: Unpaired::of(request, model),
+            dropped_reasoning: 0,
+            dropped_states: 0,
+            unpaired: UnpairedBlocks::find(request, model),
         }
     }
 }
 
-impl Mapper<'_> {
-    /// Instructions: text alone.
+impl ContentMapper<'_> {
+    /// Converts a part of a system message. Only text is possible.
     pub(crate) fn instruction<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
         match part {
-            Part::Text(text) => said(&text.text),
-            other => self.dropped(other, "instructions are text"),
+            Part::Text(text) => visible_text(&text.text),
+            other => self.drop_part(other, "instructions are text"),
         }
     }
 
-    /// What the person said and showed.
+    /// Converts a part of a user message.
     pub(crate) fn user<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
         match part {
-            Part::Text(text) => said(&text.text),
+            Part::Text(text) => visible_text(&text.text),
             Part::Image(media) => Some(self.image(media)),
             Part::Document(document) => Some(self.document(document)),
-            Part::Audio(media) => Some(self.in_words("audio", media, "this wire takes no audio")),
+            Part::Audio(media) => {
+                Some(self.media_as_text("audio", media, "this API does not support audio"))
+            }
             Part::Opaque(opaque) => self.opaque(opaque),
-            other => self.dropped(other, "a user message cannot hold it"),
+            other => self.drop_part(other, "a user message cannot contain it"),
         }
     }
 
-    /// What the model said and did.
+    /// Converts a part of an assistant message.
     pub(crate) fn assistant<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
-        let shown = "the model's own messages hold no media";
+        let why = "an assistant message cannot contain media";
         match part {
-            Part::Text(text) => self.answer(text),
+            Part::Text(text) => self.assistant_text(text),
             Part::Reasoning(reasoning) => self.reasoning(reasoning),
             Part::ToolUse(tool_use) => Some(self.tool_use(tool_use)),
             Part::Opaque(opaque) => self.opaque(opaque),
-            Part::Image(media) => Some(self.in_words("image", media, shown)),
-            Part::Audio(media) => Some(self.in_words("audio", media, shown)),
-            Part::Document(document) => Some(self.in_words("document", &document.media, shown)),
-            other => self.dropped(other, "the model's own messages cannot hold it"),
+            Part::Image(media) => Some(self.media_as_text("image", media, why)),
+            Part::Audio(media) => Some(self.media_as_text("audio", media, why)),
+            Part::Document(document) => Some(self.media_as_text("document", &document.media, why)),
+            other => self.drop_part(other, "an assistant message cannot contain it"),
         }
     }
 
-    fn answer<'a>(&mut self, text: &'a Text) -> Option<Block<'a>> {
+    fn assistant_text<'a>(&mut self, text: &'a Text) -> Option<Block<'a>> {
         if text.text.trim().is_empty() {
             return None;
         }
-        let state = self.own(text.provider_state.as_ref());
-        self.states_dropped += usize::from(text.provider_state.is_some() && state.is_none());
+        let state = self.state_for_model(text.provider_state.as_ref());
+        self.dropped_states += usize::from(text.provider_state.is_some() && state.is_none());
         let citations = state.and_then(|state| state.get(CITATIONS)?.as_array());
         Some(Block::Text {
             text: Cow::Borrowed(&text.text),
-            citations: citations.into_iter().flatten().map(cited).collect(),
+            citations: citations.into_iter().flatten().map(citation).collect(),
         })
     }
 
     fn reasoning<'a>(&mut self, reasoning: &'a Reasoning) -> Option<Block<'a>> {
         let state = self
-            .own(reasoning.provider_state.as_ref())
+            .state_for_model(reasoning.provider_state.as_ref())
             .filter(|_| self.replay_reasoning);
         let field = |name: &str| state?.get(name)?.as_str();
         if let Some(signature) = field(SIGNATURE) {
@@ -126,53 +131,55 @@ impl Mapper<'_> {
         if let Some(data) = field(REDACTED) {
             return Some(Block::RedactedThinking { data });
         }
-        self.reasoning_dropped += 1;
+        self.dropped_reasoning += 1;
         None
     }
 
     fn tool_use<'a>(&mut self, tool_use: &'a ToolUse) -> Block<'a> {
         let name = wire_name(self.names, &tool_use.name);
-        let state = self.own(tool_use.provider_state.as_ref());
-        self.states_dropped += usize::from(tool_use.provider_state.is_some() && state.is_none());
+        let state = self.state_for_model(tool_use.provider_state.as_ref());
+        self.dropped_states += usize::from(tool_use.provider_state.is_some() && state.is_none());
+        let is_further = |fields: &&JsonObject| {
+            let known = ["type", "id", "name", "input"];
+            !fields.is_empty() && known.iter().all(|known| !fields.contains_key(*known))
+        };
         Block::ToolUse {
             id: wire_id(&tool_use.id),
             name,
             input: Input(&tool_use.input),
-            more: state
-                .and_then(Value::as_object)
-                .filter(|more| !more.is_empty() && only_unknown(more)),
+            further: state.and_then(Value::as_object).filter(is_further),
         }
     }
 
     fn opaque<'a>(&mut self, opaque: &'a Opaque) -> Option<Block<'a>> {
         if opaque.kind == CONTAINER && opaque.text.is_none() {
-            // A place, and no content: see `container`.
+            // `container` sends it as a field of the request.
             return None;
         }
-        let mut why = "that another model minted";
-        if let Some(block) = self.own(Some(&opaque.provider_state)) {
+        let mut why = "of another model";
+        if let Some(block) = self.state_for_model(Some(&opaque.provider_state)) {
             if self.unpaired.contains(block) {
                 why = "without its counterpart, which the API refuses,";
             } else if block.get("type").is_some_and(Value::is_string) {
                 return Some(Block::Native(block));
             }
         }
-        let words = opaque.text.as_deref().and_then(said);
-        let (kind, what) = match words {
+        let text = opaque.text.as_deref().and_then(visible_text);
+        let (kind, what) = match text {
             Some(_) => (WarningKind::PartDowngraded, "was sent as its text"),
-            None => (WarningKind::PartDropped, "was left out"),
+            None => (WarningKind::PartDropped, "was dropped"),
         };
         let message = format!("a `{}` {why} {what}", opaque.kind);
         self.warn(kind, message);
-        words
+        text
     }
 
-    /// A tool's result. The API refuses anything but text in a failed one, so that media of such a
-    /// result go to `beside`, which comes after all results.
-    pub(crate) fn result<'a>(
+    /// Converts a tool result. The API accepts only text in a failed result, so its media are added
+    /// to `after_results`.
+    pub(crate) fn tool_result<'a>(
         &mut self,
         result: &'a ToolResult,
-        beside: &mut Vec<Block<'a>>,
+        after_results: &mut Vec<Block<'a>>,
     ) -> Block<'a> {
         let mut content = Vec::new();
         let mut media = Vec::new();
@@ -196,15 +203,15 @@ impl Mapper<'_> {
         if !media.is_empty() {
             let name = wire_name(self.names, &result.name);
             let message = format!(
-                "media of the failed result of `{name}` were sent after it: a failure is text on \
-                 this wire"
+                "media of the failed result of `{name}` were sent after it: this API accepts only \
+                 text in a failed result"
             );
             self.warn(WarningKind::PartDowngraded, message);
-            beside.push(Block::text(format!(
+            after_results.push(Block::text(format!(
                 "From the failed result of tool `{name}` (call {}):",
                 wire_id(&result.tool_use_id)
             )));
-            beside.append(&mut media);
+            after_results.append(&mut media);
         }
         Block::ToolResult {
             tool_use_id: wire_id(&result.tool_use_id),
@@ -218,10 +225,10 @@ impl Mapper<'_> {
             ToolContent::Text { text }
             | ToolContent::Resource {
                 text: Some(text), ..
-            } => said(text),
+            } => visible_text(text),
             ToolContent::Image(media) => Some(self.image(media)),
             ToolContent::Audio(media) => {
-                Some(self.in_words("audio", media, "this wire takes no audio"))
+                Some(self.media_as_text("audio", media, "this API does not support audio"))
             }
             ToolContent::Resource {
                 uri,
@@ -230,55 +237,57 @@ impl Mapper<'_> {
                 ..
             } => {
                 let media_type = media_type.as_deref().unwrap_or_default();
-                let source = self.bytes(media_type, data);
-                if let Some(block) = source {
+                if let Some(block) = self.resource(media_type, data) {
                     return Some(block);
                 }
                 let name = format!("[resource {}]", format!("{uri} {media_type}").trim_end());
                 let message =
-                    format!("{name} was sent as these words: the wire takes no such bytes");
+                    format!("{name} was sent as this text: the API does not support its type");
                 self.warn(WarningKind::PartDowngraded, message);
                 Some(Block::text(name))
             }
-            other => said_owned(other.as_text()),
+            other => visible_owned_text(other.as_text()),
         }
     }
 
-    /// A medium that cannot be sent is named, so that the model knows of it.
-    pub(super) fn in_words<'a>(&mut self, what: &str, media: &Media, why: &str) -> Block<'a> {
+    /// Replaces a medium that cannot be sent by its type, so that the model knows of it.
+    fn media_as_text<'a>(&mut self, what: &str, media: &Media, why: &str) -> Block<'a> {
         let name = format!("[{what} {}]", media.media_type);
-        let message = format!("{name} was sent as these words: {why}");
+        let message = format!("{name} was sent as this text: {why}");
         self.warn(WarningKind::PartDowngraded, message);
         Block::text(name)
     }
 
-    fn dropped<'a>(&mut self, part: &Part, why: &str) -> Option<Block<'a>> {
+    fn drop_part<'a>(&mut self, part: &Part, why: &str) -> Option<Block<'a>> {
         let what = part.in_words();
-        self.warn(WarningKind::PartDropped, format!("{what} left out: {why}"));
+        self.warn(
+            WarningKind::PartDropped,
+            format!("{what} was dropped: {why}"),
+        );
         None
     }
 
-    /// What this model minted, and nothing else.
-    fn own<'a>(&self, state: Option<&'a ProviderState>) -> Option<&'a Value> {
+    /// Returns the state of a part if this model created it.
+    fn state_for_model<'a>(&self, state: Option<&'a ProviderState>) -> Option<&'a Value> {
         state?.for_model(self.model)
     }
 
-    pub(crate) fn warn(&mut self, kind: WarningKind, message: String) {
+    fn warn(&mut self, kind: WarningKind, message: String) {
         self.warnings.push(Warning::new(kind, message));
     }
 }
 
-/// A text that says something; the API refuses blank ones.
-fn said(text: &str) -> Option<Block<'_>> {
+/// Returns a text block. The API refuses blank text.
+fn visible_text(text: &str) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then(|| Block::text(text))
 }
 
-pub(super) fn said_owned<'a>(text: String) -> Option<Block<'a>> {
+fn visible_owned_text<'a>(text: String) -> Option<Block<'a>> {
     (!text.trim().is_empty()).then(|| Block::text(text))
 }
 
-/// A citation as it may be sent: what comes back names the file, which what is sent may not.
-fn cited(citation: &Value) -> Cow<'_, Value> {
+/// Returns a citation without `file_id`, which the API sends but does not accept.
+fn citation(citation: &Value) -> Cow<'_, Value> {
     match citation {
         Value::Object(fields) if fields.contains_key("file_id") => {
             let mut fields = fields.clone();
@@ -289,15 +298,8 @@ fn cited(citation: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// Whether none of the fields is one that the block has itself.
-fn only_unknown(more: &JsonObject) -> bool {
-    ["type", "id", "name", "input"]
-        .iter()
-        .all(|known| !more.contains_key(*known))
-}
-
-/// The container in which the model's code waits for the results of its calls, or in which it paused;
-/// `None` once the person has spoken again, for containers do not last.
+/// Returns the id of the container in which code waits for tool results or has paused. After
+/// another message of the user the container may have expired, so the id is not sent.
 pub(crate) fn container<'a>(request: &'a ChatRequest, model: &ModelId) -> Option<&'a str> {
     let is_result = |part: &Part| matches!(part, Part::ToolResult(_));
     let mut messages = request.messages.iter().rev();

@@ -1,6 +1,4 @@
-//! Domain → wire.
-
-use std::borrow::Cow;
+//! Converts a request of the domain.
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -8,62 +6,59 @@ use switchboard_domain::{
     ToolChoiceOutcome, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    LocalIds,
+    LocalIds, ToolMapping,
     tool_names::{NameRule, ToolNames},
 };
 
 use super::{
     cache,
-    content::{Mapper, container},
-    conversation::{Conversation, conversation},
-    restore::Reshaped,
+    content::{
+        ContentMapper, container,
+        conversation::{Conversation, conversation},
+    },
     thinking::thinking,
     tools::{Tools, tools},
     wire::{self, Block, Body},
 };
 use crate::{
-    betas,
+    betas::{self, BetaSources},
     options::MessagesOptions,
     rules::{Rules, Sampling, rules},
     schema,
 };
 
-/// Output limit where neither the request nor the options say one.
+/// The default output limit, in tokens.
 const DEFAULT_MAX_TOKENS: u32 = 32_000;
-/// The same for a model of which nothing is known.
+/// The default output limit of an unknown model, in tokens.
 const DEFAULT_MAX_TOKENS_UNKNOWN: u32 = 8_192;
-/// Properties that may be missing in an enforced answer at most.
+/// Maximum number of optional properties in an enforced answer.
 const MAX_OPTIONAL: usize = 24;
 
-/// A request as it is sent, and what is not the same in it as in the domain's.
+/// The converted request, and its differences from the request of the domain.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
-    /// The body. It borrows every text from the domain request.
+    /// The body. It borrows its texts from the domain request.
     pub body: Body<'a>,
-    /// What has to be in `anthropic-beta`.
+    /// The values that the request needs in `anthropic-beta`.
     pub betas: Vec<String>,
-    /// What became of the tool choice.
+    /// The effect of the tool choice.
     pub tool_choice: ToolChoiceOutcome,
-    /// The tools whose names or inputs come in another shape; see [`MessagesDecoder::reshaping`].
-    ///
-    /// [`MessagesDecoder::reshaping`]: super::MessagesDecoder::reshaping
-    pub reshaped: Reshaped,
-    /// What could not be said on this wire.
+    /// The changes of tools that the decoder reverses.
+    pub tool_mapping: ToolMapping,
+    /// The parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
-    /// The ids that the conversation has used up.
+    /// The tool use ids of the conversation.
     pub local_ids: LocalIds,
 }
 
-/// Maps a request for `model`, as a stream unless it is wanted whole.
+/// Converts a request for `model`. The answer is streamed unless the request asks for a whole one.
 ///
-/// `capabilities` decides what is left out with a warning because the model is *known* not to take
-/// it; what the model's name tells beyond that is used too.
+/// Options and parts that the model does not support, by `capabilities` or by its name, are dropped
+/// with a warning. A tool name that the API does not allow is replaced by an alias.
 ///
-/// A tool's name that cannot be said on this wire is sent as another one, which leads back.
-///
-/// Fails with [`ModelErrorKind::InvalidRequest`], naming the field, when there is nothing to answer
-/// or the tool choice speaks of a tool that is not declared, and with [`ModelErrorKind::Unsupported`] when tools are declared to a model that is
-/// known to have none or an answer in the form of a schema is asked of one that gives none.
+/// Fails with [`ModelErrorKind::InvalidRequest`], which names the field, when there is no message
+/// to answer or the tool choice names an undeclared tool. Fails with
+/// [`ModelErrorKind::Unsupported`] when the model supports no tools or no answer with a schema.
 pub fn to_wire<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
@@ -74,23 +69,23 @@ pub fn to_wire<'a>(
     let rules = rules(&model.name);
     let replay = options.replay_reasoning;
     let names = ToolNames::of(request, NameRule::ANTHROPIC);
-    let mapper = Mapper::new(request, model, &names, capabilities, replay, &mut warnings);
+    let mapper = ContentMapper::new(request, model, &names, capabilities, replay, &mut warnings);
     let conversation = conversation(request, rules, mapper)?;
     let max_tokens = max_tokens(request, model, capabilities, options, &mut warnings);
-    let thought = thinking(
+    let thinking = thinking(
         request,
         &model.name,
         capabilities,
         max_tokens,
-        conversation.is_in_a_turn_without_thinking(),
+        conversation.continues_without_thinking(),
         &mut warnings,
     )
     .with_effort(options.effort, &model.name, &mut warnings);
-    let thinks_with_budget = thought.has_budget() || extra_thinks_with_budget(request);
+    let thinks_with_budget = thinking.has_budget() || extra_has_budget(request);
     let Tools {
         server,
         declared,
-        reshaped,
+        mut tool_mapping,
         choice,
         outcome,
     } = tools(
@@ -102,18 +97,19 @@ pub fn to_wire<'a>(
         thinks_with_budget,
         &mut warnings,
     )?;
+    tool_mapping.set_names(names);
     let Conversation {
         mut system,
         leading,
         messages,
     } = conversation;
     let format = response_format(request, model, capabilities, &mut system, &mut warnings)?;
-    let mut rest = Rest {
+    let mut sampling = SamplingMapper {
         request,
         model,
         warnings: &mut warnings,
     };
-    let refuser = if capabilities.sampling == Some(false) {
+    let refusing = if capabilities.sampling == Some(false) {
         Some(model.name.to_string())
     } else {
         let version = &options.api_version;
@@ -121,34 +117,33 @@ pub fn to_wire<'a>(
             .refuses_sampling()
             .then(|| format!("version {version} of the API"))
     };
-    let (temperature, top_p) = rest.sampling(rules, refuser.as_deref(), thought.is_on());
-    let stop_sequences = rest.stop();
-    rest.unsaid();
+    let (temperature, top_p) =
+        sampling.temperature_and_top_p(rules, refusing.as_deref(), thinking.is_on());
+    let stop_sequences = sampling.stop_sequences();
+    sampling.warn_unsupported();
     let output_config =
-        (thought.effort.is_some() || format.is_some()).then_some(wire::OutputConfig {
-            effort: thought.effort,
+        (thinking.effort.is_some() || format.is_some()).then_some(wire::OutputConfig {
+            effort: thinking.effort,
             format,
         });
-    let interleaves = rules.is_some_and(|rules| rules.interleaves_by_beta)
-        && thinks_with_budget
-        && !(declared.is_empty() && server.is_empty());
-    let betas = betas::needed(
+    let betas = betas::required(&BetaSources {
         options,
-        server.iter().map(|tool| &tool.declaration),
-        &request.extra,
-        interleaves,
-    );
-    let betas = betas.into_iter().map(Cow::into_owned).collect();
+        server_tools: &server,
+        extra: &request.extra,
+        thinks_between_tools: rules.is_some_and(|rules| rules.interleaves_by_beta)
+            && thinks_with_budget
+            && !(declared.is_empty() && server.is_empty()),
+    });
     let mut body = Body {
         model: &model.name,
         max_tokens,
         system,
-        system_mark: None,
+        system_breakpoint: None,
         messages,
         server_tools: server,
         tools: declared,
         tool_choice: choice,
-        thinking: thought.thinking,
+        thinking: thinking.thinking,
         output_config,
         temperature,
         top_p,
@@ -161,18 +156,18 @@ pub fn to_wire<'a>(
         stream: request.delivery != Delivery::Whole,
         extra: &request.extra,
     };
-    cache::place(options.cache, leading, &mut body);
+    cache::set_breakpoints(options.cache, leading, &mut body);
     Ok(WireRequest {
         body,
         betas,
-        reshaped: reshaped.naming(names),
+        tool_mapping,
         tool_choice: outcome,
         warnings,
         local_ids: LocalIds::after(request),
     })
 }
 
-/// `max_tokens`, which the API requires and refuses above what the model can write.
+/// Returns `max_tokens`, which the API requires and limits to the model's maximum.
 fn max_tokens(
     request: &ChatRequest,
     model: &ModelId,
@@ -180,69 +175,68 @@ fn max_tokens(
     options: &MessagesOptions,
     warnings: &mut Vec<Warning>,
 ) -> u32 {
-    let most = capabilities
+    let maximum = capabilities
         .max_output_tokens
-        .map(|most| u32::try_from(most).unwrap_or(u32::MAX));
-    let Some(wanted) = request.max_output_tokens.or(options.default_max_tokens) else {
-        return most.map_or(DEFAULT_MAX_TOKENS_UNKNOWN, |most| {
-            most.min(DEFAULT_MAX_TOKENS)
+        .map(|maximum| u32::try_from(maximum).unwrap_or(u32::MAX));
+    let Some(requested) = request.max_output_tokens.or(options.default_max_tokens) else {
+        return maximum.map_or(DEFAULT_MAX_TOKENS_UNKNOWN, |maximum| {
+            maximum.min(DEFAULT_MAX_TOKENS)
         });
     };
-    match most {
-        Some(most) if wanted > most => {
-            let message = format!("max_tokens is {most}: {} writes no more", model.name);
+    match maximum {
+        Some(maximum) if requested > maximum => {
+            let message = format!("max_tokens is {maximum}, the maximum of {}", model.name);
             warnings.push(Warning::new(WarningKind::OptionDropped, message));
-            most
+            maximum
         }
-        _ => wanted,
+        _ => requested,
     }
 }
 
-/// Whether the caller asks for thinking with a budget in the wire's own words.
-fn extra_thinks_with_budget(request: &ChatRequest) -> bool {
+/// Returns whether the caller's own fields enable thinking with a budget.
+fn extra_has_budget(request: &ChatRequest) -> bool {
     let thinking = request.extra.get("thinking");
     thinking.and_then(|it| it.get("type")?.as_str()) == Some("enabled")
 }
 
-/// The options that not every model takes.
-struct Rest<'a, 'm> {
+/// Maps the options that not every model supports.
+struct SamplingMapper<'a, 'm> {
     request: &'a ChatRequest,
     model: &'m ModelId,
     warnings: &'m mut Vec<Warning>,
 }
 
-impl<'a> Rest<'a, '_> {
-    /// Temperature and `top_p`. `refuser` takes neither.
-    fn sampling(
+impl<'a> SamplingMapper<'a, '_> {
+    /// Returns `temperature` and `top_p`. `refusing` names the model or API version that refuses
+    /// both.
+    fn temperature_and_top_p(
         &mut self,
         rules: Option<&Rules>,
-        refuser: Option<&str>,
+        refusing: Option<&str>,
         thinks: bool,
     ) -> (Option<f64>, Option<f64>) {
         let sampling = &self.request.sampling;
-        // 1 is what holds anyway.
-        let says_something = |value: f64| (value - 1.0).abs() > f64::EPSILON;
-        let mut temperature = sampling.temperature.filter(|it| says_something(*it));
-        let mut top_p = sampling.top_p.filter(|it| says_something(*it));
-        if refuser.is_some() || thinks {
-            let why = match refuser {
-                Some(refuser) => format!("{refuser} takes no"),
-                None => "thinking goes with no".to_owned(),
+        // The default is 1.
+        let differs = |value: f64| (value - 1.0).abs() > f64::EPSILON;
+        let mut temperature = sampling.temperature.filter(|it| differs(*it));
+        let mut top_p = sampling.top_p.filter(|it| differs(*it));
+        if refusing.is_some() || thinks {
+            let why = match refusing {
+                Some(refusing) => format!("{refusing} does not support"),
+                None => "thinking does not allow".to_owned(),
             };
-            // While it thinks the API takes a top_p from 0.95 on.
-            let kept = top_p.filter(|it| refuser.is_none() && *it >= 0.95);
+            // With thinking the API accepts top_p from 0.95.
+            let accepted = top_p.filter(|it| refusing.is_none() && *it >= 0.95);
             if temperature.take().is_some() {
-                self.dropped(&format!("{why} temperature"));
+                self.warn(&format!("{why} temperature"));
             }
-            if top_p.is_some() && kept.is_none() {
-                self.dropped(&format!("{why} top_p"));
+            if top_p.is_some() && accepted.is_none() {
+                self.warn(&format!("{why} top_p"));
             }
-            top_p = kept;
+            top_p = accepted;
         }
         if let Some(high) = temperature.filter(|it| *it > 1.0) {
-            self.dropped(&format!(
-                "temperature {high} was sent as 1, the highest there is"
-            ));
+            self.warn(&format!("temperature {high} was sent as 1, the maximum"));
             temperature = Some(1.0);
         }
         if temperature.is_some()
@@ -250,43 +244,43 @@ impl<'a> Rest<'a, '_> {
             && rules.is_some_and(|rules| rules.sampling == Sampling::One)
         {
             let name = &self.model.name;
-            self.dropped(&format!("{name} takes no top_p beside temperature"));
+            self.warn(&format!("{name} does not support top_p with temperature"));
             top_p = None;
         }
         (temperature, top_p)
     }
 
-    /// The texts at which the answer ends; the API refuses blank ones.
-    fn stop(&mut self) -> Vec<&'a str> {
+    /// Returns the stop sequences. The API refuses blank ones.
+    fn stop_sequences(&mut self) -> Vec<&'a str> {
         let stop = &self.request.sampling.stop;
-        let said: Vec<&str> = stop
+        let visible: Vec<&str> = stop
             .iter()
             .map(String::as_str)
             .filter(|text| !text.trim().is_empty())
             .collect();
-        if said.len() < stop.len() {
-            self.dropped("a stop sequence of white space: the API takes none");
+        if visible.len() < stop.len() {
+            self.warn("a stop sequence of white space was dropped: the API refuses it");
         }
-        said
+        visible
     }
 
-    /// What this wire has no word for.
-    fn unsaid(&mut self) {
+    /// Warns about options that this API does not have.
+    fn warn_unsupported(&mut self) {
         if self.request.sampling.seed.is_some() {
-            self.dropped("this wire takes no seed");
+            self.warn("this API does not support a seed");
         }
         if self.request.extra.contains_key(wire::STREAM) {
-            self.dropped("`stream` cannot be set: the answer is read as it is asked for");
+            self.warn("`stream` was ignored: the delivery of the request decides it");
         }
     }
 
-    fn dropped(&mut self, message: &str) {
+    fn warn(&mut self, message: &str) {
         let warning = Warning::new(WarningKind::OptionDropped, message);
         self.warnings.push(warning);
     }
 }
 
-/// The form of the answer. A schema that the API cannot enforce is told to the model in `system`.
+/// Returns the output format. A schema that the API cannot enforce is added to `system` instead.
 fn response_format<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
@@ -307,23 +301,23 @@ fn response_format<'a>(
     if capabilities.structured_output == Some(false) {
         return Err(unsupported("an answer in the form of a JSON Schema"));
     }
-    let mut unenforced = |what: String| {
-        warnings.push(Warning::new(WarningKind::OptionDropped, what));
+    let mut warn = |message: String| {
+        warnings.push(Warning::new(WarningKind::OptionDropped, message));
     };
     let strict = schema::strict(schema);
-    // The caller reads the answer as it comes, so that it cannot have another shape.
-    if strict.reshapes || strict.narrows || strict.optional > MAX_OPTIONAL {
-        unenforced(format!(
-            "schema `{name}` is outside what the API can enforce (an object of known properties, at \
-             most {MAX_OPTIONAL} of them optional): the model is told of it, and the answer may \
-             differ from it"
+    // The caller reads the answer's text, so its shape must not change.
+    if strict.changes_shape || strict.narrows || strict.optional > MAX_OPTIONAL {
+        warn(format!(
+            "the API cannot enforce schema `{name}` (it needs an object of known properties, at \
+             most {MAX_OPTIONAL} of them optional): the schema was added to the instructions, and \
+             the answer may differ from it"
         ));
-        system.push(Block::text(told(schema)));
+        system.push(Block::text(schema_instruction(schema)));
         return Ok(None);
     }
     if !strict.unenforced.is_empty() {
-        unenforced(format!(
-            "the answer is not held to the whole of schema `{name}`: {}",
+        warn(format!(
+            "the API does not enforce all of schema `{name}`: {}",
             strict.unenforced.join("; ")
         ));
     }
@@ -332,7 +326,7 @@ fn response_format<'a>(
     }))
 }
 
-fn told(schema: &Value) -> String {
+fn schema_instruction(schema: &Value) -> String {
     format!(
         "Answer with one JSON value that is valid against this JSON Schema, and with nothing else, \
          no code fence either:\n{schema}"

@@ -60,7 +60,7 @@ fn minted(model: &str, data: Value) -> ProviderState {
     ProviderState::minted_by(&ModelId::new("anthropic", model), data)
 }
 
-/// State that any model of the provider may read.
+/// A state for every model of the provider.
 fn native(data: Value) -> ProviderState {
     ProviderState {
         provider: "anthropic".into(),
@@ -92,7 +92,7 @@ fn gemini() -> ModelId {
     ModelId::new("gemini", "gemini-3.8-flash")
 }
 
-/// A question with everything that a person can show.
+/// A user message with every kind of part.
 fn question() -> Message {
     let document = |title: &str, media| {
         let title = Some(title.to_owned());
@@ -111,7 +111,7 @@ fn question() -> Message {
     )
 }
 
-/// Everything that a conversation can hold.
+/// A conversation with every kind of part.
 fn conversation() -> ChatRequest {
     let mut failed = ToolResult::error("toolu_2", "get_weather", "no such city");
     failed = failed.with_content([ToolContent::ResourceLink {
@@ -240,7 +240,7 @@ fn golden_conversation_on_an_older_model() {
 
 #[test]
 fn golden_options_on_an_older_model() {
-    // The version of the official SDK, whose types know no temperature any more.
+    // The API version of the official SDK, whose types have no temperature.
     let options = MessagesOptions {
         api_version: "2026-10-21".into(),
         strict_tools: true,
@@ -266,7 +266,7 @@ fn golden_options_on_the_newest_model() {
 }
 
 #[test]
-fn golden_a_turn_that_paused() {
+fn golden_a_paused_turn() {
     let search = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search",
                         "input": {"query": "weather"}});
     let extra = json!({"tools": [{"type": "web_search_20260318", "name": "web_search"}]});
@@ -296,7 +296,7 @@ fn golden_a_turn_that_paused() {
 }
 
 #[test]
-fn golden_a_call_out_of_the_providers_code() {
+fn golden_a_call_by_the_providers_code() {
     let code = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution",
                       "input": {"code": "await get_weather('Kiel')"}});
     let caller = json!({"type": "code_execution_20260120", "tool_id": "srvtoolu_1"});
@@ -321,7 +321,7 @@ fn golden_a_call_out_of_the_providers_code() {
     ]);
     let waiting = mapped(&request, "claude-opus-5-5");
     golden("a_call_out_of_the_providers_code", &waiting);
-    // A container does not last until the person speaks again.
+    // The container expires before the next user message.
     request.messages.push(Message::user("And now?").into());
     assert!(
         mapped(&request, "claude-opus-5-5")["body"]
@@ -331,7 +331,7 @@ fn golden_a_call_out_of_the_providers_code() {
 }
 
 #[test]
-fn extra_wins_over_everything_but_stream() {
+fn extra_fields_override_everything_but_stream() {
     let extra = json!({"model": "other", "stream": false, "top_k": 5, "max_tokens": 7});
     let request = ChatRequest {
         extra: extra.as_object().cloned().unwrap(),
@@ -352,7 +352,7 @@ fn extra_wins_over_everything_but_stream() {
 }
 
 #[test]
-fn max_tokens_is_always_said_and_never_more_than_the_model_writes() {
+fn max_tokens_is_always_sent_and_at_most_the_models_maximum() {
     let sent = |model: &str, wanted: Option<u32>, default: Option<u32>| {
         let request = ChatRequest {
             max_output_tokens: wanted,
@@ -375,7 +375,7 @@ fn max_tokens_is_always_said_and_never_more_than_the_model_writes() {
 }
 
 #[test]
-fn thinking_follows_what_the_model_takes() {
+fn thinking_uses_the_mode_of_the_model() {
     let sent = |model: &str, wanted: ReasoningEffort| {
         let request = ChatRequest {
             reasoning: Some(wanted),
@@ -443,7 +443,7 @@ fn thinking_follows_what_the_model_takes() {
 }
 
 #[test]
-fn an_effort_of_the_callers_goes_as_far_as_the_model_does() {
+fn a_configured_effort_is_lowered_to_the_models_maximum() {
     let sent = |model: &str, wanted: Effort, reasoning: Option<ReasoningEffort>| {
         let request = ChatRequest {
             reasoning,
@@ -502,7 +502,7 @@ fn thinking_between_calls_needs_a_beta_on_older_models_only() {
 }
 
 #[test]
-fn thinking_with_a_budget_needs_the_thoughts_before_the_calls() {
+fn thinking_with_a_budget_needs_the_thinking_before_the_calls() {
     let request = |minter: &str| ChatRequest {
         reasoning: Some(ReasoningEffort::Medium),
         ..ChatRequest::new([
@@ -523,13 +523,13 @@ fn thinking_with_a_budget_needs_the_thoughts_before_the_calls() {
     let foreign = mapped(&request("claude-opus-4-5"), "claude-haiku-4-5");
     assert!(foreign["body"].get("thinking").is_none());
     assert_eq!(kinds(&foreign), ["part_dropped", "option_dropped"]);
-    // Adaptive thinking does not mind.
+    // Adaptive thinking has no such rule.
     let adaptive = mapped(&request("claude-opus-4-5"), "claude-opus-4-6");
     assert_eq!(adaptive["body"]["thinking"]["type"], "adaptive");
 }
 
 #[test]
-fn sampling_is_left_out_only_where_it_would_be_refused() {
+fn sampling_is_dropped_only_where_it_would_be_refused() {
     let sent = |model: &str, options: &MessagesOptions, change: &dyn Fn(&mut ChatRequest)| {
         let mut request = ChatRequest::new([Message::user("hi")]);
         request.sampling.temperature = Some(0.5);
@@ -562,13 +562,13 @@ fn sampling_is_left_out_only_where_it_would_be_refused() {
         sent("claude-opus-4-7", &old, &as_is),
         (null.clone(), null.clone(), 1)
     );
-    // Newer models take one of the two, others both.
+    // Newer models accept one of the two, others both.
     assert_eq!(
         sent("claude-haiku-4-5", &old, &both),
         (half.clone(), null.clone(), 1)
     );
     assert_eq!(sent("kimi-k3", &old, &both), (half, json!(0.9), 0));
-    // 1 is what holds anyway: left out without a word.
+    // 1 is the default and is dropped without a warning.
     let one = |request: &mut ChatRequest| request.sampling.temperature = Some(1.0);
     assert_eq!(
         sent("claude-opus-5-5", &old, &one),
@@ -579,7 +579,7 @@ fn sampling_is_left_out_only_where_it_would_be_refused() {
         sent("claude-haiku-4-5", &old, &hot),
         (json!(1.0), null.clone(), 1)
     );
-    // Thinking goes with no temperature, and with a high top_p only.
+    // Thinking allows no temperature and only a high top_p.
     let thinking = |request: &mut ChatRequest| {
         request.reasoning = Some(ReasoningEffort::Low);
         request.sampling.top_p = Some(0.96);
@@ -591,7 +591,7 @@ fn sampling_is_left_out_only_where_it_would_be_refused() {
 }
 
 #[test]
-fn what_the_wire_has_no_word_for_is_told() {
+fn unsupported_options_have_warnings() {
     let request = ChatRequest {
         sampling: Sampling {
             seed: Some(1),
@@ -606,7 +606,7 @@ fn what_the_wire_has_no_word_for_is_told() {
 }
 
 #[test]
-fn a_schema_that_cannot_be_enforced_is_told_to_the_model() {
+fn a_schema_that_cannot_be_enforced_is_added_to_the_instructions() {
     let mut request = ChatRequest::new([Message::system("Be brief."), Message::user("hi")]);
     let schema = json!({"type": "object", "additionalProperties": {"type": "string"}});
     let name = "map".to_owned();
@@ -625,7 +625,7 @@ fn a_schema_that_cannot_be_enforced_is_told_to_the_model() {
     request.response_format = schema_format();
     let error = refusal(&request, "claude-3-5-haiku-20241022");
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
-    // Fully in the subset: not a word.
+    // The schema is in the subset, so there is no warning.
     let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let name = "plain".to_owned();
     request.response_format = ResponseFormat::JsonSchema { name, schema };
@@ -636,7 +636,7 @@ fn a_schema_that_cannot_be_enforced_is_told_to_the_model() {
 }
 
 #[test]
-fn a_request_with_nothing_to_answer_is_refused_before_it_is_sent() {
+fn a_request_without_a_message_is_refused_before_it_is_sent() {
     for request in [
         ChatRequest::default(),
         ChatRequest::new([Message::system("Be brief.")]),
@@ -649,7 +649,7 @@ fn a_request_with_nothing_to_answer_is_refused_before_it_is_sent() {
 }
 
 #[test]
-fn no_extra_field_is_no_field() {
+fn a_request_without_extra_fields_is_valid() {
     let request = ChatRequest::new([Message::user("hi")]);
     let sent = mapped(&request, "claude-opus-5-5");
     let names: Vec<_> = sent["body"]

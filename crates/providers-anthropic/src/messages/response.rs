@@ -1,28 +1,28 @@
-//! A whole body → a whole answer.
+//! Converts a whole body.
 //!
-//! A body is what its stream would have said at once, so the same state machine reads it: an answer
-//! is the same whichever way it came.
+//! The state machine of the stream reads the body, so that an answer does not depend on its
+//! delivery.
 
 use switchboard_domain::{ChatResponse, ModelError, ModelEvent};
 use switchboard_providers_common::assembled;
 
 use super::stream::MessagesDecoder;
 
-/// Reads a body of status 200 into the events of a stream that says the same.
+/// Converts a body of status 200 into the events of the equivalent stream.
 ///
-/// Fails like the stream does: with the provider's error if the body is one, and with
-/// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if there is no answer
-/// in it.
+/// Fails with the provider's error if the body is an error, and with
+/// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if it is not an
+/// answer.
 pub fn events_from_body(
     decoder: MessagesDecoder,
     body: &str,
 ) -> Result<Vec<ModelEvent>, ModelError> {
     let mut events = Vec::new();
-    decoder.whole(body, &mut events)?;
+    decoder.read_body(body, &mut events)?;
     Ok(events)
 }
 
-/// Reads a body of status 200. See [`events_from_body`].
+/// Converts a body of status 200 into a response. Fails as [`events_from_body`] does.
 pub fn from_body(
     provider: &str,
     decoder: MessagesDecoder,

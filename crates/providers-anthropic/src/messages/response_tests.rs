@@ -46,7 +46,7 @@ macro_rules! both {
 }
 
 #[test]
-fn an_answer_is_the_same_whole_and_streamed() {
+fn a_whole_answer_equals_a_streamed_one() {
     for (name, stream, body) in both![
         "text",
         "text-then-call",
@@ -72,7 +72,7 @@ fn an_answer_is_the_same_whole_and_streamed() {
 }
 
 #[test]
-fn case_17_the_limit_makes_the_last_call_malformed_here_too() {
+fn case_17_the_last_call_of_a_whole_answer_at_the_limit_is_malformed() {
     let body = include_str!("../../../testkit/transcripts/anthropic/length-inside-arguments.json");
     let response = read(body).unwrap();
     assert_eq!(response.finish, FinishReason::Length);

@@ -1,4 +1,4 @@
-//! Wire events → domain events.
+//! Converts streamed events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,51 +8,52 @@ use switchboard_domain::{
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
     accumulator::DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT,
 };
-use switchboard_providers_common::{LocalIds, WireDecoder, http::classify::excerpt};
+use switchboard_providers_common::{
+    LocalIds, ToolMapping, WireDecoder, http::classify::excerpt, provider::is_error,
+};
 
 use super::{
     blocks::{self, OpenBlock},
     content::{CONTAINER, REDACTED, SIGNATURE},
-    restore::{Held, Reshaped},
-    wire::{Envelope, MessageHead, StopDetails, UsageReport, WireDelta},
+    wire::{Envelope, MessageDelta, MessageStart, StopDetails, UsageReport},
 };
-use crate::error::{ApiError, says_something};
+use crate::error::ERRORS;
 
-/// Odd things that are warned of at most.
-const MAX_ODD: usize = 32;
+/// Maximum number of warnings about unexpected events.
+const MAX_UNEXPECTED: usize = 32;
 
-/// The stream's state machine: wire events in, domain events out.
+/// The state machine of a stream: wire events in, domain events out.
 ///
-/// A call is finished not with its own end but with what comes after it: when the output limit
-/// strikes, the API ends the call that it cut off like any other, and only then says why.
+/// A call is finished by the event after its own end. When the output limit is reached, the API
+/// ends the incomplete call like a complete one and reports the reason only afterwards.
 #[derive(Debug)]
 pub struct MessagesDecoder {
     model: ModelId,
     tool_choice: ToolChoiceOutcome,
     warnings: Vec<Warning>,
     ids: LocalIds,
-    reshaped: Reshaped,
+    tool_mapping: ToolMapping,
     started: bool,
     done: bool,
     next_part: u32,
-    /// The blocks being written, by the wire's number for them.
+    /// The open blocks, by their index on the wire.
     open: BTreeMap<u64, OpenBlock>,
-    /// The call that ended last, as long as it may have been cut off.
+    /// The last call that ended, as long as it may be incomplete.
     last_call: Option<u32>,
-    any_call: bool,
-    /// Calls that came without a name, which nobody could run.
-    nameless: usize,
+    has_calls: bool,
+    /// The number of calls without a name. They cannot be executed.
+    nameless_calls: usize,
     stop_reason: Option<String>,
     stop_details: Option<StopDetails>,
     container: Option<JsonObject>,
     usage: UsageReport,
-    /// What was warned of: once is enough.
-    odd: BTreeSet<String>,
+    /// The unexpected events with a warning. Each has one.
+    unexpected: BTreeSet<String>,
 }
 
 impl MessagesDecoder {
-    /// A decoder for one answer of `model`, whose request came to `tool_choice` and `warnings`.
-    /// `ids` knows which tool-use ids the conversation has used up.
+    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` are those of the
+    /// request, `ids` are the tool use ids of the conversation.
     pub fn new(
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
@@ -64,31 +65,31 @@ impl MessagesDecoder {
             tool_choice,
             warnings,
             ids,
-            reshaped: Reshaped::default(),
+            tool_mapping: ToolMapping::default(),
             started: false,
             done: false,
             next_part: 0,
             open: BTreeMap::new(),
             last_call: None,
-            any_call: false,
-            nameless: 0,
+            has_calls: false,
+            nameless_calls: 0,
             stop_reason: None,
             stop_details: None,
             container: None,
             usage: UsageReport::default(),
-            odd: BTreeSet::new(),
+            unexpected: BTreeSet::new(),
         }
     }
 
-    /// The same for a request with tools whose names or inputs come in another shape.
+    /// Sets the mapping of the request's tools.
     #[must_use]
-    pub fn reshaping(mut self, reshaped: Reshaped) -> Self {
-        self.reshaped = reshaped;
+    pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
+        self.tool_mapping = tool_mapping;
         self
     }
 
-    /// A whole body says at once what a stream says in pieces.
-    pub(crate) fn whole(
+    /// Reads a whole body.
+    pub(crate) fn read_body(
         mut self,
         body: &str,
         events: &mut Vec<ModelEvent>,
@@ -97,7 +98,7 @@ impl MessagesDecoder {
         if self.done {
             return Ok(());
         }
-        let message = format!("no answer in the body: {}", excerpt(body.as_bytes()));
+        let message = format!("the body is not an answer: {}", excerpt(body.as_bytes()));
         Err(self.error(ModelErrorKind::Protocol, message))
     }
 
@@ -110,52 +111,52 @@ impl MessagesDecoder {
     ) -> Result<(), ModelError> {
         let index = envelope.index.unwrap_or(0);
         match kind {
-            "message_start" => self.head(envelope.message.unwrap_or_default(), events),
+            "message_start" => self.start_message(envelope.message.unwrap_or_default(), events),
             "content_block_start" => {
-                self.begin(index, envelope.content_block.unwrap_or_default(), events);
+                self.start_block(index, envelope.content_block.unwrap_or_default(), events);
             }
             "content_block_delta" => {
                 self.delta(index, envelope.delta.unwrap_or_default(), events);
             }
-            "content_block_stop" => self.end_block(index, events),
+            "content_block_stop" => self.stop_block(index, events),
             "message_delta" => {
                 if !self.started {
                     self.start(None, None, events);
                 }
                 let delta = Value::Object(envelope.delta.unwrap_or_default());
-                self.ending(serde_json::from_value(delta).unwrap_or_default());
-                self.count(envelope.usage, events);
+                self.update_message(serde_json::from_value(delta).unwrap_or_default());
+                self.update_usage(envelope.usage, events);
             }
             "message_stop" => self.finish(events),
-            // A server that does not stream answers with the whole message.
+            // A server without streaming answers with the whole message.
             "message" => {
-                let message: MessageHead = serde_json::from_str(data).unwrap_or_default();
-                if message.content.is_empty() && message.end.stop_reason.is_none() {
-                    let message = format!("no message in it: {}", excerpt(data.as_bytes()));
+                let message: MessageStart = serde_json::from_str(data).unwrap_or_default();
+                if message.content.is_empty() && message.delta.stop_reason.is_none() {
+                    let message = format!("the event has no message: {}", excerpt(data.as_bytes()));
                     return Err(self.error(ModelErrorKind::Protocol, message));
                 }
-                self.head(message, events);
+                self.start_message(message, events);
                 self.finish(events);
             }
             "ping" => {}
-            other => self.odd(&format!("event `{other}`"), events),
+            other => self.warn_unexpected(&format!("event `{other}`"), events),
         }
         Ok(())
     }
 
-    /// How the message begins, or all of it.
-    fn head(&mut self, message: MessageHead, events: &mut Vec<ModelEvent>) {
+    /// Reads `message_start`, or a whole message.
+    fn start_message(&mut self, message: MessageStart, events: &mut Vec<ModelEvent>) {
         if self.started {
-            self.odd("a second beginning", events);
+            self.warn_unexpected("a second `message_start`", events);
         } else {
             self.start(message.id, message.model, events);
         }
         for (index, block) in (0..).zip(message.content) {
-            self.begin(index, block, events);
-            self.end_block(index, events);
+            self.start_block(index, block, events);
+            self.stop_block(index, events);
         }
-        self.ending(message.end);
-        self.count(message.usage, events);
+        self.update_message(message.delta);
+        self.update_usage(message.usage, events);
     }
 
     fn start(
@@ -165,28 +166,24 @@ impl MessagesDecoder {
         events: &mut Vec<ModelEvent>,
     ) {
         self.started = true;
-        let said = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let non_empty = |text: Option<String>| text.filter(|text| !text.is_empty());
         events.push(ModelEvent::Started {
-            response_id: said(response_id),
-            model: said(model),
+            response_id: non_empty(response_id),
+            model: non_empty(model),
             tool_choice: std::mem::take(&mut self.tool_choice),
         });
-        let warnings = std::mem::take(&mut self.warnings);
-        events.extend(
-            warnings
-                .into_iter()
-                .map(|warning| ModelEvent::Warning { warning }),
-        );
+        let warnings = std::mem::take(&mut self.warnings).into_iter();
+        events.extend(warnings.map(|warning| ModelEvent::Warning { warning }));
     }
 
-    fn ending(&mut self, end: WireDelta) {
-        let reason = end.stop_reason.filter(|reason| !reason.is_empty());
+    fn update_message(&mut self, delta: MessageDelta) {
+        let reason = delta.stop_reason.filter(|reason| !reason.is_empty());
         self.stop_reason = reason.or(self.stop_reason.take());
-        self.stop_details = end.stop_details.or(self.stop_details.take());
-        self.container = end.container.or(self.container.take());
+        self.stop_details = delta.stop_details.or(self.stop_details.take());
+        self.container = delta.container.or(self.container.take());
     }
 
-    fn count(&mut self, report: Option<UsageReport>, events: &mut Vec<ModelEvent>) {
+    fn update_usage(&mut self, report: Option<UsageReport>, events: &mut Vec<ModelEvent>) {
         let Some(report) = report else {
             return;
         };
@@ -198,21 +195,21 @@ impl MessagesDecoder {
         }
     }
 
-    fn begin(&mut self, index: u64, mut block: JsonObject, events: &mut Vec<ModelEvent>) {
+    fn start_block(&mut self, index: u64, mut block: JsonObject, events: &mut Vec<ModelEvent>) {
         if self.open.contains_key(&index) {
-            self.odd("two blocks under one number", events);
-            self.end_block(index, events);
+            self.warn_unexpected("two blocks with one index", events);
+            self.stop_block(index, events);
         }
         if !self.started {
             self.start(None, None, events);
         }
-        self.settle(events);
+        self.finish_last_call(events);
         let kind = block.get("type").and_then(Value::as_str);
         let kind = kind.unwrap_or_default().to_owned();
         let opened = match kind.as_str() {
             "text" => {
-                let part = self.open(PartStart::Text, events);
-                push_text(part, text(&mut block, "text"), events);
+                let part = self.start_part(PartStart::Text, events);
+                emit_text(part, text(&mut block, "text"), events);
                 let citations = match block.shift_remove("citations") {
                     Some(Value::Array(citations)) => citations,
                     _ => Vec::new(),
@@ -220,18 +217,17 @@ impl MessagesDecoder {
                 OpenBlock::Text { part, citations }
             }
             "thinking" => {
-                let part = self.open(PartStart::Reasoning, events);
-                push_thought(part, text(&mut block, "thinking"), events);
-                self.sign(part, SIGNATURE, &text(&mut block, "signature"), events);
+                let part = self.start_part(PartStart::Reasoning, events);
+                emit_reasoning(part, text(&mut block, "thinking"), events);
+                self.emit_state(part, SIGNATURE, &text(&mut block, "signature"), events);
                 OpenBlock::Reasoning { part }
             }
             "redacted_thinking" => {
-                let part = self.open(PartStart::Reasoning, events);
-                self.sign(part, REDACTED, &text(&mut block, "data"), events);
+                let part = self.start_part(PartStart::Reasoning, events);
+                self.emit_state(part, REDACTED, &text(&mut block, "data"), events);
                 OpenBlock::Reasoning { part }
             }
-            "tool_use" => self.begin_call(block, events),
-            // Kept as it came, for it goes back so.
+            "tool_use" => self.start_call(block, events),
             _ => OpenBlock::Opaque {
                 block,
                 input: String::new(),
@@ -240,132 +236,149 @@ impl MessagesDecoder {
         self.open.insert(index, opened);
     }
 
-    fn begin_call(&mut self, mut block: JsonObject, events: &mut Vec<ModelEvent>) -> OpenBlock {
+    fn start_call(&mut self, mut block: JsonObject, events: &mut Vec<ModelEvent>) -> OpenBlock {
         let name = text(&mut block, "name");
         if name.trim().is_empty() {
-            self.nameless += 1;
-            return OpenBlock::LeftOut;
+            self.nameless_calls += 1;
+            return OpenBlock::Ignored;
         }
-        let more = blocks::more_of_call(&block);
+        let further = blocks::further_fields(&block);
         let id = self.ids.claim(Some(text(&mut block, "id").trim()));
-        let name = self.reshaped.declared(&name).to_owned();
-        let held = self.reshaped.hold(&name);
-        let part = self.open(PartStart::ToolUse { id, name }, events);
-        self.any_call = true;
-        if !more.is_empty() {
-            let state = blocks::for_any_model(&self.model, Value::Object(more));
+        let name = self.tool_mapping.declared_name(&name).to_owned();
+        let restorer = self.tool_mapping.input_restorer(&name);
+        let part = self.start_part(PartStart::ToolUse { id, name }, events);
+        self.has_calls = true;
+        if !further.is_empty() {
+            let state = blocks::state_for_any_model(&self.model, Value::Object(further));
             let state = Box::new(state);
             events.push(ModelEvent::PartState { index: part, state });
         }
         OpenBlock::ToolUse {
             part,
             input: block.shift_remove("input"),
-            held,
+            restorer,
         }
     }
 
     fn delta(&mut self, index: u64, mut delta: JsonObject, events: &mut Vec<ModelEvent>) {
         let kind = text(&mut delta, "type");
         if !self.open.contains_key(&index) {
-            // Some servers do not say that a block begins.
+            // Some servers send no `content_block_start`.
             let block = match kind.as_str() {
                 "text_delta" => json!({"type": "text"}),
                 "thinking_delta" => json!({"type": "thinking"}),
                 _ => Value::Null,
             };
             let Value::Object(block) = block else {
-                return self.odd(&format!("`{kind}` outside of a block"), events);
+                return self.warn_unexpected(&format!("`{kind}` outside a block"), events);
             };
-            self.odd("a block without a beginning", events);
-            self.begin(index, block, events);
+            self.warn_unexpected("a delta before `content_block_start`", events);
+            self.start_block(index, block, events);
         }
         let Some(block) = self.open.get_mut(&index) else {
             return;
         };
         match (&mut *block, kind.as_str()) {
             (OpenBlock::Text { part, .. }, "text_delta") => {
-                push_text(*part, text(&mut delta, "text"), events);
+                emit_text(*part, text(&mut delta, "text"), events);
             }
             (OpenBlock::Text { citations, .. }, "citations_delta") => {
                 citations.extend(delta.shift_remove("citation"));
             }
             (OpenBlock::Reasoning { part }, "thinking_delta") => {
-                push_thought(*part, text(&mut delta, "thinking"), events);
+                emit_reasoning(*part, text(&mut delta, "thinking"), events);
             }
             (OpenBlock::Reasoning { part }, "signature_delta") => {
                 let part = *part;
-                self.sign(part, SIGNATURE, &text(&mut delta, "signature"), events);
+                self.emit_state(part, SIGNATURE, &text(&mut delta, "signature"), events);
             }
-            (OpenBlock::ToolUse { part, input, held }, "input_json_delta") => {
+            (
+                OpenBlock::ToolUse {
+                    part,
+                    input,
+                    restorer,
+                },
+                "input_json_delta",
+            ) => {
                 let json = text(&mut delta, "partial_json");
-                push_input(*part, input, held, json, events);
+                if !json.is_empty() {
+                    *input = None;
+                    let index = *part;
+                    let json = restorer.push(&json);
+                    events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
+                }
             }
             (OpenBlock::Opaque { input, .. }, "input_json_delta") => {
                 let json = text(&mut delta, "partial_json");
                 if input.len().saturating_add(json.len()) <= MAX_INPUT {
                     input.push_str(&json);
                 } else {
-                    *block = OpenBlock::LeftOut;
+                    *block = OpenBlock::Ignored;
                     let message = format!(
-                        "a call of the provider's own tool was left out: its input is longer than \
+                        "a call of the provider's own tool was dropped: its input is longer than \
                          {MAX_INPUT} bytes"
                     );
-                    let warning = Warning::new(WarningKind::PartDropped, message);
-                    events.push(ModelEvent::Warning { warning });
+                    warn(WarningKind::PartDropped, message, events);
                 }
             }
-            (OpenBlock::LeftOut, _) => {}
-            (OpenBlock::Opaque { block, .. }, _) => blocks::merge(block, delta),
-            (_, other) => self.odd(&format!("`{other}` in a block of another type"), events),
+            (OpenBlock::Ignored, _) => {}
+            (OpenBlock::Opaque { block, .. }, _) => blocks::apply_delta(block, delta),
+            (_, other) => {
+                self.warn_unexpected(&format!("`{other}` in a block of another type"), events);
+            }
         }
     }
 
-    fn end_block(&mut self, index: u64, events: &mut Vec<ModelEvent>) {
+    fn stop_block(&mut self, index: u64, events: &mut Vec<ModelEvent>) {
         match self.open.remove(&index) {
             Some(block) => self.close(block, events),
-            None => self.odd("the end of a block that had not begun", events),
+            None => self.warn_unexpected("`content_block_stop` without a block", events),
         }
     }
 
     fn close(&mut self, block: OpenBlock, events: &mut Vec<ModelEvent>) {
         match block {
             OpenBlock::Text { part, citations } => {
-                blocks::cite(&self.model, part, citations, events);
+                blocks::emit_citations(&self.model, part, citations, events);
                 events.push(ModelEvent::PartFinished { index: part });
             }
             OpenBlock::Reasoning { part } => {
                 events.push(ModelEvent::PartFinished { index: part });
             }
-            OpenBlock::ToolUse { part, input, held } => {
-                blocks::give_input(part, input, held, events);
-                self.settle(events);
+            OpenBlock::ToolUse {
+                part,
+                input,
+                restorer,
+            } => {
+                blocks::emit_input(part, input, restorer, events);
+                self.finish_last_call(events);
                 self.last_call = Some(part);
             }
-            OpenBlock::LeftOut => {}
+            OpenBlock::Ignored => {}
             OpenBlock::Opaque { block, input } => {
                 let index = self.next_index();
-                blocks::opaque(&self.model, index, block, &input, events);
+                blocks::emit_opaque(&self.model, index, block, &input, events);
             }
         }
     }
 
-    /// Something came after the call that ended last: it was not cut off.
-    fn settle(&mut self, events: &mut Vec<ModelEvent>) {
+    /// Finishes the last call: an event after it shows that it is complete.
+    fn finish_last_call(&mut self, events: &mut Vec<ModelEvent>) {
         if let Some(index) = self.last_call.take() {
             events.push(ModelEvent::PartFinished { index });
         }
     }
 
-    /// What the model, and only this one, must see again beside a thought.
-    fn sign(&self, part: u32, what: &str, value: &str, events: &mut Vec<ModelEvent>) {
+    /// Emits state of a reasoning part that only this model may receive again.
+    fn emit_state(&self, part: u32, name: &str, value: &str, events: &mut Vec<ModelEvent>) {
         if !value.is_empty() {
-            let state = ProviderState::minted_by(&self.model, json!({ what: value }));
+            let state = ProviderState::minted_by(&self.model, json!({ name: value }));
             let state = Box::new(state);
             events.push(ModelEvent::PartState { index: part, state });
         }
     }
 
-    fn open(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
+    fn start_part(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
         let index = self.next_index();
         events.push(ModelEvent::PartStarted { index, part });
         index
@@ -377,7 +390,7 @@ impl MessagesDecoder {
         index
     }
 
-    /// The wire is done.
+    /// Reads the end of the stream.
     fn finish(&mut self, events: &mut Vec<ModelEvent>) {
         self.done = true;
         if !self.started {
@@ -385,93 +398,98 @@ impl MessagesDecoder {
         }
         let raw = self.stop_reason.take();
         let reason = raw.as_deref().map_or(FinishReason::Stop, finish_reason);
-        let cut_off = matches!(
+        let is_incomplete = matches!(
             reason,
             FinishReason::Length | FinishReason::ContextOverflow | FinishReason::Refusal
         );
         for block in std::mem::take(&mut self.open).into_values() {
-            match (cut_off, block) {
-                // It stays open, and with that malformed.
-                (true, OpenBlock::ToolUse { part, held, .. }) => {
-                    self.settle(events);
-                    let json = held.map(Held::raw).unwrap_or_default();
-                    if !json.is_empty() {
-                        events.push(ModelEvent::ToolInputDelta { index: part, json });
-                    }
+            match (is_incomplete, block) {
+                // The part stays open, which marks its input as malformed.
+                (
+                    true,
+                    OpenBlock::ToolUse {
+                        part, mut restorer, ..
+                    },
+                ) => {
+                    self.finish_last_call(events);
+                    let json = restorer.interrupt();
+                    events
+                        .extend(json.map(|json| ModelEvent::ToolInputDelta { index: part, json }));
                 }
                 (true, OpenBlock::Opaque { block, .. }) => {
                     let kind = block.get("type").and_then(Value::as_str);
-                    let message =
-                        format!("an unfinished `{}` was left out", kind.unwrap_or("block"));
-                    let warning = Warning::new(WarningKind::PartDropped, message);
-                    events.push(ModelEvent::Warning { warning });
+                    let kind = kind.unwrap_or("block");
+                    let message = format!("an incomplete `{kind}` was dropped");
+                    warn(WarningKind::PartDropped, message, events);
                 }
                 (_, block) => self.close(block, events),
             }
         }
-        if !cut_off {
-            self.settle(events);
+        if !is_incomplete {
+            self.finish_last_call(events);
         }
         if reason == FinishReason::Refusal {
-            self.explain_refusal(events);
+            self.emit_refusal(events);
         }
         if let Some(mut container) = self.container.take() {
             container.insert("type".to_owned(), Value::String(CONTAINER.to_owned()));
             let index = self.next_index();
-            blocks::opaque(&self.model, index, container, "", events);
+            blocks::emit_opaque(&self.model, index, container, "", events);
         }
-        let reason = self.without_nameless(reason, events);
-        let reason = reason.given_tool_uses(self.any_call);
+        let reason = self.report_nameless_calls(reason, events);
+        let reason = reason.given_tool_uses(self.has_calls);
         events.push(ModelEvent::Finished { reason, raw });
     }
 
-    /// Tells of calls without a name. If no other call came, the reason is that they were malformed.
-    fn without_nameless(&self, reason: FinishReason, events: &mut Vec<ModelEvent>) -> FinishReason {
-        if self.nameless == 0 {
+    /// Warns about calls without a name. Without another call, the finish reason becomes
+    /// `MalformedToolCall`.
+    fn report_nameless_calls(
+        &self,
+        reason: FinishReason,
+        events: &mut Vec<ModelEvent>,
+    ) -> FinishReason {
+        if self.nameless_calls == 0 {
             return reason;
         }
-        let count = self.nameless;
-        let message = format!("{count} call(s) came without a name and were left out");
-        let warning = Warning::new(WarningKind::UnknownWireValue, message);
-        events.push(ModelEvent::Warning { warning });
-        let meant = matches!(reason, FinishReason::Stop | FinishReason::ToolUse);
-        if meant && !self.any_call {
+        let message = format!(
+            "{} call(s) without a name were dropped",
+            self.nameless_calls
+        );
+        warn(WarningKind::UnknownWireValue, message, events);
+        let expects_calls = matches!(reason, FinishReason::Stop | FinishReason::ToolUse);
+        if expects_calls && !self.has_calls {
             FinishReason::MalformedToolCall
         } else {
             reason
         }
     }
 
-    /// The provider's words for why the model declined.
-    fn explain_refusal(&mut self, events: &mut Vec<ModelEvent>) {
+    /// Emits the provider's explanation of a refusal.
+    fn emit_refusal(&mut self, events: &mut Vec<ModelEvent>) {
         let details = self.stop_details.take().unwrap_or_default();
-        let said = |text: &String| !text.trim().is_empty();
-        let category = details.category.filter(said);
-        let words = match (details.explanation.filter(said), category) {
-            (Some(explanation), Some(category)) => {
-                Some(format!("{explanation} (policy: {category})"))
-            }
-            (Some(explanation), None) => Some(explanation),
-            (None, Some(category)) => Some(format!("Declined under the policy `{category}`.")),
-            (None, None) => None,
+        let is_visible = |text: &String| !text.trim().is_empty();
+        let category = details.category.filter(is_visible);
+        let explanation = match (details.explanation.filter(is_visible), category) {
+            (Some(explanation), Some(category)) => format!("{explanation} (policy: {category})"),
+            (Some(explanation), None) => explanation,
+            (None, Some(category)) => format!("Declined under the policy `{category}`."),
+            (None, None) => return,
         };
-        if let Some(words) = words {
-            let part = self.open(PartStart::Text, events);
-            push_text(part, words, events);
-            events.push(ModelEvent::PartFinished { index: part });
-        }
+        let part = self.start_part(PartStart::Text, events);
+        emit_text(part, explanation, events);
+        events.push(ModelEvent::PartFinished { index: part });
     }
 
-    fn odd(&mut self, what: &str, events: &mut Vec<ModelEvent>) {
-        // Names of events are the server's: there may be any number of them.
-        if self.odd.len() >= MAX_ODD || !self.odd.insert(what.to_owned()) {
+    fn warn_unexpected(&mut self, what: &str, events: &mut Vec<ModelEvent>) {
+        // The server chooses the names of events, so their number is limited.
+        if self.unexpected.len() >= MAX_UNEXPECTED || !self.unexpected.insert(what.to_owned()) {
             return;
         }
         let message = format!("the server sent {what}, which was not expected");
-        let warning = Warning::new(WarningKind::UnknownWireValue, message);
         if self.started {
-            events.push(ModelEvent::Warning { warning });
+            warn(WarningKind::UnknownWireValue, message, events);
         } else {
+            let warning = Warning::new(WarningKind::UnknownWireValue, message);
             self.warnings.push(warning);
         }
     }
@@ -489,7 +507,7 @@ impl WireDecoder for MessagesDecoder {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let data = data.trim();
-        // Some gateways end every stream like OpenAI's.
+        // Some gateways end every stream as OpenAI does.
         if self.done || data.is_empty() || data == "[DONE]" {
             return Ok(());
         }
@@ -500,7 +518,7 @@ impl WireDecoder for MessagesDecoder {
             );
             self.error(ModelErrorKind::Protocol, message)
         };
-        // serde would read a list as the fields in order.
+        // serde would read an array as the fields in order.
         if data.starts_with('[') {
             return Err(unreadable());
         }
@@ -510,10 +528,10 @@ impl WireDecoder for MessagesDecoder {
             Some(kind) if !kind.is_empty() => kind.to_owned(),
             _ => name.to_owned(),
         };
-        if kind == "error" || envelope.error.as_ref().is_some_and(says_something) {
+        if kind == "error" || envelope.error.as_ref().is_some_and(is_error) {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
-            let error = ApiError::from_body(&body).unwrap_or_default();
-            return Err(error.in_band(&self.model.provider));
+            let error = ERRORS.find(&body).unwrap_or_default();
+            return Err(ERRORS.in_band(&self.model.provider, error));
         }
         self.event(&kind, envelope, data, events)
     }
@@ -527,12 +545,12 @@ impl WireDecoder for MessagesDecoder {
     }
 }
 
-fn finish_reason(word: &str) -> FinishReason {
-    match word {
+fn finish_reason(stop_reason: &str) -> FinishReason {
+    match stop_reason {
         "end_turn" | "stop_sequence" => FinishReason::Stop,
         "tool_use" => FinishReason::ToolUse,
         "max_tokens" => FinishReason::Length,
-        // After its conversation was compacted the model goes on when it is asked again, too.
+        // After a compaction the model also continues with the next request.
         "pause_turn" | "compaction" => FinishReason::Paused,
         "refusal" => FinishReason::Refusal,
         "model_context_window_exceeded" => FinishReason::ContextOverflow,
@@ -540,7 +558,7 @@ fn finish_reason(word: &str) -> FinishReason {
     }
 }
 
-/// Takes a text out of an object; empty if it is none.
+/// Removes a string from an object. Other values count as "".
 fn text(object: &mut JsonObject, name: &str) -> String {
     match object.shift_remove(name) {
         Some(Value::String(text)) => text,
@@ -548,39 +566,21 @@ fn text(object: &mut JsonObject, name: &str) -> String {
     }
 }
 
-fn push_text(part: u32, text: String, events: &mut Vec<ModelEvent>) {
+fn emit_text(index: u32, text: String, events: &mut Vec<ModelEvent>) {
     if !text.is_empty() {
-        events.push(ModelEvent::TextDelta { index: part, text });
+        events.push(ModelEvent::TextDelta { index, text });
     }
 }
 
-fn push_thought(part: u32, text: String, events: &mut Vec<ModelEvent>) {
+fn emit_reasoning(index: u32, text: String, events: &mut Vec<ModelEvent>) {
     if !text.is_empty() {
-        events.push(ModelEvent::ReasoningDelta { index: part, text });
+        events.push(ModelEvent::ReasoningDelta { index, text });
     }
 }
 
-/// More of the input of a call. What its block began with does not count then.
-fn push_input(
-    part: u32,
-    input: &mut Option<Value>,
-    held: &mut Option<Held>,
-    json: String,
-    events: &mut Vec<ModelEvent>,
-) {
-    if json.is_empty() {
-        return;
-    }
-    *input = None;
-    let index = part;
-    if let Some(holder) = held {
-        if let Some(json) = holder.push(&json) {
-            *held = None;
-            events.push(ModelEvent::ToolInputDelta { index, json });
-        }
-    } else {
-        events.push(ModelEvent::ToolInputDelta { index, json });
-    }
+fn warn(kind: WarningKind, message: String, events: &mut Vec<ModelEvent>) {
+    let warning = Warning::new(kind, message);
+    events.push(ModelEvent::Warning { warning });
 }
 
 #[cfg(test)]

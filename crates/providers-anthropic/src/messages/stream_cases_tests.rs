@@ -1,5 +1,4 @@
-//! The mapping cases that other libraries got wrong, as far as answers are concerned and no transcript
-//! is stored of them.
+//! Mapping cases of answers that other libraries handle wrongly and that have no stored transcript.
 
 use switchboard_domain::{
     ChatRequest, ChatResponse, Message, Part, PartStart, Role, ToolDefinition, ToolInput, ToolUse,
@@ -55,13 +54,13 @@ fn read(events: &[Value]) -> ChatResponse {
 }
 
 #[test]
-fn case_09_deltas_belong_to_the_events_index() {
+fn case_09_deltas_belong_to_the_block_with_their_index() {
     let interleaved = super::tests::answer(include_str!(
         "../../../testkit/transcripts/anthropic/interleaved.sse"
     ));
     let cities = ["Hamburg", "Kiel"].map(|city| Some(json!({"city": city})));
     assert_eq!(inputs(&interleaved), cities);
-    // Neither the block that began last nor the order of the numbers says whose a delta is.
+    // Only the index of a delta decides its block, not the order of the blocks.
     let response = read(&[
         begin(7, &json!({"type": "thinking", "thinking": ""})),
         begin(2, &json!({"type": "text", "text": ""})),
@@ -102,7 +101,7 @@ fn case_09_deltas_belong_to_the_events_index() {
 }
 
 #[test]
-fn case_11_empty_thinking_is_kept_if_it_is_signed_and_empty_text_is_not() {
+fn case_11_empty_thinking_is_kept_only_with_a_signature() {
     let signature = json!({"type": "signature_delta", "signature": "EqQB"});
     let response = read(&[
         begin(
@@ -131,7 +130,7 @@ fn case_11_empty_thinking_is_kept_if_it_is_signed_and_empty_text_is_not() {
         (thought.text.as_str(), &state.data),
         ("", &json!({"signature": "EqQB"}))
     );
-    // And it goes back.
+    // It is sent back.
     let request = ChatRequest::new([response.message]);
     let model = ModelId::new("anthropic", "claude-haiku-4-5");
     let capabilities = crate::capabilities(&model.name);
@@ -144,7 +143,7 @@ fn case_11_empty_thinking_is_kept_if_it_is_signed_and_empty_text_is_not() {
 }
 
 #[test]
-fn case_14_what_the_end_does_not_count_stays_as_the_beginning_said() {
+fn case_14_cache_counts_of_message_start_are_kept() {
     let first = json!({
         "input_tokens": 8, "cache_creation_input_tokens": 300, "cache_read_input_tokens": 3000,
         "cache_creation": {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 200},
@@ -170,7 +169,7 @@ fn case_14_what_the_end_does_not_count_stays_as_the_beginning_said() {
         "cache_read_input_tokens": null, "cache_creation": null, "server_tool_use": null,
     });
     assert_eq!(usage(nulls), all);
-    // What it counts, it counts from the beginning.
+    // Its counts are cumulative.
     let more = json!({
         "output_tokens": 12, "cache_read_input_tokens": 3500,
         "server_tool_use": {"web_search_requests": 4, "web_fetch_requests": 2},
@@ -185,7 +184,7 @@ fn case_14_what_the_end_does_not_count_stays_as_the_beginning_said() {
 }
 
 #[test]
-fn requests_of_the_providers_tools_are_summed_whatever_they_are_called() {
+fn requests_of_server_tools_are_summed() {
     let asked = |counts: Value| {
         let usage = json!({"input_tokens": 8, "server_tool_use": counts});
         read(&[start(&usage), stopped("end_turn"), last()])
@@ -211,7 +210,7 @@ fn requests_of_the_providers_tools_are_summed_whatever_they_are_called() {
 }
 
 #[test]
-fn what_was_written_for_an_hour_is_told_apart() {
+fn cache_writes_for_one_hour_are_counted_separately() {
     let written = |usage: Value| {
         let usage = read(&[start(&usage), stopped("end_turn"), last()]).usage;
         (usage.cache_write_tokens, usage.cache_write_long_tokens)
@@ -229,7 +228,7 @@ fn what_was_written_for_an_hour_is_told_apart() {
 }
 
 #[test]
-fn case_16_a_call_under_another_name_is_one_of_the_declared_tool() {
+fn case_16_an_alias_is_replaced_by_the_declared_name() {
     let tools = ["a/b", "a_b"].map(|name| ToolDefinition::new(name, "", json!({"type": "object"})));
     let call = ToolUse::new("t", "a/b", ToolInput::parse(""));
     let request = ChatRequest::new([
@@ -245,7 +244,7 @@ fn case_16_a_call_under_another_name_is_one_of_the_declared_tool() {
     let sent = body["tools"][0]["name"].clone();
     assert_eq!(sent, "a_b_c14cddc0");
     assert_eq!(body["messages"][1]["content"][0]["name"], sent);
-    let mut decoder = super::tests::decoder().reshaping(wire.reshaped);
+    let mut decoder = super::tests::decoder().with_tool_mapping(wire.tool_mapping);
     let mut events = Vec::new();
     for (index, name) in [(0, sent), (1, json!("a_b")), (2, json!("made_up"))] {
         let call = json!({"type": "tool_use", "id": "", "name": name, "input": {}});
@@ -262,7 +261,7 @@ fn case_16_a_call_under_another_name_is_one_of_the_declared_tool() {
 }
 
 #[test]
-fn case_17_a_call_is_a_call_whatever_the_reason_says() {
+fn case_17_a_call_overrides_the_stop_reason() {
     for reason in ["end_turn", "stop_sequence"] {
         let events = [
             call(0, "toolu_1", &json!({"a": 1})),
@@ -278,7 +277,7 @@ fn case_17_a_call_is_a_call_whatever_the_reason_says() {
 }
 
 #[test]
-fn case_20_a_refusal_after_a_call_does_not_run_it() {
+fn case_20_a_call_before_a_refusal_is_not_complete() {
     let stop = json!({"type": "message_delta", "delta": {"stop_reason": "refusal",
                       "stop_details": {"category": "cyber", "explanation": "No."}}});
     let response = read(&[call(0, "toolu_1", &json!({"a": 1})), end(0), stop, last()]);
@@ -298,7 +297,7 @@ fn case_21_usage_may_come_after_the_reason() {
 }
 
 #[test]
-fn case_26_no_arguments_in_any_form_are_an_empty_object() {
+fn case_26_missing_arguments_are_an_empty_input() {
     for input in [json!({}), json!(null), json!(""), json!(" ")] {
         let response = read(&[
             call(0, "toolu_1", &input),
@@ -322,7 +321,7 @@ fn case_26_no_arguments_in_any_form_are_an_empty_object() {
 
 #[test]
 fn case_27_a_call_that_ends_with_the_message_is_kept() {
-    // Neither its own end nor anything after it: the reason says that it is whole.
+    // Without `content_block_stop` the stop reason shows that the call is complete.
     let response = read(&[
         call(0, "toolu_1", &json!({})),
         arguments(0, "{\"a\":1}"),
@@ -331,7 +330,7 @@ fn case_27_a_call_that_ends_with_the_message_is_kept() {
     ]);
     assert_eq!(response.finish, FinishReason::ToolUse);
     assert_eq!(inputs(&response), [Some(json!({"a": 1}))]);
-    // All of it in the beginning of the message.
+    // The whole call is in `message_start`.
     let call = json!({"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}});
     let head =
         json!({"type": "message_start", "message": {"content": [call], "stop_reason": "tool_use"}});
@@ -352,7 +351,7 @@ fn case_27_a_call_that_ends_with_the_message_is_kept() {
 }
 
 #[test]
-fn a_call_without_a_name_is_left_out_and_told() {
+fn a_call_without_a_name_is_dropped_with_a_warning() {
     let nameless = |index| {
         begin(
             index,
@@ -374,7 +373,7 @@ fn a_call_without_a_name_is_left_out_and_told() {
     assert_eq!(answer.warnings.len(), 1, "{:?}", answer.warnings);
     assert!(answer.warnings[0].message.starts_with("2 call(s)"));
 
-    // Beside a call that can be run.
+    // Another call is valid.
     let events = [
         start(&json!({})),
         nameless(0),
@@ -390,9 +389,9 @@ fn a_call_without_a_name_is_left_out_and_told() {
     assert_eq!(answer.warnings.len(), 1);
 }
 
-/// With a search per call this takes minutes.
+/// A linear search per call would take minutes.
 #[test]
-fn very_many_open_calls_take_no_longer_per_call() {
+fn many_open_calls_take_linear_time() {
     let count = 60_000;
     let mut events = vec![start(&json!({}))];
     for index in 0..count {
@@ -408,7 +407,7 @@ fn very_many_open_calls_take_no_longer_per_call() {
 }
 
 #[test]
-fn an_input_of_the_providers_own_tool_is_held_up_to_a_limit() {
+fn the_input_of_a_server_tool_call_is_limited() {
     let block = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
     let long = "x".repeat(MAX_INPUT / 2);
     let read = |pieces: usize| {
@@ -430,9 +429,9 @@ fn an_input_of_the_providers_own_tool_is_held_up_to_a_limit() {
 }
 
 #[test]
-fn unknown_events_are_warned_of_up_to_a_limit() {
+fn warnings_about_unknown_events_are_limited() {
     let mut events = vec![start(&json!({}))];
     events.extend((0..200).map(|number| json!({ "type": format!("new_{number}") })));
     events.extend([stopped("end_turn"), last()]);
-    assert_eq!(read(&events).warnings.len(), MAX_ODD);
+    assert_eq!(read(&events).warnings.len(), MAX_UNEXPECTED);
 }

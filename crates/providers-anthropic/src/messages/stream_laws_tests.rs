@@ -5,7 +5,7 @@ use switchboard_domain::ResponseAccumulator;
 
 use super::*;
 
-/// Pieces of events that servers might send in any order.
+/// Events that a server may send in any order.
 fn any_event() -> impl Strategy<Value = Value> {
     let index = prop_oneof![Just(json!(null)), (0..3_u32).prop_map(|it| json!(it))];
     let text = prop_oneof![Just(""), Just("a"), Just("{\"x\":"), Just("1}"), Just("{}")];
@@ -82,7 +82,7 @@ fn decoder() -> MessagesDecoder {
 
 proptest! {
     #[test]
-    fn any_order_of_events_keeps_the_grammar(frames in prop::collection::vec(any_event(), 0..16)) {
+    fn any_order_of_events_produces_valid_domain_events(frames in prop::collection::vec(any_event(), 0..16)) {
         let (mut decoder, mut events) = (decoder(), Vec::new());
         for frame in &frames {
             decoder.frame("", &frame.to_string(), &mut events).unwrap();
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_taken_without_a_panic(name in ".{0,8}", frames in prop::collection::vec(".{0,40}", 0..4)) {
+    fn any_text_is_read_without_a_panic(name in ".{0,8}", frames in prop::collection::vec(".{0,40}", 0..4)) {
         let (mut decoder, mut events) = (decoder(), Vec::new());
         for frame in frames {
             let _ = decoder.frame(&name, &frame, &mut events);

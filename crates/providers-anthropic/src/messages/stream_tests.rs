@@ -28,7 +28,7 @@ fn frames(transcript: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// What came before the end or the error, and whether it was one.
+/// The events before the end, and the error.
 fn run<'a>(
     frames: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> (Vec<ModelEvent>, Result<(), ModelError>) {
@@ -83,7 +83,7 @@ pub(super) fn inputs(response: &ChatResponse) -> Vec<Option<Value>> {
 }
 
 #[test]
-fn text_streams_piece_by_piece() {
+fn text_is_streamed() {
     let (events, end) = run(frames(transcript!("text.sse")));
     end.unwrap();
     let texts: Vec<_> = events
@@ -107,7 +107,7 @@ fn text_streams_piece_by_piece() {
 }
 
 #[test]
-fn the_first_event_says_what_was_not_as_asked() {
+fn the_first_events_report_the_changes_of_the_request() {
     let warning = Warning::new(WarningKind::OptionDropped, "no seed");
     let outcome = ToolChoiceOutcome::Relaxed {
         why: "because".into(),
@@ -131,7 +131,7 @@ fn the_first_event_says_what_was_not_as_asked() {
 }
 
 #[test]
-fn two_calls_in_one_answer_are_both_there() {
+fn two_calls_in_one_answer_are_read() {
     let response = answer(transcript!("two-calls.sse"));
     assert_eq!(response.finish, FinishReason::ToolUse);
     let calls: Vec<_> = response
@@ -153,7 +153,7 @@ fn two_calls_in_one_answer_are_both_there() {
 }
 
 #[test]
-fn a_call_is_finished_when_the_next_block_begins() {
+fn a_call_is_finished_when_the_next_block_starts() {
     let (events, _) = run(frames(transcript!("two-calls.sse")));
     let at = |wanted: &dyn Fn(&ModelEvent) -> bool| events.iter().position(wanted).unwrap();
     let finished = at(&|it| matches!(it, ModelEvent::PartFinished { index: 0 }));
@@ -162,7 +162,7 @@ fn a_call_is_finished_when_the_next_block_begins() {
 }
 
 #[test]
-fn case_11_thinking_keeps_its_signature_even_if_it_is_empty() {
+fn case_11_empty_thinking_keeps_its_signature() {
     let response = answer(transcript!("thinking-then-call.sse"));
     let [Part::Reasoning(thought), Part::Text(_), Part::ToolUse(_)] = &response.message.parts[..]
     else {
@@ -195,7 +195,7 @@ fn redacted_thinking_is_kept() {
 }
 
 #[test]
-fn case_20_a_refusal_comes_with_the_words_there_are() {
+fn case_20_a_refusal_has_its_explanation() {
     let response = answer(transcript!("refusal.sse"));
     assert_eq!(response.finish, FinishReason::Refusal);
     let texts: Vec<_> = response
@@ -217,7 +217,7 @@ fn case_20_a_refusal_comes_with_the_words_there_are() {
 }
 
 #[test]
-fn case_17_a_call_that_the_limit_may_have_cut_off_is_malformed() {
+fn case_17_a_call_at_the_output_limit_is_malformed() {
     let inside = answer(transcript!("length-inside-arguments.sse"));
     assert_eq!(inside.finish, FinishReason::Length);
     let calls: Vec<_> = inside.message.tool_uses().collect();
@@ -225,7 +225,7 @@ fn case_17_a_call_that_the_limit_may_have_cut_off_is_malformed() {
         panic!("executed: {:?}", calls[0]);
     };
     assert_eq!(raw, r#"{"city": "Hamb"#);
-    // It reads like an object, or like no arguments, and yet it may lack its end.
+    // The input parses as an object but may be incomplete.
     for transcript in [
         transcript!("length-after-whole-arguments.sse"),
         transcript!("length-before-arguments.sse"),
@@ -234,7 +234,7 @@ fn case_17_a_call_that_the_limit_may_have_cut_off_is_malformed() {
         assert_eq!(response.finish, FinishReason::Length);
         assert_eq!(inputs(&response), [None]);
     }
-    // The call before it is whole, and so is one with text after it.
+    // A call with another block after it is complete.
     assert_eq!(
         inputs(&answer(transcript!("length-inside-second-call.sse"))),
         [Some(json!({"city": "Hamburg"})), None]
@@ -250,7 +250,7 @@ fn case_17_a_call_that_the_limit_may_have_cut_off_is_malformed() {
 }
 
 #[test]
-fn what_the_provider_runs_itself_is_kept_to_be_sent_back() {
+fn blocks_of_server_tools_become_opaque_parts() {
     let paused = answer(transcript!("pause-turn.sse"));
     assert_eq!(paused.finish, FinishReason::Paused);
     let Part::Opaque(search) = &paused.message.parts[1] else {
@@ -258,7 +258,10 @@ fn what_the_provider_runs_itself_is_kept_to_be_sent_back() {
     };
     assert_eq!(search.kind, "server_tool_use");
     let shown = search.text.as_deref();
-    assert_eq!(shown, Some("[web_search: weather Hamburg]"));
+    assert_eq!(
+        shown,
+        Some(r#"{"name":"web_search","input":{"query":"weather Hamburg"}}"#)
+    );
     assert_eq!(
         state(&paused.message.parts[1]),
         (
@@ -279,7 +282,7 @@ fn what_the_provider_runs_itself_is_kept_to_be_sent_back() {
 }
 
 #[test]
-fn a_call_out_of_the_providers_code_says_so() {
+fn a_call_by_the_providers_code_keeps_its_caller() {
     let response = answer(transcript!("programmatic-call.sse"));
     let [_, by_code, direct, container] = &response.message.parts[..] else {
         panic!("{:?}", response.message.parts);
@@ -301,7 +304,7 @@ fn a_call_out_of_the_providers_code_says_so() {
 }
 
 #[test]
-fn case_15_an_error_in_the_stream_is_never_an_end() {
+fn case_15_an_error_in_the_stream_does_not_finish_the_answer() {
     let (error, so_far) = failure(transcript!("error-mid-stream.sse"));
     assert_eq!(error.kind, ModelErrorKind::Overloaded { retry_after: None });
     assert_eq!(error.message(), "Overloaded");
@@ -328,7 +331,7 @@ fn case_15_an_end_without_message_stop_is_an_interruption() {
 }
 
 #[test]
-fn what_is_not_known_survives() {
+fn unknown_events_and_blocks_are_preserved() {
     let response = answer(transcript!("ping-and-unknown.sse"));
     assert_eq!(response.message.text(), "42.");
     assert_eq!(response.finish, FinishReason::Other("a_new_reason".into()));
@@ -348,21 +351,21 @@ fn what_is_not_known_survives() {
 }
 
 #[test]
-fn case_10_a_call_without_arguments_has_an_empty_object() {
+fn case_10_a_call_without_arguments_has_an_empty_input() {
     let response = answer(transcript!("empty-input.sse"));
     assert_eq!(inputs(&response), [Some(json!({})), Some(json!({}))]);
     assert_eq!(response.finish, FinishReason::ToolUse);
 }
 
 #[test]
-fn case_21_usage_counts_the_cache_in_and_absent_is_not_zero() {
+fn case_21_usage_includes_the_cache_and_missing_counts_are_not_zero() {
     let usage = answer(transcript!("cache-usage.sse")).usage;
     assert_eq!(usage.input_tokens, Some(3208));
     assert_eq!(usage.cache_read_tokens, Some(3000));
     assert_eq!(usage.cache_write_tokens, Some(200));
     assert_eq!(usage.output_tokens, Some(12));
     assert_eq!(answer(transcript!("no-usage.sse")).usage, Usage::default());
-    // A gateway that ends with zeros takes nothing back.
+    // Zeros at the end do not replace earlier counts.
     let start = json!({"type": "message_start", "message": {"usage": {"input_tokens": 9}}});
     let end = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
                      "usage": {"input_tokens": 0, "output_tokens": 4}});
@@ -376,7 +379,7 @@ fn case_21_usage_counts_the_cache_in_and_absent_is_not_zero() {
 }
 
 #[test]
-fn reasons_are_told_apart() {
+fn every_stop_reason_is_mapped() {
     for (word, expected) in [
         ("end_turn", FinishReason::Stop),
         ("stop_sequence", FinishReason::Stop),
@@ -388,7 +391,7 @@ fn reasons_are_told_apart() {
             "model_context_window_exceeded",
             FinishReason::ContextOverflow,
         ),
-        // Nothing was called.
+        // There is no call.
         ("tool_use", FinishReason::Stop),
     ] {
         let delta = json!({"type": "message_delta", "delta": {"stop_reason": word}});
@@ -401,8 +404,8 @@ fn reasons_are_told_apart() {
 }
 
 #[test]
-fn careless_servers_are_understood() {
-    // No beginning of the message or the block, no end of the block, OpenAI's last word.
+fn deviations_of_compatible_servers_are_accepted() {
+    // No `message_start`, no `content_block_start` or `_stop`, and `[DONE]` at the end.
     let text = json!({"type": "content_block_delta", "index": 3,
                       "delta": {"type": "text_delta", "text": "Hi."}});
     let stop = json!({"type": "message_stop"});
@@ -415,7 +418,7 @@ fn careless_servers_are_understood() {
         (FinishReason::Stop, None)
     );
     assert_eq!(response.warnings.len(), 1);
-    // The input at once, as text, under a blank id, and twice the same number.
+    // The input as text in `content_block_start`, a blank id, and an index that is used twice.
     let call = |input: Value| {
         json!({"type": "content_block_start", "index": 0,
                "content_block": {"type": "tool_use", "id": "", "name": "f", "input": input}})
@@ -433,12 +436,12 @@ fn careless_servers_are_understood() {
 }
 
 #[test]
-fn an_unreadable_event_ends_it() {
+fn an_unreadable_event_is_an_error() {
     for data in ["<html>", "[]", "[1]", "\"x\"", "3"] {
         let (_, end) = run([("message_start", data)]);
         assert_eq!(end.unwrap_err().kind, ModelErrorKind::Protocol, "{data}");
     }
-    // Fields of the wrong type are absent.
+    // Fields of the wrong type count as missing.
     let odd = json!({"type": "message_start", "message": {"id": 3, "content": "x", "usage": []}});
     let (events, _) = of(&[odd]);
     assert!(matches!(
@@ -451,15 +454,15 @@ fn an_unreadable_event_ends_it() {
 }
 
 #[test]
-fn a_fetched_page_can_be_read_and_a_fetched_file_is_named() {
-    for (source, words) in [
+fn a_fetched_page_is_shown_as_json() {
+    for (source, json) in [
         (
             json!({"type": "text", "media_type": "text/plain", "data": "12 degrees, rain.\n"}),
-            "12 degrees, rain.",
+            r#"{"media_type":"text/plain","data":"12 degrees, rain.\n"}"#,
         ),
         (
             json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}),
-            "[application/pdf]",
+            r#"{"media_type":"application/pdf","data":"JVBERi0="}"#,
         ),
     ] {
         let page = json!({"type": "web_fetch_result", "url": "https://example.org/a",
@@ -475,14 +478,16 @@ fn a_fetched_page_can_be_read_and_a_fetched_file_is_named() {
         let Part::Opaque(shown) = &response.message.parts[0] else {
             panic!("{:?}", response.message.parts);
         };
-        let words = format!("https://example.org/a\nA\n{words}");
-        assert_eq!(shown.text, Some(words));
+        let text = format!(
+            r#"{{"content":{{"url":"https://example.org/a","content":{{"title":"A","source":{json}}}}}}}"#
+        );
+        assert_eq!(shown.text, Some(text));
         assert_eq!(shown.provider_state.data, block);
     }
 }
 
 #[test]
-fn what_was_written_to_the_cache_counts_if_it_is_told_by_lifetime_only() {
+fn cache_writes_are_counted_from_the_counts_by_lifetime() {
     let start = |usage: Value| json!({"type": "message_start", "message": {"usage": usage}});
     let written = |usage: Value| {
         let (events, end) = of(&[start(usage), json!({"type": "message_stop"})]);
@@ -499,8 +504,8 @@ fn what_was_written_to_the_cache_counts_if_it_is_told_by_lifetime_only() {
     assert_eq!(written(json!({"input_tokens": 8})), (Some(8), None));
 }
 
-/// The raw or parsed input of the one call, and how many deltas it came in.
-fn reshaped_input(ending: &[Value]) -> (ToolInput, usize) {
+/// The input of the only call, and the number of its deltas.
+fn restored_input(ending: &[Value]) -> (ToolInput, usize) {
     let schema = json!({"type": "object", "properties": {"größe": {"type": "string"}}});
     let tool = switchboard_domain::ToolDefinition::new("measure", "", schema);
     let request = switchboard_domain::ChatRequest::new([switchboard_domain::Message::user("hi")])
@@ -516,7 +521,7 @@ fn reshaped_input(ending: &[Value]) -> (ToolInput, usize) {
         .keys()
         .collect();
     assert_eq!(names, ["gr__e"], "the API takes no other letters");
-    let mut decoder = decoder().reshaping(wire.reshaped);
+    let mut decoder = decoder().with_tool_mapping(wire.tool_mapping);
     let delta = |json: &str| {
         json!({"type": "content_block_delta", "index": 0,
                "delta": {"type": "input_json_delta", "partial_json": json}})
@@ -536,7 +541,7 @@ fn reshaped_input(ending: &[Value]) -> (ToolInput, usize) {
 }
 
 #[test]
-fn an_input_in_another_shape_is_given_back_in_the_one_asked_for() {
+fn an_input_in_another_shape_is_restored() {
     let whole = [
         json!({"type": "content_block_delta", "index": 0,
                "delta": {"type": "input_json_delta", "partial_json": "}"}}),
@@ -545,13 +550,13 @@ fn an_input_in_another_shape_is_given_back_in_the_one_asked_for() {
         json!({"type": "message_stop"}),
     ];
     let asked_for = ToolInput::parse("{\"größe\": \"5\"}");
-    assert_eq!(reshaped_input(&whole), (asked_for, 1));
-    // Cut off, it is malformed, and what there is of it can be seen.
+    assert_eq!(restored_input(&whole), (asked_for, 1));
+    // An incomplete input is malformed and keeps its text.
     let cut_off = [
         json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}),
         json!({"type": "message_stop"}),
     ];
-    let (input, deltas) = reshaped_input(&cut_off);
+    let (input, deltas) = restored_input(&cut_off);
     let ToolInput::Malformed { raw, .. } = input else {
         panic!("{input:?}");
     };

@@ -1,25 +1,34 @@
-//! How much the model is told to think.
+//! The thinking mode and the effort of a request.
 
 use switchboard_domain::{ChatRequest, ModelCapabilities, ReasoningEffort, Warning, WarningKind};
 
 use super::wire::Thinking;
-use crate::rules::{self, Effort, LeastThinking};
+use crate::rules::{self, Effort, MinimumThinking};
 
-/// The least budget that the API takes.
-const LEAST_BUDGET: u32 = 1_024;
-/// The newest models return thinking without its text unless it is asked for.
+/// The smallest budget that the API accepts, in tokens.
+const MIN_BUDGET: u32 = 1_024;
+/// The newest models omit the text of thinking by default.
 const DISPLAY: &str = "summarized";
 
-/// What is said about thinking.
+/// The fields of a request about thinking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Thought {
+pub(crate) struct ThinkingFields {
     pub(crate) thinking: Option<Thinking>,
     /// `output_config.effort`.
     pub(crate) effort: Option<Effort>,
 }
 
-impl Thought {
-    /// Whether the request asks for thinking, with which the API refuses most of sampling.
+impl From<Thinking> for ThinkingFields {
+    fn from(thinking: Thinking) -> Self {
+        Self {
+            thinking: Some(thinking),
+            effort: None,
+        }
+    }
+}
+
+impl ThinkingFields {
+    /// Returns whether thinking is on. The API then refuses most sampling parameters.
     pub(crate) fn is_on(self) -> bool {
         matches!(
             self.thinking,
@@ -27,41 +36,41 @@ impl Thought {
         )
     }
 
-    /// Whether it asks for thinking with a budget, with which the API refuses a forced tool choice.
+    /// Returns whether thinking has a budget. The API then refuses a forced tool choice.
     pub(crate) fn has_budget(self) -> bool {
         matches!(self.thinking, Some(Thinking::Enabled { .. }))
     }
 
-    /// The same with an effort of the caller's, as far as the model has it. Without thinking the API
-    /// refuses more than `high`.
+    /// Sets the configured effort, or the next lower one that the model supports. Without thinking
+    /// the API refuses more than `high`.
     pub(crate) fn with_effort(
         mut self,
-        wanted: Option<Effort>,
+        configured: Option<Effort>,
         model: &str,
         warnings: &mut Vec<Warning>,
     ) -> Self {
-        let Some(wanted) = wanted else {
+        let Some(configured) = configured else {
             return self;
         };
         let rules = rules::rules(model);
-        let off = matches!(
+        let is_off = matches!(
             self.thinking,
             Some(Thinking::Disabled | Thinking::BetweenTools)
         );
-        let is_taken = |level: &Effort| {
-            *level <= wanted
+        let is_supported = |level: &Effort| {
+            *level <= configured
                 && rules.is_none_or(|rules| rules.efforts.contains(level))
-                && !(off && *level > Effort::High)
+                && !(is_off && *level > Effort::High)
         };
-        let level = Effort::ALL.into_iter().rev().find(is_taken);
-        if level != Some(wanted) {
+        let level = Effort::ALL.into_iter().rev().find(is_supported);
+        if level != Some(configured) {
             let message = match level {
                 Some(level) => format!(
-                    "effort `{}` was sent as `{}`, the most that {model} takes in this request",
-                    wanted.as_str(),
+                    "effort `{}` was sent as `{}`, the highest that {model} accepts in this request",
+                    configured.as_str(),
                     level.as_str()
                 ),
-                None => format!("{model} takes no effort"),
+                None => format!("{model} does not support an effort"),
             };
             warnings.push(Warning::new(WarningKind::OptionDropped, message));
         }
@@ -70,108 +79,101 @@ impl Thought {
     }
 }
 
-/// Maps [`ChatRequest::reasoning`]; without it nothing is said and the API's default holds.
+/// Maps [`ChatRequest::reasoning`]. Without it, no field is sent and the API's default applies.
 ///
-/// `in_a_turn_without_thinking`: the model is in the middle of a turn, and what it thought at its
-/// beginning is not in the conversation.
+/// `continues_without_thinking`: the last turn of the assistant is not complete, and the
+/// conversation lacks the thinking at its start.
 pub(crate) fn thinking(
     request: &ChatRequest,
     model: &str,
     capabilities: &ModelCapabilities,
     max_tokens: u32,
-    in_a_turn_without_thinking: bool,
+    continues_without_thinking: bool,
     warnings: &mut Vec<Warning>,
-) -> Thought {
-    let Some(wanted) = request.reasoning else {
-        return Thought::default();
+) -> ThinkingFields {
+    let Some(effort) = request.reasoning else {
+        return ThinkingFields::default();
     };
-    let mut dropped = |message: String| {
+    let mut warn = |message: String| {
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
-        Thought::default()
     };
-    let how = match rules::rules(model) {
+    let mode = match rules::rules(model) {
         Some(rules) => rules.thinking,
-        // Newer than what is known here.
+        // A model that is newer than the table.
         None if model.contains("claude") => Some(rules::Thinking::Adaptive {
-            least: LeastThinking::Disabled,
+            minimum: MinimumThinking::Disabled,
         }),
-        // The form that servers which speak this wire took over.
+        // The mode that compatible servers support.
         None => Some(rules::Thinking::Budget),
     };
-    let how = how.filter(|_| capabilities.reasoning != Some(false));
-    match (how, wanted) {
-        (None, ReasoningEffort::None) => Thought::default(),
-        (None, _) => dropped(format!("{model} does not think: no thinking was asked for")),
-        (Some(rules::Thinking::Adaptive { least }), ReasoningEffort::None) => match least {
-            LeastThinking::Disabled => Thought {
-                thinking: Some(Thinking::Disabled),
-                effort: None,
-            },
-            LeastThinking::BetweenTools => {
-                dropped(format!(
-                    "thinking cannot be switched off in {model}: it may note its progress between \
-                     calls"
-                ));
-                Thought {
-                    thinking: Some(Thinking::BetweenTools),
-                    effort: None,
-                }
+    let mode = mode.filter(|_| capabilities.reasoning != Some(false));
+    let is_off = effort == ReasoningEffort::None;
+    match mode {
+        None => {
+            if !is_off {
+                warn(format!("{model} does not support thinking"));
             }
-            LeastThinking::LowEffort => {
-                dropped(format!(
-                    "thinking cannot be switched off in {model}: the effort is low instead"
+            ThinkingFields::default()
+        }
+        Some(rules::Thinking::Adaptive { minimum }) if is_off => match minimum {
+            MinimumThinking::Disabled => Thinking::Disabled.into(),
+            MinimumThinking::BetweenTools => {
+                warn(format!(
+                    "thinking cannot be disabled in {model}: it may write notes between calls"
                 ));
-                Thought {
+                Thinking::BetweenTools.into()
+            }
+            MinimumThinking::LowEffort => {
+                warn(format!(
+                    "thinking cannot be disabled in {model}: the effort is low instead"
+                ));
+                ThinkingFields {
                     thinking: None,
                     effort: Some(Effort::Low),
                 }
             }
         },
-        (Some(rules::Thinking::Adaptive { .. }), wanted) => Thought {
+        Some(rules::Thinking::Adaptive { .. }) => ThinkingFields {
             thinking: Some(Thinking::Adaptive { display: DISPLAY }),
-            effort: Some(effort(wanted)),
+            effort: Some(effort_of(effort)),
         },
-        (Some(rules::Thinking::Budget), ReasoningEffort::None) => Thought {
-            thinking: Some(Thinking::Disabled),
-            effort: None,
-        },
-        (Some(rules::Thinking::Budget), _) if max_tokens <= LEAST_BUDGET => {
-            dropped(format!(
-                "no thinking: it takes more than {LEAST_BUDGET} tokens, and the answer may have \
-             {max_tokens} in all"
-            ))
+        Some(rules::Thinking::Budget) if is_off => Thinking::Disabled.into(),
+        Some(rules::Thinking::Budget) if max_tokens <= MIN_BUDGET => {
+            warn(format!(
+                "thinking was dropped: it needs more than {MIN_BUDGET} tokens, and the answer may \
+                 have {max_tokens}"
+            ));
+            ThinkingFields::default()
         }
-        (Some(rules::Thinking::Budget), _) if in_a_turn_without_thinking => dropped(
-            "no thinking in this answer: what the model thought at the beginning of its turn is not \
-             in the conversation, and the API wants it"
-                .to_owned(),
-        ),
-        (Some(rules::Thinking::Budget), wanted) => {
-            // Thinking counts toward the limit; half of it is left for the answer.
-            let budget = budget(wanted).min(max_tokens / 2).max(LEAST_BUDGET);
-            Thought {
-                thinking: Some(Thinking::Enabled {
-                    budget_tokens: budget,
-                }),
-                effort: None,
-            }
+        Some(rules::Thinking::Budget) if continues_without_thinking => {
+            warn(
+                "thinking was dropped in this answer: the API requires the thinking at the start \
+                 of the turn, which is not in the conversation"
+                    .to_owned(),
+            );
+            ThinkingFields::default()
+        }
+        Some(rules::Thinking::Budget) => {
+            // Thinking counts towards the limit. Half of the limit remains for the answer.
+            let budget_tokens = budget_of(effort).min(max_tokens / 2).max(MIN_BUDGET);
+            Thinking::Enabled { budget_tokens }.into()
         }
     }
 }
 
-fn effort(wanted: ReasoningEffort) -> Effort {
-    match wanted {
+fn effort_of(effort: ReasoningEffort) -> Effort {
+    match effort {
         ReasoningEffort::None | ReasoningEffort::Low => Effort::Low,
         ReasoningEffort::High => Effort::High,
-        // `Medium`, and a level that this adapter does not know yet.
+        // `Medium`, and levels that this version does not know.
         _ => Effort::Medium,
     }
 }
 
-/// Tokens of thinking. The API names no such levels; these are a sixteenth, a quarter and three
+/// Returns a budget in tokens. The API has no levels. These are a sixteenth, a quarter and three
 /// quarters of the default output limit.
-fn budget(wanted: ReasoningEffort) -> u32 {
-    match wanted {
+fn budget_of(effort: ReasoningEffort) -> u32 {
+    match effort {
         ReasoningEffort::None | ReasoningEffort::Low => 2_000,
         ReasoningEffort::High => 24_000,
         _ => 8_000,

@@ -1,4 +1,4 @@
-//! Tools and which of them may or must be used.
+//! Tools and the tool choice.
 
 use std::{
     borrow::Cow,
@@ -9,33 +9,44 @@ use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ToolChoice,
     ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
 };
-
 use switchboard_providers_common::{
+    ToolMapping,
     schema::{ChangeKind, Dialect, PerTool, Written},
     tool_names::ToolNames,
 };
 
-use super::{restore::Reshaped, wire};
+use super::wire;
 use crate::{ServerTool, options::MessagesOptions, rules::rules, schema};
 
-/// Strict tools in one request at most, and properties that may be missing and values of several
-/// types in all of them together: "Too many strict tools", camel#4171.
+/// Maximum numbers of strict tools, and of optional properties and unions in all their schemas:
+/// "Too many strict tools", camel#4171.
 const STRICT_LIMITS: (usize, usize, usize) = (20, 24, 16);
 
-/// The tools as they are declared, and the choice as it is sent.
+/// The tools and the tool choice as they are sent.
 #[derive(Debug)]
 pub(crate) struct Tools<'a> {
-    /// Those that the API runs itself.
+    /// The API's own tools.
     pub(crate) server: Vec<wire::ServerTool>,
     pub(crate) declared: Vec<wire::Tool<'a>>,
-    /// Those whose inputs come in another shape.
-    pub(crate) reshaped: Reshaped,
+    pub(crate) tool_mapping: ToolMapping,
     pub(crate) choice: Option<wire::ToolChoice<'a>>,
     pub(crate) outcome: ToolChoiceOutcome,
 }
 
-/// Maps the tools and the choice among them. `thinks_with_budget`: the request asks for thinking of
-/// type `enabled`, with which the API refuses a forced choice.
+impl Tools<'_> {
+    fn none(outcome: ToolChoiceOutcome) -> Self {
+        Self {
+            server: Vec::new(),
+            declared: Vec::new(),
+            tool_mapping: ToolMapping::default(),
+            choice: None,
+            outcome,
+        }
+    }
+}
+
+/// Maps the tools and the tool choice. `thinks_with_budget`: the request has thinking of type
+/// `enabled`, with which the API refuses a forced choice.
 pub(crate) fn tools<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
@@ -45,108 +56,108 @@ pub(crate) fn tools<'a>(
     thinks_with_budget: bool,
     warnings: &mut Vec<Warning>,
 ) -> Result<Tools<'a>, ModelError> {
-    let invalid = |field: &str, message: &str| {
-        let field = Some(field.to_owned());
-        let kind = ModelErrorKind::InvalidRequest { field };
-        ModelError::new(&*model.provider, kind, message)
-    };
     let server = server_tools(request, capabilities, options, warnings);
-    let forced = forced(request, &server).map_err(|message| invalid("tool_choice", &message))?;
+    let forced = forced_choice(request, model, &server)?;
     if request.tools.is_empty() && server.is_empty() {
         // The API refuses `tool_choice` without `tools`.
         return match forced {
-            Some(_) => Err(invalid(
-                "tool_choice",
-                "a tool is required but none is declared",
-            )),
-            None => Ok(Tools {
-                server: Vec::new(),
-                declared: Vec::new(),
-                reshaped: Reshaped::default(),
-                choice: None,
-                outcome: ToolChoiceOutcome::Native,
-            }),
+            Some(_) => Err(invalid(model, "a tool is required but none is declared")),
+            None => Ok(Tools::none(ToolChoiceOutcome::Native)),
         };
     }
     if capabilities.tools == Some(false) {
         if request.tool_choice == ToolChoice::None {
-            return Ok(Tools {
-                server: Vec::new(),
-                declared: Vec::new(),
-                reshaped: Reshaped::default(),
-                choice: None,
-                outcome: emulated("no tools were sent to a model that has none"),
-            });
+            let outcome = emulated("no tools were sent to a model without tool use");
+            return Ok(Tools::none(outcome));
         }
         let feature = "tool use by this model".to_owned();
         let kind = ModelErrorKind::Unsupported { feature };
         return Err(ModelError::new(&*model.provider, kind, ""));
     }
-    let mut declare = Declare {
+    let mut builder = ToolBuilder {
         request,
         model,
         names,
         server,
         strict: options.strict_tools && capabilities.structured_output != Some(false),
         left: STRICT_LIMITS,
-        reshaped: Reshaped::default(),
+        tool_mapping: ToolMapping::default(),
         warnings,
     };
-    if options.strict_tools && !declare.strict {
-        declare.unenforced("this model holds no tool input to its schema (`strict`)");
+    if options.strict_tools && !builder.strict {
+        builder.warn_option("this model does not support strict tools");
     }
     let disable_parallel_tool_use = request.parallel_tool_use == Some(false);
-    Ok(match forced {
-        None if request.tool_choice == ToolChoice::None => Tools {
-            server: declare.server(None),
-            declared: declare.all(None),
-            reshaped: std::mem::take(&mut declare.reshaped),
-            choice: Some(wire::ToolChoice::None),
-            outcome: ToolChoiceOutcome::Native,
-        },
-        None => Tools {
-            server: declare.server(None),
-            declared: declare.all(None),
-            reshaped: std::mem::take(&mut declare.reshaped),
-            choice: Some(wire::ToolChoice::Auto {
+    let native = ToolChoiceOutcome::Native;
+    let Some(allowed) = forced else {
+        let choice = match request.tool_choice {
+            ToolChoice::None => wire::ToolChoice::None,
+            _ => wire::ToolChoice::Auto {
                 disable_parallel_tool_use,
-            }),
-            outcome: ToolChoiceOutcome::Native,
-        },
-        Some(allowed) => {
-            let refused = if capabilities.forced_tool_choice == Some(false) {
-                Some("this model takes no forced tool choice; it was left free to answer without")
-            } else if thinks_with_budget {
-                Some(
-                    "no tool choice can be forced while the model thinks; it was left free to \
-                     answer without",
-                )
-            } else {
-                None
-            };
-            force(declare, &allowed, refused, disable_parallel_tool_use)
-        }
-    })
+            },
+        };
+        return Ok(builder.build(&[], choice, native));
+    };
+    let refusal = if capabilities.forced_tool_choice == Some(false) {
+        Some("this model does not support a forced tool choice: it may answer without a tool")
+    } else if thinks_with_budget {
+        Some("a tool choice cannot be forced with thinking: the model may answer without a tool")
+    } else {
+        None
+    };
+    if let Some(why) = refusal {
+        let warning = Warning::new(WarningKind::ToolChoiceRelaxed, why);
+        builder.warnings.push(warning);
+        let choice = wire::ToolChoice::Auto {
+            disable_parallel_tool_use,
+        };
+        let outcome = ToolChoiceOutcome::Relaxed {
+            why: why.to_owned(),
+        };
+        return Ok(builder.build(&allowed, choice, outcome));
+    }
+    if let [name] = allowed.as_slice() {
+        let choice = wire::ToolChoice::Tool {
+            name: wire_name(names, name),
+            disable_parallel_tool_use,
+        };
+        return Ok(builder.build(&[], choice, native));
+    }
+    let choice = wire::ToolChoice::Any {
+        disable_parallel_tool_use,
+    };
+    let declared = request.tools.iter().map(|tool| tool.name.as_str());
+    let mut all = declared.chain(builder.server.iter().map(|tool| tool.name()));
+    if allowed.is_empty() || all.all(|name| allowed.contains(&name)) {
+        return Ok(builder.build(&[], choice, native));
+    }
+    // The wire has no choice among some of the tools, so only these are sent.
+    let outcome = emulated("only the allowed tools were sent, and one of them was required");
+    Ok(builder.build(&allowed, choice, outcome))
 }
 
-/// The tools of which one must be used, any if the list is empty; `None` if none must be.
-fn forced<'a>(
+/// Returns the tools one of which must be called. An empty list allows all tools. `None`: no call
+/// is required.
+fn forced_choice<'a>(
     request: &'a ChatRequest,
+    model: &ModelId,
     server: &[&ServerTool],
-) -> Result<Option<Vec<&'a str>>, String> {
+) -> Result<Option<Vec<&'a str>>, ModelError> {
     let names = match &request.tool_choice {
         ToolChoice::Auto | ToolChoice::None => return Ok(None),
         ToolChoice::Required => return Ok(Some(Vec::new())),
         ToolChoice::Only(names) => names,
     };
     if names.is_empty() {
-        return Err("a choice among no tools; say `none` for no tool".to_owned());
+        let message = "the tool choice allows no tool: use `none` for an answer without tools";
+        return Err(invalid(model, message));
     }
     let mut allowed: Vec<&str> = Vec::with_capacity(names.len());
     for name in names {
-        let known = declares(request, name) || server.iter().any(|it| it.name() == name);
-        if !known {
-            return Err(format!("no tool named `{name}` is declared"));
+        let is_known = is_declared(request, name) || server.iter().any(|it| it.name() == name);
+        if !is_known {
+            let message = format!("no tool named `{name}` is declared");
+            return Err(invalid(model, &message));
         }
         if !allowed.contains(&name.as_str()) {
             allowed.push(name);
@@ -155,58 +166,10 @@ fn forced<'a>(
     Ok(Some(allowed))
 }
 
-/// A choice that must be made: any of `allowed`, or of all tools if that is empty. The wire has no
-/// choice among several of many, so that only these are declared then.
-fn force<'a>(
-    mut declare: Declare<'a, '_>,
-    allowed: &[&'a str],
-    refused: Option<&str>,
-    disable_parallel_tool_use: bool,
-) -> Tools<'a> {
-    if let Some(why) = refused {
-        let warning = Warning::new(WarningKind::ToolChoiceRelaxed, why);
-        declare.warnings.push(warning);
-        return Tools {
-            server: declare.server(Some(allowed)),
-            declared: declare.all(Some(allowed)),
-            reshaped: std::mem::take(&mut declare.reshaped),
-            choice: Some(wire::ToolChoice::Auto {
-                disable_parallel_tool_use,
-            }),
-            outcome: ToolChoiceOutcome::Relaxed {
-                why: why.to_owned(),
-            },
-        };
-    }
-    let mut names = declare.request.tools.iter().map(|tool| tool.name.as_str());
-    let mut of_server = declare.server.iter().map(|tool| tool.name());
-    let all = allowed.is_empty()
-        || names.all(|name| allowed.contains(&name)) && of_server.all(|it| allowed.contains(&it));
-    match allowed {
-        [name] => Tools {
-            server: declare.server(None),
-            declared: declare.all(None),
-            reshaped: std::mem::take(&mut declare.reshaped),
-            choice: Some(wire::ToolChoice::Tool {
-                name: wire_name(declare.names, name),
-                disable_parallel_tool_use,
-            }),
-            outcome: ToolChoiceOutcome::Native,
-        },
-        _ => Tools {
-            server: declare.server((!all).then_some(allowed)),
-            declared: declare.all((!all).then_some(allowed)),
-            reshaped: std::mem::take(&mut declare.reshaped),
-            choice: Some(wire::ToolChoice::Any {
-                disable_parallel_tool_use,
-            }),
-            outcome: if all {
-                ToolChoiceOutcome::Native
-            } else {
-                emulated("only the allowed tools were sent, and one of them was required")
-            },
-        },
-    }
+fn invalid(model: &ModelId, message: &str) -> ModelError {
+    let field = Some("tool_choice".to_owned());
+    let kind = ModelErrorKind::InvalidRequest { field };
+    ModelError::new(&*model.provider, kind, message)
 }
 
 fn emulated(how: &str) -> ToolChoiceOutcome {
@@ -215,153 +178,151 @@ fn emulated(how: &str) -> ToolChoiceOutcome {
     }
 }
 
-fn declares(request: &ChatRequest, name: &str) -> bool {
+fn is_declared(request: &ChatRequest, name: &str) -> bool {
     request.tools.iter().any(|tool| tool.name == *name)
 }
 
-/// The tools that the API is to run itself.
+/// Returns the API's own tools that can be sent.
 fn server_tools<'a>(
     request: &ChatRequest,
     capabilities: &ModelCapabilities,
     options: &'a MessagesOptions,
     warnings: &mut Vec<Warning>,
 ) -> Vec<&'a ServerTool> {
-    let mut left_out = |name: &str, why: &str| {
-        let message = format!("the provider's own `{name}` was left out: {why}");
-        warnings.push(Warning::new(WarningKind::ToolUnavailable, message));
-    };
     let mut server: Vec<&ServerTool> = Vec::with_capacity(options.server_tools.len());
     for tool in &options.server_tools {
         let name = tool.name();
-        if capabilities.tools == Some(false) {
-            left_out(name, "this model uses no tools");
-        } else if declares(request, name) {
-            left_out(name, "a tool of that name is declared");
+        let why = if capabilities.tools == Some(false) {
+            "this model does not use tools"
+        } else if is_declared(request, name) {
+            "a tool of that name is declared"
         } else if !name.is_empty() && server.iter().any(|it| it.name() == name) {
-            left_out(name, "it is there already");
+            "it is configured twice"
         } else {
             server.push(tool);
-        }
+            continue;
+        };
+        let message = format!("the provider's tool `{name}` was not sent: {why}");
+        warnings.push(Warning::new(WarningKind::ToolUnavailable, message));
     }
     server
 }
 
-/// Every step of a run sends the same definitions: each is compiled once.
-static LOOSE: LazyLock<PerTool<(), Loose>> = LazyLock::new(PerTool::default);
-/// `None` for what the API cannot enforce.
-static ENFORCED: LazyLock<PerTool<(), Option<Enforced>>> = LazyLock::new(PerTool::default);
+/// Compiled schemas. Every step of a run sends the same definitions.
+static DESCRIPTIVE: LazyLock<PerTool<(), DescriptiveSchema>> = LazyLock::new(PerTool::default);
+/// Compiled strict schemas. `None`: the API cannot enforce the schema.
+static STRICT: LazyLock<PerTool<(), Option<StrictSchema>>> = LazyLock::new(PerTool::default);
 
-/// The schema of a tool whose input is not held to it. It tells the model what to write, and inputs
-/// are validated before they are used: only where it tells another thing that is worth a warning.
-struct Loose {
+/// The schema of a tool whose input the API does not enforce. It only describes the input, which is
+/// validated before the call. A change of meaning gets a warning.
+struct DescriptiveSchema {
     schema: Written,
-    reshapes: bool,
+    changes_shape: bool,
     warning: Option<Warning>,
 }
 
-impl Loose {
-    fn of(tool: &ToolDefinition) -> Self {
+impl DescriptiveSchema {
+    fn compile(tool: &ToolDefinition) -> Self {
         let compiled = schema::input_schema(&tool.input_schema);
-        let told = |kind| matches!(kind, ChangeKind::Described | ChangeKind::Dropped);
-        let other = compiled.lost().filter(|change| !told(change.kind));
-        let other: Vec<String> = other.map(ToString::to_string).collect();
-        let warning = (!other.is_empty()).then(|| {
+        let is_described = |kind| matches!(kind, ChangeKind::Described | ChangeKind::Dropped);
+        let changes = compiled.lost().filter(|change| !is_described(change.kind));
+        let changes: Vec<String> = changes.map(ToString::to_string).collect();
+        let warning = (!changes.is_empty()).then(|| {
             let message = format!(
-                "the input schema of `{}` is not sent as it is: {}",
+                "the input schema of `{}` was changed: {}",
                 tool.name,
-                other.join("; ")
+                changes.join("; ")
             );
             Warning::new(WarningKind::PartDowngraded, message)
         });
         Self {
-            reshapes: schema::reshapes(&compiled),
+            changes_shape: schema::changes_shape(&compiled),
             schema: compiled.into_owned().into(),
             warning,
         }
     }
 }
 
-/// The schema of a tool whose input can be held to it, and what of the limits it needs.
-struct Enforced {
+/// The schema of a tool whose input the API enforces, and its share of the limits.
+struct StrictSchema {
     schema: Written,
-    reshapes: bool,
+    changes_shape: bool,
     optional: usize,
     unions: usize,
 }
 
-impl Enforced {
-    fn of(tool: &ToolDefinition) -> Option<Self> {
+impl StrictSchema {
+    fn compile(tool: &ToolDefinition) -> Option<Self> {
         let strict = schema::strict(&tool.input_schema);
-        let whole = !strict.narrows && strict.unenforced.is_empty();
-        whole.then(|| Self {
+        let is_complete = !strict.narrows && strict.unenforced.is_empty();
+        is_complete.then(|| Self {
             schema: strict.schema.into_owned().into(),
-            reshapes: strict.reshapes,
+            changes_shape: strict.changes_shape,
             optional: strict.optional,
             unions: strict.unions,
         })
     }
 }
 
-struct Declare<'a, 'm> {
+struct ToolBuilder<'a, 'm> {
     request: &'a ChatRequest,
     model: &'m ModelId,
     names: &'m ToolNames,
     server: Vec<&'a ServerTool>,
     strict: bool,
-    /// What the API's limits leave: tools, optional properties, unions.
+    /// The unused part of [`STRICT_LIMITS`].
     left: (usize, usize, usize),
-    reshaped: Reshaped,
+    tool_mapping: ToolMapping,
     warnings: &'m mut Vec<Warning>,
 }
 
-impl<'a> Declare<'a, '_> {
-    /// The tools that the API runs itself: those of `only` if that names any.
-    fn server(&self, only: Option<&[&str]>) -> Vec<wire::ServerTool> {
-        let only = only.filter(|names| !names.is_empty());
+impl<'a> ToolBuilder<'a, '_> {
+    /// Builds the tools with the names in `only`, or all tools if it is empty.
+    fn build(
+        mut self,
+        only: &[&str],
+        choice: wire::ToolChoice<'a>,
+        outcome: ToolChoiceOutcome,
+    ) -> Tools<'a> {
+        let is_sent = |name: &str| only.is_empty() || only.contains(&name);
         let rules = rules(&self.model.name);
-        let tools = self.server.iter();
-        tools
-            .filter(|tool| only.is_none_or(|names| names.contains(&tool.name())))
-            .map(|tool| wire::ServerTool {
-                declaration: tool.declaration(rules),
-                cache_control: None,
-            })
-            .collect()
-    }
-
-    /// The tools on the wire: those of `only` if that names any.
-    fn all(&mut self, only: Option<&[&str]>) -> Vec<wire::Tool<'a>> {
-        let only = only.filter(|names| !names.is_empty());
-        let tools: Vec<&'a Arc<ToolDefinition>> = self
-            .request
-            .tools
-            .iter()
-            .filter(|tool| only.is_none_or(|names| names.contains(&&*tool.name)))
-            .collect();
-        let mut loose = Vec::new();
-        let declared = tools.into_iter().map(|tool| {
-            let declared = self.one(tool);
-            if self.strict && !declared.strict {
-                loose.push(tool.name.as_str());
-            }
-            declared
+        let server = self.server.iter().filter(|tool| is_sent(tool.name()));
+        let server = server.map(|tool| wire::ServerTool {
+            declaration: tool.declaration(rules),
+            cache_control: None,
         });
-        let declared = declared.collect();
-        if !loose.is_empty() {
-            let message = format!(
-                "inputs of {} are not held to their schemas: these, or all strict ones together, are \
-                 more than the API can enforce",
-                loose.join(", ")
-            );
-            self.unenforced(&message);
+        let server = server.collect();
+        let request = self.request;
+        let mut unenforced = Vec::new();
+        let mut declared = Vec::with_capacity(request.tools.len());
+        for tool in request.tools.iter().filter(|tool| is_sent(&tool.name)) {
+            let tool_on_wire = self.tool(tool);
+            if self.strict && !tool_on_wire.strict {
+                unenforced.push(tool.name.as_str());
+            }
+            declared.push(tool_on_wire);
         }
-        declared
+        if !unenforced.is_empty() {
+            let message = format!(
+                "the API does not enforce the input schemas of {}: they, or all strict schemas \
+                 together, exceed its limits",
+                unenforced.join(", ")
+            );
+            self.warn_option(&message);
+        }
+        Tools {
+            server,
+            declared,
+            tool_mapping: self.tool_mapping,
+            choice: Some(choice),
+            outcome,
+        }
     }
 
-    fn one(&mut self, tool: &'a Arc<ToolDefinition>) -> wire::Tool<'a> {
-        let (input_schema, strict) = match self.enforceable(tool) {
+    fn tool(&mut self, tool: &'a Arc<ToolDefinition>) -> wire::Tool<'a> {
+        let (input_schema, strict) = match self.strict_schema(tool) {
             Some(schema) => (schema, true),
-            None => (self.loose(tool), false),
+            None => (self.descriptive_schema(tool), false),
         };
         wire::Tool {
             name: wire_name(self.names, &tool.name),
@@ -372,44 +333,41 @@ impl<'a> Declare<'a, '_> {
         }
     }
 
-    /// The schema of a tool whose input is not held to it.
-    fn loose(&mut self, tool: &Arc<ToolDefinition>) -> Written {
-        let loose = LOOSE.of(tool, (), Loose::of);
-        if loose.reshapes {
-            self.reshaped.insert(tool, Dialect::Anthropic);
+    fn descriptive_schema(&mut self, tool: &Arc<ToolDefinition>) -> Written {
+        let compiled = DESCRIPTIVE.of(tool, (), DescriptiveSchema::compile);
+        if compiled.changes_shape {
+            self.tool_mapping.add_tool(tool, Dialect::Anthropic);
         }
-        self.warnings.extend(loose.warning.clone());
-        loose.schema.clone()
+        self.warnings.extend(compiled.warning.clone());
+        compiled.schema.clone()
     }
 
-    /// The schema of a tool whose input can be held to it within the limits.
-    fn enforceable(&mut self, tool: &Arc<ToolDefinition>) -> Option<Written> {
+    /// Returns the strict schema of a tool if the limits allow it.
+    fn strict_schema(&mut self, tool: &Arc<ToolDefinition>) -> Option<Written> {
         if !self.strict {
             return None;
         }
-        let enforced = ENFORCED.of(tool, (), Enforced::of);
-        let Some(enforced) = &*enforced else {
-            return None;
-        };
+        let entry = STRICT.of(tool, (), StrictSchema::compile);
+        let compiled = Option::as_ref(&entry)?;
         let (tools, optional, unions) = self.left;
         self.left = (
             tools.checked_sub(1)?,
-            optional.checked_sub(enforced.optional)?,
-            unions.checked_sub(enforced.unions)?,
+            optional.checked_sub(compiled.optional)?,
+            unions.checked_sub(compiled.unions)?,
         );
-        if enforced.reshapes {
-            self.reshaped.insert(tool, Dialect::AnthropicStrict);
+        if compiled.changes_shape {
+            self.tool_mapping.add_tool(tool, Dialect::AnthropicStrict);
         }
-        Some(enforced.schema.clone())
+        Some(compiled.schema.clone())
     }
 
-    fn unenforced(&mut self, message: &str) {
+    fn warn_option(&mut self, message: &str) {
         let warning = Warning::new(WarningKind::OptionDropped, message);
         self.warnings.push(warning);
     }
 }
 
-/// The name of a tool as it is sent.
+/// Returns the name of a tool on the wire.
 pub(crate) fn wire_name<'a>(names: &ToolNames, name: &'a str) -> Cow<'a, str> {
     match names.wire(name) {
         same if same == name => Cow::Borrowed(name),

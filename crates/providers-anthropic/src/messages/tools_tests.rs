@@ -69,7 +69,7 @@ fn map(choice: ToolChoice) -> Mapped {
 }
 
 #[test]
-fn every_choice_has_its_form() {
+fn every_tool_choice_is_mapped() {
     for (choice, sent, names) in [
         (ToolChoice::Auto, json!({"type": "auto"}), "abc"),
         (ToolChoice::None, json!({"type": "none"}), "abc"),
@@ -91,7 +91,7 @@ fn every_choice_has_its_form() {
 }
 
 #[test]
-fn several_of_many_are_the_only_ones_declared() {
+fn a_choice_among_some_tools_declares_only_these() {
     let mapped = map(only(&["c", "a"]));
     assert_eq!(mapped.choice, json!({"type": "any"}));
     assert_eq!(mapped.names, ["a", "c"]);
@@ -99,7 +99,7 @@ fn several_of_many_are_the_only_ones_declared() {
 }
 
 #[test]
-fn case_13_a_model_that_takes_no_forced_choice_is_left_free() {
+fn case_13_a_forced_choice_is_relaxed_for_a_model_that_refuses_it() {
     let refuses = ModelCapabilities {
         forced_tool_choice: Some(false),
         ..ModelCapabilities::default()
@@ -111,7 +111,7 @@ fn case_13_a_model_that_takes_no_forced_choice_is_left_free() {
         assert_eq!(mapped.names, ["a"]);
         assert!(matches!(mapped.outcome, ToolChoiceOutcome::Relaxed { .. }));
         assert_eq!(mapped.warnings, [WarningKind::ToolChoiceRelaxed]);
-        // What is not forced is not touched.
+        // A choice that is not forced does not change.
         let none = map_with(&request(ToolChoice::None), capabilities, thinks).unwrap();
         assert_eq!(none.choice, json!({"type": "none"}));
         assert_eq!(none.outcome, ToolChoiceOutcome::Native);
@@ -119,7 +119,7 @@ fn case_13_a_model_that_takes_no_forced_choice_is_left_free() {
 }
 
 #[test]
-fn one_call_at_a_time_goes_with_every_choice_that_allows_calls() {
+fn parallel_calls_can_be_disabled_with_every_choice() {
     for (choice, expected) in [
         (
             ToolChoice::Auto,
@@ -146,12 +146,12 @@ fn one_call_at_a_time_goes_with_every_choice_that_allows_calls() {
 }
 
 #[test]
-fn a_choice_that_cannot_be_is_refused_by_name() {
+fn an_impossible_choice_is_refused() {
     let unknown = ModelCapabilities::default();
     let refuse = |request: &ChatRequest| map_with(request, &unknown, false).err().unwrap();
     for (choice, words) in [
         (only(&["a", "nope"]), "`nope`"),
-        (only(&[]), "among no tools"),
+        (only(&[]), "allows no tool"),
     ] {
         let error = refuse(&request(choice));
         let field = Some("tool_choice".to_owned());
@@ -167,7 +167,7 @@ fn a_choice_that_cannot_be_is_refused_by_name() {
 }
 
 #[test]
-fn case_16_names_that_the_wire_cannot_say_are_sent_as_others_that_lead_back() {
+fn case_16_invalid_tool_names_are_sent_as_reversible_aliases() {
     let long = "x".repeat(129);
     let declared = ["a/b", "a_b", "a.b", "größe", "", &long];
     let tools = declared.map(|name| tool(name, json!({})));
@@ -191,7 +191,7 @@ fn case_16_names_that_the_wire_cannot_say_are_sent_as_others_that_lead_back() {
 }
 
 #[test]
-fn a_model_without_tools_is_sent_none() {
+fn no_tools_are_sent_to_a_model_without_tool_use() {
     let without = ModelCapabilities {
         tools: Some(false),
         ..ModelCapabilities::default()
@@ -207,7 +207,7 @@ fn a_model_without_tools_is_sent_none() {
 }
 
 #[test]
-fn what_the_root_of_a_schema_may_not_say_is_told() {
+fn a_changed_schema_root_has_a_warning() {
     let schema = json!({
         "type": "object", "properties": {"a": {}, "b": {}},
         "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
@@ -233,11 +233,11 @@ fn what_the_root_of_a_schema_may_not_say_is_told() {
     assert!(sent.get("anyOf").is_none());
     let told = sent["description"].as_str().unwrap();
     assert!(told.contains("at least one of: a; b"), "{told}");
-    assert!(tools.reshaped.is_empty());
+    assert!(tools.tool_mapping.is_empty());
 }
 
 #[test]
-fn strict_goes_as_far_as_the_schemas_and_the_limits_do() {
+fn strict_tools_respect_the_limits_of_the_api() {
     let closed = |optional: usize| {
         let names = (0..optional).map(|it| (format!("p{it}"), json!({"type": "string"})));
         let properties: serde_json::Map<_, _> = names.collect();

@@ -1,5 +1,4 @@
-//! Tools that the API runs itself: declared, their blocks kept and sent back, a paused turn gone on
-//! with.
+//! Server tools: declarations, blocks that are sent back, and paused turns.
 #![allow(
     clippy::expect_used,
     reason = "a plain function of a test file counts as production code for clippy"
@@ -16,7 +15,7 @@ use switchboard_providers_anthropic::{
     AnthropicConfig, AnthropicModel, CacheLifetime, CachePolicy, Effort, MessagesDecoder,
     MessagesOptions, ServerTool, capabilities,
     messages::{LocalIds, from_body},
-    server_tool::{UserLocation, WebFetch, WebSearch},
+    server_tool::{UserLocation, WebSearch},
     to_wire,
 };
 use switchboard_providers_common::TransportConfig;
@@ -25,7 +24,8 @@ use switchboard_testkit::{
     transcripts,
 };
 
-fn every_tool() -> Vec<ServerTool> {
+/// A web search with every setting, a web fetch and code execution, in the versions of `model`.
+fn every_tool(model: &str) -> Vec<ServerTool> {
     let search = WebSearch {
         max_uses: Some(3),
         allowed_domains: vec!["example.org".into()],
@@ -36,21 +36,26 @@ fn every_tool() -> Vec<ServerTool> {
         }),
         ..WebSearch::default()
     };
-    let fetch = WebFetch {
-        max_content_tokens: Some(9_000),
-        citations: true,
-        ..WebFetch::default()
+    let (fetch, code) = match model {
+        "claude-haiku-4-5" => ("20250910", "20250825"),
+        _ => ("20260318", "20260521"),
     };
-    vec![
-        ServerTool::WebSearch(search),
-        ServerTool::WebFetch(fetch),
-        ServerTool::code_execution(),
-    ]
+    let mut fetch = json!({"type": format!("web_fetch_{fetch}"), "name": "web_fetch",
+                           "max_content_tokens": 9_000, "citations": {"enabled": true}});
+    if model == "claude-haiku-5-5" {
+        fetch["allowed_callers"] = json!(["direct"]);
+    }
+    let code = json!({"type": format!("code_execution_{code}"), "name": "code_execution"});
+    vec![ServerTool::WebSearch(search), raw(&fetch), raw(&code)]
 }
 
-fn options() -> MessagesOptions {
+fn raw(declaration: &Value) -> ServerTool {
+    ServerTool::raw(declaration.as_object().cloned().expect("an object"))
+}
+
+fn options(model: &str) -> MessagesOptions {
     MessagesOptions {
-        server_tools: every_tool(),
+        server_tools: every_tool(model),
         cache: CachePolicy::Turns {
             lifetime: CacheLifetime::FiveMinutes,
             prefix_lifetime: Some(CacheLifetime::Hour),
@@ -64,7 +69,7 @@ fn weather() -> ToolDefinition {
     ToolDefinition::new("get_weather", "Current weather of a city.", schema)
 }
 
-/// What a request to the model of that name is, and the kinds of the warnings.
+/// The body of a request to a model, and the kinds of its warnings.
 fn sent(
     request: &ChatRequest,
     provider: &str,
@@ -82,7 +87,7 @@ fn stored(name: &str) -> Vec<u8> {
     stored.expect("it is stored").bytes
 }
 
-/// The blocks of an answer as the server sent them, and what became of it.
+/// The blocks of an answer as the server sent them, and the converted answer.
 fn answered(body: &Value, model: &str) -> (Vec<Value>, ChatResponse) {
     let model = ModelId::new("anthropic", model);
     let decoder = MessagesDecoder::new(
@@ -96,7 +101,7 @@ fn answered(body: &Value, model: &str) -> (Vec<Value>, ChatResponse) {
     (blocks, answer)
 }
 
-/// A stored stream as the body that says the same.
+/// The body that is equivalent to a stored stream.
 fn whole(name: &str) -> Value {
     let text = String::from_utf8(stored(name)).expect("it is text");
     let events = text.lines().filter_map(|line| line.strip_prefix("data: "));
@@ -150,7 +155,7 @@ fn config(fake: &FakeModel, options: MessagesOptions) -> AnthropicConfig {
 // Golden requests, which `cargo xtask oracle` checks against the official SDK's types.
 
 #[test]
-fn golden_every_tool_and_every_mark() {
+fn golden_every_server_tool_and_every_breakpoint() {
     let request = ChatRequest::new([
         Message::system("You are a weather service."),
         Message::user("Weather in Kiel?"),
@@ -158,11 +163,11 @@ fn golden_every_tool_and_every_mark() {
         Message::user("And the mean of the year?"),
     ])
     .with_tools([weather()]);
-    let options = MessagesOptions {
-        effort: Some(Effort::XHigh),
-        ..options()
-    };
     for model in ["claude-opus-5-5", "claude-haiku-4-5", "claude-haiku-5-5"] {
+        let options = MessagesOptions {
+            effort: Some(Effort::XHigh),
+            ..options(model)
+        };
         let (body, warnings) = sent(&request, "anthropic", model, &options);
         insta::assert_json_snapshot!(format!("request__anthropic__server_tools_on_{model}"), body);
         let effort = (model == "claude-haiku-4-5").then_some(WarningKind::OptionDropped);
@@ -171,7 +176,7 @@ fn golden_every_tool_and_every_mark() {
 }
 
 #[test]
-fn golden_blocks_go_back_as_they_came() {
+fn golden_blocks_are_sent_back_unchanged() {
     let body = |name: &str| serde_json::from_slice(&stored(name)).expect("it is a body");
     for (name, body, model) in [
         ("web-search", body("web-search.json"), "claude-haiku-4-5"),
@@ -204,10 +209,10 @@ fn goes_back(name: &str, model: &str, blocks: &[Value], answer: Message) {
         answer,
         Message::user("And tomorrow?"),
     ]);
-    let (body, warnings) = sent(&request, "anthropic", model, &options());
+    let (body, warnings) = sent(&request, "anthropic", model, &options(model));
     assert!(warnings.is_empty(), "{name}: {warnings:?}");
     let sent_back = body["messages"][1]["content"].as_array().expect("a list");
-    // Texts say what they say in fewer words.
+    // Texts are sent without empty fields.
     let own = |blocks: &[Value]| -> Vec<Value> {
         let own = blocks.iter().filter(|it| it["type"] != "text");
         own.cloned().collect()
@@ -215,7 +220,7 @@ fn goes_back(name: &str, model: &str, blocks: &[Value], answer: Message) {
     assert_eq!(own(sent_back), own(blocks), "{name}");
     assert_eq!(sent_back.len(), blocks.len(), "{name}");
     insta::assert_json_snapshot!(format!("request__anthropic__after_{name}"), body);
-    // Nobody else may have them: the words there are go out instead.
+    // Another provider gets their text instead.
     let (body, warnings) = sent(&request, "acme", model, &MessagesOptions::default());
     let others = body["messages"][1]["content"].as_array().expect("a list");
     assert!(others.iter().all(|it| it["type"] == "text"), "{others:?}");
@@ -226,7 +231,7 @@ fn goes_back(name: &str, model: &str, blocks: &[Value], answer: Message) {
 }
 
 #[tokio::test]
-async fn betas_are_asked_for_as_they_are_needed() {
+async fn required_betas_are_sent() {
     let fake = FakeModel::start().await.expect("a free port");
     fake.otherwise(|_, _| Answer::transcript("anthropic/text.sse").expect("it is stored"));
     let request = ChatRequest::new([Message::user("hi")]);
@@ -237,12 +242,12 @@ async fn betas_are_asked_for_as_they_are_needed() {
         asked.header("anthropic-beta").map(str::to_owned)
     };
     let all = "own-1,code-execution-2025-08-25,extended-cache-ttl-2025-04-11,web-fetch-2025-09-10";
-    let wished = config(&fake, options()).with_beta("own-1");
+    let wished = config(&fake, options("claude-haiku-4-5")).with_beta("own-1");
     assert_eq!(ask(wished.clone()).await.as_deref(), Some(all));
     let mut unasked = wished.clone();
     unasked.options.automatic_betas = false;
     assert_eq!(ask(unasked).await.as_deref(), Some("own-1"));
-    // A header of one's own is left alone.
+    // A configured header is not changed.
     let own = wished.with_header("anthropic-beta", "mine");
     assert_eq!(ask(own).await.as_deref(), Some("mine"));
     let plain = config(&fake, MessagesOptions::default());
@@ -250,7 +255,7 @@ async fn betas_are_asked_for_as_they_are_needed() {
 }
 
 #[test]
-fn a_choice_may_name_one_of_them() {
+fn a_tool_choice_may_name_a_server_tool() {
     let request = |names: &[&str]| {
         ChatRequest::new([Message::user("hi")])
             .with_tools([weather()])
@@ -259,7 +264,12 @@ fn a_choice_may_name_one_of_them() {
             ))
     };
     let sent = |names: &[&str]| {
-        let (body, _) = sent(&request(names), "anthropic", "claude-haiku-4-5", &options());
+        let (body, _) = sent(
+            &request(names),
+            "anthropic",
+            "claude-haiku-4-5",
+            &options("claude-haiku-4-5"),
+        );
         let names = body["tools"].as_array().unwrap().iter();
         let names: Vec<_> = names.map(|it| it["name"].clone()).collect();
         (Value::Array(names), body["tool_choice"].clone())
@@ -276,15 +286,16 @@ fn a_choice_may_name_one_of_them() {
 }
 
 #[test]
-fn tools_of_the_request_come_first_where_names_meet() {
+fn a_declared_tool_replaces_a_server_tool_of_its_name() {
     let schema = json!({"type": "object"});
     let request = ChatRequest::new([Message::user("hi")]).with_tools([ToolDefinition::new(
         "web_search",
         "Ours.",
         schema,
     )]);
-    let mut options = options();
-    options.server_tools.push(ServerTool::web_fetch());
+    let mut options = options("claude-haiku-4-5");
+    let again = json!({"type": "web_fetch_20250910", "name": "web_fetch"});
+    options.server_tools.push(raw(&again));
     let (body, warnings) = sent(&request, "anthropic", "claude-haiku-4-5", &options);
     let names = body["tools"].as_array().unwrap().iter();
     let names: Vec<_> = names.map(|it| it["name"].as_str().unwrap()).collect();
@@ -293,7 +304,7 @@ fn tools_of_the_request_come_first_where_names_meet() {
 }
 
 #[test]
-fn golden_a_choice_among_nothing_but_server_tools_goes_out_as_it_is() {
+fn golden_a_choice_among_server_tools_alone_is_native() {
     let only = |names: &[&str]| ToolChoice::Only(names.iter().map(|it| (*it).into()).collect());
     let (free, native) = ("claude-haiku-5-5", ToolChoiceOutcome::Native);
     let all = ["web_search", "web_fetch", "code_execution"];
@@ -319,7 +330,7 @@ fn golden_a_choice_among_nothing_but_server_tools_goes_out_as_it_is() {
             body
         );
     }
-    // Some of them: only these are declared, and one of them is required.
+    // A choice among some of them declares only these.
     let some = only(&["web_search", "web_fetch"]);
     let request = ChatRequest::new([Message::user("hi")]).with_tool_choice(some);
     let (body, outcome, warnings) = chosen(&request, free);
@@ -330,7 +341,7 @@ fn golden_a_choice_among_nothing_but_server_tools_goes_out_as_it_is() {
 }
 
 #[test]
-fn case_13_a_refused_choice_among_server_tools_is_relaxed_and_told() {
+fn case_13_a_refused_choice_among_server_tools_is_relaxed() {
     for (choice, declared) in [
         (ToolChoice::Required, 3),
         (ToolChoice::Only(vec!["web_search".into()]), 1),
@@ -342,18 +353,24 @@ fn case_13_a_refused_choice_among_server_tools_is_relaxed_and_told() {
         assert!(matches!(outcome, ToolChoiceOutcome::Relaxed { .. }));
         assert_eq!(warnings, [WarningKind::ToolChoiceRelaxed]);
     }
-    // One that is not there is no choice.
+    // A choice of an unknown tool is refused.
     let choice = ToolChoice::Only(vec!["get_weather".into()]);
     let request = ChatRequest::new([Message::user("hi")]).with_tool_choice(choice);
     let model = ModelId::new("anthropic", "claude-haiku-5-5");
-    let error = to_wire(&request, &model, &capabilities(&model.name), &options()).unwrap_err();
+    let error = to_wire(
+        &request,
+        &model,
+        &capabilities(&model.name),
+        &options("claude-haiku-5-5"),
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("`get_weather`"), "{error}");
 }
 
-/// What a request with a choice is, and what became of the choice.
+/// The body of a request with a tool choice, and the outcome.
 fn chosen(request: &ChatRequest, model: &str) -> (Value, ToolChoiceOutcome, Vec<WarningKind>) {
     let model = ModelId::new("anthropic", model);
-    let options = options();
+    let options = options(&model.name);
     let wire = to_wire(request, &model, &capabilities(&model.name), &options).expect("it maps");
     let body = serde_json::to_value(&wire.body).expect("it is JSON");
     let warnings = wire.warnings.iter().map(|it| it.kind).collect();

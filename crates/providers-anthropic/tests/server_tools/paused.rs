@@ -1,4 +1,4 @@
-//! A turn that the API paused and that is gone on with: over HTTP, streamed and whole.
+//! A paused turn that continues, over HTTP, streamed and whole.
 
 use serde_json::{Value, json};
 use switchboard_domain::{
@@ -19,8 +19,8 @@ fn body(id: &str, reason: &str, blocks: &Value) -> Value {
     })
 }
 
-/// The three pieces of one turn. The first two break off within a call of the API's own, which the
-/// next piece begins with the result of.
+/// The three pieces of one turn. The first two end within a server tool call, and the next piece
+/// starts with its result.
 fn pieces() -> [Value; 3] {
     let code = |id: &str| {
         json!({"type": "server_tool_use", "id": id, "name": "code_execution",
@@ -50,7 +50,7 @@ fn pieces() -> [Value; 3] {
     ]
 }
 
-/// The stream that says the same as a body.
+/// The stream that is equivalent to a body.
 fn streamed(body: &Value) -> String {
     let mut head = body.clone();
     head["content"] = json!([]);
@@ -96,7 +96,7 @@ fn answer(is_streamed: bool, body: &Value) -> Answer {
     }
 }
 
-/// All of a request but what a continuation adds to it.
+/// A request without the fields that a continuation adds.
 fn frame(sent: &Value) -> Value {
     let mut frame = sent.clone();
     let fields = frame.as_object_mut().expect("it is an object");
@@ -106,10 +106,14 @@ fn frame(sent: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_turn_that_paused_twice_is_one_message_streamed_and_whole() {
+async fn a_turn_that_paused_twice_is_sent_as_one_message() {
     for is_streamed in [true, false] {
         let fake = FakeModel::start().await.expect("a free port");
-        let model = AnthropicModel::new(config(&fake, options()), "claude-haiku-4-5").unwrap();
+        let model = AnthropicModel::new(
+            config(&fake, options("claude-haiku-4-5")),
+            "claude-haiku-4-5",
+        )
+        .unwrap();
         let pieces = pieces();
         let reasons = ["pause_turn", "pause_turn", "end_turn"];
         for (at, reason) in reasons.into_iter().enumerate() {
@@ -122,7 +126,7 @@ async fn a_turn_that_paused_twice_is_one_message_streamed_and_whole() {
             FinishReason::Paused,
             FinishReason::Stop,
         ];
-        // What the turn has said so far, as it has to go out.
+        // The content of the turn so far, as it must be sent.
         let mut said: Vec<Value> = Vec::new();
         for (at, finish) in expected.into_iter().enumerate() {
             let response = model.complete(&request).await.unwrap();
@@ -151,21 +155,26 @@ async fn a_turn_that_paused_twice_is_one_message_streamed_and_whole() {
                 assert_eq!(messages.len(), 1);
                 assert!(here.json().get("container").is_none());
             } else {
-                // Nothing but the answer so far, as it came, in the container where it waits.
+                // The answer so far, unchanged, with its container.
                 let so_far = json!({"role": "assistant", "content": said});
                 assert_eq!(messages[1..], [so_far]);
                 assert_eq!(here.json()["container"], "container_1");
             }
             said.extend(pieces[at].as_array().unwrap().iter().cloned());
         }
-        // The person goes on: the whole turn is one message, and nothing waits any more.
+        // After the next user message the whole turn is one message, without a container.
         request.messages.push(Message::user("And tomorrow?").into());
-        let (body, warnings) = sent(&request, "anthropic", "claude-haiku-4-5", &options());
+        let (body, warnings) = sent(
+            &request,
+            "anthropic",
+            "claude-haiku-4-5",
+            &options("claude-haiku-4-5"),
+        );
         assert!(warnings.is_empty(), "{warnings:?}");
         assert!(body.get("container").is_none());
         let messages = body["messages"].as_array().unwrap();
         assert_eq!(messages.len(), 3);
-        // What came last is marked for the cache where a block can be.
+        // The last block that allows it is a cache breakpoint.
         assert_eq!(messages[1]["content"], json!(said));
         if is_streamed {
             insta::assert_json_snapshot!("request__anthropic__after_a_pause", body);
@@ -174,7 +183,7 @@ async fn a_turn_that_paused_twice_is_one_message_streamed_and_whole() {
 }
 
 #[test]
-fn a_turn_that_is_kept_as_one_message_goes_out_as_one_that_is_kept_as_several() {
+fn a_turn_in_one_message_is_sent_like_a_turn_in_several() {
     let parts = |piece: &Value| {
         let (_, answer) = answered(&body("m", "pause_turn", piece), "claude-haiku-4-5");
         answer.message.parts
@@ -194,29 +203,40 @@ fn a_turn_that_is_kept_as_one_message_goes_out_as_one_that_is_kept_as_several() 
             &ChatRequest::new(messages),
             "anthropic",
             "claude-haiku-4-5",
-            &options(),
+            &options("claude-haiku-4-5"),
         )
     };
     assert_eq!(ask(vec![one]), ask(several.into()));
 }
 
 #[test]
-fn the_container_of_a_pause_is_used_again() {
+fn the_container_of_a_paused_turn_is_used_again() {
     let call = json!([{"type": "server_tool_use", "id": "s", "name": "code_execution",
                        "input": {"code": "1"}}]);
     let (_, answer) = answered(&body("m", "pause_turn", &call), "claude-opus-5-5");
     let is_place = |part: &Part| matches!(part, Part::Opaque(it) if it.kind == "container");
     assert!(answer.message.parts.iter().any(is_place));
     let mut request = ChatRequest::new([Message::user("Compute."), answer.message]);
-    let (body, warnings) = sent(&request, "anthropic", "claude-opus-5-5", &options());
+    let (body, warnings) = sent(
+        &request,
+        "anthropic",
+        "claude-opus-5-5",
+        &options("claude-opus-5-5"),
+    );
     assert_eq!(body["container"], "container_1");
     assert_eq!(body["messages"][1]["content"], call);
     assert!(warnings.is_empty(), "{warnings:?}");
-    // The person spoke: nothing waits any more, and the API refuses the call without its result.
+    // After a user message the API refuses the call without its result.
     request.messages.push(Message::user("Never mind.").into());
-    let (body, warnings) = sent(&request, "anthropic", "claude-opus-5-5", &options());
+    let (body, warnings) = sent(
+        &request,
+        "anthropic",
+        "claude-opus-5-5",
+        &options("claude-opus-5-5"),
+    );
     assert!(body.get("container").is_none());
     let left = &body["messages"][1]["content"][0];
-    assert_eq!(left["text"], "[code_execution: 1]");
+    let text = r#"{"name":"code_execution","input":{"code":"1"}}"#;
+    assert_eq!(left["text"], text);
     assert_eq!(warnings, [WarningKind::PartDowngraded]);
 }

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_in_base64_is_none() {
+    fn invalid_base64_and_binary_data_are_none() {
         for odd in ["Z", "Zm9v!", "Zm 9v", "Zg===", "/////w==", "Zm9vY"] {
             assert_eq!(text(odd), None, "{odd}");
         }
@@ -67,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_taken_without_a_panic(base64 in ".{0,20}", digits in "[A-Za-z0-9+/]{0,24}={0,3}") {
+        fn any_text_is_read_without_a_panic(base64 in ".{0,20}", digits in "[A-Za-z0-9+/]{0,24}={0,3}") {
             let _ = (text(&base64), text(&digits));
         }
     }

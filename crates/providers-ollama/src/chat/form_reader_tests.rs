@@ -9,7 +9,7 @@ fn form() -> Form {
     }
 }
 
-/// What is read of an answer that comes in these pieces, with pieces of one kind joined.
+/// Reads an answer in these pieces and joins consecutive pieces of one kind.
 fn read<'p>(pieces: impl IntoIterator<Item = &'p str>) -> (Vec<Said>, bool) {
     let mut reader = FormReader::new(form());
     let mut said = Vec::new();
@@ -37,7 +37,7 @@ fn call(name: &str, input: &str) -> Vec<Said> {
     said
 }
 
-/// Answers in the form, out of it, and in between.
+/// Answers inside and outside the constraint.
 const ANSWERS: [&str; 20] = [
     r#"{"name":"get_weather","parameters":{"city":"Kiel"}}"#,
     "\r\n { \"name\" : \"list_cities\" ,\t\"parameters\" : { } } \n",
@@ -62,7 +62,7 @@ const ANSWERS: [&str; 20] = [
 ];
 
 #[test]
-fn a_call_is_read_whatever_its_spelling() {
+fn a_call_is_read_in_any_spelling() {
     for (answer, name, input) in [
         (0, "get_weather", r#"{"city":"Kiel"}"#),
         (1, "list_cities", "{ }"),
@@ -80,14 +80,14 @@ fn a_call_is_read_whatever_its_spelling() {
 }
 
 #[test]
-fn a_field_without_a_value_is_no_empty_input() {
-    // The call is never said to be complete, so its input is malformed.
+fn a_field_without_a_value_is_not_an_empty_input() {
+    // The call is not completed, so its input is malformed.
     let (said, _) = read([ANSWERS[8]]);
     assert_eq!(said, [Said::Call("get_weather".into())]);
 }
 
 #[test]
-fn what_comes_beside_and_after_a_call_is_passed_over_and_shown() {
+fn fields_next_to_a_call_are_ignored_and_text_after_it_is_shown() {
     let mut expected = call("get_weather", r#"{"a":1}"#);
     expected.push(Said::Text("and so on".into()));
     assert_eq!(read([ANSWERS[9]]), (expected, true));
@@ -106,7 +106,7 @@ fn an_answer_is_its_value() {
 }
 
 #[test]
-fn what_is_not_in_the_form_is_given_out_whole() {
+fn an_answer_outside_the_constraint_is_returned_completely() {
     for answer in [13, 14, 16, 17].map(|at| ANSWERS[at]) {
         assert_eq!(
             read([answer]),
@@ -118,7 +118,7 @@ fn what_is_not_in_the_form_is_given_out_whole() {
 }
 
 #[test]
-fn a_prefix_without_an_end_is_not_held_for_ever() {
+fn a_prefix_without_an_end_is_buffered_up_to_a_limit() {
     let mut reader = FormReader::new(form());
     let mut said = Vec::new();
     reader.push("{\"parameters\": \"", &mut said);
@@ -135,7 +135,7 @@ fn a_prefix_without_an_end_is_not_held_for_ever() {
 }
 
 #[test]
-fn an_answer_means_the_same_cut_at_every_byte() {
+fn an_answer_is_the_same_cut_at_every_byte() {
     for answer in ANSWERS {
         let whole = read([answer]);
         let characters: Vec<String> = answer.chars().map(String::from).collect();
@@ -150,7 +150,7 @@ fn an_answer_means_the_same_cut_at_every_byte() {
 
 proptest! {
     #[test]
-    fn no_text_is_lost_and_none_panics(pieces in prop::collection::vec("[{}\":,a \\\\\\[\\]n]{0,6}", 0..12)) {
+    fn no_text_is_lost_and_nothing_panics(pieces in prop::collection::vec("[{}\":,a \\\\\\[\\]n]{0,6}", 0..12)) {
         let (said, strayed) = read(pieces.iter().map(String::as_str));
         let whole = pieces.concat();
         let is_call = said.iter().any(|it| matches!(it, Said::Call(_)));
@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn any_input_of_a_call_comes_through_unchanged(input in any_json(), cut in 0..200_usize) {
+    fn any_input_of_a_call_is_unchanged(input in any_json(), cut in 0..200_usize) {
         let answer = format!("{{\"name\": \"get_weather\", \"parameters\": {input}}}");
         let mut cut = cut.min(answer.len());
         while !answer.is_char_boundary(cut) {

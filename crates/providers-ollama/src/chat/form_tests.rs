@@ -5,7 +5,7 @@ fn tool(name: &str, schema: Value) -> ToolDefinition {
 }
 
 #[test]
-fn one_tool_is_one_object() {
+fn one_tool_gives_one_object_schema() {
     let only = tool(
         "get_weather",
         json!({"type": "object", "properties": {"city": {"type": "string"}}}),
@@ -30,14 +30,14 @@ fn one_tool_is_one_object() {
 }
 
 #[test]
-fn the_name_comes_before_what_depends_on_it_also_in_the_alphabet() {
+fn the_name_sorts_before_the_fields_that_depend_on_it() {
     let mut names = [PARAMETERS, NAME];
     names.sort_unstable();
     assert_eq!(names, [NAME, PARAMETERS]);
 }
 
 #[test]
-fn several_tools_and_an_answer_are_alternatives() {
+fn several_tools_and_an_answer_give_alternatives() {
     let tools = [tool("a", json!({"type": "object"})), tool("b", json!(true))];
     let answer = json!({"type": "array", "items": {"type": "integer"}});
     let emulated = Emulated {
@@ -48,7 +48,7 @@ fn several_tools_and_an_answer_are_alternatives() {
     let arms = schema["anyOf"].as_array().unwrap();
     assert_eq!(arms.len(), 3);
     assert_eq!(arms[0]["properties"]["name"]["enum"], json!(["a"]));
-    // An input is an object, whatever its schema forgets to say.
+    // An input is an object even if its schema does not say so.
     assert_eq!(
         arms[1]["properties"]["parameters"],
         json!({"type": "object", "properties": {}})
@@ -59,14 +59,14 @@ fn several_tools_and_an_answer_are_alternatives() {
 }
 
 #[test]
-fn references_lead_to_where_the_schema_went() {
+fn references_are_adjusted_to_the_moved_definitions() {
     let list = json!({
         "type": "object",
         "properties": {"next": {"$ref": "#"}, "item": {"$ref": "#/$defs/item"}},
         "$defs": {"item": {"enum": [{"$ref": "#/not/a/reference"}]}},
     });
     let tools = [tool("a", json!({"type": "object"})), tool("b", list)];
-    // Its definition has the name of another.
+    // Two definitions have the same name.
     let answer = json!({
         "type": "object",
         "properties": {"first": {"$ref": "#/definitions/item"}},
@@ -86,7 +86,7 @@ fn references_lead_to_where_the_schema_went() {
     for name in ["tool1_item", "response_item"] {
         assert!(names.contains(&name), "{names:?}");
     }
-    // All of them lead somewhere, and all that there is is led to.
+    // Every reference has a definition, and every definition a reference.
     let text = schema.to_string();
     for reference in text.split("\"$ref\":\"").skip(1) {
         let (pointer, _) = reference.split_once('"').unwrap();
@@ -102,7 +102,7 @@ fn references_lead_to_where_the_schema_went() {
 }
 
 #[test]
-fn the_model_is_told_what_the_grammar_cannot_say() {
+fn the_instructions_describe_what_the_grammar_cannot_express() {
     let only = tool("get_weather", json!({"type": "object"}));
     let mut emulated = Emulated {
         tools: vec![&only],

@@ -9,7 +9,7 @@ fn model() -> ModelId {
     ModelId::new("ollama", "qwen3:8b")
 }
 
-/// What is sent of a conversation, and the kinds of its warnings.
+/// Returns the sent messages and the kinds of the warnings.
 fn sent(messages: impl IntoIterator<Item = Message>) -> (Value, Vec<WarningKind>) {
     sent_to(&ModelCapabilities::default(), messages)
 }
@@ -37,7 +37,7 @@ fn thought(text: &str, state: Option<ProviderState>) -> Part {
 }
 
 #[test]
-fn instructions_that_follow_each_other_are_one_message() {
+fn consecutive_instructions_are_one_message() {
     let (messages, warnings) = sent([
         Message::system("One."),
         Message::system("Two."),
@@ -57,7 +57,7 @@ fn instructions_that_follow_each_other_are_one_message() {
 }
 
 #[test]
-fn our_own_instructions_stand_after_the_hosts_or_first() {
+fn added_instructions_follow_those_of_the_host() {
     let instructed = |request: &ChatRequest| {
         let unknown = ModelCapabilities::default();
         let own = Some("Call a tool.".to_owned());
@@ -78,7 +78,7 @@ fn our_own_instructions_stand_after_the_hosts_or_first() {
 }
 
 #[test]
-fn images_are_bytes_beside_the_text() {
+fn images_are_sent_as_bytes_next_to_the_text() {
     let (messages, warnings) = sent([Message::new(
         Role::User,
         [
@@ -100,7 +100,7 @@ fn images_are_bytes_beside_the_text() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_named_to_the_model_and_told() {
+fn unsupported_content_is_described_with_a_warning() {
     let document = Document {
         media: Media::base64("application/pdf", "JVBERi0="),
         title: Some("trip.pdf".into()),
@@ -137,13 +137,13 @@ fn what_cannot_be_sent_is_named_to_the_model_and_told() {
         "[image image/png]\n\n[audio audio/wav]"
     );
     assert_eq!(warnings, [WarningKind::PartDowngraded; 2]);
-    // Sounds go where images do.
+    // Audio is sent in the field of images.
     let (messages, _) = sent([Message::new(Role::User, media())]);
     assert_eq!(messages[0]["images"], json!([PNG, "UklGRg=="]));
 }
 
 #[test]
-fn a_document_of_text_is_said() {
+fn a_text_document_is_sent_as_text() {
     let document = |media_type: &str, data: &str| {
         Part::Document(Document {
             media: Media::base64(media_type, data),
@@ -156,7 +156,7 @@ fn a_document_of_text_is_said() {
             Part::text("Add them."),
             document("text/csv; charset=utf-8", "b25lLHR3bw=="),
             document("application/json", "WzEsMl0="),
-            // Says that it is text, and is not.
+            // The media type is text, but the data is not.
             document("text/plain", "/////w=="),
         ],
     )]);
@@ -169,7 +169,7 @@ fn a_document_of_text_is_said() {
 }
 
 #[test]
-fn arguments_are_objects_in_the_order_given() {
+fn arguments_are_objects_with_their_keys_in_order() {
     let (messages, _) = sent([Message::new(
         Role::Assistant,
         [
@@ -188,7 +188,7 @@ fn arguments_are_objects_in_the_order_given() {
             function(2, json!({"malformed_input": "{\"city\": \"Hamb"})),
         ]}])
     );
-    // No id goes out: results are paired by name and order.
+    // No id is sent: results are paired by name and order.
     assert!(!messages.to_string().contains("call_1"));
 }
 
@@ -225,7 +225,7 @@ fn case_23_a_failure_is_said_in_the_content() {
 }
 
 #[test]
-fn a_result_has_its_images_its_data_once_and_names_the_rest() {
+fn a_result_has_its_images_and_data_once_and_describes_the_rest() {
     let pictured = ToolResult {
         content: vec![
             ToolContent::text("The page:"),
@@ -264,7 +264,7 @@ fn a_result_has_its_images_its_data_once_and_names_the_rest() {
 }
 
 #[test]
-fn thinking_goes_back_to_the_model_that_thought_it_only() {
+fn thinking_is_sent_back_to_the_same_model_only() {
     let ours = || Some(ProviderState::minted_by(&model(), thinking_state()));
     let other = ModelId::new("ollama", "gpt-oss:20b");
     let (messages, warnings) = sent([Message::new(
@@ -288,7 +288,7 @@ fn thinking_goes_back_to_the_model_that_thought_it_only() {
 }
 
 #[test]
-fn what_others_attached_is_left_out_and_told_once() {
+fn state_of_other_models_is_dropped_with_one_warning() {
     let gemini = ModelId::new("gemini", "gemini-3.8-flash");
     let state = || ProviderState::minted_by(&gemini, json!("sig"));
     let mut signed = ToolUse::new("1", "f", ToolInput::parse("{}"));
@@ -326,7 +326,7 @@ fn what_others_attached_is_left_out_and_told_once() {
 }
 
 #[test]
-fn bytes_that_a_result_brings_as_a_resource_are_sent_or_told() {
+fn binary_resources_of_a_result_are_sent_or_described() {
     let sent_of = |capabilities: &ModelCapabilities, media_type: Option<&str>, blob: &str| {
         let content = ToolContent::Resource {
             uri: "file:///a".into(),

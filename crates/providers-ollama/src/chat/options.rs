@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_for_reasoning_is_said_as_the_model_takes_it() {
+    fn the_reasoning_effort_is_sent_in_the_models_form() {
         use ReasoningEffort::{High, Medium, None as Off};
         use ThinkForm::{Levels, Never, Switch};
         let on = Some(Think::Switch(true));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_held_to_a_schema_comes_without_thoughts_unless_they_are_wished_for() {
+    fn a_constrained_answer_has_no_thinking_unless_requested() {
         let off = Some(Think::Switch(false));
         let known_not_to = ModelCapabilities {
             reasoning: Some(false),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_callers_options_are_merged_one_by_one_and_win() {
+    fn options_of_the_caller_are_merged_and_take_precedence() {
         let mut request = ChatRequest {
             max_output_tokens: Some(100),
             ..ChatRequest::default()

@@ -9,7 +9,7 @@ fn model() -> ModelId {
     ModelId::new("ollama", "qwen3:8b")
 }
 
-/// The body of a fixture, and what was not the same in it.
+/// Returns the body of a fixture and the warnings.
 fn snapshot(name: &str, request: &ChatRequest) {
     let model = model();
     let can = capabilities(&model.name, false);
@@ -65,19 +65,19 @@ fn every_option() -> ChatRequest {
 }
 
 #[test]
-fn every_option_has_its_place() {
+fn every_option_has_its_field() {
     snapshot("options", &every_option());
 }
 
 #[test]
-fn results_of_every_kind_have_their_place() {
+fn every_kind_of_result_is_sent() {
     let mut request = fixture("results_of_every_kind");
     request.tools.clear();
     snapshot("results", &request);
 }
 
 #[test]
-fn a_forced_choice_is_a_form() {
+fn a_forced_choice_constrains_the_answer() {
     let tools = [fixtures::weather(), fixtures::list_cities()];
     let request = ChatRequest::new([Message::user("Weather in Kiel?")])
         .with_tools(tools)
@@ -86,13 +86,13 @@ fn a_forced_choice_is_a_form() {
 }
 
 #[test]
-fn tools_and_a_schema_are_one_form() {
+fn tools_and_a_schema_share_one_constraint() {
     let request = every_option().with_tools([fixtures::weather(), fixtures::list_cities()]);
     snapshot("tools_and_schema", &request);
 }
 
 #[test]
-fn the_callers_fields_win_but_for_the_stream() {
+fn fields_of_the_caller_override_all_except_stream() {
     let mut request = every_option();
     let extra = json!({"format": "json", "think": "max", "stream": false, "truncate": false});
     request.extra = extra.as_object().unwrap().clone();
@@ -105,7 +105,7 @@ fn the_callers_fields_win_but_for_the_stream() {
 }
 
 #[test]
-fn nothing_is_said_that_was_not_asked() {
+fn an_empty_request_has_only_required_fields() {
     let body = body(&ChatRequest::new([Message::user("Hello?")]));
     assert_eq!(
         body,
@@ -118,7 +118,7 @@ fn nothing_is_said_that_was_not_asked() {
 }
 
 #[test]
-fn the_cloud_answers_in_no_form() {
+fn the_cloud_has_no_structured_output() {
     let model = ModelId::new("ollama", "gpt-oss:120b-cloud");
     let can = capabilities(&model.name, false);
     let error = to_wire(&every_option(), &model, &can, ThinkForm::default()).unwrap_err();
@@ -126,7 +126,7 @@ fn the_cloud_answers_in_no_form() {
 }
 
 #[test]
-fn a_response_format_that_is_no_schema_is_refused() {
+fn a_response_format_that_is_not_a_schema_is_an_error() {
     let request = ChatRequest {
         response_format: ResponseFormat::JsonSchema {
             name: "answer".into(),
@@ -141,11 +141,11 @@ fn a_response_format_that_is_no_schema_is_refused() {
 }
 
 #[test]
-fn every_fixture_can_be_said() {
+fn every_fixture_is_mapped() {
     for fixture in fixtures::all() {
         let body = body(&fixture.request);
         assert!(body["messages"].is_array(), "{}", fixture.name);
-        // No id of a call, and no state of another provider, goes out.
+        // Ids of calls and state of other providers are not sent.
         let text = body.to_string();
         for word in ["tool_call_id", "provider_state", "signature"] {
             assert!(!text.contains(word), "{}: {word}", fixture.name);

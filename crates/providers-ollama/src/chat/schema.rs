@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_of_the_servers_own_keywords_stays_as_it_is() {
+    fn a_schema_of_supported_keywords_is_unchanged() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_would_lose_or_refuse_takes_another_form() {
+    fn unsupported_keywords_are_rewritten() {
         let (sent, _, warnings) = told(json!({
             "type": "object",
             "properties": {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_answer_is_not_held_to_is_told() {
+    fn unenforced_parts_of_an_answer_schema_have_a_warning() {
         let mut warnings = Vec::new();
         let exact = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false});
         assert_eq!(*held("answer", &exact, &mut warnings), exact);

@@ -1,4 +1,4 @@
-//! Laws that hold for any input.
+//! Properties of any input.
 
 use proptest::prelude::*;
 use switchboard_domain::ToolDefinition;
@@ -8,7 +8,7 @@ use switchboard_providers_common::text_tool_calls::{
 
 use super::*;
 
-/// Lines that servers might send in any order.
+/// Generates lines in any order.
 fn any_line() -> impl Strategy<Value = Value> {
     let pieces = [
         "",
@@ -54,7 +54,7 @@ fn any_line() -> impl Strategy<Value = Value> {
         })
 }
 
-/// The events with the calls in their text as tool uses, as the model gives them out.
+/// Returns the events with the calls in text as tool uses, like the model does.
 fn recovered(events: Vec<ModelEvent>, forms: RecoveryForms) -> Vec<ModelEvent> {
     let object = || json!({"type": "object"});
     let tools = ["get_weather", "list_cities"].map(|it| ToolDefinition::new(it, "", object()));
@@ -70,7 +70,7 @@ fn recovered(events: Vec<ModelEvent>, forms: RecoveryForms) -> Vec<ModelEvent> {
 
 proptest! {
     #[test]
-    fn any_order_of_lines_keeps_the_grammar(
+    fn any_order_of_lines_gives_a_valid_event_sequence(
         lines in prop::collection::vec(any_line(), 0..14),
         form in prop::option::of(any::<bool>()),
         forms in prop::option::of(prop::sample::select(RecoveryForm::ALL.to_vec())),
@@ -92,7 +92,7 @@ proptest! {
         ids.dedup();
         prop_assert_eq!(ids.len(), count, "ids are unique");
         if form.is_none() && forms.is_none() {
-            // What the lines say is in the answer, in their order.
+            // The content of the lines is in the answer, in order.
             let last = lines.iter().position(|line| line["done"] == true).unwrap_or(lines.len());
             let said = lines.iter().take(last.saturating_add(1));
             let said: String = said.filter_map(|line| line["message"]["content"].as_str()).collect();
@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_taken_without_a_panic(lines in prop::collection::vec(".{0,40}", 0..4)) {
+    fn any_text_is_read_without_a_panic(lines in prop::collection::vec(".{0,40}", 0..4)) {
         let (mut decoder, mut events) = (held(true), Vec::new());
         for line in lines {
             let _ = decoder.frame("", &line, &mut events);
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn any_json_is_taken_without_a_panic(
+    fn any_json_is_read_without_a_panic(
         field in prop::sample::select(vec!["message", "done", "done_reason", "eval_count", "error", "model"]),
         value in prop::sample::select(vec![json!(null), json!(-1), json!("x"), json!([{}]), json!({"a": []}), json!(1.5)]),
     ) {

@@ -22,7 +22,7 @@ fn held(may_answer: bool) -> ChatDecoder {
     decoder().with_form(Some(form))
 }
 
-/// What came before the end or the error, and whether it was one.
+/// Returns the events before the end or the error, and the error.
 fn run(mut decoder: ChatDecoder, lines: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) {
     let mut events = Vec::new();
     for line in lines {
@@ -96,7 +96,7 @@ fn case_02_several_calls_in_one_chunk_are_all_kept() {
     ]);
     let answer = answer(&[text("Both."), calls(&two), done("stop")]);
     assert_eq!(uses(&answer), [("a", "get_weather"), ("b", "list_cities")]);
-    // Keys in the order in which the model wrote them.
+    // The keys are in the order of the model.
     let first = answer.message.tool_uses().next().unwrap();
     let keys: Vec<_> = first.input.as_object().unwrap().keys().collect();
     assert_eq!(keys, ["z", "a"]);
@@ -115,7 +115,7 @@ fn case_05_missing_ids_become_unique_local_ones() {
     let ids = ["call_local_1", "call_local_2", "call_local_3"];
     assert_eq!(uses(&first), ids.map(|id| (id, "get_weather")));
 
-    // And not one that the conversation has used up.
+    // The id is not one of the conversation.
     let used = ToolUse::new("call_local_1", "get_weather", ToolInput::parse("{}"));
     let request = ChatRequest::new([Message::new(Role::Assistant, [Part::ToolUse(used)])]);
     let native = ToolChoiceOutcome::Native;
@@ -138,7 +138,7 @@ fn case_10_and_26_no_arguments_are_the_empty_object() {
 }
 
 #[test]
-fn arguments_that_are_no_object_are_never_taken_for_one() {
+fn arguments_that_are_not_an_object_are_malformed() {
     let odd = json!([
         call(None, "f", &json!("{\"city\":\"Kiel\"}")),
         call(None, "f", &json!("{\"city\":")),
@@ -162,7 +162,7 @@ fn case_15_an_error_after_200_and_an_early_end_are_no_answers() {
     assert_eq!(told.kind, ModelErrorKind::Interrupted);
     assert_eq!(told.message(), "the model failed");
     assert_eq!(failure(&[]).kind, ModelErrorKind::Interrupted);
-    // A call that came whole is not executed either: the answer has no end.
+    // A complete call is not executed either, because the answer has no end.
     let call = call(None, "f", &json!({}));
     let cut = failure(&[calls(&json!([call]))]);
     assert_eq!(cut.kind, ModelErrorKind::Interrupted);
@@ -191,7 +191,7 @@ fn case_17_length_beats_tool_calls() {
     let one = call(Some("a"), "f", &json!({"city": "Kiel"}));
     let cut = answer(&[calls(&json!([one])), text("And"), done("length")]);
     assert_eq!(cut.finish, FinishReason::Length);
-    // The server gives out whole calls only.
+    // The server sends only complete calls.
     assert!(
         cut.message
             .tool_uses()
@@ -214,7 +214,7 @@ fn case_19_entries_with_the_same_index_are_calls_of_their_own() {
 #[test]
 fn case_21_absent_usage_is_not_zero() {
     assert_eq!(answer(&[text("a"), done("stop")]).usage, Usage::default());
-    // A prompt that was cached whole is not counted by older servers.
+    // Older servers do not count a fully cached prompt.
     let mut last = done("stop");
     last["eval_count"] = json!(7);
     let usage = answer(&[text("a"), last]).usage;
@@ -231,7 +231,7 @@ fn case_27_a_call_in_the_last_line_is_kept() {
 }
 
 #[test]
-fn thinking_is_a_part_of_its_own_and_marked_as_ours() {
+fn thinking_is_a_separate_part_with_state() {
     let lines = [
         thought("One"),
         thought(" and two."),
@@ -269,7 +269,7 @@ fn thinking_is_a_part_of_its_own_and_marked_as_ours() {
 }
 
 #[test]
-fn every_word_for_the_end_is_kept() {
+fn every_done_reason_is_kept() {
     for (word, expected) in [
         ("stop", FinishReason::Stop),
         ("", FinishReason::Stop),
@@ -281,13 +281,13 @@ fn every_word_for_the_end_is_kept() {
         assert_eq!(answer.finish, expected, "{word:?}");
         assert_eq!(answer.finish_raw.as_deref().unwrap_or_default(), word);
     }
-    // Servers of before 2024 have none.
+    // Servers before 2024 send none.
     let old = json!({"model": "llama2", "done": true, "total_duration": 1});
     assert_eq!(answer(&[text("a"), old]).finish, FinishReason::Stop);
 }
 
 #[test]
-fn a_call_that_the_server_could_not_read_ends_the_answer_as_such() {
+fn a_call_that_the_server_could_not_parse_is_malformed() {
     let words = "error parsing tool call: raw='{\"city\"', err=unexpected end of JSON input";
     let answer = answer(&[thought("Hm."), json!({"error": words})]);
     assert_eq!(answer.finish, FinishReason::MalformedToolCall);
@@ -299,7 +299,7 @@ fn a_call_that_the_server_could_not_read_ends_the_answer_as_such() {
 }
 
 #[test]
-fn a_form_becomes_a_call_while_it_streams() {
+fn a_constrained_answer_is_streamed_as_a_call() {
     let pieces = [
         "{\"name",
         "\": \"get_wea",
@@ -337,12 +337,12 @@ fn case_17_a_form_that_was_cut_off_is_never_executed() {
     assert_eq!(cut.finish, FinishReason::Length);
     let call = cut.message.tool_uses().next().unwrap();
     assert!(matches!(call.input, ToolInput::Malformed { .. }));
-    // Also where the server calls it a stop.
+    // Also if the server reports `stop`.
     let stopped = [begun[0].clone(), done("stop")];
     let cut = answer_of(held(false), &stopped);
     let call = cut.message.tool_uses().next().unwrap();
     assert!(matches!(call.input, ToolInput::Malformed { .. }));
-    // Before its tool is known it is no call.
+    // Without the name of the tool it is not a call.
     let unknown = answer_of(held(false), &[text("{\"name\": \"get_"), done("length")]);
     assert_eq!(unknown.message.text(), "{\"name\": \"get_");
     assert_eq!(unknown.finish, FinishReason::Length);
@@ -350,7 +350,7 @@ fn case_17_a_form_that_was_cut_off_is_never_executed() {
 }
 
 #[test]
-fn an_answer_beside_calls_is_its_value() {
+fn an_answer_of_a_constraint_with_tools_is_its_value() {
     let pieces = [
         "{ \"response\" :",
         " {\"sky\": \"a } b\", \"n\"",
@@ -363,14 +363,14 @@ fn an_answer_beside_calls_is_its_value() {
     assert_eq!(answer.message.text(), "{\"sky\": \"a } b\", \"n\": [1, 2]}");
     assert_eq!(answer.finish, FinishReason::Stop);
     assert!(answer.warnings.is_empty());
-    // Where it was not asked for, it is not one.
+    // Without a constraint it is not a call.
     let strayed = answer_of(held(false), &lines);
     assert_eq!(strayed.message.text(), pieces.concat());
     assert_eq!(strayed.warnings[0].kind, WarningKind::ToolChoiceRelaxed);
 }
 
 #[test]
-fn an_answer_that_does_not_keep_to_the_form_is_text_and_told() {
+fn an_answer_outside_the_constraint_is_text_with_a_warning() {
     for words in [
         "I would rather not.",
         "{\"name\": \"delete_everything\", \"parameters\": {}}",
@@ -390,14 +390,14 @@ fn an_answer_that_does_not_keep_to_the_form_is_text_and_told() {
 }
 
 #[test]
-fn a_form_that_the_server_took_for_thoughts_is_still_a_call() {
+fn a_constrained_answer_in_the_thinking_field_is_a_call() {
     let call = "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Kiel\"}}";
     let (begun, rest) = call.split_at(20);
     let taken = answer_of(held(false), &[thought(begun), thought(rest), done("stop")]);
     assert_eq!(uses(&taken), [("call_local_1", "get_weather")]);
     assert_eq!(taken.finish, FinishReason::ToolUse);
     assert!(taken.warnings.is_empty());
-    // But not if there is an answer, or more than the call, or less.
+    // Not if there is an answer, or if the thinking has more or less than the call.
     let both = [thought(call), text("Hello."), done("stop")];
     assert_eq!(answer_of(held(false), &both).finish, FinishReason::Stop);
     for thoughts in [&call[..40], "{\"name\": \"delete\", \"parameters\": {}}"] {
@@ -407,12 +407,12 @@ fn a_form_that_the_server_took_for_thoughts_is_still_a_call() {
     }
     let more = [thought("I think: "), thought(call), done("stop")];
     assert_eq!(uses(&answer_of(held(false), &more)), []);
-    // Thoughts of an answer that is held to nothing are thoughts.
+    // The thinking of an unconstrained answer stays thinking.
     assert_eq!(uses(&answer(&[thought(call), done("stop")])), []);
 }
 
 #[test]
-fn what_follows_a_form_is_text_after_the_call() {
+fn text_after_a_constrained_answer_follows_the_call() {
     let lines = [
         thought("Weather."),
         text("{\"name\":\"list_cities\",\"parameters\":{}}\n"),
@@ -436,7 +436,7 @@ fn nothing_is_read_after_the_end() {
 }
 
 #[test]
-fn the_start_says_what_became_of_the_request() {
+fn the_first_events_contain_the_outcome_and_the_warnings() {
     let relaxed = ToolChoiceOutcome::Relaxed { why: "so".into() };
     let warning = Warning::new(WarningKind::ToolChoiceRelaxed, "so");
     let decoder = ChatDecoder::new(

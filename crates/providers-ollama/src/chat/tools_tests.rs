@@ -18,7 +18,7 @@ fn only(names: &[&str]) -> ToolChoice {
     ToolChoice::Only(names.iter().map(|&it| it.to_owned()).collect())
 }
 
-/// The names declared, the names in the form, the outcome's kind and the warnings.
+/// Returns the declared names, the constrained names, the kind of the outcome and the warnings.
 #[derive(Debug, PartialEq)]
 struct Mapped {
     declared: Vec<String>,
@@ -64,7 +64,7 @@ fn plain(declared: &[&str], form: &[&str], outcome: &'static str) -> Mapped {
 const ALL: [&str; 3] = ["get_weather", "list_cities", "screenshot"];
 
 #[test]
-fn every_choice_is_native_or_emulated() {
+fn every_tool_choice_is_native_or_emulated() {
     let two = ["list_cities", "get_weather", "list_cities"];
     for (choice, expected) in [
         (ToolChoice::Auto, plain(&ALL, &[], "native")),
@@ -74,7 +74,7 @@ fn every_choice_is_native_or_emulated() {
             only(&["screenshot"]),
             plain(&[], &["screenshot"], "emulated"),
         ),
-        // In the order of their declaration, each once.
+        // In the order of the declaration, without duplicates.
         (only(&two), plain(&[], &ALL[..2], "emulated")),
     ] {
         assert_eq!(mapped(&request(choice.clone())), expected, "{choice:?}");
@@ -90,14 +90,14 @@ fn case_13_a_model_that_is_not_held_to_a_form_is_left_free_and_that_is_told() {
     };
     let forced = request(only(&["screenshot"]));
     assert_eq!(mapped_for(&forced, &cloud).unwrap(), expected);
-    // So is one whose `format` the caller sets.
+    // The same if the caller sets `format`.
     let mut own_format = forced.clone();
     own_format.extra.insert("format".into(), json!("json"));
     assert_eq!(mapped(&own_format), expected);
 }
 
 #[test]
-fn tools_and_a_response_format_go_into_one_form() {
+fn tools_and_a_response_format_share_one_constraint() {
     let format = |choice| ChatRequest {
         response_format: ResponseFormat::JsonSchema {
             name: "answer".into(),
@@ -114,14 +114,14 @@ fn tools_and_a_response_format_go_into_one_form() {
     let can = ModelCapabilities::default();
     let tools = tools(&request, "ollama", &can, &mut warnings).unwrap();
     assert!(tools.emulated.unwrap().answer.is_some());
-    // A forced call leaves no place for an answer.
+    // A forced call allows no answer.
     let request = format(ToolChoice::Required);
     let tools = super::tools(&request, "ollama", &can, &mut warnings).unwrap();
     assert!(tools.emulated.unwrap().answer.is_none());
 }
 
 #[test]
-fn a_model_without_tools_can_still_be_held_to_a_call() {
+fn a_model_without_tools_can_be_constrained_to_a_call() {
     let without = ModelCapabilities {
         tools: Some(false),
         ..crate::capabilities("gemma", false)
@@ -135,7 +135,7 @@ fn a_model_without_tools_can_still_be_held_to_a_call() {
 }
 
 #[test]
-fn parallel_calls_cannot_be_asked_for_or_against() {
+fn parallel_calls_have_no_field() {
     let parallel = |choice, wanted| {
         let request = ChatRequest {
             parallel_tool_use: Some(wanted),
@@ -152,7 +152,7 @@ fn parallel_calls_cannot_be_asked_for_or_against() {
 }
 
 #[test]
-fn a_choice_that_cannot_be_made_is_refused() {
+fn an_invalid_tool_choice_is_an_error() {
     let empty = |choice| ChatRequest::default().with_tool_choice(choice);
     for request in [
         request(only(&["nothing"])),

@@ -46,7 +46,7 @@ fn model(fake: &FakeModel) -> OllamaModel {
     client(fake).model("qwen3:8b")
 }
 
-/// A model that repeats no request.
+/// Returns a model without retries.
 fn model_without_retry(fake: &FakeModel) -> OllamaModel {
     let mut config = config(fake);
     config.transport.retry = RetryPolicy::never();
@@ -62,14 +62,14 @@ fn refusal(status: u16, message: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn thinking_and_calls_stream_and_go_back_with_their_results() {
+async fn thinking_and_calls_are_streamed_and_sent_back_with_results() {
     let fake = server().await;
     let gate = Gate::new();
     fake.answer(held_after("ollama/thinking-then-call.ndjson", 2, &gate).unwrap());
     let model = model(&fake);
     let mut request = question();
 
-    // What came before the gate is handed on before the rest is sent.
+    // Events before the pause arrive before the rest is sent.
     let mut stream = model.stream(&request).await.unwrap();
     let mut thought = String::new();
     while let Some(event) = stream.next().await {
@@ -110,7 +110,7 @@ async fn thinking_and_calls_stream_and_go_back_with_their_results() {
 }
 
 #[tokio::test]
-async fn a_forced_choice_is_sent_as_a_form_and_read_back_as_a_call_while_it_streams() {
+async fn a_forced_choice_is_sent_as_format_and_its_answer_streamed_as_a_call() {
     let fake = server().await;
     let gate = Gate::new();
     fake.answer(held_after("ollama/form-call.ndjson", 7, &gate).unwrap());
@@ -150,7 +150,7 @@ async fn a_forced_choice_is_sent_as_a_form_and_read_back_as_a_call_while_it_stre
     assert_eq!(body["messages"][0]["role"], "system");
     assert_eq!(body["think"], false);
 
-    // A server that does not keep to the form.
+    // A server that ignores the constraint.
     fake.answer(transcript("form-ignored.ndjson"));
     let answer = model.complete(&request).await.unwrap();
     assert_eq!(answer.message.text(), "I would rather not.");
@@ -158,7 +158,7 @@ async fn a_forced_choice_is_sent_as_a_form_and_read_back_as_a_call_while_it_stre
 }
 
 #[tokio::test]
-async fn the_request_says_who_asks_and_for_what() {
+async fn the_request_has_the_key_and_the_headers() {
     let fake = server().await;
     fake.otherwise(|_, _| transcript("text.ndjson"));
     let answer = model(&fake).complete(&question()).await.unwrap();
@@ -174,7 +174,7 @@ async fn the_request_says_who_asks_and_for_what() {
     }
     assert_eq!(sent.json()["stream"], true);
 
-    // A server of one's own that wants no key gets no header that says so; a path is kept.
+    // A local server without a key gets no header. A path is kept.
     let own = OllamaConfig {
         api_key: None,
         base_url: format!("{}/ollama", fake.base_url()),
@@ -188,7 +188,7 @@ async fn the_request_says_who_asks_and_for_what() {
 }
 
 #[tokio::test]
-async fn a_wish_for_reasoning_is_said_more_poorly_until_it_is_taken() {
+async fn a_refused_reasoning_effort_is_sent_in_simpler_forms() {
     let fake = server().await;
     let model = model(&fake);
     let request = ChatRequest {
@@ -211,7 +211,7 @@ async fn a_wish_for_reasoning_is_said_more_poorly_until_it_is_taken() {
     let kinds: Vec<_> = answer.warnings.iter().map(|it| it.kind).collect();
     assert_eq!(kinds, [WarningKind::OptionDropped]);
 
-    // Without a wish there is nothing to leave out.
+    // Without reasoning there is nothing to drop.
     fake.answer(refusal(400, "\"qwen3:8b\" does not support thinking"));
     let error = failure(&model, &question()).await.unwrap();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
@@ -219,7 +219,7 @@ async fn a_wish_for_reasoning_is_said_more_poorly_until_it_is_taken() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_apart_and_say_the_way_out() {
+async fn refusals_are_classified_with_a_remedy() {
     let fake = server().await;
     let model = model(&fake);
     for (status, message, expected, way_out) in [
@@ -252,19 +252,19 @@ async fn refusals_are_told_apart_and_say_the_way_out() {
     ] {
         let before = fake.requests().len();
         fake.answer(refusal(status, message));
-        // In place of a stream, not in it.
+        // Instead of a stream.
         let error = model.stream(&question()).await.err().unwrap();
         assert_eq!(error.kind, expected);
         assert_eq!(error.status(), Some(status));
         assert_eq!(error.provider(), "ollama");
         assert!(error.message().contains(way_out), "{error}");
-        // Final: not tried again.
+        // Not retried.
         assert_eq!(fake.requests().len(), before + 1, "{status}");
     }
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again() {
+async fn temporary_failures_are_retried() {
     let fake = server().await;
     let mut config = config(&fake);
     config.transport.retry.min_delay = Duration::from_millis(1);
@@ -281,8 +281,8 @@ async fn what_may_pass_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_running_is_asked_after() {
-    // A port that nobody listens at: one that was just given back.
+async fn an_unreachable_server_has_a_hint_to_start_it() {
+    // A closed port: one that was just released.
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -302,7 +302,7 @@ async fn a_server_that_is_not_running_is_asked_after() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_up_is_not_asked_whether_it_runs() {
+async fn an_interrupted_connection_has_no_hint_to_start_the_server() {
     let fake = server().await;
     let mut config = config(&fake);
     config.transport.retry = RetryPolicy::never();
@@ -314,7 +314,7 @@ async fn a_server_that_hangs_up_is_not_asked_whether_it_runs() {
 }
 
 #[tokio::test]
-async fn a_server_is_there_if_it_says_its_version() {
+async fn a_server_is_reachable_if_it_reports_its_version() {
     let fake = server().await;
     let client = client(&fake);
     fake.answer(Answer::json(200, &json!({"version": "0.20.1"})));
@@ -323,12 +323,12 @@ async fn a_server_is_there_if_it_says_its_version() {
     assert_eq!((sent.method(), sent.path()), ("GET", "/api/version"));
     fake.answer(Answer::json(200, &json!({"version": "0.20.1"})));
     assert_eq!(client.version().await.unwrap(), "0.20.1");
-    // Something else that listens there.
+    // Another server at that address.
     fake.answer(Answer::json(200, &json!({"hello": "there"})));
     assert!(!client.is_there().await);
     fake.answer(Answer::new(503));
     assert!(!client.is_there().await);
-    // Asked once, however it goes.
+    // Requested once in any case.
     assert_eq!(fake.requests().len(), 4);
 }
 
@@ -360,7 +360,7 @@ async fn the_servers_models_are_listed_and_shown() {
     let sent = fake.request(1).await;
     assert_eq!((sent.method(), sent.path()), ("POST", "/api/show"));
     assert_eq!(sent.json(), &json!({"model": "qwen3:8b"}));
-    // What is known is not asked for.
+    // Known capabilities are not requested.
     let request = ChatRequest {
         reasoning: Some(ReasoningEffort::Low),
         ..question()
@@ -380,15 +380,15 @@ async fn the_servers_models_are_listed_and_shown() {
 }
 
 #[tokio::test]
-async fn dropping_the_stream_or_the_question_aborts_the_request() {
+async fn dropping_the_stream_or_the_future_aborts_the_request() {
     let fake = server().await;
-    // The question, too: a model may take long to be loaded.
+    // The request too: loading a model may take long.
     let gone = lets_go(&fake, &model(&fake), "ollama/text.ndjson", 2).await;
     gone.unwrap();
 }
 
 #[tokio::test]
-async fn an_answer_is_read_under_any_name_and_in_any_spread() {
+async fn an_answer_is_read_under_any_content_type_and_in_any_chunks() {
     let fake = server().await;
     let model = model(&fake);
     fake.answer(transcript("two-calls.ndjson"));
@@ -415,7 +415,7 @@ async fn an_answer_is_read_under_any_name_and_in_any_spread() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_never_taken_for_one() {
+async fn a_response_that_is_not_an_answer_is_an_error() {
     let fake = server().await;
     let model = model_without_retry(&fake);
     let page = Answer::new(200).header("content-type", "text/html; charset=utf-8");
@@ -431,7 +431,7 @@ async fn what_is_no_answer_is_never_taken_for_one() {
         assert_eq!(error.status(), Some(200), "{stem}");
     }
 
-    // The connection breaks.
+    // The connection is interrupted.
     let half = transcripts::read("ollama/eof-early.ndjson").unwrap().bytes;
     let answer = Answer::new(200).header("content-type", "application/x-ndjson");
     fake.answer(answer.piece(half).break_off());
@@ -445,7 +445,7 @@ async fn what_is_no_answer_is_never_taken_for_one() {
 }
 
 #[tokio::test]
-async fn images_go_out_as_bytes() {
+async fn images_are_sent_as_bytes() {
     let fake = server().await;
     fake.answer(transcript("text.ndjson"));
     let image = switchboard_domain::Media::base64("image/png", "iVBORw0KGgo=");
@@ -463,7 +463,7 @@ async fn images_go_out_as_bytes() {
 }
 
 #[tokio::test]
-async fn the_key_shows_up_nowhere() {
+async fn the_key_is_never_shown() {
     let fake = server().await;
     let model = model(&fake);
     assert!(!format!("{model:?}").contains("secret-1"), "{model:?}");
@@ -474,9 +474,9 @@ async fn the_key_shows_up_nowhere() {
     }
 }
 
-/// Gateways answer 200 and then say what their upstream said, with the key in it.
+/// Gateways answer 200 and then repeat the error of their upstream, which may contain the key.
 #[tokio::test]
-async fn a_key_that_the_server_echoes_in_its_answer_is_not_shown() {
+async fn a_key_in_the_servers_answer_is_redacted() {
     const KEY: &str = "secret-1";
     let fake = server().await;
     let model = model_without_retry(&fake);

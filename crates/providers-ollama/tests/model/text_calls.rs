@@ -1,4 +1,4 @@
-//! Tool calls in text: written so by a model of its own accord, and because it was told to.
+//! Tool calls in text: written by a model unasked, or requested by prompt.
 
 use serde_json::{Value, json};
 use switchboard_domain::{
@@ -17,7 +17,7 @@ use super::{client, config, refusal, server, transcript};
 
 const CALL: &str =
     "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bonn\"}}\n</tool_call>";
-/// What `format` holds a call to.
+/// Returns the schema in `format`.
 const FORM: &str = "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Bonn\"}}";
 
 fn model(fake: &FakeModel, change: impl FnOnce(&mut OllamaConfig)) -> OllamaModel {
@@ -26,7 +26,7 @@ fn model(fake: &FakeModel, change: impl FnOnce(&mut OllamaConfig)) -> OllamaMode
     OllamaModel::new(config, "gemma2:2b").expect("a valid configuration")
 }
 
-/// A model of which nothing is known.
+/// Returns a model with unknown capabilities.
 fn telling(fake: &FakeModel, tools_by_prompt: ToolsByPrompt) -> OllamaModel {
     model(fake, |config| config.tools_by_prompt = tools_by_prompt)
 }
@@ -64,7 +64,7 @@ fn only_call(answer: &ChatResponse) -> &ToolUse {
 }
 
 #[tokio::test]
-async fn a_call_that_the_answer_shows_is_not_made() {
+async fn a_call_quoted_in_the_answer_is_not_executed() {
     let shown = [
         "For example:\n```json\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bonn\"}}\n```",
         "I would write this:\n\n```\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bonn\"}}\n</tool_call>\n```\n",
@@ -84,7 +84,7 @@ fn is_emulated(answer: &ChatResponse) -> bool {
     matches!(answer.tool_choice, ToolChoiceOutcome::Emulated { .. })
 }
 
-/// The conversation goes on with the result of the call, whose id is new.
+/// Continues the conversation with the result of the call, whose id is new.
 fn go_on(request: &mut ChatRequest, answer: ChatResponse, result: &str) {
     let call = only_call(&answer).clone();
     let taken = |message: &Message| message.tool_uses().any(|it| it.id == call.id);
@@ -96,7 +96,7 @@ fn go_on(request: &mut ChatRequest, answer: ChatResponse, result: &str) {
         .extend([answer.message.into(), results.into()]);
 }
 
-/// Makes sure that nothing of tools went out but in words, and gives the words.
+/// Asserts that the tools were sent only as text, and returns that text.
 fn words(body: &Value) -> String {
     assert!(body.get("tools").is_none(), "{body}");
     let messages = body["messages"].as_array().expect("a conversation");
@@ -109,7 +109,7 @@ fn words(body: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_call_written_as_text_becomes_a_tool_use() {
+async fn a_call_in_text_becomes_a_tool_use() {
     let fake = server().await;
     let pieces = ["I look. ", "<tool", &CALL[5..40], &CALL[40..]];
     fake.otherwise(move |_, _| says(&pieces));
@@ -123,13 +123,13 @@ async fn a_call_written_as_text_becomes_a_tool_use() {
         assert_eq!(answer.tool_choice, ToolChoiceOutcome::Native);
         assert!(answer.warnings.is_empty(), "{:?}", answer.warnings);
     }
-    // The tools were declared to the server all the same.
+    // The tools were declared anyway.
     let sent = fake.request(0).await;
     assert_eq!(
         sent.json()["tools"][0]["function"]["name"],
         json!("get_weather")
     );
-    // So it is of an answer that comes whole.
+    // The same for a whole answer.
     let body = json!({"message": {"content": format!("I look. {CALL}")}, "done": true});
     fake.answer(Answer::json(200, &body));
     let whole = model(&fake, |_| ()).complete(&question()).await.unwrap();
@@ -137,7 +137,7 @@ async fn a_call_written_as_text_becomes_a_tool_use() {
 }
 
 #[tokio::test]
-async fn text_is_searched_for_nothing_else() {
+async fn only_the_configured_forms_of_calls_are_recovered() {
     let fake = server().await;
     fake.otherwise(|_, _| says(&[CALL]));
     let other_form = |config: &mut OllamaConfig| {
@@ -159,7 +159,7 @@ async fn text_is_searched_for_nothing_else() {
         assert_eq!(answer.message.tool_uses().count(), 0);
         assert_eq!(answer.finish, FinishReason::Stop);
     }
-    // Data in the form that was asked for is data, also if it looks like a call.
+    // Structured output is data even if it looks like a call.
     let looks = json!({"name": "get_weather", "arguments": {"city": "Bonn"}}).to_string();
     let request = ChatRequest {
         response_format: ResponseFormat::JsonSchema {
@@ -175,7 +175,7 @@ async fn text_is_searched_for_nothing_else() {
 }
 
 #[tokio::test]
-async fn tools_go_round_in_words() {
+async fn prompted_tools_work_over_a_whole_round() {
     let fake = server().await;
     let known = telling(&fake, ToolsByPrompt::Auto).with_capabilities(toolless());
     for model in [telling(&fake, ToolsByPrompt::Always), known] {
@@ -185,7 +185,7 @@ async fn tools_go_round_in_words() {
         let answer = model.complete(&request).await.unwrap();
         assert!(is_emulated(&answer), "{:?}", answer.tool_choice);
         go_on(&mut request, answer, "12 degrees");
-        // Any form is understood of a model that was told of one.
+        // Prompted models may use any form.
         fake.answer(says(&["[get_weather(city='Bonn')]"]));
         let answer = model.complete(&request).await.unwrap();
         go_on(&mut request, answer, "12 degrees still");
@@ -193,7 +193,7 @@ async fn tools_go_round_in_words() {
         let last = model.complete(&request).await.unwrap();
         assert_eq!(last.message.text(), "It is 12 degrees.");
         assert_eq!(last.finish, FinishReason::Stop);
-        // Without tools the history is text as well.
+        // Without tools, the history is text too.
         request.tools.clear();
         fake.answer(says(&["12."]));
         let after = model.complete(&request).await.unwrap();
@@ -207,7 +207,7 @@ async fn tools_go_round_in_words() {
             assert_eq!(told.contains("12 degrees"), index > before, "{told}");
             assert_eq!(sent.json().get("format"), None);
         }
-        // A question that has nothing of tools in it stays as it is.
+        // A request without tools is unchanged.
         fake.answer(says(&["Hello."]));
         let plain = ChatRequest::new([Message::user("Hello?")]);
         let answer = model.complete(&plain).await.unwrap();
@@ -218,7 +218,7 @@ async fn tools_go_round_in_words() {
 }
 
 #[tokio::test]
-async fn a_model_of_which_it_is_not_known_is_told_once_the_server_refuses() {
+async fn tools_are_prompted_after_the_server_refused_them() {
     let fake = server().await;
     let refused = || {
         refusal(
@@ -234,20 +234,20 @@ async fn a_model_of_which_it_is_not_known_is_told_once_the_server_refuses() {
     assert!(is_emulated(&answer), "{:?}", answer.tool_choice);
     assert!(fake.request(0).await.json()["tools"].is_array());
     assert!(words(fake.request(1).await.json()).contains("The weather of a city."));
-    // One that has tools is asked as ever.
+    // A model with tools gets native tools.
     fake.answer(transcript("two-calls.ndjson"));
     let answer = auto.complete(&question()).await.unwrap();
     assert_eq!(answer.tool_choice, ToolChoiceOutcome::Native);
     assert_eq!(fake.requests().len(), 3);
 
-    // Where nobody asked for it, the refusal stands and says the way out.
+    // Without the option, the refusal is returned with a remedy.
     let never = telling(&fake, ToolsByPrompt::Never);
     fake.answer(refused());
     let error = failure(&never, &question()).await.unwrap();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
     assert!(error.message().contains("tools_by_prompt"), "{error}");
     assert_eq!(fake.requests().len(), 4);
-    // What is known needs no question.
+    // Known capabilities need no attempt.
     let error = failure(&never.with_capabilities(toolless()), &question())
         .await
         .unwrap();
@@ -257,7 +257,7 @@ async fn a_model_of_which_it_is_not_known_is_told_once_the_server_refuses() {
 }
 
 #[tokio::test]
-async fn a_forced_call_in_words_is_held_to_a_form() {
+async fn a_forced_prompted_call_is_constrained_by_format() {
     let fake = server().await;
     let auto = telling(&fake, ToolsByPrompt::Auto).with_capabilities(toolless());
     let mut request = question().with_tool_choice(ToolChoice::Only(vec!["get_weather".into()]));
@@ -274,13 +274,13 @@ async fn a_forced_call_in_words_is_held_to_a_form() {
         assert_eq!(told.contains("12 degrees"), step > 0, "{told}");
     }
 
-    // A server that does not keep to the form: what the model wrote instead may be a call.
+    // The server ignores the constraint: the text of the model may be a call.
     fake.answer(says(&[CALL]));
     let answer = auto.complete(&request).await.unwrap();
     only_call(&answer);
     assert_eq!(answer.warnings[0].kind, WarningKind::ToolChoiceRelaxed);
 
-    // Where no form holds, the call is asked for, and that is told.
+    // Without a constraint, the call is requested by prompt, with a warning.
     let free = auto.with_capabilities(ModelCapabilities {
         tools: Some(false),
         ..switchboard_providers_ollama::capabilities("gemma2:cloud", true)
@@ -300,7 +300,7 @@ async fn a_forced_call_in_words_is_held_to_a_form() {
     assert!(told.contains("must be a tool call"), "{told}");
     assert!(!told.contains("All cities."), "{told}");
 
-    // A choice of what is not there is refused before anything is asked.
+    // A choice of an unknown tool fails before a request is sent.
     let absent = question().with_tool_choice(ToolChoice::Only(vec!["absent".into()]));
     let error = failure(&free, &absent).await.unwrap();
     assert!(
@@ -311,7 +311,7 @@ async fn a_forced_call_in_words_is_held_to_a_form() {
 }
 
 #[tokio::test]
-async fn an_answer_in_a_form_or_a_call_are_one_form_in_words_too() {
+async fn a_call_or_an_answer_share_one_constraint_for_prompted_tools() {
     let fake = server().await;
     let always = telling(&fake, ToolsByPrompt::Always);
     let mut request = ChatRequest {
@@ -334,7 +334,7 @@ async fn an_answer_in_a_form_or_a_call_are_one_form_in_words_too() {
 }
 
 #[tokio::test]
-async fn a_stop_of_ours_never_replaces_the_models_own() {
+async fn the_stop_sequences_of_the_prompt_do_not_replace_the_models_own() {
     let fake = server().await;
     let ours = "<tool_response";
     let shown = json!({
@@ -369,7 +369,7 @@ async fn a_stop_of_ours_never_replaces_the_models_own() {
         let sent = fake.request(number + 1).await;
         assert_eq!(sent.json()["options"]["stop"], expected, "{number}");
     }
-    // By itself, a model that the server knows to have no tools is refused them.
+    // By default, tools fail for a model that has none.
     fake.answer(Answer::json(200, &json!({"capabilities": ["completion"]})));
     let refused = client(&fake).model_as_shown("gemma2:2b").await.unwrap();
     let error = failure(&refused, &question()).await.unwrap();

@@ -1,8 +1,8 @@
-//! Which streamed piece belongs to which tool call.
+//! Assigns streamed pieces to tool calls.
 //!
-//! OpenAI numbers its calls and says id and name once. Compatible servers leave the number out, use
-//! 0 for all, leave the id out or blank or make up a new one per chunk, and repeat the name in each
-//! chunk. The rules are in [`Calls::find`].
+//! OpenAI numbers its calls and sends id and name once. Compatible servers omit the index, use 0
+//! for every call, omit the id, send a blank one or a new one per chunk, or repeat the name in each
+//! chunk. [`Calls::find`] contains the rules.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -11,86 +11,75 @@ use switchboard_domain::{
     JsonObject, ModelEvent, ModelId, PartStart, ProviderState,
     accumulator::DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT,
 };
-use switchboard_providers_common::LocalIds;
+use switchboard_providers_common::{LocalIds, ShapeRestorer, ToolMapping};
 
 use super::wire::{FunctionDelta, ToolCallDelta};
-use crate::reshaped::{Held, Reshaped, broken, pass, rest};
 
-/// What a call carries back, by its name on the wire.
-pub(crate) const CARRIED: [&str; 2] = ["extra_content", "provider_specific_fields"];
+/// The fields of a call that are sent back with it.
+pub(crate) const STATE_FIELDS: [&str; 2] = ["extra_content", "provider_specific_fields"];
 
 /// The calls of one answer.
 #[derive(Debug)]
 pub(crate) struct Calls {
     model: ModelId,
     ids: LocalIds,
-    reshaped: Reshaped,
+    tool_mapping: ToolMapping,
     list: Vec<Call>,
-    places: Places,
-    /// The call that is being written.
+    positions: CallPositions,
+    /// The call that is being streamed.
     current: Option<usize>,
 }
 
 #[derive(Debug, Default)]
 struct Call {
-    /// The server's id for it.
+    /// The server's id.
     wire_id: Option<String>,
     name: String,
-    /// The part that it became, as soon as its name is known.
+    /// The index of the part. Known with the name.
     part: Option<u32>,
-    /// Arguments that came before the name, up to one character more than an input may have.
-    early: String,
-    /// Arguments that are to be given another shape.
-    held: Option<Held>,
-    /// What must come back with it.
-    carried: JsonObject,
-    /// Whether that is more than was said.
-    carried_anew: bool,
+    /// Arguments before the name, at most one character more than an input may have.
+    early_arguments: String,
+    restorer: ShapeRestorer,
+    /// The fields that are sent back.
+    state: JsonObject,
+    /// Whether `state` changed since it was emitted.
+    state_changed: bool,
     json: JsonProgress,
-    /// The chunk that spoke of it last.
+    /// The last chunk with a piece of the call.
     chunk: u64,
 }
 
 impl Calls {
-    /// The calls of an answer of `model`.
+    /// Creates the calls of an answer of `model`.
     pub(crate) fn new(model: ModelId, ids: LocalIds) -> Self {
         Self {
             model,
             ids,
-            reshaped: Reshaped::default(),
+            tool_mapping: ToolMapping::default(),
             list: Vec::new(),
-            places: Places::default(),
+            positions: CallPositions::default(),
             current: None,
         }
     }
 
-    /// Gives some tools another name, and their inputs another shape.
-    pub(crate) fn reshape(&mut self, reshaped: Reshaped) {
-        self.reshaped = reshaped;
+    /// Sets the mapping of the request's tools.
+    pub(crate) fn set_tool_mapping(&mut self, tool_mapping: ToolMapping) {
+        self.tool_mapping = tool_mapping;
     }
 
-    /// Takes a piece of a call out of chunk number `chunk`.
-    pub(crate) fn delta(
+    /// Adds a piece from chunk number `chunk`.
+    pub(crate) fn add(
         &mut self,
         delta: &ToolCallDelta,
         chunk: u64,
         next_part: &mut u32,
         events: &mut Vec<ModelEvent>,
     ) {
-        self.piece(&Piece::new(delta), chunk, next_part, events);
-    }
-
-    fn piece(
-        &mut self,
-        piece: &Piece<'_>,
-        chunk: u64,
-        next_part: &mut u32,
-        events: &mut Vec<ModelEvent>,
-    ) {
+        let piece = &CallPiece::new(delta);
         let found = self.find(piece, chunk);
         let at = found.map_or(self.list.len(), |(at, _)| at);
         if found.is_none() {
-            self.places.note(at, piece.id, piece.index);
+            self.positions.insert(at, piece.id, piece.index);
             self.list.push(Call {
                 wire_id: piece.id.map(str::to_owned),
                 ..Call::default()
@@ -101,10 +90,10 @@ impl Calls {
             return;
         };
         call.chunk = chunk;
-        for (name, value) in CARRIED.into_iter().zip(piece.carried) {
+        for (name, value) in STATE_FIELDS.into_iter().zip(piece.state) {
             if let Some(value) = value.filter(|value| !value.is_null()) {
-                call.carried.insert(name.to_owned(), value.clone());
-                call.carried_anew = true;
+                call.state.insert(name.to_owned(), value.clone());
+                call.state_changed = true;
             }
         }
         if let Some(name) = piece.name
@@ -114,43 +103,44 @@ impl Calls {
             *next_part = next_part.saturating_add(1);
             call.part = Some(index);
             name.clone_into(&mut call.name);
+            let declared = self.tool_mapping.declared_name(name);
             events.push(ModelEvent::PartStarted {
                 index,
                 part: PartStart::ToolUse {
                     id: self.ids.claim(call.wire_id.as_deref()),
-                    name: self.reshaped.declared(name).to_owned(),
+                    name: declared.to_owned(),
                 },
             });
-            call.held = self.reshaped.hold_input(self.reshaped.declared(name));
-            let early = std::mem::take(&mut call.early);
-            // Apart, so that what may be kept of an input that is too long is kept.
-            let (whole, more) = early.split_at(early.floor_char_boundary(MAX_INPUT));
-            for json in [whole, more] {
-                call.argue(index, json, events);
+            call.restorer = self.tool_mapping.input_restorer(declared);
+            let early = std::mem::take(&mut call.early_arguments);
+            // Two deltas, so that the accumulator keeps the allowed part of an input that is too
+            // long.
+            let (allowed, more) = early.split_at(early.floor_char_boundary(MAX_INPUT));
+            for json in [allowed, more] {
+                call.emit_arguments(index, json, events);
             }
         }
         if let Some(index) = call.part
-            && call.carried_anew
+            && call.state_changed
         {
-            call.carried_anew = false;
-            let data = Value::Object(call.carried.clone());
-            let state = ProviderState::minted_by(&self.model, data);
-            let state = Box::new(state);
+            call.state_changed = false;
+            let data = Value::Object(call.state.clone());
+            let state = Box::new(ProviderState::minted_by(&self.model, data));
             events.push(ModelEvent::PartState { index, state });
         }
-        let is_repeat = matches!(found, Some((_, Match::Repeat)));
+        let is_repeat = matches!(found, Some((_, Match::Repeats)));
         if piece.arguments.is_empty() || is_repeat {
             return;
         }
-        call.json.feed(&piece.arguments);
+        call.json.read(&piece.arguments);
         match call.part {
-            Some(index) => call.argue(index, &piece.arguments, events),
-            None => call.keep(&piece.arguments),
+            Some(index) => call.emit_arguments(index, &piece.arguments, events),
+            None => call.keep_early_arguments(&piece.arguments),
         }
     }
 
-    /// Takes a piece of the one call in the form before `tool_calls`.
-    pub(crate) fn legacy(
+    /// Adds a piece of the only call in the form before `tool_calls`.
+    pub(crate) fn add_legacy(
         &mut self,
         function: FunctionDelta,
         chunk: u64,
@@ -158,41 +148,41 @@ impl Calls {
         events: &mut Vec<ModelEvent>,
     ) {
         let delta = ToolCallDelta {
-            // There is only one call of this form, so it has a number that no other has.
+            // An index that no other call has.
             index: Some(u64::MAX),
             function: Some(function),
             ..ToolCallDelta::default()
         };
-        self.delta(&delta, chunk, next_part, events);
+        self.add(&delta, chunk, next_part, events);
     }
 
-    /// Text or reasoning came: the call before it is no longer being written.
-    pub(crate) fn settle(&mut self) {
+    /// Ends the current call: text or reasoning follows it.
+    pub(crate) fn end_current(&mut self) {
         self.current = None;
     }
 
-    /// Whether a call with a name came.
-    pub(crate) fn any(&self) -> bool {
+    /// Returns whether there is a call with a name.
+    pub(crate) fn has_named(&self) -> bool {
         self.list.iter().any(|call| call.part.is_some())
     }
 
-    /// How many calls came without ever being given a name.
-    pub(crate) fn nameless(&self) -> usize {
+    /// Returns the number of calls without a name.
+    pub(crate) fn count_nameless(&self) -> usize {
         let is_nameless = |call: &&Call| call.part.is_none();
         self.list.iter().filter(is_nameless).count()
     }
 
-    /// Closes the calls. If the answer was cut off, the one being written stays open: its input may
-    /// read like a whole object and yet lack its end. So does one whose input is not whole: servers
-    /// announce several calls before they write the input of any.
-    pub(crate) fn finish(&mut self, cut_off: bool, events: &mut Vec<ModelEvent>) {
+    /// Finishes the calls. If the answer is incomplete, the current call stays open, because its
+    /// input may parse as an object and still be incomplete. Calls with incomplete input stay open
+    /// too: servers announce several calls before they send the input of any.
+    pub(crate) fn finish(&mut self, is_incomplete: bool, events: &mut Vec<ModelEvent>) {
         for (at, call) in self.list.iter_mut().enumerate() {
             let Some(index) = call.part else { continue };
-            let is_open = cut_off && (self.current == Some(at) || !call.json.is_whole());
+            let is_open = is_incomplete && (self.current == Some(at) || !call.json.is_complete());
             let json = if is_open {
-                broken(&mut call.held)
+                call.restorer.interrupt()
             } else {
-                rest(&mut call.held)
+                call.restorer.finish()
             };
             events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
             if !is_open {
@@ -201,133 +191,141 @@ impl Calls {
         }
     }
 
-    /// The answer broke off: gives out what was held back.
-    pub(crate) fn release(&mut self, events: &mut Vec<ModelEvent>) {
+    /// Emits the buffered inputs of an interrupted answer.
+    pub(crate) fn interrupt(&mut self, events: &mut Vec<ModelEvent>) {
         for call in &mut self.list {
-            let json = broken(&mut call.held);
+            let json = call.restorer.interrupt();
             let delta = |(index, json)| ModelEvent::ToolInputDelta { index, json };
             events.extend(call.part.zip(json).map(delta));
         }
     }
 
-    /// The call that a piece continues; `None` if it begins one.
-    fn find(&self, piece: &Piece<'_>, chunk: u64) -> Option<(usize, Match)> {
-        let by_id = self.places.of_id(piece.id, piece.index);
+    /// Returns the call that a piece continues, or `None` for the first piece of a call.
+    fn find(&self, piece: &CallPiece<'_>, chunk: u64) -> Option<(usize, Match)> {
+        let by_id = self.positions.by_id(piece.id, piece.index);
         let at = by_id.or_else(|| match piece.index {
-            Some(index) => self.places.by_index.get(&index).copied(),
-            // No number at all: it goes on with the call being written.
+            Some(index) => self.positions.by_index.get(&index).copied(),
+            // Without an index the piece continues the current call.
             None => self.current.or_else(|| self.list.len().checked_sub(1)),
         })?;
         let call = self.list.get(at)?;
-        let whole = call.json.is_whole();
-        let other_id = piece.id.is_some() && call.wire_id.is_some() && by_id.is_none();
+        let is_complete = call.json.is_complete();
+        let has_other_id = piece.id.is_some() && call.wire_id.is_some() && by_id.is_none();
         let Some(name) = piece.name else {
-            // An id made up per chunk goes on with the call, unless that has nothing left to say.
-            let begins = other_id && whole && !piece.arguments.is_empty();
-            return (!begins).then_some((at, Match::More));
+            // A new id per chunk continues the call unless its input is complete.
+            let starts = has_other_id && is_complete && !piece.arguments.is_empty();
+            return (!starts).then_some((at, Match::Continues));
         };
         if call.name.is_empty() {
-            return Some((at, Match::More));
+            return Some((at, Match::Continues));
         }
         if call.name != name {
             return None;
         }
-        // The same name again. With the same id, it is repeated in each chunk, or the whole call is
-        // said once more at the end.
+        // The same name again. With the same id, the server repeats the name in each chunk, or the
+        // whole call at the end.
         if by_id.is_some() {
-            let again = whole && !piece.arguments.is_empty();
-            return Some((at, if again { Match::Repeat } else { Match::More }));
+            let repeats = is_complete && !piece.arguments.is_empty();
+            let kind = if repeats {
+                Match::Repeats
+            } else {
+                Match::Continues
+            };
+            return Some((at, kind));
         }
-        // Without: two entries of one chunk are two calls, and so is what comes after a whole
-        // input; between the two, ids differ from call to call or (midway in an input) per chunk.
-        let two_entries = call.chunk == chunk;
-        let after_whole = whole && !piece.arguments.is_empty();
-        let midway = call.json.has_begun() && !whole;
-        let begins = two_entries || after_whole || (other_id && !midway);
-        (!begins).then_some((at, Match::More))
+        // Without the same id, two entries of one chunk are two calls, and so are arguments after a
+        // complete input. Otherwise another id starts a call, except within an input, where some
+        // servers send a new id per chunk.
+        let is_in_same_chunk = call.chunk == chunk;
+        let follows_complete = is_complete && !piece.arguments.is_empty();
+        let is_within_input = call.json.has_started() && !is_complete;
+        let starts = is_in_same_chunk || follows_complete || (has_other_id && !is_within_input);
+        (!starts).then_some((at, Match::Continues))
     }
 }
 
 impl Call {
-    /// More of the arguments.
-    fn argue(&mut self, index: u32, more: &str, events: &mut Vec<ModelEvent>) {
-        let json = pass(&mut self.held, more);
+    fn emit_arguments(&mut self, index: u32, more: &str, events: &mut Vec<ModelEvent>) {
+        let json = self.restorer.push(more);
         events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
     }
 
-    /// Keeps arguments for a call whose name has not come. Of too many just enough stay to be known for
-    /// too many.
-    fn keep(&mut self, arguments: &str) {
-        let room = (MAX_INPUT + 1).saturating_sub(self.early.len());
+    /// Keeps arguments that arrive before the name, up to one character more than the limit, so
+    /// that the input is recognised as too long.
+    fn keep_early_arguments(&mut self, arguments: &str) {
+        let room = (MAX_INPUT + 1).saturating_sub(self.early_arguments.len());
         let end = arguments.ceil_char_boundary(room);
-        self.early.push_str(&arguments[..end]);
+        self.early_arguments.push_str(&arguments[..end]);
     }
 }
 
-/// Where calls stand in the list, so that an answer of many calls takes no longer per call.
+/// The positions of calls in the list, so that many calls need linear time.
 #[derive(Debug, Default)]
-struct Places {
-    /// The last call of a number.
+struct CallPositions {
+    /// The last call with each index.
     by_index: BTreeMap<u64, usize>,
-    by_id: BTreeMap<String, Named>,
+    by_id: BTreeMap<String, IdPositions>,
 }
 
-/// Where calls of one id stand: the last one of each number, of none, and of all.
+/// The positions of calls with one id.
 #[derive(Debug, Default)]
-struct Named {
+struct IdPositions {
     last: usize,
-    unnumbered: Option<usize>,
-    numbered: BTreeMap<u64, usize>,
+    /// The last call without an index.
+    without_index: Option<usize>,
+    /// The last call with each index.
+    by_index: BTreeMap<u64, usize>,
 }
 
-impl Places {
-    /// A call begins at `at`.
-    fn note(&mut self, at: usize, id: Option<&str>, index: Option<u64>) {
+impl CallPositions {
+    fn insert(&mut self, at: usize, id: Option<&str>, index: Option<u64>) {
         if let Some(index) = index {
             self.by_index.insert(index, at);
         }
         if let Some(id) = id {
-            let named = self.by_id.entry(id.to_owned()).or_default();
-            named.last = at;
+            let positions = self.by_id.entry(id.to_owned()).or_default();
+            positions.last = at;
             match index {
                 Some(index) => {
-                    named.numbered.insert(index, at);
+                    positions.by_index.insert(index, at);
                 }
-                None => named.unnumbered = Some(at),
+                None => positions.without_index = Some(at),
             }
         }
     }
 
-    /// The last call of that id whose number does not say otherwise.
-    fn of_id(&self, id: Option<&str>, index: Option<u64>) -> Option<usize> {
-        let named = self.by_id.get(id?)?;
+    /// Returns the last call with this id and no other index.
+    fn by_id(&self, id: Option<&str>, index: Option<u64>) -> Option<usize> {
+        let positions = self.by_id.get(id?)?;
         match index {
-            Some(index) => named.unnumbered.max(named.numbered.get(&index).copied()),
-            None => Some(named.last),
+            Some(index) => {
+                let with_index = positions.by_index.get(&index).copied();
+                positions.without_index.max(with_index)
+            }
+            None => Some(positions.last),
         }
     }
 }
 
-/// How a piece goes with the call that it was found to belong to.
+/// The relation of a piece to its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Match {
-    /// It continues it.
-    More,
-    /// It says all of it again.
-    Repeat,
+    Continues,
+    /// The piece contains the whole call again.
+    Repeats,
 }
 
-/// A piece of a call with its blanks taken for absent.
-struct Piece<'a> {
+/// A piece of a call. Blank fields count as missing.
+struct CallPiece<'a> {
     index: Option<u64>,
     id: Option<&'a str>,
     name: Option<&'a str>,
     arguments: Cow<'a, str>,
-    /// In the order of [`CARRIED`].
-    carried: [Option<&'a Value>; 2],
+    /// The values of [`STATE_FIELDS`].
+    state: [Option<&'a Value>; 2],
 }
 
-impl<'a> Piece<'a> {
+impl<'a> CallPiece<'a> {
     fn new(delta: &'a ToolCallDelta) -> Self {
         let function = delta.function.as_ref();
         let name = function.and_then(|it| it.name.as_deref());
@@ -336,12 +334,18 @@ impl<'a> Piece<'a> {
             Some(Value::String(text)) => Cow::Borrowed(text.as_str()),
             Some(value) => Cow::Owned(value.to_string()),
         };
+        let visible = |text: &'a str| Some(text.trim()).filter(|text| !text.is_empty());
         Self {
             index: delta.index,
-            id: delta.id.as_deref().and_then(id_of),
-            name: name.and_then(name_of),
+            // Mistral sends "null".
+            id: delta
+                .id
+                .as_deref()
+                .and_then(visible)
+                .filter(|id| *id != "null"),
+            name: name.and_then(visible),
             arguments,
-            carried: [
+            state: [
                 delta.extra_content.as_ref(),
                 delta.provider_specific_fields.as_ref(),
             ],
@@ -349,29 +353,19 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// An id, unless it is blank. Mistral's "null" is a blank too.
-fn id_of(id: &str) -> Option<&str> {
-    Some(id.trim()).filter(|id| !id.is_empty() && *id != "null")
-}
-
-/// A name, unless it is blank.
-fn name_of(name: &str) -> Option<&str> {
-    Some(name.trim()).filter(|name| !name.is_empty())
-}
-
-/// How far a streamed JSON object has come, counted in brackets. It holds no content.
+/// The progress of a streamed JSON object, by its brackets. It stores no content.
 #[derive(Debug, Default)]
 struct JsonProgress {
-    begun: bool,
+    started: bool,
     depth: u32,
     in_string: bool,
     escaped: bool,
 }
 
 impl JsonProgress {
-    fn feed(&mut self, text: &str) {
+    fn read(&mut self, text: &str) {
         for byte in text.bytes() {
-            self.begun |= !byte.is_ascii_whitespace();
+            self.started |= !byte.is_ascii_whitespace();
             if self.in_string {
                 match byte {
                     _ if self.escaped => self.escaped = false,
@@ -390,13 +384,13 @@ impl JsonProgress {
         }
     }
 
-    fn has_begun(&self) -> bool {
-        self.begun
+    fn has_started(&self) -> bool {
+        self.started
     }
 
-    /// Something came, and all its brackets and strings are closed.
-    fn is_whole(&self) -> bool {
-        self.begun && self.depth == 0 && !self.in_string
+    /// Returns whether the text has started and all brackets and strings are closed.
+    fn is_complete(&self) -> bool {
+        self.started && self.depth == 0 && !self.in_string
     }
 }
 

@@ -9,7 +9,7 @@ fn model() -> ModelId {
     ModelId::new("acme", "acme-1")
 }
 
-/// Feeds chunks of `tool_calls` and gives `(id, name, arguments)` of what came of them.
+/// Returns `(id, name, arguments)` of the calls in chunks of `tool_calls`.
 fn calls(chunks: &Value) -> Vec<(String, String, String)> {
     calls_with(LocalIds::default(), chunks)
 }
@@ -21,7 +21,7 @@ fn calls_with(ids: LocalIds, chunks: &Value) -> Vec<(String, String, String)> {
     for (number, chunk) in (1..).zip(chunks.as_array().unwrap()) {
         for delta in chunk.as_array().unwrap() {
             let delta = serde_json::from_value(delta.clone()).unwrap();
-            calls.delta(&delta, number, &mut next_part, &mut events);
+            calls.add(&delta, number, &mut next_part, &mut events);
         }
     }
     calls.finish(false, &mut events);
@@ -60,7 +60,7 @@ fn expect(chunks: &Value, expected: &[(&str, &str, &str)]) {
 }
 
 #[test]
-fn openai_says_index_id_and_name_once() {
+fn openai_sends_index_id_and_name_once() {
     expect(
         &json!([
             [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}],
@@ -86,7 +86,7 @@ fn pieces_of_calls_may_interleave() {
 }
 
 #[test]
-fn index_zero_for_all_with_ids_of_their_own() {
+fn calls_with_index_zero_and_different_ids_are_different_calls() {
     expect(
         &json!([
             [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":1}"}}],
@@ -94,7 +94,7 @@ fn index_zero_for_all_with_ids_of_their_own() {
         ]),
         &[("a", "f", r#"{"x":1}"#), ("b", "f", r#"{"x":2}"#)],
     );
-    // In pieces, and parameterless.
+    // In pieces, and without parameters.
     expect(
         &json!([
             [{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}],
@@ -107,7 +107,7 @@ fn index_zero_for_all_with_ids_of_their_own() {
 }
 
 #[test]
-fn blank_and_missing_ids_get_unique_local_ones() {
+fn blank_and_missing_ids_are_replaced_by_unique_local_ids() {
     for id in [json!(""), json!("  "), json!("null"), json!(null), json!(7)] {
         expect(
             &json!([
@@ -125,7 +125,7 @@ fn blank_and_missing_ids_get_unique_local_ones() {
 }
 
 #[test]
-fn one_id_for_all_is_not_one_call() {
+fn calls_with_the_same_id_are_different_calls() {
     expect(
         &json!([[
             {"index": 0, "id": "x", "function": {"name": "f", "arguments": "{}"}},
@@ -151,7 +151,7 @@ fn a_name_in_each_chunk_is_not_doubled() {
 }
 
 #[test]
-fn an_id_made_up_per_chunk_is_one_call() {
+fn a_new_id_in_every_chunk_is_one_call() {
     expect(
         &json!([
             [{"index": 0, "id": "r1", "function": {"name": "f", "arguments": "{\"x\""}}],
@@ -164,7 +164,7 @@ fn an_id_made_up_per_chunk_is_one_call() {
 }
 
 #[test]
-fn a_call_said_once_more_at_the_end_is_one_call() {
+fn a_call_repeated_at_the_end_is_one_call() {
     expect(
         &json!([
             [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":"}}],
@@ -185,7 +185,7 @@ fn missing_index() {
         ]),
         &[("a", "f", r#"{"x":1}"#), ("b", "f", "{}")],
     );
-    // Neither index nor id: entries of one chunk are calls of their own.
+    // Without index and id, the entries of one chunk are different calls.
     expect(
         &json!([[
             {"function": {"name": "f", "arguments": {}}},
@@ -213,7 +213,7 @@ fn arguments_as_an_object() {
 }
 
 #[test]
-fn a_late_name_finds_its_arguments() {
+fn arguments_before_the_name_are_kept() {
     expect(
         &json!([
             [{"index": 0, "id": "a"}],
@@ -225,7 +225,7 @@ fn a_late_name_finds_its_arguments() {
 }
 
 #[test]
-fn garbage_after_a_whole_input_stays_malformed() {
+fn text_after_a_complete_input_makes_it_malformed() {
     expect(
         &json!([
             [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":\"}\\\"{\"}"}}],
@@ -236,7 +236,7 @@ fn garbage_after_a_whole_input_stays_malformed() {
 }
 
 #[test]
-fn local_ids_are_new_in_the_whole_conversation() {
+fn local_ids_are_unique_in_the_whole_conversation() {
     let tool_use = |id: &str| {
         let input = ToolInput::parse("{}");
         Part::ToolUse(switchboard_domain::ToolUse::new(id, "f", input))
@@ -259,23 +259,23 @@ fn local_ids_are_new_in_the_whole_conversation() {
 }
 
 #[test]
-fn a_call_without_a_name_is_counted_and_begins_no_part() {
+fn a_call_without_a_name_is_counted_and_starts_no_part() {
     let mut calls = Calls::new(model(), LocalIds::default());
     let mut events = Vec::new();
     let delta =
         serde_json::from_value(json!({"index": 0, "function": {"arguments": "{}"}})).unwrap();
-    calls.delta(&delta, 1, &mut 0, &mut events);
+    calls.add(&delta, 1, &mut 0, &mut events);
     calls.finish(false, &mut events);
-    assert!(events.is_empty() && !calls.any());
-    assert_eq!(calls.nameless(), 1);
+    assert!(events.is_empty() && !calls.has_named());
+    assert_eq!(calls.count_nameless(), 1);
 }
 
 #[test]
-fn what_a_server_wants_back_with_a_call_rides_on_it() {
+fn fields_that_a_server_requires_back_are_stored_with_the_call() {
     let signed = json!({"google": {"thought_signature": "sig"}});
     for chunks in [
         json!([{"index": 0, "id": "a", "extra_content": signed, "function": {"name": "f"}}]),
-        // Before the name, and after it.
+        // Before and after the name.
         json!([
             {"index": 0, "id": "a", "extra_content": signed},
             {"index": 0, "function": {"name": "f"}},
@@ -290,7 +290,7 @@ fn what_a_server_wants_back_with_a_call_rides_on_it() {
         let mut next_part = 0;
         for (number, delta) in (1..).zip(chunks.as_array().unwrap()) {
             let delta = serde_json::from_value(delta.clone()).unwrap();
-            calls.delta(&delta, number, &mut next_part, &mut events);
+            calls.add(&delta, number, &mut next_part, &mut events);
         }
         calls.finish(false, &mut events);
         let reason = FinishReason::ToolUse;
@@ -305,8 +305,8 @@ fn what_a_server_wants_back_with_a_call_rides_on_it() {
     }
 }
 
-/// An answer in which so many bytes of arguments come before the name, in pieces; `named` says whether
-/// the name comes at all.
+/// Returns an answer with this many bytes of arguments before the name. `named` selects whether the
+/// name follows.
 fn nameless_at_first(bytes: usize, named: bool) -> ChatResponse {
     let mut decoder = super::super::ChatDecoder::new(
         model(),
@@ -322,7 +322,7 @@ fn nameless_at_first(bytes: usize, named: bool) -> ChatResponse {
         switchboard_providers_common::WireDecoder::frame(&mut decoder, "", &chunk, &mut events)
             .unwrap();
     };
-    // A whole object that ends where it is counted, so that a part of it reads like one.
+    // A complete object that ends at the limit, so that a part of it parses too.
     let arguments = format!("{{}}{}", " ".repeat(bytes - 2));
     let piece = MAX_INPUT / 4 + 1;
     for piece in arguments.as_bytes().chunks(piece) {
@@ -338,7 +338,7 @@ fn nameless_at_first(bytes: usize, named: bool) -> ChatResponse {
 }
 
 #[test]
-fn arguments_before_the_name_are_kept_as_far_as_an_input_may_go() {
+fn arguments_before_the_name_are_kept_up_to_the_input_limit() {
     let answer = nameless_at_first(MAX_INPUT, true);
     let input = &answer.message.tool_uses().next().unwrap().input;
     assert!(
@@ -360,18 +360,18 @@ fn arguments_before_the_name_are_kept_as_far_as_an_input_may_go() {
 }
 
 #[test]
-fn no_more_is_kept_than_tells_that_it_is_too_much() {
+fn early_arguments_are_kept_up_to_one_character_over_the_limit() {
     let mut call = Call::default();
-    call.keep(&"a".repeat(MAX_INPUT - 1));
+    call.keep_early_arguments(&"a".repeat(MAX_INPUT - 1));
     for piece in ["é", "é", "é"] {
-        call.keep(piece);
+        call.keep_early_arguments(piece);
     }
-    assert_eq!(call.early.len(), MAX_INPUT + 1);
-    assert!(call.early.ends_with("aé"));
+    assert_eq!(call.early_arguments.len(), MAX_INPUT + 1);
+    assert!(call.early_arguments.ends_with("aé"));
 }
 
 #[test]
-fn a_call_of_which_no_input_came_is_not_complete_when_the_limit_strikes() {
+fn a_call_without_input_is_incomplete_at_the_output_limit() {
     let deltas = json!([
         [{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}},
          {"index": 1, "id": "b", "function": {"name": "g", "arguments": "{}"}},
@@ -384,7 +384,7 @@ fn a_call_of_which_no_input_came_is_not_complete_when_the_limit_strikes() {
         for (number, chunk) in (1..).zip(deltas.as_array().unwrap()) {
             for delta in chunk.as_array().unwrap() {
                 let delta = serde_json::from_value(delta.clone()).unwrap();
-                calls.delta(&delta, number, &mut next_part, &mut events);
+                calls.add(&delta, number, &mut next_part, &mut events);
             }
         }
         calls.finish(cut_off, &mut events);
@@ -401,14 +401,7 @@ fn a_call_of_which_no_input_came_is_not_complete_when_the_limit_strikes() {
 }
 
 #[test]
-fn pieces_find_the_last_call_of_their_id_and_number() {
-    let places = |calls: &[(&str, Option<u64>)]| {
-        let mut places = Places::default();
-        for (at, (id, index)) in calls.iter().enumerate() {
-            places.note(at, Some(*id).filter(|id| !id.is_empty()), *index);
-        }
-        places
-    };
+fn positions_return_the_last_call_with_an_id_and_index() {
     let calls = [
         ("a", Some(0)),
         ("a", Some(1)),
@@ -416,7 +409,10 @@ fn pieces_find_the_last_call_of_their_id_and_number() {
         ("b", Some(2)),
         ("", Some(1)),
     ];
-    let places = places(&calls);
+    let mut positions = CallPositions::default();
+    for (at, (id, index)) in calls.into_iter().enumerate() {
+        positions.insert(at, Some(id).filter(|id| !id.is_empty()), index);
+    }
     for (id, index, expected) in [
         (Some("a"), Some(0), Some(0)),
         (Some("a"), Some(1), Some(1)),
@@ -428,14 +424,14 @@ fn pieces_find_the_last_call_of_their_id_and_number() {
         (Some("c"), Some(0), None),
         (None, Some(0), None),
     ] {
-        assert_eq!(places.of_id(id, index), expected, "{id:?} {index:?}");
+        assert_eq!(positions.by_id(id, index), expected, "{id:?} {index:?}");
     }
-    assert_eq!(places.by_index.get(&1), Some(&4));
+    assert_eq!(positions.by_index.get(&1), Some(&4));
 }
 
-/// With a search per call this takes minutes.
+/// A search per call would take minutes.
 #[test]
-fn very_many_calls_take_no_longer_per_call() {
+fn many_calls_take_linear_time() {
     let count = 60_000_u64;
     let mut calls = Calls::new(model(), LocalIds::default());
     let (mut events, mut next_part) = (Vec::new(), 0);
@@ -446,7 +442,7 @@ fn very_many_calls_take_no_longer_per_call() {
         ];
         for delta in deltas {
             let delta = serde_json::from_value(delta).unwrap();
-            calls.delta(&delta, index, &mut next_part, &mut events);
+            calls.add(&delta, index, &mut next_part, &mut events);
         }
     }
     assert_eq!(u64::from(next_part), count);

@@ -1,19 +1,20 @@
-//! Chat Completions: `POST {base}/chat/completions`, the wire that most servers speak.
+//! Chat Completions: `POST {base}/chat/completions`, the API that most servers support.
 //!
-//! | module | does |
+//! | module | purpose |
 //! |---|---|
 //! | [`wire`] | the serde types of the API |
-//! | [`request`] | domain → wire, pure |
-//! | [`stream`] | wire chunks → domain events, a state machine without I/O |
-//! | [`response`] | a whole body → a whole answer, by the same state machine |
+//! | [`request`] | converts a request of the domain |
+//! | [`stream`] | converts streamed chunks, as a state machine without I/O |
+//! | [`response`] | converts a whole body, with the same state machine |
 
 mod calls;
-mod messages;
+mod content;
 mod options;
+mod reasoning;
 pub mod request;
 pub mod response;
 pub mod stream;
-mod thoughts;
+mod tools;
 pub mod wire;
 
 pub use options::ChatOptions;

@@ -1,4 +1,4 @@
-//! What Chat Completions may be told beside the request.
+//! Options of Chat Completions.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use serde::Deserialize;
 
 use crate::Profile;
 
-/// What Chat Completions may be told beside the request.
+/// Options of a model on Chat Completions.
 ///
-/// A configuration file may hold any of its fields, such as `{strict_tools: true}`.
+/// A configuration file may contain any of its fields, such as `{strict_tools: true}`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChatOptions {
-    /// [`Profile::strict_tools`] for this wire; `None` leaves it to the profile.
+    /// Overrides [`Profile::strict_tools`] for this API.
     pub strict_tools: Option<bool>,
 }
 
 impl ChatOptions {
-    /// The profile with these laid over it.
-    pub fn over(self, profile: &Profile) -> Cow<'_, Profile> {
+    /// Returns the profile with these options.
+    pub fn apply_to(self, profile: &Profile) -> Cow<'_, Profile> {
         profile.with_strict_tools(self.strict_tools)
     }
 }

@@ -1,50 +1,50 @@
-//! Domain → wire.
+//! Converts a request of the domain.
 
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelId, ToolChoiceOutcome, Warning,
 };
-use switchboard_providers_common::{LocalIds, tool_names::ToolNames};
+use switchboard_providers_common::{LocalIds, ToolMapping, tool_names::ToolNames};
 
 use super::{
-    messages::messages,
+    content::messages,
     wire::{self, Body},
 };
 use crate::{
-    built_in::{BuiltIn, Declared, Form},
-    options::{Options, answer_schema},
+    options::{OptionMapper, answer_schema},
     profile::{MaxTokensField, Profile, ReasoningControl, SeedField},
-    reshaped::Reshaped,
-    tools::{NAME_RULE, Tools, switches_reasoning_off, tools},
+    tools::{
+        NAME_RULE, Tools, disables_reasoning,
+        provider_tools::{DeclaredTools, ProviderTool, ToolForm},
+        tools,
+    },
 };
 
-/// A request as it is sent, and what is not the same in it as in the domain's.
+/// The converted request, and its differences from the request of the domain.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
-    /// The body. It borrows every text from the domain request.
+    /// The body. It borrows its texts from the domain request.
     pub body: Body<'a>,
-    /// What became of the tool choice.
+    /// The effect of the tool choice.
     pub tool_choice: ToolChoiceOutcome,
-    /// What could not be said on this wire.
+    /// The parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
-    /// The ids that the conversation has used up.
+    /// The tool use ids of the conversation.
     pub local_ids: LocalIds,
-    /// What the answer holds under other names or in another shape than was asked for; for
-    /// [`ChatDecoder::reshaping`](super::ChatDecoder::reshaping).
-    pub reshaped: Reshaped,
+    /// The changes of tools and of the answer's schema that the decoder reverses.
+    pub tool_mapping: ToolMapping,
 }
 
-/// Maps a request for `model`, as a stream unless it is wanted whole or the server does not stream such
-/// an answer.
+/// Converts a request for `model`. The answer is streamed unless the request asks for a whole one
+/// or the server cannot stream it.
 ///
-/// `capabilities` decides what is left out with a warning because the model is *known* not to take
-/// it; `profile` says how the server differs from others.
+/// Options and parts that `capabilities` does not allow are dropped with a warning. `profile`
+/// contains the differences of the server.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest),
-/// naming the field, when the tool choice speaks of a tool that is not declared or the name of a schema
-/// cannot be said on this wire, and with
-/// [`ModelErrorKind::Unsupported`](switchboard_domain::ModelErrorKind::Unsupported) when tools are
-/// declared to a model that is known to have none
-/// ([`OpenAiChatModel`](crate::OpenAiChatModel) offers them by prompt before it comes to that).
+/// which names the field, when the tool choice names an undeclared tool or the name of a schema is
+/// not valid. Fails with
+/// [`ModelErrorKind::Unsupported`](switchboard_domain::ModelErrorKind::Unsupported) when the model
+/// does not support tools ([`OpenAiChatModel`](crate::OpenAiChatModel) sends them as text instead).
 pub fn to_wire<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
@@ -55,45 +55,47 @@ pub fn to_wire<'a>(
     let names = ToolNames::of(request, NAME_RULE);
     let Tools {
         declared,
-        built_in,
+        provider_tools,
         choice,
         outcome,
-        mut reshaped,
+        mut tool_mapping,
     } = tools(
         request,
         &model.provider,
-        BuiltIn::all(&request.extra, Form::Nested),
+        ProviderTool::from_extra(&request.extra, ToolForm::Nested),
         &names,
         capabilities,
         profile,
         &mut warnings,
     )?;
     let messages = messages(request, model, &names, capabilities, profile, &mut warnings);
-    reshaped.named(names);
+    tool_mapping.set_names(names);
     let schema = answer_schema(
         request,
         model,
         capabilities,
         profile,
         "response_format.json_schema.name",
-        &mut reshaped,
+        &mut tool_mapping,
         &mut warnings,
     )?;
-    let response_format = schema.map(|(name, sent)| wire::ResponseFormat::of(name, sent));
-    let mut options = Options::new(request, model, capabilities, profile, &mut warnings);
-    let declared = Declared::new(declared, built_in);
+    let response_format = schema.map(|(name, sent)| wire::ResponseFormat::new(name, sent));
+    let mut options = OptionMapper::new(request, model, capabilities, profile, &mut warnings);
+    let declared = DeclaredTools::new(declared, provider_tools);
     let effort = match options.reasoning_effort(profile, declared.has_functions()) {
-        None if switches_reasoning_off(request, profile) => Some("none"),
+        None if disables_reasoning(request, profile) => Some("none"),
         effort => effort,
     };
     let (reasoning_effort, thinking) = match (profile.reasoning_control, effort) {
-        (ReasoningControl::EffortAndThinking, Some("none")) => (None, Some(wire::Thinking::OFF)),
+        (ReasoningControl::EffortAndThinking, Some("none")) => {
+            (None, Some(wire::Thinking::DISABLED))
+        }
         (_, effort) => (effort, None),
     };
-    let (temperature, top_p) = options.sampling(effort);
+    let (temperature, top_p) = options.temperature_and_top_p(effort);
     let stop = options.stop();
-    let parallel_tool_calls = options.parallel(profile, !declared.is_empty());
-    options.extra();
+    let parallel_tool_calls = options.parallel_tool_calls(profile, !declared.is_empty());
+    options.warn_stream_field();
     let (max_completion_tokens, max_tokens) = match profile.max_tokens_field {
         MaxTokensField::MaxCompletionTokens => (request.max_output_tokens, None),
         MaxTokensField::MaxTokens => (None, request.max_output_tokens),
@@ -130,7 +132,7 @@ pub fn to_wire<'a>(
         tool_choice: outcome,
         warnings,
         local_ids: LocalIds::after(request),
-        reshaped,
+        tool_mapping,
     })
 }
 

@@ -176,7 +176,7 @@ fn golden(fixture: &str, mapped: &Value) {
 fn golden_conversation_on_openai() {
     let request = conversation();
     let model = ModelId::new("openai", "gpt-4o");
-    // Nothing known of the model, so that nothing is left out for its sake.
+    // Nothing is known about the model, so nothing is dropped.
     let unknown = ModelCapabilities::default();
     let mapped = mapped_with(&request, &model, &unknown, &Profile::openai());
     golden("conversation_on_openai", &mapped);
@@ -246,7 +246,7 @@ fn extra_wins_over_everything_but_stream() {
 }
 
 #[test]
-fn reasoning_effort_follows_what_the_model_takes() {
+fn reasoning_effort_is_limited_to_the_models_levels() {
     let effort = |model: &str, wanted: Option<ReasoningEffort>, with_tools: bool| {
         let mut request = ChatRequest::new([Message::user("hi")]);
         request.reasoning = wanted;
@@ -259,17 +259,17 @@ fn reasoning_effort_follows_what_the_model_takes() {
     };
     let high = Some(ReasoningEffort::High);
     let none = Some(ReasoningEffort::None);
-    // Without tools, as asked.
+    // Without tools, the requested effort is sent.
     assert_eq!(effort("openai/gpt-6-luna", high, false), (json!("high"), 0));
     assert_eq!(effort("openai/gpt-6-luna", None, false), (Value::Null, 0));
-    // With tools it must be said, and said to the caller unless it was asked for.
+    // With tools, the effort is `none`, with a warning unless it was requested.
     assert_eq!(effort("openai/gpt-6-luna", high, true), (json!("none"), 1));
     assert_eq!(effort("openai/gpt-6-luna", None, true), (json!("none"), 1));
     assert_eq!(effort("openai/gpt-6-luna", none, true), (json!("none"), 0));
-    // Off by default: nothing need be said.
+    // Off by default: the field is not needed.
     assert_eq!(effort("openai/gpt-5.4", None, true), (Value::Null, 0));
     assert_eq!(effort("openai/gpt-5.4", high, true), (json!("none"), 1));
-    // Cannot be off: the API's own answer (use the Responses API) is the best there is.
+    // Reasoning cannot be disabled. The error of the API names the remedy.
     assert_eq!(effort("openai/gpt-6-astra", high, true), (json!("high"), 0));
     assert_eq!(effort("openai/gpt-6-astra", none, false), (Value::Null, 1));
     // Does not reason.
@@ -279,7 +279,7 @@ fn reasoning_effort_follows_what_the_model_takes() {
 }
 
 #[test]
-fn sampling_is_left_out_only_where_it_would_be_refused() {
+fn sampling_options_are_dropped_only_if_the_model_refuses_them() {
     let temperature = |model: &str, value: f64, reasoning: Option<ReasoningEffort>| {
         let mut request = ChatRequest::new([Message::user("hi")]);
         request.sampling.temperature = Some(value);
@@ -296,7 +296,7 @@ fn sampling_is_left_out_only_where_it_would_be_refused() {
     );
     assert_eq!(temperature("openai/gpt-6-luna", 0.0, none), (json!(0.0), 0));
     assert_eq!(temperature("openai/gpt-5.1", 0.0, None), (json!(0.0), 0));
-    // 1 is what holds anyway: left out without a word.
+    // 1 is the default and is dropped without a warning.
     assert_eq!(temperature("openai/o3", 1.0, None), (Value::Null, 0));
 }
 
@@ -334,7 +334,7 @@ fn schemas_outside_the_strict_subset_are_sent_unenforced() {
 }
 
 #[test]
-fn a_servers_limits_are_kept() {
+fn the_limits_of_a_server_are_applied() {
     let old = Profile {
         stream_options: false,
         parallel_tool_calls: false,
@@ -357,7 +357,7 @@ fn a_servers_limits_are_kept() {
 }
 
 #[test]
-fn deepseek_is_told_by_its_own_switch_not_to_reason() {
+fn reasoning_is_disabled_by_the_switch_of_deepseek() {
     let mut request = ChatRequest::new([Message::user("hi")])
         .with_tools([weather()])
         .with_tool_choice(ToolChoice::Required);
@@ -402,7 +402,7 @@ fn deepseek_is_told_by_its_own_switch_not_to_reason() {
 }
 
 #[test]
-fn a_structured_answer_is_asked_for_whole_where_it_cannot_be_streamed() {
+fn a_structured_answer_is_requested_whole_if_it_cannot_be_streamed() {
     let groq = Profile::named("groq").unwrap();
     let mut request = every_option();
     let body = mapped(&request, "groq/any", &groq)["body"].take();
@@ -415,19 +415,19 @@ fn a_structured_answer_is_asked_for_whole_where_it_cannot_be_streamed() {
 }
 
 #[test]
-fn mistral_gets_no_field_that_it_does_not_know() {
+fn mistral_gets_only_known_fields() {
     let request = every_option();
     let mapped = mapped(&request, "mistral/mistral-large", &Profile::mistral());
     let body = mapped["body"].as_object().unwrap();
     assert!(!body.contains_key("stream_options"));
     assert_eq!(body["random_seed"], 7);
-    // The caller's own field, under the name that the caller gave it.
+    // The field of the caller keeps its name.
     assert_eq!(body["seed"], 8);
     assert!(!body.contains_key("max_completion_tokens"));
 }
 
 #[test]
-fn xai_takes_the_newer_name_of_the_output_limit() {
+fn xai_gets_the_newer_field_of_the_output_limit() {
     let request = ChatRequest {
         max_output_tokens: Some(100),
         ..ChatRequest::new([Message::system("Be brief."), Message::user("hi")])
@@ -439,5 +439,5 @@ fn xai_takes_the_newer_name_of_the_output_limit() {
     assert_eq!(body["messages"][0]["role"], "system");
 }
 
-#[path = "messages_tests.rs"]
-mod messages;
+#[path = "content_tests.rs"]
+mod content;

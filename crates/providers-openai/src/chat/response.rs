@@ -1,37 +1,25 @@
-//! A whole body → a whole answer.
+//! Converts a whole body.
 //!
-//! A body is what its stream would have said in one chunk, so the same state machine reads it: an
-//! answer is the same whichever way it came.
+//! The state machine of the stream reads the body as one chunk, so that an answer does not depend
+//! on its delivery.
 
 use switchboard_domain::{ChatResponse, ModelError, ModelEvent};
 use switchboard_providers_common::assembled;
 
 use super::stream::ChatDecoder;
-use crate::answer::AnswerDecoder;
 
-/// Reads a body of status 200 into the events of a stream that says the same.
+/// Converts a body of status 200 into the events of the equivalent stream.
 ///
-/// Fails like the stream does: with the provider's error if the body is one, and with
-/// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if there is no answer
-/// in it.
-pub fn events_from_body(
-    mut decoder: ChatDecoder,
-    body: &str,
-) -> Result<Vec<ModelEvent>, ModelError> {
+/// Fails with the provider's error if the body is an error, and with
+/// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if it is not an
+/// answer.
+pub fn events_from_body(decoder: ChatDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
     let mut events = Vec::new();
-    decoder.read_whole(body, &mut events)?;
+    decoder.read_body(body, &mut events)?;
     Ok(events)
 }
 
-impl AnswerDecoder for ChatDecoder {
-    fn whole(mut self: Box<Self>, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
-        let mut events = Vec::new();
-        self.read_whole(body, &mut events)?;
-        Ok(events)
-    }
-}
-
-/// Reads a body of status 200. See [`events_from_body`].
+/// Converts a body of status 200 into a response. Fails as [`events_from_body`] does.
 pub fn from_body(
     provider: &str,
     decoder: ChatDecoder,

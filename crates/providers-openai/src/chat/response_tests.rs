@@ -50,7 +50,7 @@ fn a_body_needs_no_finish_reason() {
 }
 
 #[test]
-fn length_makes_the_last_call_malformed_here_too() {
+fn the_output_limit_makes_the_last_call_malformed() {
     let calls = json!([
         {"id": "a", "function": {"name": "f", "arguments": "{}"}},
         {"id": "b", "function": {"name": "f", "arguments": "{\"x\":1}"}},

@@ -1,30 +1,30 @@
-//! Wire chunks → domain events.
+//! Converts streamed chunks.
 
 use serde_json::Value;
 use switchboard_domain::{
     FinishReason, JsonObject, ModelError, ModelErrorKind, ModelEvent, ModelId, PartStart,
     ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
-use switchboard_providers_common::{LocalIds, WireDecoder, http::classify::excerpt};
+use switchboard_providers_common::{
+    LocalIds, ShapeRestorer, ToolMapping, WireDecoder,
+    http::classify::excerpt,
+    provider::{ApiError, is_error},
+};
 
 use super::{
     calls::Calls,
-    thoughts::{Details, readable, state},
+    reasoning::{self, ReasoningBlocks, readable_text},
     wire::{Chunk, Delta, UsageReport},
 };
-use crate::{
-    answer::Came,
-    error::{ApiError, is_error},
-    reshaped::{Held, Reshaped, broken, pass, rest},
-};
+use crate::{content::finish::AnswerSummary, error::ERRORS};
 
-/// Words for an end that was not the model's: of OpenRouter, vLLM and `DeepSeek`.
-const BROKEN_OFF: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
+/// Finish reasons of an answer that the server interrupted: OpenRouter, vLLM and `DeepSeek`.
+const INTERRUPTED: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
 
-/// The stream's state machine: chunks in, domain events out.
+/// The state machine of a stream: chunks in, domain events out.
 ///
-/// `Finished` is said when the wire is done (`[DONE]` or the end of the transport), not with the
-/// `finish_reason`: servers send more after that, and the usage always.
+/// `Finished` is emitted at the end of the stream (`[DONE]` or the end of the transport), not with
+/// the `finish_reason`, because servers send the usage and other fields after it.
 #[derive(Debug)]
 pub struct ChatDecoder {
     model: ModelId,
@@ -33,30 +33,30 @@ pub struct ChatDecoder {
     started: bool,
     next_part: u32,
     text: Option<u32>,
-    /// Text that is to be given another shape.
-    held: Option<Held>,
-    reshaped: Reshaped,
+    text_restorer: ShapeRestorer,
+    tool_mapping: ToolMapping,
     refusal: Option<u32>,
     reasoning: Option<u32>,
-    /// The field that the reasoning came in. Some servers send the same under two names.
+    /// The field of the reasoning text. Some servers send the same text in two fields.
     reasoning_field: Option<&'static str>,
-    /// What the open reasoning part must carry back.
-    details: Details,
-    blocks: Details,
+    /// The `reasoning_details` of the open reasoning part.
+    details: ReasoningBlocks,
+    /// The `thinking_blocks` of the open reasoning part.
+    blocks: ReasoningBlocks,
     calls: Calls,
-    finish: Option<String>,
-    /// Whether the end counts though no `finish_reason` came: a whole body needs none.
-    finish_optional: bool,
+    finish_reason: Option<String>,
+    /// Whether the end is valid without a `finish_reason`, as in a whole body.
+    finish_reason_optional: bool,
     done: bool,
-    /// Whether a choice came.
-    answered: bool,
-    other_answers: bool,
+    /// Whether there was a choice.
+    has_choice: bool,
+    has_other_choices: bool,
     chunk: u64,
 }
 
 impl ChatDecoder {
-    /// A decoder for one answer of `model`, whose request came to `tool_choice` and `warnings`.
-    /// `ids` knows which tool-use ids the conversation has used up.
+    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` are those of the
+    /// request, `ids` are the tool use ids of the conversation.
     pub fn new(
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
@@ -71,76 +71,73 @@ impl ChatDecoder {
             started: false,
             next_part: 0,
             text: None,
-            held: None,
-            reshaped: Reshaped::default(),
+            text_restorer: ShapeRestorer::default(),
+            tool_mapping: ToolMapping::default(),
             refusal: None,
             reasoning: None,
             reasoning_field: None,
-            details: Details::default(),
-            blocks: Details::default(),
+            details: ReasoningBlocks::default(),
+            blocks: ReasoningBlocks::default(),
             calls,
-            finish: None,
-            finish_optional: false,
+            finish_reason: None,
+            finish_reason_optional: false,
             done: false,
-            answered: false,
-            other_answers: false,
+            has_choice: false,
+            has_other_choices: false,
             chunk: 0,
         }
     }
 
-    /// The same for a request whose answer has other names or another shape than was asked for, as its
-    /// [`WireRequest::reshaped`](super::WireRequest::reshaped) says.
+    /// Sets the mapping of the request's tools and of the answer's schema.
     #[must_use]
-    pub fn reshaping(mut self, reshaped: Reshaped) -> Self {
-        self.calls.reshape(reshaped.clone());
-        self.reshaped = reshaped;
+    pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
+        self.calls.set_tool_mapping(tool_mapping.clone());
+        self.tool_mapping = tool_mapping;
         self
     }
 
-    /// A whole body is one chunk that needs no `finish_reason`.
-    pub(crate) fn read_whole(
-        &mut self,
+    /// Reads a whole body, which is one chunk and needs no `finish_reason`.
+    pub(crate) fn read_body(
+        mut self,
         body: &str,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        self.finish_optional = true;
+        self.finish_reason_optional = true;
         self.frame("", body, events)?;
-        if self.answered {
+        if self.has_choice {
             self.end(events)
         } else {
-            let message = format!("no answer in the body: {}", excerpt(body.as_bytes()));
+            let message = format!("the body is not an answer: {}", excerpt(body.as_bytes()));
             Err(self.error(ModelErrorKind::Protocol, message))
-        }
-    }
-
-    /// Takes the reason of the end. One that says more than "stop" is not replaced.
-    fn ended(&mut self, reason: Option<String>) {
-        if reason.is_some() && self.finish.as_deref().is_none_or(|said| said == "stop") {
-            self.finish = reason;
         }
     }
 
     fn chunk(&mut self, chunk: Chunk, events: &mut Vec<ModelEvent>) {
         self.chunk = self.chunk.saturating_add(1);
         let id = chunk.id.filter(|id| !id.is_empty());
-        // Azure begins with a chunk about the prompt, which has neither an id nor an answer.
-        let says_something = id.is_some() || !chunk.choices.is_empty() || chunk.usage.is_some();
-        if !self.started && says_something {
+        // Azure's first chunk is about the prompt. It has no id and no choice.
+        let is_of_answer = id.is_some() || !chunk.choices.is_empty() || chunk.usage.is_some();
+        if !self.started && is_of_answer {
             let model = chunk.model.filter(|model| !model.is_empty());
             self.start(id, model, events);
         }
         for choice in chunk.choices {
             if choice.index.is_some_and(|index| index != 0) {
-                self.other_answer(events);
+                self.warn_other_choice(events);
                 continue;
             }
-            self.answered = true;
+            self.has_choice = true;
             if let Some(delta) = choice.delta.or(choice.message) {
                 self.delta(*delta, events);
             }
-            self.ended(choice.finish_reason.filter(|reason| !reason.is_empty()));
+            // A reason other than "stop" is final.
+            let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
+            let current = self.finish_reason.as_deref();
+            if reason.is_some() && current.is_none_or(|current| current == "stop") {
+                self.finish_reason = reason;
+            }
         }
-        report(chunk.usage.map(|usage| *usage), events);
+        emit_usage(chunk.usage.map(|usage| *usage), events);
     }
 
     fn start(
@@ -155,31 +152,21 @@ impl ChatDecoder {
             model,
             tool_choice: std::mem::take(&mut self.tool_choice),
         });
-        let warnings = std::mem::take(&mut self.warnings);
-        events.extend(
-            warnings
-                .into_iter()
-                .map(|warning| ModelEvent::Warning { warning }),
-        );
+        let warnings = std::mem::take(&mut self.warnings).into_iter();
+        events.extend(warnings.map(|warning| ModelEvent::Warning { warning }));
     }
 
     fn delta(&mut self, delta: Delta, events: &mut Vec<ModelEvent>) {
-        let readable = |details: &[JsonObject]| details.iter().map(readable).collect::<String>();
-        let thoughts = [
-            (
-                "reasoning_details",
-                Some(readable(&delta.reasoning_details)),
-            ),
-            ("thinking_blocks", Some(readable(&delta.thinking_blocks))),
-        ];
-        let thoughts = [
+        let readable = |blocks: &[JsonObject]| blocks.iter().map(readable_text).collect::<String>();
+        let details = readable(&delta.reasoning_details);
+        let blocks = readable(&delta.thinking_blocks);
+        for (field, text) in [
             ("reasoning_content", delta.reasoning_content),
             ("reasoning", delta.reasoning),
-        ]
-        .into_iter()
-        .chain(thoughts);
-        for (field, text) in thoughts {
-            self.think(field, text.as_deref().unwrap_or_default(), events);
+            ("reasoning_details", Some(details)),
+            ("thinking_blocks", Some(blocks)),
+        ] {
+            self.add_reasoning(field, text.as_deref().unwrap_or_default(), events);
         }
         for detail in delta.reasoning_details {
             self.reasoning_part(events);
@@ -190,54 +177,55 @@ impl ChatDecoder {
             self.blocks.push(block);
         }
         if let Some(content) = delta.content {
-            content.for_each_text(|thought, text| {
-                if thought {
-                    self.think("content", text, events);
+            content.for_each_text(|is_thinking, text| {
+                if is_thinking {
+                    self.add_reasoning("content", text, events);
                 } else {
-                    self.say(text, events);
+                    self.add_text(text, events);
                 }
             });
         }
-        self.refuse(delta.refusal.as_deref().unwrap_or_default(), events);
+        self.add_refusal(delta.refusal.as_deref().unwrap_or_default(), events);
         for call in &delta.tool_calls {
             self.end_reasoning(events);
             let next_part = &mut self.next_part;
-            self.calls.delta(call, self.chunk, next_part, events);
+            self.calls.add(call, self.chunk, next_part, events);
         }
         if let Some(function) = delta.function_call {
             self.end_reasoning(events);
             let next_part = &mut self.next_part;
-            self.calls.legacy(function, self.chunk, next_part, events);
+            self.calls
+                .add_legacy(function, self.chunk, next_part, events);
         }
     }
 
-    fn think(&mut self, field: &'static str, text: &str, events: &mut Vec<ModelEvent>) {
+    fn add_reasoning(&mut self, field: &'static str, text: &str, events: &mut Vec<ModelEvent>) {
         if text.is_empty() || self.reasoning_field.is_some_and(|known| known != field) {
             return;
         }
         self.reasoning_field = Some(field);
-        self.calls.settle();
+        self.calls.end_current();
         let index = self.reasoning_part(events);
         let text = text.to_owned();
         events.push(ModelEvent::ReasoningDelta { index, text });
     }
 
-    /// The open reasoning part.
+    /// Returns the open reasoning part, or starts one.
     fn reasoning_part(&mut self, events: &mut Vec<ModelEvent>) -> u32 {
         if let Some(index) = self.reasoning {
             return index;
         }
-        let index = self.open(PartStart::Reasoning, events);
+        let index = self.start_part(PartStart::Reasoning, events);
         self.reasoning = Some(index);
         index
     }
 
-    /// The answer proper has begun; thoughts that come later are another part.
+    /// Finishes the open reasoning part. Later reasoning is another part.
     fn end_reasoning(&mut self, events: &mut Vec<ModelEvent>) {
         if let Some(index) = self.reasoning.take() {
-            // Servers that want their reasoning back want it under the same name.
+            // Servers expect their reasoning in the same field.
             let (details, blocks) = (&mut self.details, &mut self.blocks);
-            let state = state(&self.model, self.reasoning_field, details, blocks);
+            let state = reasoning::state(&self.model, self.reasoning_field, details, blocks);
             events.extend(state.map(|state| {
                 let state = Box::new(state);
                 ModelEvent::PartState { index, state }
@@ -246,61 +234,61 @@ impl ChatDecoder {
         }
     }
 
-    fn say(&mut self, text: &str, events: &mut Vec<ModelEvent>) {
+    fn add_text(&mut self, text: &str, events: &mut Vec<ModelEvent>) {
         if text.is_empty() {
             return;
         }
         self.end_reasoning(events);
-        self.calls.settle();
+        self.calls.end_current();
         let index = if let Some(index) = self.text {
             index
         } else {
-            self.held = self.reshaped.hold_answer();
-            self.open(PartStart::Text, events)
+            self.text_restorer = self.tool_mapping.answer_restorer();
+            self.start_part(PartStart::Text, events)
         };
         self.text = Some(index);
-        let text = pass(&mut self.held, text);
+        let text = self.text_restorer.push(text);
         events.extend(text.map(|text| ModelEvent::TextDelta { index, text }));
     }
 
-    fn refuse(&mut self, text: &str, events: &mut Vec<ModelEvent>) {
+    fn add_refusal(&mut self, text: &str, events: &mut Vec<ModelEvent>) {
         if text.is_empty() {
             return;
         }
         self.end_reasoning(events);
-        self.calls.settle();
+        self.calls.end_current();
         let index = self
             .refusal
-            .unwrap_or_else(|| self.open(PartStart::Text, events));
+            .unwrap_or_else(|| self.start_part(PartStart::Text, events));
         self.refusal = Some(index);
         let text = text.to_owned();
         events.push(ModelEvent::TextDelta { index, text });
     }
 
-    fn open(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
+    fn start_part(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
         let index = self.next_part;
         self.next_part = index.saturating_add(1);
         events.push(ModelEvent::PartStarted { index, part });
         index
     }
 
-    fn other_answer(&mut self, events: &mut Vec<ModelEvent>) {
-        if !std::mem::replace(&mut self.other_answers, true) {
-            let message = "the server sent several answers (`n`); only the first is read";
+    fn warn_other_choice(&mut self, events: &mut Vec<ModelEvent>) {
+        if !std::mem::replace(&mut self.has_other_choices, true) {
+            let message = "the server sent several answers (`n`): only the first is read";
             let warning = Warning::new(WarningKind::UnknownWireValue, message);
             events.push(ModelEvent::Warning { warning });
         }
     }
 
-    /// The wire is done.
+    /// Reads the end of the stream.
     fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        let raw = self.finish.take();
-        if raw.is_none() && !self.finish_optional {
+        let raw = self.finish_reason.take();
+        if raw.is_none() && !self.finish_reason_optional {
             let message = "the stream ended without a finish_reason";
             return Err(self.error(ModelErrorKind::Interrupted, message));
         }
-        if let Some(word) = raw.as_deref().filter(|word| BROKEN_OFF.contains(word)) {
-            let message = format!("the server ended the answer with finish_reason `{word}`");
+        if let Some(reason) = raw.as_deref().filter(|it| INTERRUPTED.contains(it)) {
+            let message = format!("the server ended the answer with finish_reason `{reason}`");
             return Err(self.error(ModelErrorKind::Interrupted, message));
         }
         self.done = true;
@@ -308,66 +296,43 @@ impl ChatDecoder {
             self.start(None, None, events);
         }
         let reason = finish_reason(raw.as_deref().unwrap_or("stop"));
-        let cut_off = matches!(
+        let is_incomplete = matches!(
             reason,
             FinishReason::Length | FinishReason::ContentFilter | FinishReason::ContextOverflow
         );
         self.end_reasoning(events);
-        let held = self.text.zip(rest(&mut self.held));
-        events.extend(held.map(|(index, text)| ModelEvent::TextDelta { index, text }));
+        let rest = self.text.zip(self.text_restorer.finish());
+        events.extend(rest.map(|(index, text)| ModelEvent::TextDelta { index, text }));
         let texts = [self.text.take(), self.refusal.take()];
         for index in texts.into_iter().flatten() {
             events.push(ModelEvent::PartFinished { index });
         }
-        self.calls.finish(cut_off, events);
-        let came = Came {
-            refused: texts[1].is_some(),
-            called: self.calls.any(),
-            nameless: self.calls.nameless(),
+        self.calls.finish(is_incomplete, events);
+        let summary = AnswerSummary {
+            has_refusal: texts[1].is_some(),
+            has_calls: self.calls.has_named(),
+            nameless_calls: self.calls.count_nameless(),
         };
-        came.finish(reason, raw, events);
+        summary.finish(reason, raw, events);
         Ok(())
     }
 
-    /// The answer broke off: gives out what was held back.
-    fn release(&mut self, events: &mut Vec<ModelEvent>) {
-        let held = self.text.zip(broken(&mut self.held));
-        events.extend(held.map(|(index, text)| ModelEvent::TextDelta { index, text }));
-        self.calls.release(events);
+    /// Emits the buffered texts of an interrupted answer.
+    fn interrupt(&mut self, events: &mut Vec<ModelEvent>) {
+        let rest = self.text.zip(self.text_restorer.interrupt());
+        events.extend(rest.map(|(index, text)| ModelEvent::TextDelta { index, text }));
+        self.calls.interrupt(events);
     }
 
     fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
         ModelError::new(&*self.model.provider, kind, message)
     }
 
-    fn in_band(&self, error: &ApiError) -> ModelError {
-        error.in_band(&self.model.provider)
-    }
-}
-
-impl WireDecoder for ChatDecoder {
-    fn frame(
-        &mut self,
-        name: &str,
-        data: &str,
-        events: &mut Vec<ModelEvent>,
-    ) -> Result<(), ModelError> {
-        let read = self.read(name, data, events);
-        read.inspect_err(|_| self.release(events))
+    fn in_band_error(&self, error: ApiError) -> ModelError {
+        ERRORS.in_band(&self.model.provider, error)
     }
 
-    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if self.done {
-            return Ok(());
-        }
-        let finished = self.finish(events);
-        finished.inspect_err(|_| self.release(events))
-    }
-}
-
-impl ChatDecoder {
-    /// Reads a frame.
-    fn read(
+    fn read_frame(
         &mut self,
         name: &str,
         data: &str,
@@ -384,29 +349,47 @@ impl ChatDecoder {
             let message = format!("a chunk is not a JSON object: {}", excerpt(data.as_bytes()));
             self.error(ModelErrorKind::Protocol, message)
         };
-        // serde would read a list as the fields in order.
+        // serde would read an array as the fields in order.
         if data.starts_with('[') {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
-            let error = ApiError::from_body(&body);
-            return Err(error.map_or_else(unreadable, |error| self.in_band(&error)));
+            let error = ERRORS.find(&body);
+            return Err(error.map_or_else(unreadable, |error| self.in_band_error(error)));
         }
         let chunk: Chunk =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
         if let Some(error) = chunk.error.as_ref().filter(|error| is_error(error)) {
-            return Err(self.in_band(&ApiError::from_error(error)));
+            return Err(self.in_band_error(ERRORS.read(error)));
         }
         if name == "error" || chunk.object.as_deref() == Some("error") {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
-            let error = ApiError::from_body(&body).unwrap_or_default();
-            return Err(self.in_band(&error));
+            return Err(self.in_band_error(ERRORS.find(&body).unwrap_or_default()));
         }
         self.chunk(chunk, events);
         Ok(())
     }
 }
 
-/// Says the tokens, if any are known.
-fn report(usage: Option<UsageReport>, events: &mut Vec<ModelEvent>) {
+impl WireDecoder for ChatDecoder {
+    fn frame(
+        &mut self,
+        name: &str,
+        data: &str,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), ModelError> {
+        let read = self.read_frame(name, data, events);
+        read.inspect_err(|_| self.interrupt(events))
+    }
+
+    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.done {
+            return Ok(());
+        }
+        let finished = self.finish(events);
+        finished.inspect_err(|_| self.interrupt(events))
+    }
+}
+
+fn emit_usage(usage: Option<UsageReport>, events: &mut Vec<ModelEvent>) {
     let usage = usage.map(Usage::from).filter(Usage::is_known);
     events.extend(usage.map(|usage| {
         let usage = Box::new(usage);
@@ -414,11 +397,10 @@ fn report(usage: Option<UsageReport>, events: &mut Vec<ModelEvent>) {
     }));
 }
 
-/// The reason in the server's word. `tool_calls` and `function_call` are brought in line with the
-/// output later.
-fn finish_reason(word: &str) -> FinishReason {
-    match word {
-        // The last four are those of servers built on other engines.
+/// Maps the server's finish reason. Reasons about calls are corrected later to match the content.
+fn finish_reason(reason: &str) -> FinishReason {
+    match reason {
+        // The last four are from servers with other engines.
         "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => FinishReason::Stop,
         "tool_calls" | "function_call" => FinishReason::ToolUse,
         "length" | "max_tokens" => FinishReason::Length,

@@ -1,10 +1,10 @@
-//! Laws that hold for any input.
+//! Properties of any input.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Pieces of chunks that servers might send in any order.
+/// Generates chunks in any order.
 fn any_chunk() -> impl Strategy<Value = Value> {
     let text = prop_oneof![Just(""), Just("a"), Just("{\"x\":"), Just("1}"), Just("{}")];
     let index = prop_oneof![Just(json!(null)), (0..3_u32).prop_map(|it| json!(it))];
@@ -47,12 +47,12 @@ fn any_chunk() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_order_of_pieces_keeps_the_grammar(
+    fn any_order_of_pieces_gives_a_valid_event_sequence(
         chunks in prop::collection::vec(any_chunk(), 0..12),
-        reshapes in any::<bool>(),
+        restores in any::<bool>(),
     ) {
-        let reshaped = if reshapes { Reshaped::all_of("f") } else { Reshaped::default() };
-        let (events, end) = run_with(decoder().reshaping(reshaped), &chunks);
+        let mapping = if restores { tool_mapping() } else { ToolMapping::default() };
+        let (events, end) = run_with(decoder().with_tool_mapping(mapping), &chunks);
         let mut answer = ResponseAccumulator::default();
         for event in &events {
             answer.push(event).unwrap();
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_taken_without_a_panic(name in ".{0,8}", frames in prop::collection::vec(".{0,40}", 0..4)) {
+    fn any_text_is_read_without_a_panic(name in ".{0,8}", frames in prop::collection::vec(".{0,40}", 0..4)) {
         let (mut decoder, mut events) = (decoder(), Vec::new());
         for frame in frames {
             let _ = decoder.frame(&name, &frame, &mut events);

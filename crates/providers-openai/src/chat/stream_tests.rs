@@ -1,5 +1,10 @@
+use std::sync::Arc;
+
 use serde_json::json;
-use switchboard_domain::{ChatResponse, Part, ResponseAccumulator, ToolInput, Usage};
+use switchboard_domain::{
+    ChatResponse, Part, ResponseAccumulator, ToolDefinition, ToolInput, Usage,
+};
+use switchboard_providers_common::schema::Dialect;
 
 use super::*;
 
@@ -12,7 +17,17 @@ fn decoder() -> ChatDecoder {
     )
 }
 
-/// What came before the end or the error, and whether it was one.
+/// Returns a mapping in which the answer and the input of tool `f` have another shape.
+fn tool_mapping() -> ToolMapping {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let mut mapping = ToolMapping::default();
+    mapping.set_answer_schema(&schema, Dialect::OpenAiStrict);
+    let tool = Arc::new(ToolDefinition::new("f", "", schema));
+    mapping.add_tool(&tool, Dialect::OpenAiStrict);
+    mapping
+}
+
+/// Returns the events before the end or the error, and the error.
 fn run(frames: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) {
     run_with(decoder(), frames)
 }
@@ -65,7 +80,7 @@ fn call(index: u32, id: &str, name: &str, arguments: &str) -> Value {
 }
 
 #[test]
-fn the_first_event_says_who_answers_and_what_was_not_as_asked() {
+fn the_first_events_contain_the_model_and_the_warnings() {
     let warning = Warning::new(WarningKind::OptionDropped, "no seed");
     let outcome = ToolChoiceOutcome::Relaxed {
         why: "because".into(),
@@ -77,7 +92,7 @@ fn the_first_event_says_who_answers_and_what_was_not_as_asked() {
         LocalIds::default(),
     );
     let mut events = Vec::new();
-    // Azure's first chunk has nothing in it.
+    // The first chunk of Azure is empty.
     let about_the_prompt =
         json!({"id": "", "model": "", "choices": [], "prompt_filter_results": []});
     decoder
@@ -101,7 +116,7 @@ fn the_first_event_says_who_answers_and_what_was_not_as_asked() {
 }
 
 #[test]
-fn the_end_of_the_wire_finishes_not_the_reason() {
+fn the_answer_ends_with_the_stream_and_not_with_the_reason() {
     let mut decoder = decoder();
     let mut events = Vec::new();
     let mut said = |data: &str| {
@@ -188,7 +203,7 @@ fn a_reason_is_not_replaced_by_a_later_stop() {
 }
 
 #[test]
-fn length_leaves_the_call_being_written_malformed() {
+fn the_output_limit_makes_the_current_call_malformed() {
     let inputs = |frames: &[Value]| {
         let response = answer(frames);
         let whole = |input: &ToolInput| input.as_object().is_some();
@@ -205,7 +220,7 @@ fn length_leaves_the_call_being_written_malformed() {
         [true, false]
     );
     assert_eq!(inputs(&[two.clone(), finish("tool_calls")]), [true, true]);
-    // It was the text or the thought that was cut off.
+    // The text or the reasoning was interrupted.
     for field in ["content", "refusal", "reasoning"] {
         let more = delta(&json!({field: "and"}));
         assert_eq!(inputs(&[two.clone(), more, finish("length")]), [true, true]);
@@ -233,7 +248,7 @@ fn an_end_without_a_reason_is_an_interruption() {
 }
 
 #[test]
-fn an_error_in_the_stream_is_never_an_end() {
+fn an_error_in_the_stream_does_not_finish_the_answer() {
     let half = || delta(&json!({"content": "half"}));
     let kind = |frame: Value| failure(&[half(), finish("stop"), frame]).kind;
     assert_eq!(
@@ -257,14 +272,14 @@ fn an_error_in_the_stream_is_never_an_end() {
         .frame("error", r#"{"message":"m"}"#, &mut events)
         .unwrap_err();
     assert_eq!((error.kind, events.len()), (ModelErrorKind::Interrupted, 0));
-    // `null` is no error.
+    // `null` is not an error.
     let quiet =
         json!({"error": null, "choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]});
     assert_eq!(answer(&[quiet]).message.text(), "a");
 }
 
 #[test]
-fn what_is_not_json_is_told_with_an_excerpt() {
+fn a_frame_that_is_not_json_is_reported_with_an_excerpt() {
     let page = format!("<html>{}", "\u{e9}".repeat(500));
     let error = failure(&[json!(page)]);
     assert_eq!(error.kind, ModelErrorKind::Protocol);
@@ -275,7 +290,7 @@ fn what_is_not_json_is_told_with_an_excerpt() {
 }
 
 #[test]
-fn odd_fields_never_cost_the_answer() {
+fn unexpected_fields_do_not_fail_the_answer() {
     let odd = json!({
         "id": 7, "model": null, "created": "now", "usage": "none",
         "choices": [
@@ -305,7 +320,7 @@ fn only_the_first_of_several_answers_is_read() {
 }
 
 #[test]
-fn usage_is_what_was_said_and_no_more() {
+fn usage_contains_only_reported_counts() {
     let text = || delta(&json!({"content": "a"}));
     assert_eq!(answer(&[text(), finish("stop")]).usage, Usage::default());
     let usage = json!({"id": "c1", "choices": [], "usage": {
@@ -326,7 +341,7 @@ fn usage_is_what_was_said_and_no_more() {
 }
 
 #[test]
-fn reasoning_that_a_server_does_not_count_as_output_is_output() {
+fn reasoning_tokens_outside_the_output_count_are_added() {
     let output = |usage: Value| {
         let chunk = json!({"id": "c1", "choices": [], "usage": usage});
         let answer = answer(&[delta(&json!({"content": "a"})), finish("stop"), chunk]);
@@ -335,7 +350,7 @@ fn reasoning_that_a_server_does_not_count_as_output_is_output() {
     let told = |completion: u64, total: u64| json!({"prompt_tokens": 10, "completion_tokens": completion, "total_tokens": total});
     assert_eq!(output(told(9, 19)), Some(9));
     assert_eq!(output(told(9, 119)), Some(109));
-    // Sums that are wrong or missing change nothing.
+    // Wrong or missing totals are ignored.
     assert_eq!(output(told(9, 0)), Some(9));
     assert_eq!(output(told(9, 12)), Some(9));
     assert_eq!(output(json!({"total_tokens": 12})), None);
@@ -343,7 +358,7 @@ fn reasoning_that_a_server_does_not_count_as_output_is_output() {
 }
 
 #[test]
-fn thoughts_come_under_several_names_but_once() {
+fn reasoning_is_read_once_from_any_of_its_fields() {
     let response = answer(&[
         delta(&json!({"reasoning_content": "th", "reasoning": "th"})),
         delta(&json!({"reasoning": "ink", "reasoning_content": "ink"})),
@@ -372,7 +387,7 @@ fn thoughts_come_under_several_names_but_once() {
 }
 
 #[test]
-fn openrouters_details_ride_on_the_reasoning_that_they_belong_to() {
+fn openrouter_details_belong_to_the_reasoning_before_them() {
     let thought = |text: &str| {
         let detail = json!({"type": "reasoning.text", "text": text, "index": 0});
         delta(&json!({"reasoning": text, "reasoning_details": [detail]}))
@@ -384,7 +399,7 @@ fn openrouters_details_ride_on_the_reasoning_that_they_belong_to() {
         thought("ink"),
         delta(&json!({"reasoning_details": [signature]})),
         delta(&json!({"content": "I look."})),
-        // After the text, as some models have it: a part of its own that says nothing.
+        // Some models send it after the text: a separate part without text.
         delta(&json!({"reasoning_details": [encrypted], "tool_calls": [call(0, "a", "f", "{}")]})),
         finish("tool_calls"),
     ]);
@@ -408,7 +423,7 @@ fn openrouters_details_ride_on_the_reasoning_that_they_belong_to() {
         second.provider_state.as_ref().unwrap().data,
         json!({"field": "reasoning", "details": [encrypted]})
     );
-    // A server that gives the details alone.
+    // A server that sends only the details.
     let detail = json!({"type": "reasoning.summary", "summary": "In short."});
     let response = answer(&[
         delta(&json!({"reasoning_details": [detail]})),
@@ -421,7 +436,7 @@ fn openrouters_details_ride_on_the_reasoning_that_they_belong_to() {
 }
 
 #[test]
-fn a_call_without_a_name_is_malformed_not_silent() {
+fn a_call_without_a_name_makes_the_answer_malformed() {
     let nameless = delta(&json!({"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]}));
     let response = answer(&[nameless.clone(), finish("tool_calls")]);
     assert_eq!(response.finish, FinishReason::MalformedToolCall);

@@ -1,33 +1,28 @@
-//! The items of an answer, and which part is what of them.
+//! The items of an answer and their parts.
 
-mod closing;
-mod places;
+mod completion;
+mod index;
 
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ModelEvent, ModelId, PartStart};
-use switchboard_providers_common::LocalIds;
+use switchboard_providers_common::{LocalIds, ShapeRestorer, ToolMapping};
 
-use self::places::Places;
+use self::index::ItemIndex;
 use super::{
-    members::{json_text, text},
+    fields::{json_text, text},
     wire::Event,
 };
-use crate::{
-    answer::Came,
-    reshaped::{Held, Reshaped, broken, pass, rest},
-    text::PARAGRAPH,
-};
+use crate::content::{PARAGRAPH, finish::AnswerSummary};
 
-/// Which item an event is about. Servers number them, name them, do both, or (with one item at a time)
-/// neither.
+/// The id and the index of an item in an event. Some servers send only one of them, or neither.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Address<'a> {
+pub(crate) struct ItemAddress<'a> {
     pub(crate) id: Option<&'a str>,
     pub(crate) index: Option<u64>,
 }
 
-impl<'a> Address<'a> {
-    /// The item that an event speaks of.
+impl<'a> ItemAddress<'a> {
+    /// Returns the item of an event.
     pub(crate) fn of(event: &'a Event) -> Self {
         let own = event.item.as_ref().and_then(|item| text(item, "id"));
         let named = event.item_id.as_deref().filter(|id| !id.is_empty());
@@ -38,12 +33,12 @@ impl<'a> Address<'a> {
     }
 }
 
-/// A text that reasoning holds.
+/// A text of a reasoning item, by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Thought {
-    /// A summary, by its number.
+pub(crate) enum ReasoningText {
+    /// A summary.
     Summary(u64),
-    /// The thinking itself, by its number.
+    /// The reasoning itself.
     Content(u64),
 }
 
@@ -52,71 +47,69 @@ pub(crate) enum Thought {
 pub(crate) struct Items {
     model: ModelId,
     ids: LocalIds,
-    reshaped: Reshaped,
+    tool_mapping: ToolMapping,
     list: Vec<Item>,
-    places: Places,
-    /// Calls that were said to be complete, but may have been cut off.
-    ended: Vec<usize>,
+    index: ItemIndex,
+    /// Calls that ended without a status and may be incomplete.
+    ended_calls: Vec<usize>,
     next_part: u32,
-    /// The id of the last reasoning.
-    reasoned: Option<String>,
-    /// Calls that came without ever being given a name.
-    nameless: usize,
-    refused: bool,
-    called: bool,
+    /// The id of the last reasoning item.
+    reasoning_id: Option<String>,
+    /// The number of calls without a name.
+    nameless_calls: usize,
+    has_refusal: bool,
+    has_calls: bool,
 }
 
 #[derive(Debug)]
 struct Item {
     id: Option<String>,
     index: Option<u64>,
-    done: bool,
-    /// The reasoning before it.
+    is_complete: bool,
+    /// The id of the reasoning item before it.
     after: Option<String>,
-    kind: Kind,
+    kind: ItemKind,
 }
 
 #[derive(Debug)]
-enum Kind {
-    Message(Vec<Piece>),
+enum ItemKind {
+    Message(Vec<MessageText>),
     Reasoning {
         part: u32,
-        /// What was said of it.
-        said: Vec<Thought>,
+        /// The texts with content.
+        texts: Vec<ReasoningText>,
     },
     Call {
-        /// The part that it became, as soon as its name is known.
+        /// The index of the part. Known with the name.
         part: Option<u32>,
-        /// Whether some of its arguments came.
-        said: bool,
-        /// It was said to be complete, but not in so many words: it may have been cut off.
-        ended: bool,
-        /// Arguments that are to be given another shape.
-        held: Option<Held>,
+        /// Whether arguments were streamed.
+        has_arguments: bool,
+        /// Whether it ended without a status, so that it may be incomplete.
+        has_ended: bool,
+        restorer: ShapeRestorer,
     },
     Opaque,
 }
 
-/// A piece of a message that says something.
+/// A text or refusal of a message.
 #[derive(Debug)]
-struct Piece {
+struct MessageText {
     part: u32,
     index: Option<u64>,
-    refusal: bool,
-    /// Text that is to be given another shape.
-    held: Option<Held>,
+    is_refusal: bool,
+    restorer: ShapeRestorer,
 }
 
-/// What an item is, by its type.
+/// The type of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Sort {
+enum ItemType {
     Message,
     Reasoning,
     Call,
     Opaque,
 }
 
-impl Sort {
+impl ItemType {
     fn of(item: &JsonObject) -> Self {
         match text(item, "type") {
             Some("message") => Self::Message,
@@ -127,382 +120,410 @@ impl Sort {
     }
 }
 
-impl Kind {
-    fn sort(&self) -> Sort {
+impl ItemKind {
+    fn item_type(&self) -> ItemType {
         match self {
-            Self::Message(_) => Sort::Message,
-            Self::Reasoning { .. } => Sort::Reasoning,
-            Self::Call { .. } => Sort::Call,
-            Self::Opaque => Sort::Opaque,
+            Self::Message(_) => ItemType::Message,
+            Self::Reasoning { .. } => ItemType::Reasoning,
+            Self::Call { .. } => ItemType::Call,
+            Self::Opaque => ItemType::Opaque,
         }
     }
 }
 
-impl Piece {
-    fn is(&self, index: Option<u64>, refusal: bool) -> bool {
-        let agree = self.index == index || self.index.is_none() || index.is_none();
-        agree && self.refusal == refusal
+impl MessageText {
+    fn matches(&self, index: Option<u64>, is_refusal: bool) -> bool {
+        let same_index = self.index == index || self.index.is_none() || index.is_none();
+        same_index && self.is_refusal == is_refusal
     }
 }
 
-/// A call is complete.
-fn end_call(index: u32, held: &mut Option<Held>, events: &mut Vec<ModelEvent>) {
-    let json = rest(held);
+/// Finishes a call.
+fn finish_call(index: u32, restorer: &mut ShapeRestorer, events: &mut Vec<ModelEvent>) {
+    let json = restorer.finish();
     events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
     events.push(ModelEvent::PartFinished { index });
 }
 
-/// A call was cut off: it stays open.
-fn break_call(index: u32, held: &mut Option<Held>, events: &mut Vec<ModelEvent>) {
-    let json = broken(held);
+/// Emits the buffered input of an incomplete call, which stays open.
+fn interrupt_call(index: u32, restorer: &mut ShapeRestorer, events: &mut Vec<ModelEvent>) {
+    let json = restorer.interrupt();
     events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
 }
 
 impl Items {
-    /// The items of an answer of `model`.
+    /// Creates the items of an answer of `model`.
     pub(crate) fn new(model: ModelId, ids: LocalIds) -> Self {
         Self {
             model,
             ids,
-            reshaped: Reshaped::default(),
+            tool_mapping: ToolMapping::default(),
             list: Vec::new(),
-            places: Places::default(),
-            ended: Vec::new(),
+            index: ItemIndex::default(),
+            ended_calls: Vec::new(),
             next_part: 0,
-            reasoned: None,
-            nameless: 0,
-            refused: false,
-            called: false,
+            reasoning_id: None,
+            nameless_calls: 0,
+            has_refusal: false,
+            has_calls: false,
         }
     }
 
-    /// Gives some tools another name, and their inputs or the answer another shape.
-    pub(crate) fn reshape(&mut self, reshaped: Reshaped) {
-        self.reshaped = reshaped;
+    /// Sets the mapping of the request's tools and of the answer's schema.
+    pub(crate) fn set_tool_mapping(&mut self, tool_mapping: ToolMapping) {
+        self.tool_mapping = tool_mapping;
     }
 
-    /// Whether none came.
+    /// Returns whether there are no items.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// What came.
-    pub(crate) fn came(&self) -> Came {
-        Came {
-            refused: self.refused,
-            called: self.called,
-            nameless: self.nameless,
+    /// Returns the content that the finish reason depends on.
+    pub(crate) fn summary(&self) -> AnswerSummary {
+        AnswerSummary {
+            has_refusal: self.has_refusal,
+            has_calls: self.has_calls,
+            nameless_calls: self.nameless_calls,
         }
     }
 
-    /// An item begins.
-    pub(crate) fn added(
+    /// Starts an item.
+    pub(crate) fn add(
         &mut self,
-        address: Address<'_>,
+        address: ItemAddress<'_>,
         item: &JsonObject,
         events: &mut Vec<ModelEvent>,
     ) {
-        if !self.places.has_begun(address) {
-            self.begin(address, Sort::of(item), Some(item), events);
+        if !self.index.is_open(address) {
+            self.start(address, ItemType::of(item), Some(item), events);
         }
     }
 
-    /// An item is complete, or cut off.
-    pub(crate) fn done(
+    /// Completes an item, which may be cut off.
+    pub(crate) fn complete(
         &mut self,
-        address: Address<'_>,
+        address: ItemAddress<'_>,
         item: &JsonObject,
         events: &mut Vec<ModelEvent>,
     ) {
-        let sort = Sort::of(item);
-        let at = match self.find(address, sort) {
+        let item_type = ItemType::of(item);
+        let at = match self.find(address, item_type) {
             Some(at) => at,
-            // Some servers say the same item twice.
-            None if self.knows(address, sort) => return,
-            None => self.begin(address, sort, Some(item), events),
+            // Some servers send an item twice.
+            None if self.is_known(address, item_type) => return,
+            None => self.start(address, item_type, Some(item), events),
         };
-        match sort {
-            Sort::Message => self.message_done(at, item, events),
-            Sort::Reasoning => self.reasoning_done(at, item, events),
-            Sort::Call => self.call_done(at, item, events),
-            Sort::Opaque => self.opaque_done(at, item, events),
+        match item_type {
+            ItemType::Message => self.complete_message(at, item, events),
+            ItemType::Reasoning => self.complete_reasoning(at, item, events),
+            ItemType::Call => self.complete_call(at, item, events),
+            ItemType::Opaque => self.complete_opaque(at, item, events),
         }
     }
 
-    /// More text of a message, or of a refusal.
-    pub(crate) fn say(
+    /// Adds text of a message or of a refusal.
+    pub(crate) fn add_text(
         &mut self,
-        address: Address<'_>,
+        address: ItemAddress<'_>,
         content_index: Option<u64>,
-        refusal: bool,
+        is_refusal: bool,
         text: &str,
         events: &mut Vec<ModelEvent>,
     ) {
         if text.is_empty() {
             return;
         }
-        let at = self.find_or_begin(address, Sort::Message, events);
-        if self.piece(at, content_index, refusal).is_none() {
-            self.open_piece(at, content_index, refusal, events);
+        let at = self.find_or_start(address, ItemType::Message, events);
+        if self.message_text(at, content_index, is_refusal).is_none() {
+            self.start_message_text(at, content_index, is_refusal, events);
         }
-        if let Some(piece) = self.piece_mut(at, content_index, refusal) {
-            let index = piece.part;
-            let text = pass(&mut piece.held, text);
+        if let Some(message_text) = self.message_text_mut(at, content_index, is_refusal) {
+            let index = message_text.part;
+            let text = message_text.restorer.push(text);
             events.extend(text.map(|text| ModelEvent::TextDelta { index, text }));
         }
     }
 
-    /// A whole text of a message, which counts if none of it came before.
-    pub(crate) fn said(
+    /// Adds a whole text of a message unless parts of it were streamed.
+    pub(crate) fn add_whole_text(
         &mut self,
-        address: Address<'_>,
+        address: ItemAddress<'_>,
         content_index: Option<u64>,
-        refusal: bool,
+        is_refusal: bool,
         text: &str,
         events: &mut Vec<ModelEvent>,
     ) {
-        let known = self.find(address, Sort::Message);
-        let is_new = known.is_none_or(|at| self.piece(at, content_index, refusal).is_none());
-        if is_new && !(known.is_none() && self.knows(address, Sort::Message)) {
-            self.say(address, content_index, refusal, text, events);
+        let known = self.find(address, ItemType::Message);
+        let is_new =
+            known.is_none_or(|at| self.message_text(at, content_index, is_refusal).is_none());
+        if is_new && !(known.is_none() && self.is_known(address, ItemType::Message)) {
+            self.add_text(address, content_index, is_refusal, text, events);
         }
     }
 
-    /// More of what was thought.
-    pub(crate) fn think(
+    /// Adds reasoning.
+    pub(crate) fn add_reasoning(
         &mut self,
-        address: Address<'_>,
-        thought: Thought,
+        address: ItemAddress<'_>,
+        kind: ReasoningText,
         text: &str,
         events: &mut Vec<ModelEvent>,
     ) {
         if text.is_empty() {
             return;
         }
-        let at = self.find_or_begin(address, Sort::Reasoning, events);
+        let at = self.find_or_start(address, ItemType::Reasoning, events);
         let Some(Item {
-            kind: Kind::Reasoning { part, said },
+            kind: ItemKind::Reasoning { part, texts },
             ..
         }) = self.list.get_mut(at)
         else {
             return;
         };
         let index = *part;
-        if said.last() != Some(&thought) {
-            if !said.is_empty() {
+        if texts.last() != Some(&kind) {
+            if !texts.is_empty() {
                 let text = PARAGRAPH.to_owned();
                 events.push(ModelEvent::ReasoningDelta { index, text });
             }
-            said.push(thought);
+            texts.push(kind);
         }
         let text = text.to_owned();
         events.push(ModelEvent::ReasoningDelta { index, text });
     }
 
-    /// The whole of a thought, which counts if none of it came before.
-    pub(crate) fn thought(
+    /// Adds a whole reasoning text unless parts of it were streamed.
+    pub(crate) fn add_whole_reasoning(
         &mut self,
-        address: Address<'_>,
-        thought: Thought,
+        address: ItemAddress<'_>,
+        kind: ReasoningText,
         text: &str,
         events: &mut Vec<ModelEvent>,
     ) {
-        let known = self.find(address, Sort::Reasoning);
-        let is_new = known.is_none_or(|at| !self.has_said(at, thought));
-        if is_new && !(known.is_none() && self.knows(address, Sort::Reasoning)) {
-            self.think(address, thought, text, events);
+        let known = self.find(address, ItemType::Reasoning);
+        let is_new = known.is_none_or(|at| !self.has_reasoning_text(at, kind));
+        if is_new && !(known.is_none() && self.is_known(address, ItemType::Reasoning)) {
+            self.add_reasoning(address, kind, text, events);
         }
     }
 
-    /// More of a call's arguments.
-    pub(crate) fn argue(&mut self, address: Address<'_>, json: &str, events: &mut Vec<ModelEvent>) {
-        let at = self.find(address, Sort::Call);
+    /// Adds arguments of a call.
+    pub(crate) fn add_arguments(
+        &mut self,
+        address: ItemAddress<'_>,
+        json: &str,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let at = self.find(address, ItemType::Call);
         let call = at.and_then(|at| self.list.get_mut(at));
         if let Some(Item {
             kind:
-                Kind::Call {
+                ItemKind::Call {
                     part: Some(index),
-                    said,
-                    held,
+                    has_arguments,
+                    restorer,
                     ..
                 },
             ..
         }) = call
             && !json.is_empty()
         {
-            *said = true;
+            *has_arguments = true;
             let index = *index;
-            let json = pass(held, json);
+            let json = restorer.push(json);
             events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
         }
     }
 
-    /// A call's whole arguments, which count if none of them came before.
-    pub(crate) fn argued(
+    /// Adds the whole arguments of a call unless parts of them were streamed.
+    pub(crate) fn add_whole_arguments(
         &mut self,
-        address: Address<'_>,
+        address: ItemAddress<'_>,
         arguments: &Value,
         events: &mut Vec<ModelEvent>,
     ) {
-        let at = self.find(address, Sort::Call);
-        if let Some(Kind::Call { said: false, .. }) =
-            at.and_then(|at| self.list.get(at)).map(|item| &item.kind)
+        let at = self.find(address, ItemType::Call);
+        if let Some(ItemKind::Call {
+            has_arguments: false,
+            ..
+        }) = at.and_then(|at| self.list.get(at)).map(|item| &item.kind)
         {
-            self.argue(address, &json_text(arguments), events);
+            self.add_arguments(address, &json_text(arguments), events);
         }
     }
 
-    /// The item that an event is about, if it is not complete.
-    fn find(&self, address: Address<'_>, sort: Sort) -> Option<usize> {
-        self.places.find(address, sort)
+    /// Returns the open item of an event.
+    fn find(&self, address: ItemAddress<'_>, item_type: ItemType) -> Option<usize> {
+        self.index.find(address, item_type)
     }
 
-    /// Whether that item is complete.
-    fn knows(&self, address: Address<'_>, sort: Sort) -> bool {
-        self.places.is_done(address, sort)
+    /// Returns whether the item of an event is complete.
+    fn is_known(&self, address: ItemAddress<'_>, item_type: ItemType) -> bool {
+        self.index.is_complete(address, item_type)
     }
 
-    /// The item at `at` is complete.
-    fn complete(&mut self, at: usize) {
+    /// Marks the item at `at` as complete.
+    fn mark_complete(&mut self, at: usize) {
         if let Some(item) = self.list.get_mut(at)
-            && !std::mem::replace(&mut item.done, true)
+            && !std::mem::replace(&mut item.is_complete, true)
         {
-            let address = Address {
+            let address = ItemAddress {
                 id: item.id.as_deref(),
                 index: item.index,
             };
-            self.places.end(at, item.kind.sort(), address);
+            self.index.complete(at, item.kind.item_type(), address);
         }
     }
 
-    fn find_or_begin(
+    fn find_or_start(
         &mut self,
-        address: Address<'_>,
-        sort: Sort,
+        address: ItemAddress<'_>,
+        item_type: ItemType,
         events: &mut Vec<ModelEvent>,
     ) -> usize {
-        match self.find(address, sort) {
+        match self.find(address, item_type) {
             Some(at) => at,
-            None => self.begin(address, sort, None, events),
+            None => self.start(address, item_type, None, events),
         }
     }
 
-    fn begin(
+    fn start(
         &mut self,
-        address: Address<'_>,
-        sort: Sort,
+        address: ItemAddress<'_>,
+        item_type: ItemType,
         item: Option<&JsonObject>,
         events: &mut Vec<ModelEvent>,
     ) -> usize {
-        self.settle(events);
-        let kind = match sort {
-            Sort::Message => Kind::Message(Vec::new()),
-            Sort::Reasoning => Kind::Reasoning {
-                part: self.open(PartStart::Reasoning, events),
-                said: Vec::new(),
+        self.finish_ended_calls(events);
+        let kind = match item_type {
+            ItemType::Message => ItemKind::Message(Vec::new()),
+            ItemType::Reasoning => ItemKind::Reasoning {
+                part: self.start_part(PartStart::Reasoning, events),
+                texts: Vec::new(),
             },
-            Sort::Call => Kind::Call {
-                part: item.and_then(|item| self.open_call(item, events)),
-                said: false,
-                ended: false,
-                held: item.and_then(|item| self.hold_input(item)),
+            ItemType::Call => ItemKind::Call {
+                part: item.and_then(|item| self.start_call(item, events)),
+                has_arguments: false,
+                has_ended: false,
+                restorer: item
+                    .map(|item| self.input_restorer(item))
+                    .unwrap_or_default(),
             },
-            Sort::Opaque => Kind::Opaque,
+            ItemType::Opaque => ItemKind::Opaque,
         };
-        let after = self.reasoned.clone();
-        if sort == Sort::Reasoning {
-            self.reasoned = address.id.map(str::to_owned);
+        let after = self.reasoning_id.clone();
+        if item_type == ItemType::Reasoning {
+            self.reasoning_id = address.id.map(str::to_owned);
         }
         let at = self.list.len();
-        self.places.begin(at, sort, address);
+        self.index.insert(at, item_type, address);
         self.list.push(Item {
             id: address.id.map(str::to_owned),
             index: address.index,
-            done: false,
+            is_complete: false,
             after,
             kind,
         });
         at
     }
 
-    /// Something else begins: a call before it that was said to be over was not cut off.
-    fn settle(&mut self, events: &mut Vec<ModelEvent>) {
-        for at in std::mem::take(&mut self.ended) {
-            if let Some(Kind::Call {
+    /// Finishes ended calls: another item shows that they are complete.
+    fn finish_ended_calls(&mut self, events: &mut Vec<ModelEvent>) {
+        for at in std::mem::take(&mut self.ended_calls) {
+            if let Some(ItemKind::Call {
                 part: Some(index),
-                ended,
-                held,
+                has_ended,
+                restorer,
                 ..
             }) = self.list.get_mut(at).map(|item| &mut item.kind)
-                && std::mem::take(ended)
+                && std::mem::take(has_ended)
             {
-                end_call(*index, held, events);
+                finish_call(*index, restorer, events);
             }
         }
     }
 
-    fn open(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
+    fn start_part(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
         let index = self.next_part;
         self.next_part = index.saturating_add(1);
         events.push(ModelEvent::PartStarted { index, part });
         index
     }
 
-    fn open_call(&mut self, item: &JsonObject, events: &mut Vec<ModelEvent>) -> Option<u32> {
-        let name = self.reshaped.declared(text(item, "name")?).to_owned();
+    fn start_call(&mut self, item: &JsonObject, events: &mut Vec<ModelEvent>) -> Option<u32> {
+        let name = self
+            .tool_mapping
+            .declared_name(text(item, "name")?)
+            .to_owned();
         let id = self.ids.claim(text(item, "call_id").or(text(item, "id")));
-        self.called = true;
-        Some(self.open(PartStart::ToolUse { id, name }, events))
+        self.has_calls = true;
+        Some(self.start_part(PartStart::ToolUse { id, name }, events))
     }
 
-    /// What holds back the arguments of a call.
-    fn hold_input(&self, item: &JsonObject) -> Option<Held> {
-        let name = self.reshaped.declared(text(item, "name")?);
-        self.reshaped.hold_input(name)
+    /// Returns the restorer of a call's arguments.
+    fn input_restorer(&self, item: &JsonObject) -> ShapeRestorer {
+        let name = text(item, "name").unwrap_or_default();
+        let name = self.tool_mapping.declared_name(name);
+        self.tool_mapping.input_restorer(name)
     }
 
-    /// A piece of a message that has said something.
-    fn piece(&self, at: usize, index: Option<u64>, refusal: bool) -> Option<&Piece> {
+    /// Returns a text of a message.
+    fn message_text(
+        &self,
+        at: usize,
+        index: Option<u64>,
+        is_refusal: bool,
+    ) -> Option<&MessageText> {
         match &self.list.get(at)?.kind {
-            Kind::Message(pieces) => pieces.iter().rfind(|it| it.is(index, refusal)),
+            ItemKind::Message(texts) => texts.iter().rfind(|it| it.matches(index, is_refusal)),
             _ => None,
         }
     }
 
-    fn piece_mut(&mut self, at: usize, index: Option<u64>, refusal: bool) -> Option<&mut Piece> {
-        match &mut self.list.get_mut(at)?.kind {
-            Kind::Message(pieces) => pieces.iter_mut().rfind(|it| it.is(index, refusal)),
-            _ => None,
-        }
-    }
-
-    fn open_piece(
+    fn message_text_mut(
         &mut self,
         at: usize,
         index: Option<u64>,
-        refusal: bool,
+        is_refusal: bool,
+    ) -> Option<&mut MessageText> {
+        match &mut self.list.get_mut(at)?.kind {
+            ItemKind::Message(texts) => texts.iter_mut().rfind(|it| it.matches(index, is_refusal)),
+            _ => None,
+        }
+    }
+
+    fn start_message_text(
+        &mut self,
+        at: usize,
+        index: Option<u64>,
+        is_refusal: bool,
         events: &mut Vec<ModelEvent>,
     ) {
-        let held = self.reshaped.hold_answer().filter(|_| !refusal);
-        let part = self.open(PartStart::Text, events);
-        self.refused |= refusal;
+        let restorer = if is_refusal {
+            ShapeRestorer::default()
+        } else {
+            self.tool_mapping.answer_restorer()
+        };
+        let part = self.start_part(PartStart::Text, events);
+        self.has_refusal |= is_refusal;
         if let Some(Item {
-            kind: Kind::Message(pieces),
+            kind: ItemKind::Message(texts),
             ..
         }) = self.list.get_mut(at)
         {
-            pieces.push(Piece {
+            texts.push(MessageText {
                 part,
                 index,
-                refusal,
-                held,
+                is_refusal,
+                restorer,
             });
         }
     }
 
-    fn has_said(&self, at: usize, thought: Thought) -> bool {
+    fn has_reasoning_text(&self, at: usize, kind: ReasoningText) -> bool {
         match self.list.get(at).map(|item| &item.kind) {
-            Some(Kind::Reasoning { said, .. }) => said.contains(&thought),
+            Some(ItemKind::Reasoning { texts, .. }) => texts.contains(&kind),
             _ => false,
         }
     }

@@ -1,15 +1,15 @@
-//! Responses: `POST {base}/responses`, OpenAI's newer wire, which takes a model's reasoning back.
+//! Responses: `POST {base}/responses`, OpenAI's newer API, which takes back a model's reasoning.
 //!
-//! | module | does |
+//! | module | purpose |
 //! |---|---|
 //! | [`wire`] | the serde types of the API |
-//! | [`request`] | domain → wire, pure |
-//! | [`stream`] | wire events → domain events, a state machine without I/O |
-//! | [`response`] | a whole body → a whole answer, by the same state machine |
+//! | [`request`] | converts a request of the domain |
+//! | [`stream`] | converts streamed events, as a state machine without I/O |
+//! | [`response`] | converts a whole body, with the same state machine |
 //!
-//! Nothing is stored at the provider unless asked for: the whole conversation is sent each time, with
-//! the items that the model wrote as they were. What of an item a part has no place for rides on it as
-//! [`ProviderState`](switchboard_domain::ProviderState):
+//! The provider stores nothing by default. Each request contains the whole conversation with the
+//! model's items unchanged. The [`ProviderState`](switchboard_domain::ProviderState) of a part
+//! contains the fields of its item that the part does not have:
 //!
 //! | part | `data` |
 //! |---|---|
@@ -18,33 +18,31 @@
 //! | tool use | `{"item": {id, status, caller, namespace}, "after"}` |
 //! | opaque | `{"item": <the item>, "after"}` |
 //!
-//! `after` is the id of the reasoning item before it. The API refuses an item under its id without its
-//! reasoning ("was provided without its required 'reasoning' item"), so the id is sent only where the
-//! reasoning is sent as well.
+//! `after` is the id of the reasoning item before it. The API refuses an item with its id but
+//! without its reasoning ("was provided without its required 'reasoning' item"), so the id is sent
+//! only together with the reasoning.
 //!
-//! Tools that the provider runs itself are declared by [`ResponsesOptions::server_tools`], or under the
-//! API's own names in a list `tools` of [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra). A
-//! [`ToolChoice`](switchboard_domain::ToolChoice) means them too: by the label of an MCP server, the name of
-//! a custom tool, and the type of any other, such as `web_search`. What they did comes as opaque parts, with
-//! what was found: of a web search, a file search and the code interpreter the API tells it only if
-//! `include` asks for it, which is done for each of them that is declared.
+//! [`ResponsesOptions::server_tools`] declares tools that the provider runs. A list `tools` in
+//! [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra) declares tools in the API's own
+//! form. A [`ToolChoice`](switchboard_domain::ToolChoice) names them by the label of an MCP server,
+//! the name of a custom tool, or the type of another tool. Their items become opaque parts. The
+//! results of a web search, a file search and the code interpreter are requested with `include`.
 //!
-//! Reasoning that the API no longer reads, as after a change of the key, is left out and the request sent
-//! once more.
+//! When the API refuses reasoning, for example after a change of the key, the request is sent once
+//! more without it.
 //!
-//! Facts are those of the types of the official SDK, `openai` 3.52.0; what the API refuses is as its own
-//! messages say in public issue threads.
+//! Sources: the types of the official SDK, `openai` 3.52.0, and error messages of the API in public
+//! issue threads.
 
-pub(crate) mod again;
-mod input;
+mod content;
+mod fields;
 mod items;
-mod members;
-mod parts;
 pub mod request;
 pub mod response;
-mod shown;
+pub(crate) mod retry;
 mod state;
 pub mod stream;
+mod tools;
 pub mod wire;
 
 pub use request::{ReasoningSummary, ResponsesOptions, WireRequest, to_wire};

@@ -1,4 +1,4 @@
-//! What the model wrote goes back to it item by item, as it was (mapping case 22).
+//! The output of a model is sent back to it item by item, unchanged (mapping case 22).
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use switchboard_domain::{ChatRequest, Message, ModelId, ToolChoiceOutcome, ToolR
 use super::{LocalIds, ResponsesDecoder, ResponsesOptions, from_body, to_wire};
 use crate::{Profile, capabilities};
 
-/// An item as OpenAI sends it, but for its ids.
+/// Removes the ids of an item.
 fn any_item() -> impl Strategy<Value = Value> {
     let text = prop::sample::select(vec!["12 °C.", "\"quoted\"\n", "a"]);
     let status = prop::sample::select(vec!["completed", "incomplete"]);
@@ -61,9 +61,9 @@ fn any_item() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn an_answer_goes_back_as_it_came(items in prop::collection::vec(any_item(), 0..8)) {
+    fn an_answer_is_sent_back_unchanged(items in prop::collection::vec(any_item(), 0..8)) {
         let mut items: Vec<Value> = items;
-        // Reasoning that led to nothing is refused.
+        // The API refuses reasoning without a following item.
         while items.last().is_some_and(|item| item["type"] == "reasoning") {
             items.pop();
         }
@@ -83,7 +83,7 @@ proptest! {
         let results = calls.iter().map(|call| ToolResult::text(&call.id, &call.name, "12"));
         let results = Message::tool_results(results);
         let request = ChatRequest::new([Message::user("hi"), answer.message, results]);
-        // Through storage, as in a session.
+        // Stored and loaded, as in a session.
         let stored = serde_json::to_string(&request).unwrap();
         let request: ChatRequest = serde_json::from_str(&stored).unwrap();
         let profile = Profile::openai();

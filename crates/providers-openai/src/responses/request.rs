@@ -1,31 +1,33 @@
-//! Domain → wire.
+//! Converts a request of the domain.
 
 use serde::Deserialize;
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelId, ToolChoiceOutcome, Warning,
 };
-use switchboard_providers_common::{LocalIds, tool_names::ToolNames};
+use switchboard_providers_common::{LocalIds, ToolMapping, tool_names::ToolNames};
 
 use super::{
-    input::input,
+    content::input,
     wire::{self, Body},
 };
 use crate::{
     ServerTool,
-    built_in::{BuiltIn, Declared},
     chat::wire::ResponseFormat,
-    options::{Options, answer_schema},
+    options::{OptionMapper, answer_schema},
     profile::Profile,
-    reshaped::Reshaped,
-    tools::{NAME_RULE, Tools, switches_reasoning_off, tools},
+    tools::{
+        NAME_RULE, Tools, disables_reasoning,
+        provider_tools::{DeclaredTools, ProviderTool},
+        tools,
+    },
 };
 
-/// The API refuses a lower limit: "integer below minimum value. Expected a value >= 16".
-const LEAST_OUTPUT_TOKENS: u32 = 16;
+/// The minimum of `max_output_tokens`: "integer below minimum value. Expected a value >= 16".
+const MIN_OUTPUT_TOKENS: u32 = 16;
 
-/// What this wire has beyond what every model is asked.
+/// Options of a model on the Responses API.
 ///
-/// A configuration file may hold any of its fields:
+/// A configuration file may contain any of its fields:
 ///
 /// ```
 /// use switchboard_providers_openai::{ServerTool, responses::ResponsesOptions};
@@ -40,29 +42,30 @@ const LEAST_OUTPUT_TOKENS: u32 = 16;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResponsesOptions {
-    /// Whether the provider keeps the answer (OpenAI: for 30 days). It is off, though the API's own default
-    /// is on: the conversation is sent as a whole each time and needs nothing that is kept.
+    /// Whether the provider stores the answer (OpenAI: for 30 days). Off by default, unlike the
+    /// API's own default, because each request contains the whole conversation.
     pub store: bool,
-    /// What is shown of the reasoning; `None` leaves it to the provider, and OpenAI then shows nothing.
-    /// OpenAI refuses it to organizations that are not verified.
+    /// The summary of the reasoning. `None` keeps the provider's default. OpenAI's default is no
+    /// summary, and OpenAI refuses summaries for organizations that are not verified.
     pub reasoning_summary: Option<ReasoningSummary>,
-    /// Tools that the provider runs on its own side, declared after the request's functions and before
-    /// those of a list `tools` in [`ChatRequest::extra`]. One that this list declares too, by type, label
-    /// or name, is left to it; one whose name a function of the request has is left out, with a warning.
+    /// Tools that the provider runs on its own servers. They are declared after the request's
+    /// functions and before a list `tools` in [`ChatRequest::extra`]. A tool in that list replaces a
+    /// tool here with the same type, label or name. A tool with the name of a function is dropped
+    /// with a warning.
     pub server_tools: Vec<ServerTool>,
-    /// [`Profile::strict_tools`] for this wire; `None` leaves it to the profile.
+    /// Overrides [`Profile::strict_tools`] for this API.
     pub strict_tools: Option<bool>,
 }
 
-/// What is shown of the reasoning.
+/// The summary of the reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReasoningSummary {
-    /// The most detailed that the model has.
+    /// The most detailed summary of the model.
     Auto,
-    /// A short one.
+    /// A short summary.
     Concise,
-    /// A long one.
+    /// A long summary.
     Detailed,
 }
 
@@ -76,35 +79,34 @@ impl ReasoningSummary {
     }
 }
 
-/// A request as it is sent, and what is not the same in it as in the domain's.
+/// The converted request, and its differences from the request of the domain.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
-    /// The body. It borrows every text from the domain request.
+    /// The body. It borrows its texts from the domain request.
     pub body: Body<'a>,
-    /// What became of the tool choice.
+    /// The effect of the tool choice.
     pub tool_choice: ToolChoiceOutcome,
-    /// What could not be said on this wire.
+    /// The parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
-    /// The ids that the conversation has used up.
+    /// The tool use ids of the conversation.
     pub local_ids: LocalIds,
-    /// The output limit, where the server does not say that it was reached.
-    pub silent_limit: Option<u32>,
-    /// What the answer holds under other names or in another shape than was asked for; for
-    /// [`ResponsesDecoder::reshaping`](super::ResponsesDecoder::reshaping).
-    pub reshaped: Reshaped,
+    /// The output limit, if the server does not report that it was reached.
+    pub unreported_limit: Option<u32>,
+    /// The changes of tools and of the answer's schema that the decoder reverses.
+    pub tool_mapping: ToolMapping,
 }
 
-/// Maps a request for `model`, as a stream unless it is wanted whole or the server does not stream such
-/// an answer.
+/// Converts a request for `model`. The answer is streamed unless the request asks for a whole one
+/// or the server cannot stream it.
 ///
-/// `capabilities` decides what is left out with a warning because the model is *known* not to take
-/// it; `profile` says how the server differs from others.
+/// Options and parts that `capabilities` does not allow are dropped with a warning. `profile`
+/// contains the differences of the server.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest),
-/// naming the field, when the tool choice speaks of a tool that is not declared, the API would refuse
-/// one of the options' server tools, or the name of a schema cannot be said on this wire, and with
-/// [`ModelErrorKind::Unsupported`](switchboard_domain::ModelErrorKind::Unsupported) when functions are
-/// declared to a model that is known to have none.
+/// which names the field, when the tool choice names an undeclared tool, a server tool is invalid or
+/// the name of a schema is not valid. Fails with
+/// [`ModelErrorKind::Unsupported`](switchboard_domain::ModelErrorKind::Unsupported) when the model
+/// does not support functions.
 pub fn to_wire<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
@@ -115,72 +117,77 @@ pub fn to_wire<'a>(
     let mut warnings = Vec::new();
     let profile = &*profile.with_strict_tools(options.strict_tools);
     let provider = &model.provider;
-    let built_in = BuiltIn::with_options(request, &options.server_tools, provider, &mut warnings)?;
+    let server_tools = &options.server_tools;
+    let provider_tools =
+        ProviderTool::with_options(request, server_tools, provider, &mut warnings)?;
     let names = ToolNames::of(request, NAME_RULE);
     let Tools {
         declared,
-        built_in,
+        provider_tools,
         choice,
         outcome,
-        mut reshaped,
+        mut tool_mapping,
     } = tools(
         request,
         provider,
-        built_in,
+        provider_tools,
         &names,
         capabilities,
         profile,
         &mut warnings,
     )?;
     let input = input(request, model, &names, capabilities, profile, &mut warnings);
-    reshaped.named(names);
-    let declared = Declared::new(declared, built_in);
+    tool_mapping.set_names(names);
+    let declared = DeclaredTools::new(declared, provider_tools);
     let schema = answer_schema(
         request,
         model,
         capabilities,
         profile,
         "text.format.name",
-        &mut reshaped,
+        &mut tool_mapping,
         &mut warnings,
     )?;
     let streams = profile.streams(request.delivery, schema.is_some());
     let (text, response_format) = match schema {
         None => (None, None),
         Some((name, sent)) if profile.text_format => {
-            (Some(wire::TextOptions::of(name, sent)), None)
+            (Some(wire::TextOptions::new(name, sent)), None)
         }
-        Some((name, sent)) => (None, Some(ResponseFormat::of(name, sent))),
+        Some((name, sent)) => (None, Some(ResponseFormat::new(name, sent))),
     };
-    let mut mapped = Options::new(request, model, capabilities, profile, &mut warnings);
-    // Unlike Chat Completions, this API has no model that must not reason when it has tools.
-    let effort = match mapped.reasoning_effort(profile, false) {
-        None if switches_reasoning_off(request, profile) => Some("none"),
+    let mut mapper = OptionMapper::new(request, model, capabilities, profile, &mut warnings);
+    // Unlike Chat Completions, this API allows reasoning with tools for every model.
+    let effort = match mapper.reasoning_effort(profile, false) {
+        None if disables_reasoning(request, profile) => Some("none"),
         effort => effort,
     };
     let may_reason = capabilities.reasoning != Some(false);
     let summary = options.reasoning_summary.map(ReasoningSummary::as_str);
     let summary = summary.filter(|_| may_reason && effort != Some("none"));
-    let (temperature, top_p) = mapped.sampling(effort);
+    let (temperature, top_p) = mapper.temperature_and_top_p(effort);
     if !request.sampling.stop.is_empty() {
-        mapped.dropped("the Responses API takes no stop sequences");
+        mapper.warn("the Responses API does not support stop sequences");
     }
     if request.sampling.seed.is_some() {
-        mapped.dropped("the Responses API takes no seed");
+        mapper.warn("the Responses API does not support a seed");
     }
-    let max_output_tokens = request.max_output_tokens.map(|wanted| {
-        if wanted < LEAST_OUTPUT_TOKENS {
-            mapped.dropped(&format!(
-                "max_output_tokens is {LEAST_OUTPUT_TOKENS}, the least that the API takes, not {wanted}"
+    let max_output_tokens = request.max_output_tokens.map(|requested| {
+        if requested < MIN_OUTPUT_TOKENS {
+            mapper.warn(&format!(
+                "max_output_tokens {requested} was sent as {MIN_OUTPUT_TOKENS}, the minimum"
             ));
         }
-        wanted.max(LEAST_OUTPUT_TOKENS)
+        requested.max(MIN_OUTPUT_TOKENS)
     });
-    let parallel_tool_calls = mapped.parallel(profile, !declared.is_empty());
-    mapped.extra();
-    // Refused by models that do not reason: "Encrypted content is not supported with this model".
+    let parallel_tool_calls = mapper.parallel_tool_calls(profile, !declared.is_empty());
+    mapper.warn_stream_field();
+    // Models without reasoning refuse it: "Encrypted content is not supported with this model".
     let encrypted = may_reason.then_some("reasoning.encrypted_content");
-    let include = encrypted.into_iter().chain(declared.found()).collect();
+    let include = encrypted
+        .into_iter()
+        .chain(declared.result_includes())
+        .collect();
     let body = Body {
         model: &model.name,
         input,
@@ -204,8 +211,8 @@ pub fn to_wire<'a>(
         tool_choice: outcome,
         warnings,
         local_ids: LocalIds::after(request),
-        reshaped,
-        silent_limit: max_output_tokens.filter(|_| !profile.tells_incomplete),
+        tool_mapping,
+        unreported_limit: max_output_tokens.filter(|_| !profile.reports_incomplete),
     })
 }
 

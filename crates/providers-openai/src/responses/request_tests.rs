@@ -60,7 +60,7 @@ fn called(id: &str, data: Option<Value>) -> Part {
     })
 }
 
-/// A conversation in which the model said this.
+/// Returns a conversation with these parts of the model.
 fn after(parts: impl IntoIterator<Item = Part>) -> ChatRequest {
     ChatRequest::new([
         Message::user("hi"),
@@ -69,7 +69,7 @@ fn after(parts: impl IntoIterator<Item = Part>) -> ChatRequest {
     ])
 }
 
-/// Its items without the person's.
+/// Returns its items without those of the user.
 fn items(request: &ChatRequest) -> Vec<Value> {
     let (body, _) = sent(request);
     let mut items = body["input"].as_array().unwrap().clone();
@@ -78,7 +78,7 @@ fn items(request: &ChatRequest) -> Vec<Value> {
 }
 
 #[test]
-fn an_answer_goes_back_item_by_item() {
+fn an_answer_is_sent_back_item_by_item() {
     let request = after([
         reasoning("rs_1"),
         said(
@@ -125,7 +125,7 @@ fn an_answer_goes_back_item_by_item() {
 
 /// "… was provided without its required 'reasoning' item".
 #[test]
-fn without_its_reasoning_an_item_has_no_id() {
+fn an_item_without_its_reasoning_has_no_id() {
     let search = json!({"type": "web_search_call", "id": "ws_1", "status": "completed"});
     let opaque = |text: Option<&str>| {
         Part::Opaque(Opaque {
@@ -169,7 +169,7 @@ fn without_its_reasoning_an_item_has_no_id() {
 
 /// "… was provided without its required following item".
 #[test]
-fn reasoning_that_led_to_nothing_is_left_out() {
+fn reasoning_without_a_following_item_is_dropped() {
     let request = after([
         reasoning("rs_1"),
         said("", json!({"item": {"id": "msg_1"}})),
@@ -177,7 +177,7 @@ fn reasoning_that_led_to_nothing_is_left_out() {
     assert!(items(&request).is_empty());
     let (_, warnings) = sent(&request);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].message.contains("nothing came of them"));
+    assert!(warnings[0].message.contains("no item follows them"));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn an_item_is_sent_once() {
 }
 
 #[test]
-fn what_others_minted_stays_with_them() {
+fn state_of_other_models_is_not_sent() {
     let foreign = |data: Value| {
         Some(ProviderState::minted_by(
             &ModelId::new("openai", "gpt-5"),
@@ -257,7 +257,7 @@ fn the_result_of_a_program_names_its_caller() {
 }
 
 #[test]
-fn instructions_are_messages_where_they_stand() {
+fn instructions_stay_messages_at_their_position() {
     let request = ChatRequest::new([
         Message::system("a"),
         Message::system("b"),
@@ -279,7 +279,7 @@ fn instructions_are_messages_where_they_stand() {
 }
 
 #[test]
-fn what_another_model_said_has_its_type_where_the_server_wants_one() {
+fn messages_of_another_model_have_a_type_if_the_server_requires_one() {
     let request = after([
         Part::text("a"),
         Part::text("b"),
@@ -303,7 +303,7 @@ fn what_another_model_said_has_its_type_where_the_server_wants_one() {
 }
 
 #[test]
-fn images_of_results_follow_where_results_are_text() {
+fn images_of_results_follow_in_a_message_if_results_are_text() {
     let result = ToolResult {
         content: vec![
             ToolContent::text("Look:"),
@@ -340,7 +340,7 @@ fn images_of_results_follow_where_results_are_text() {
 }
 
 #[test]
-fn nothing_is_kept_and_reasoning_comes_encrypted() {
+fn nothing_is_stored_and_reasoning_is_requested_encrypted() {
     let request = ChatRequest::new([Message::user("hi")]);
     let (body, _) = sent(&request);
     assert_eq!(body["store"], false);
@@ -355,7 +355,7 @@ fn nothing_is_kept_and_reasoning_comes_encrypted() {
     let (body, _) = sent_by(&request, &plain, &Profile::openai(), &options);
     assert_eq!(body["store"], true);
     assert!(body.get("include").is_none() && body.get("reasoning").is_none());
-    // A model that is not known may reason.
+    // An unknown model may reason.
     let unknown = ModelId::new("x", "oss");
     let (body, _) = sent_by(&request, &unknown, &Profile::generic(), &options);
     assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
@@ -363,7 +363,7 @@ fn nothing_is_kept_and_reasoning_comes_encrypted() {
 }
 
 #[test]
-fn effort_and_summary_are_said_together_and_no_summary_of_nothing() {
+fn effort_and_summary_are_sent_together() {
     let options = ResponsesOptions {
         reasoning_summary: Some(ReasoningSummary::Detailed),
         ..ResponsesOptions::default()
@@ -383,13 +383,13 @@ fn effort_and_summary_are_said_together_and_no_summary_of_nothing() {
         };
         let (body, warnings) = sent_by(&request, &luna(), &Profile::openai(), &options);
         assert_eq!(body["reasoning"], expected);
-        // Chat Completions has no tools beside reasoning for this model.
+        // Chat Completions has no tools with reasoning for this model.
         assert!(warnings.is_empty(), "{warnings:?}");
     }
 }
 
 #[test]
-fn what_the_api_has_no_field_for_is_told() {
+fn options_without_a_field_are_dropped_with_a_warning() {
     let request = ChatRequest {
         max_output_tokens: Some(5),
         sampling: Sampling {
@@ -415,14 +415,14 @@ fn what_the_api_has_no_field_for_is_told() {
         let (model, options) = (luna(), ResponsesOptions::default());
         let unknown = ModelCapabilities::default();
         let wire = to_wire(&request, &model, &unknown, profile, &options).unwrap();
-        wire.silent_limit
+        wire.unreported_limit
     };
     let limits = (limit(&Profile::openai()), limit(&Profile::llamacpp()));
     assert_eq!(limits, (None, Some(16)));
 }
 
 #[test]
-fn choices_have_their_form() {
+fn each_tool_choice_has_its_form() {
     let tool = |name: &str| ToolDefinition::new(name, "", json!({"type": "object"}));
     let function = |name: &str| json!({"type": "function", "name": name});
     let only = |names: &[&str]| ToolChoice::Only(names.iter().map(|&it| it.to_owned()).collect());
@@ -442,13 +442,13 @@ fn choices_have_their_form() {
         let (body, _) = sent(&request);
         assert_eq!(body["tool_choice"], expected);
         assert_eq!(body["tools"].as_array().unwrap().len(), 3);
-        // Without it the API holds calls to the schema, and refuses most schemas.
+        // Without it, the API enforces the schema and refuses most schemas.
         assert_eq!(body["tools"][0]["strict"], false);
     }
 }
 
 #[test]
-fn a_schema_has_its_older_name_where_the_newer_is_ignored() {
+fn an_answer_schema_has_its_older_field_name_for_servers_that_ignore_the_newer() {
     let schema =
         json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
     let request = ChatRequest {
@@ -472,7 +472,7 @@ fn a_schema_has_its_older_name_where_the_newer_is_ignored() {
 }
 
 #[test]
-fn the_callers_fields_are_laid_over_ours() {
+fn fields_of_the_caller_are_merged_over_the_mapped_fields() {
     let extra = json!({
         "tools": [{"type": "web_search"}],
         "include": ["web_search_call.action.sources", "reasoning.encrypted_content"],
@@ -538,7 +538,7 @@ fn the_callers_fields_are_laid_over_ours() {
 }
 
 #[test]
-fn the_name_of_a_schema_is_checked_where_it_stands() {
+fn the_name_of_a_schema_is_checked() {
     use switchboard_domain::ModelErrorKind::InvalidRequest;
     let fails = |request: &ChatRequest| {
         let unknown = ModelCapabilities::default();
@@ -559,7 +559,7 @@ fn the_name_of_a_schema_is_checked_where_it_stands() {
 }
 
 #[test]
-fn a_document_keeps_its_name_wherever_its_bytes_are() {
+fn a_document_keeps_its_name_for_every_source() {
     let at = |title: Option<&str>| {
         let media = Media {
             media_type: "application/pdf".into(),
@@ -600,7 +600,7 @@ fn options_are_read_from_configuration() {
 }
 
 #[test]
-fn the_options_have_the_last_word_on_strict_tools() {
+fn the_options_override_the_profile_for_strict_tools() {
     let tool = ToolDefinition::new("f", "", json!({"type": "object", "properties": {}}));
     let request = ChatRequest::new([Message::user("hi")]).with_tools([tool]);
     let strict = |of_profile: bool, of_options: Option<bool>| {
@@ -620,7 +620,7 @@ fn the_options_have_the_last_word_on_strict_tools() {
 }
 
 #[test]
-fn what_a_result_cannot_hold_is_named_and_warned_of() {
+fn unsupported_content_of_a_result_is_described_with_a_warning() {
     let blob = |media_type: &str| ToolContent::Resource {
         uri: "file:///a".into(),
         media_type: Some(media_type.to_owned()),

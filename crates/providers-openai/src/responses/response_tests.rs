@@ -54,7 +54,7 @@ fn a_body_needs_no_status() {
 }
 
 #[test]
-fn the_last_call_of_an_incomplete_body_is_malformed_unless_it_says_that_it_is_complete() {
+fn the_last_call_of_an_incomplete_body_is_malformed_unless_marked_complete() {
     let call = |id: &str, status: Value| json!({"type": "function_call", "call_id": id, "name": "f", "arguments": "{}", "status": status});
     let cut = |last: Value| {
         let details = json!({"reason": "max_output_tokens"});

@@ -1,35 +1,34 @@
-//! What rides on the parts of an answer, so that its items can be sent back as they were. The forms
-//! are in the documentation of [the module above](super).
+//! The state of parts, so that items can be sent back unchanged. The documentation of
+//! [`responses`](super) contains the forms.
 
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ModelId, ProviderState};
 
-/// What of a message the text has no place for.
-const MESSAGE: [&str; 3] = ["id", "status", "phase"];
-/// What of a piece of a message the text has no place for.
-const TEXT: [&str; 1] = ["annotations"];
-const REFUSAL: [&str; 1] = ["type"];
-/// What of a call the tool use has no place for.
-const CALL: [&str; 4] = ["id", "status", "caller", "namespace"];
-/// What the API says of an item but does not take back.
-const ONLY_SAID: &str = "created_by";
+/// The fields of a message that a text part does not have.
+const MESSAGE_FIELDS: [&str; 3] = ["id", "status", "phase"];
+/// The fields of message content that a text part does not have.
+const TEXT_FIELDS: [&str; 1] = ["annotations"];
+const REFUSAL_FIELDS: [&str; 1] = ["type"];
+/// The fields of a call that a tool use does not have.
+const CALL_FIELDS: [&str; 4] = ["id", "status", "caller", "namespace"];
+/// The field that the API sends but does not accept.
+const OUTPUT_ONLY_FIELD: &str = "created_by";
 
-/// The state of a text of a message.
+/// Returns the state of a text part.
 pub(crate) fn of_text(
     model: &ModelId,
     item: &JsonObject,
     content: Option<&JsonObject>,
     after: Option<&str>,
 ) -> Option<ProviderState> {
-    let item = kept(item, &MESSAGE);
-    let said = |name: &str| item.contains_key(name);
-    if !said("id") && !said("phase") {
+    let item = select_fields(item, &MESSAGE_FIELDS);
+    if !item.contains_key("id") && !item.contains_key("phase") {
         return None;
     }
-    let mut data = holding(item, after);
+    let mut data = state_data(item, after);
     let content = content.map(|content| match content.get("type") {
-        Some(kind) if kind == "refusal" => kept(content, &REFUSAL),
-        _ => kept(content, &TEXT),
+        Some(kind) if kind == "refusal" => select_fields(content, &REFUSAL_FIELDS),
+        _ => select_fields(content, &TEXT_FIELDS),
     });
     if let Some(content) = content.filter(|content| !content.is_empty()) {
         data.insert("content".to_owned(), Value::Object(content));
@@ -37,60 +36,60 @@ pub(crate) fn of_text(
     Some(ProviderState::minted_by(model, Value::Object(data)))
 }
 
-/// The state of a call.
+/// Returns the state of a tool use.
 pub(crate) fn of_call(
     model: &ModelId,
     item: &JsonObject,
     after: Option<&str>,
 ) -> Option<ProviderState> {
-    let item = kept(item, &CALL);
-    let data = (!item.is_empty()).then(|| Value::Object(holding(item, after)))?;
+    let item = select_fields(item, &CALL_FIELDS);
+    let data = (!item.is_empty()).then(|| Value::Object(state_data(item, after)))?;
     Some(ProviderState::minted_by(model, data))
 }
 
-/// The state of reasoning; `None` if there is nothing in it that the API takes back.
+/// Returns the state of a reasoning part. Returns `None` if the API would not accept it.
 pub(crate) fn of_reasoning(model: &ModelId, item: &JsonObject) -> Option<ProviderState> {
-    goes_back(item).then(|| ProviderState::minted_by(model, Value::Object(whole(item))))
+    is_replayable(item).then(|| ProviderState::minted_by(model, Value::Object(replayed_item(item))))
 }
 
-/// The state of an item of any other type.
+/// Returns the state of an opaque part.
 pub(crate) fn of_opaque(model: &ModelId, item: &JsonObject, after: Option<&str>) -> ProviderState {
-    ProviderState::minted_by(model, Value::Object(holding(whole(item), after)))
+    ProviderState::minted_by(model, Value::Object(state_data(replayed_item(item), after)))
 }
 
-/// Whether reasoning holds more than its id, under which the provider knows nothing: nothing is
-/// stored.
-pub(crate) fn goes_back(item: &JsonObject) -> bool {
-    let says = |name: &str| match item.get(name) {
+/// Returns whether reasoning contains more than its id. The provider stores nothing under the id.
+pub(crate) fn is_replayable(item: &JsonObject) -> bool {
+    let has = |name: &str| match item.get(name) {
         Some(Value::String(text)) => !text.is_empty(),
         Some(Value::Array(list)) => !list.is_empty(),
         _ => false,
     };
-    says("encrypted_content") || says("content")
+    has("encrypted_content") || has("content")
 }
 
-fn whole(item: &JsonObject) -> JsonObject {
+/// Returns an item without the field that the API does not accept.
+fn replayed_item(item: &JsonObject) -> JsonObject {
     let mut item = item.clone();
-    item.shift_remove(ONLY_SAID);
+    item.shift_remove(OUTPUT_ONLY_FIELD);
     item
 }
 
-/// Those of the named members that have a value.
-fn kept(object: &JsonObject, names: &[&str]) -> JsonObject {
-    let says_something = |value: &Value| match value {
+/// Returns the named fields that have a value.
+fn select_fields(object: &JsonObject, names: &[&str]) -> JsonObject {
+    let is_set = |value: &Value| match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
         Value::Array(list) => !list.is_empty(),
         _ => true,
     };
-    let members = names.iter().filter_map(|name| object.get_key_value(*name));
-    members
-        .filter(|(_, value)| says_something(value))
+    let fields = names.iter().filter_map(|name| object.get_key_value(*name));
+    fields
+        .filter(|(_, value)| is_set(value))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }
 
-fn holding(item: JsonObject, after: Option<&str>) -> JsonObject {
+fn state_data(item: JsonObject, after: Option<&str>) -> JsonObject {
     let mut data = JsonObject::new();
     data.insert("item".to_owned(), Value::Object(item));
     if let Some(after) = after {
@@ -99,18 +98,18 @@ fn holding(item: JsonObject, after: Option<&str>) -> JsonObject {
     data
 }
 
-/// The state of a part that the model asked wrote itself, read again.
+/// The state of a part that this model created.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Own<'a> {
+pub(crate) struct ItemState<'a> {
     pub(crate) item: &'a JsonObject,
     pub(crate) content: Option<&'a JsonObject>,
-    /// The reasoning without which the item must not be sent under its id.
+    /// The id of the reasoning without which the id must not be sent.
     pub(crate) after: Option<&'a str>,
 }
 
-impl<'a> Own<'a> {
-    /// `None` for a state that another model or another wire minted.
-    pub(crate) fn of(state: Option<&'a ProviderState>, model: &ModelId) -> Option<Self> {
+impl<'a> ItemState<'a> {
+    /// Reads a state. Returns `None` for a state of another model or wire.
+    pub(crate) fn read(state: Option<&'a ProviderState>, model: &ModelId) -> Option<Self> {
         let data = state?.for_model(model)?;
         Some(Self {
             item: data.get("item")?.as_object()?,
@@ -119,12 +118,12 @@ impl<'a> Own<'a> {
         })
     }
 
-    /// A text of the item.
+    /// Returns a string field of the item.
     pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
         self.item.get(name).and_then(Value::as_str)
     }
 
-    /// Whether the text is the model's refusal.
+    /// Returns whether the text is a refusal.
     pub(crate) fn is_refusal(&self) -> bool {
         let kind = self.content.and_then(|content| content.get("type"));
         kind.is_some_and(|kind| kind == "refusal")

@@ -1,4 +1,4 @@
-//! Wire events → domain events.
+//! Converts streamed events.
 
 use std::sync::Arc;
 
@@ -7,33 +7,32 @@ use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelId, ToolChoiceOutcome, Usage,
     Warning,
 };
-use switchboard_providers_common::{LocalIds, WireDecoder, http::classify::excerpt};
+use switchboard_providers_common::{
+    LocalIds, ToolMapping, WireDecoder, http::classify::excerpt, provider::is_error,
+};
 
 use super::{
-    items::{Address, Items, Thought},
+    items::{ItemAddress, Items, ReasoningText},
     wire::{Event, Response},
 };
-use crate::{
-    error::{ApiError, is_error},
-    reshaped::Reshaped,
-};
+use crate::error::ERRORS;
 
-/// The stream's state machine: wire events in, domain events out.
+/// The state machine of a stream: wire events in, domain events out.
 #[derive(Debug)]
 pub struct ResponsesDecoder {
     provider: Arc<str>,
     tool_choice: ToolChoiceOutcome,
     warnings: Vec<Warning>,
-    /// Tokens at which the answer was cut off, though the server does not say so.
-    silent_limit: Option<u64>,
+    /// The output limit, if the server does not report that it was reached.
+    unreported_limit: Option<u64>,
     started: bool,
     done: bool,
     items: Items,
 }
 
 impl ResponsesDecoder {
-    /// A decoder for one answer of `model`, whose request came to `tool_choice` and `warnings`.
-    /// `ids` knows which tool-use ids the conversation has used up.
+    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` are those of the
+    /// request, `ids` are the tool use ids of the conversation.
     pub fn new(
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
@@ -44,30 +43,29 @@ impl ResponsesDecoder {
             provider: model.provider.clone(),
             tool_choice,
             warnings,
-            silent_limit: None,
+            unreported_limit: None,
             started: false,
             done: false,
             items: Items::new(model, ids),
         }
     }
 
-    /// The same for a server that says of an answer cut off at `limit` tokens that it is complete.
+    /// Sets the output limit in tokens, for a server that reports an answer at the limit as complete.
     #[must_use]
-    pub fn with_silent_limit(mut self, limit: Option<u32>) -> Self {
-        self.silent_limit = limit.map(u64::from);
+    pub fn with_unreported_limit(mut self, limit: Option<u32>) -> Self {
+        self.unreported_limit = limit.map(u64::from);
         self
     }
 
-    /// The same for a request whose answer has other names or another shape than was asked for, as its
-    /// [`WireRequest::reshaped`](super::WireRequest::reshaped) says.
+    /// Sets the mapping of the request's tools and of the answer's schema.
     #[must_use]
-    pub fn reshaping(mut self, reshaped: Reshaped) -> Self {
-        self.items.reshape(reshaped);
+    pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
+        self.items.set_tool_mapping(tool_mapping);
         self
     }
 
-    /// A whole body is the answer that the last event of its stream holds.
-    pub(crate) fn read_whole(
+    /// Reads a whole body, which equals the answer in the last event of its stream.
+    pub(crate) fn read_body(
         mut self,
         body: &str,
         events: &mut Vec<ModelEvent>,
@@ -80,15 +78,15 @@ impl ResponsesDecoder {
             is_answer && !is_failed
         });
         if answer.is_none() {
-            if let Some(error) = ApiError::from_body(&value) {
-                return Err(error.in_band(&self.provider));
+            if let Some(error) = ERRORS.find(&value) {
+                return Err(ERRORS.in_band(&self.provider, error));
             }
-            let message = format!("no answer in the body: {}", excerpt(body.as_bytes()));
+            let message = format!("the body is not an answer: {}", excerpt(body.as_bytes()));
             return Err(self.error(ModelErrorKind::Protocol, message));
         }
         let response: Response = serde_json::from_value(value).unwrap_or_default();
         if let Some(status @ ("queued" | "in_progress")) = response.status.as_deref() {
-            let message = format!("the answer is not there yet: its status is `{status}`");
+            let message = format!("the answer is not complete: its status is `{status}`");
             return Err(self.error(ModelErrorKind::Protocol, message));
         }
         self.start(Some(&response), events);
@@ -99,10 +97,10 @@ impl ResponsesDecoder {
         if std::mem::replace(&mut self.started, true) {
             return;
         }
-        let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let non_empty = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         events.push(ModelEvent::Started {
-            response_id: response.and_then(|response| said(&response.id)),
-            model: response.and_then(|response| said(&response.model)),
+            response_id: response.and_then(|response| non_empty(&response.id)),
+            model: response.and_then(|response| non_empty(&response.model)),
             tool_choice: std::mem::take(&mut self.tool_choice),
         });
         let warnings = std::mem::take(&mut self.warnings).into_iter();
@@ -115,23 +113,23 @@ impl ResponsesDecoder {
         event: Event,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        if let Some(word) = name.strip_prefix("response.")
-            && matches!(word, "completed" | "incomplete" | "failed" | "cancelled")
+        if let Some(status) = name.strip_prefix("response.")
+            && matches!(status, "completed" | "incomplete" | "failed" | "cancelled")
         {
             let response = event.response.unwrap_or_default();
             self.start(Some(&response), events);
-            return self.finish(word, response, events);
+            return self.finish(status, response, events);
         }
         if let Some(response) = &event.response {
             self.start(Some(response), events);
             return Ok(());
         }
-        let address = Address::of(&event);
-        let place = event.content_index;
+        let address = ItemAddress::of(&event);
+        let content_index = event.content_index;
         let delta = event.delta.as_deref().unwrap_or_default();
         let text = event.text.as_deref().unwrap_or_default();
-        let summary = Thought::Summary(event.summary_index.unwrap_or_default());
-        let content = Thought::Content(place.unwrap_or_default());
+        let summary = ReasoningText::Summary(event.summary_index.unwrap_or_default());
+        let content = ReasoningText::Content(content_index.unwrap_or_default());
         let refusal = event.refusal.as_deref().unwrap_or_default();
         let known = [
             "response.output_item.",
@@ -141,77 +139,94 @@ impl ResponsesDecoder {
             "response.reasoning_",
             "response.function_call_arguments.",
         ];
-        if known.iter().any(|begin| name.starts_with(begin)) {
+        if known.iter().any(|prefix| name.starts_with(prefix)) {
             self.start(None, events);
         }
         let items = &mut self.items;
         match name {
             "response.output_item.added" => {
                 if let Some(item) = &event.item {
-                    items.added(address, item, events);
+                    items.add(address, item, events);
                 }
             }
             "response.output_item.done" => {
                 if let Some(item) = &event.item {
-                    items.done(address, item, events);
+                    items.complete(address, item, events);
                 }
             }
-            "response.output_text.delta" => items.say(address, place, false, delta, events),
-            "response.output_text.done" => items.said(address, place, false, text, events),
-            "response.refusal.delta" => items.say(address, place, true, delta, events),
-            "response.refusal.done" => items.said(address, place, true, refusal, events),
-            "response.reasoning_summary_text.delta" => items.think(address, summary, delta, events),
-            "response.reasoning_summary_text.done" => items.thought(address, summary, text, events),
-            "response.reasoning_text.delta" => items.think(address, content, delta, events),
-            "response.reasoning_text.done" => items.thought(address, content, text, events),
-            "response.function_call_arguments.delta" => items.argue(address, delta, events),
+            "response.output_text.delta" => {
+                items.add_text(address, content_index, false, delta, events);
+            }
+            "response.output_text.done" => {
+                items.add_whole_text(address, content_index, false, text, events);
+            }
+            "response.refusal.delta" => {
+                items.add_text(address, content_index, true, delta, events);
+            }
+            "response.refusal.done" => {
+                items.add_whole_text(address, content_index, true, refusal, events);
+            }
+            "response.reasoning_summary_text.delta" => {
+                items.add_reasoning(address, summary, delta, events);
+            }
+            "response.reasoning_summary_text.done" => {
+                items.add_whole_reasoning(address, summary, text, events);
+            }
+            "response.reasoning_text.delta" => {
+                items.add_reasoning(address, content, delta, events);
+            }
+            "response.reasoning_text.done" => {
+                items.add_whole_reasoning(address, content, text, events);
+            }
+            "response.function_call_arguments.delta" => {
+                items.add_arguments(address, delta, events);
+            }
             "response.function_call_arguments.done" => {
                 if let Some(arguments) = &event.arguments {
-                    items.argued(address, arguments, events);
+                    items.add_whole_arguments(address, arguments, events);
                 }
             }
-            // The rest tells how far a built-in tool is, or says again what was said: an item is
-            // taken over when it is complete.
+            // Other events report the progress of server tools or repeat content.
             _ => {}
         }
         Ok(())
     }
 
-    /// The answer is over, as `word` has it.
+    /// Reads the last event. `event_status` is the status in its name.
     fn finish(
         &mut self,
-        word: &str,
+        event_status: &str,
         response: Response,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let status = match response.status.as_deref() {
             Some(status @ ("incomplete" | "failed" | "cancelled")) => status,
-            _ => word,
+            _ => event_status,
         };
         let usage = response.usage.map(Usage::from).unwrap_or_default();
         if usage.is_known() {
             let usage = Box::new(usage);
             events.push(ModelEvent::Usage { usage });
         }
-        let written = usage.output_tokens.zip(self.silent_limit);
-        let at_limit = written.is_some_and(|(written, limit)| written >= limit);
+        let output = usage.output_tokens.zip(self.unreported_limit);
+        let at_limit = output.is_some_and(|(tokens, limit)| tokens >= limit);
         if status == "failed" {
             let error = response.error.as_ref().filter(|error| is_error(error));
-            let error = error.map(ApiError::from_error).unwrap_or_default();
-            return Err(error.in_band(&self.provider));
+            let error = error.map(|error| ERRORS.read(error)).unwrap_or_default();
+            return Err(ERRORS.in_band(&self.provider, error));
         }
         if status == "cancelled" {
-            let message = "the answer was cancelled at the provider";
+            let message = "the provider cancelled the answer";
             return Err(self.error(ModelErrorKind::Interrupted, message));
         }
-        // A stream whose items did not come one by one has them here, as a whole body does.
+        // A whole body contains the items here, and so do some streams.
         if self.items.is_empty() {
             for (index, item) in (0..).zip(response.output.iter().flatten()) {
-                let address = Address {
+                let address = ItemAddress {
                     id: item.get("id").and_then(Value::as_str),
                     index: Some(index),
                 };
-                self.items.done(address, item, events);
+                self.items.complete(address, item, events);
             }
         }
         self.done = true;
@@ -219,7 +234,7 @@ impl ResponsesDecoder {
             let details = response.incomplete_details.unwrap_or_default();
             let why = details.reason.filter(|reason| !reason.is_empty());
             let raw = why.unwrap_or_else(|| status.to_owned());
-            (incomplete(&raw), raw)
+            (incomplete_reason(&raw), raw)
         } else if at_limit {
             (FinishReason::Length, status.to_owned())
         } else {
@@ -227,7 +242,7 @@ impl ResponsesDecoder {
         };
         self.items
             .finish(at_limit || status == "incomplete", events);
-        self.items.came().finish(reason, Some(raw), events);
+        self.items.summary().finish(reason, Some(raw), events);
         Ok(())
     }
 
@@ -243,23 +258,22 @@ impl WireDecoder for ResponsesDecoder {
         data: &str,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        let read = self.read(name, data, events);
-        read.inspect_err(|_| self.items.release(events))
+        let read = self.read_frame(name, data, events);
+        read.inspect_err(|_| self.items.interrupt(events))
     }
 
     fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if self.done {
             return Ok(());
         }
-        self.items.release(events);
+        self.items.interrupt(events);
         let message = "the stream ended without `response.completed`";
         Err(self.error(ModelErrorKind::Interrupted, message))
     }
 }
 
 impl ResponsesDecoder {
-    /// Reads a frame.
-    fn read(
+    fn read_frame(
         &mut self,
         name: &str,
         data: &str,
@@ -269,45 +283,49 @@ impl ResponsesDecoder {
         if self.done || data.is_empty() {
             return Ok(());
         }
-        // Not of this API, but some servers end every stream so.
+        // Some servers end every stream as Chat Completions does.
         if data == "[DONE]" {
             return self.end(events);
         }
         let unreadable = || {
-            let message = format!("an event is no JSON object: {}", excerpt(data.as_bytes()));
+            let message = format!(
+                "an event is not a JSON object: {}",
+                excerpt(data.as_bytes())
+            );
             self.error(ModelErrorKind::Protocol, message)
         };
-        // serde would read a list as the fields in order.
+        // serde would read an array as the fields in order.
         if !data.starts_with('{') {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
-            let error = ApiError::from_body(&body);
-            return Err(error.map_or_else(unreadable, |error| error.in_band(&self.provider)));
+            let error = ERRORS.find(&body);
+            let in_band = |error| ERRORS.in_band(&self.provider, error);
+            return Err(error.map_or_else(unreadable, in_band));
         }
         let event: Event =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
         let kind = event.r#type.clone().filter(|kind| !kind.is_empty());
-        // Without a type it is what the frame is called, or an error as other wires have it.
+        // Without a type the name of the frame decides. Other wires' errors have neither.
         let kind = kind.unwrap_or_else(|| name.to_owned());
         if kind == "error" || !kind.starts_with("response.") {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
             let error = body.get("error").filter(|error| is_error(error));
             let error = match error {
-                Some(error) => Some(ApiError::from_error(error)),
-                None if kind == "error" => Some(ApiError::from_body(&body).unwrap_or_default()),
+                Some(error) => Some(ERRORS.read(error)),
+                None if kind == "error" => Some(ERRORS.find(&body).unwrap_or_default()),
                 None => None,
             };
             if let Some(error) = error {
-                return Err(error.in_band(&self.provider));
+                return Err(ERRORS.in_band(&self.provider, error));
             }
         }
         self.event(&kind, event, events)
     }
 }
 
-/// Why an answer is incomplete, in the server's word.
-fn incomplete(word: &str) -> FinishReason {
-    match word {
-        // The second is that of servers that translate from other wires.
+/// Maps the reason of an incomplete answer.
+fn incomplete_reason(reason: &str) -> FinishReason {
+    match reason {
+        // Proxies to other APIs send the last two.
         "max_output_tokens" | "max_tokens" | "length" => FinishReason::Length,
         "content_filter" => FinishReason::ContentFilter,
         other => FinishReason::Other(other.to_owned()),

@@ -1,5 +1,10 @@
+use std::sync::Arc;
+
 use serde_json::json;
-use switchboard_domain::{ChatResponse, Part, ResponseAccumulator, ToolInput, WarningKind};
+use switchboard_domain::{
+    ChatResponse, Part, ResponseAccumulator, ToolDefinition, ToolInput, WarningKind,
+};
+use switchboard_providers_common::schema::Dialect;
 
 use super::*;
 
@@ -10,6 +15,16 @@ fn decoder() -> ResponsesDecoder {
         vec![Warning::new(WarningKind::OptionDropped, "w")],
         LocalIds::default(),
     )
+}
+
+/// Returns a mapping in which the answer and the input of tool `f` have another shape.
+fn tool_mapping() -> ToolMapping {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let mut mapping = ToolMapping::default();
+    mapping.set_answer_schema(&schema, Dialect::OpenAiStrict);
+    let tool = Arc::new(ToolDefinition::new("f", "", schema));
+    mapping.add_tool(&tool, Dialect::OpenAiStrict);
+    mapping
 }
 
 fn run(frames: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) {
@@ -67,7 +82,7 @@ fn warnings_and_the_outcome_come_first() {
 }
 
 #[test]
-fn usage_is_what_was_said_and_no_more() {
+fn usage_contains_only_reported_counts() {
     let usage = |usage: Value| {
         let search = json!({"type": "web_search_call", "id": "ws", "action": {"query": "q"}});
         let mut last = completed();
@@ -115,7 +130,7 @@ fn refusal_beside_text_is_a_refusal_and_both_are_kept() {
 }
 
 #[test]
-fn what_was_streamed_is_not_said_again() {
+fn streamed_content_is_not_repeated_by_the_final_item() {
     let at = |kind: &str, fields: Value| {
         let mut event =
             json!({"type": kind, "item_id": "m1", "output_index": 0, "content_index": 0});
@@ -132,7 +147,7 @@ fn what_was_streamed_is_not_said_again() {
         at("response.output_text.delta", json!({"delta": "b"})),
         at("response.output_text.done", json!({"text": "ab"})),
         done(&item),
-        // A server that says the item twice, or its text once more.
+        // A server that sends the item twice, or repeats its text.
         done(&item),
         at("response.output_text.done", json!({"text": "ab"})),
         completed(),
@@ -141,7 +156,7 @@ fn what_was_streamed_is_not_said_again() {
 }
 
 #[test]
-fn two_pieces_of_a_message_are_two_texts_of_one_item() {
+fn two_text_parts_become_two_contents_of_one_item() {
     let say = |index: u64, text: &str| {
         json!({"type": "response.output_text.delta", "item_id": "m1", "output_index": 0,
                "content_index": index, "delta": text})
@@ -214,7 +229,7 @@ fn a_call_id_that_is_taken_or_missing_is_replaced() {
 }
 
 #[test]
-fn a_call_that_only_broke_off_is_malformed_whatever_it_reads_like() {
+fn an_interrupted_call_is_malformed_even_if_it_parses() {
     let added = json!({"type": "response.output_item.added", "output_index": 0, "item": {
         "type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": "",
     }});
@@ -239,7 +254,7 @@ fn a_call_that_only_broke_off_is_malformed_whatever_it_reads_like() {
             "{call:?}"
         );
     }
-    // Without an `output_item.done` in an answer that is complete, it is complete too.
+    // In a complete answer, an item without `output_item.done` is complete too.
     let whole = answer(&[added, delta, completed()]);
     assert!(
         whole
@@ -254,7 +269,7 @@ fn a_call_that_only_broke_off_is_malformed_whatever_it_reads_like() {
 }
 
 #[test]
-fn the_status_of_the_answer_beats_the_name_of_the_event() {
+fn the_status_of_the_answer_overrides_the_name_of_the_event() {
     let odd = json!({"type": "response.completed", "response": {
         "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"},
     }});
@@ -269,14 +284,14 @@ fn the_status_of_the_answer_beats_the_name_of_the_event() {
 }
 
 #[test]
-fn the_count_of_tokens_tells_the_limit_where_nothing_else_does() {
+fn the_token_count_reveals_an_unreported_output_limit() {
     let read = |limit: Option<u32>, written: u64| {
         let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
         let body =
             json!({"status": "completed", "output": [call], "usage": {"output_tokens": written}});
         let mut events = Vec::new();
-        let decoder = decoder().with_silent_limit(limit);
-        decoder.read_whole(&body.to_string(), &mut events).unwrap();
+        let decoder = decoder().with_unreported_limit(limit);
+        decoder.read_body(&body.to_string(), &mut events).unwrap();
         let answer = switchboard_providers_common::assembled("p", &events).unwrap();
         let call = answer.message.tool_uses().next().unwrap();
         (answer.finish.clone(), call.input.as_object().is_some())
@@ -287,7 +302,7 @@ fn the_count_of_tokens_tells_the_limit_where_nothing_else_does() {
 }
 
 #[test]
-fn failures_have_their_kind() {
+fn failures_are_classified() {
     let failed = |code: &str| {
         error(&[json!({"type": "response.failed", "response": {
             "status": "failed", "error": {"code": code, "message": "m"},
@@ -360,7 +375,7 @@ fn nothing_counts_after_the_end() {
     assert_eq!(events.len(), count);
 }
 
-/// Laws that hold for any input.
+/// Properties of any input.
 mod laws {
     use proptest::prelude::*;
 
@@ -426,7 +441,7 @@ mod laws {
         let text = prop_oneof![Just(""), Just("t"), Just("{}")];
         (kind, any_item(), id, index.clone(), index, text).prop_map(
             |(kind, item, id, output, content, text)| {
-                // Only items have them, as on the wire.
+                // Only items have them.
                 let item = kind.contains("output_item").then_some(item);
                 let response = (kind == "response.created").then(|| json!({"id": "r"}));
                 json!({"type": kind, "item": item, "item_id": id, "output_index": output,
@@ -448,14 +463,14 @@ mod laws {
 
     proptest! {
         #[test]
-        fn any_order_of_events_keeps_the_grammar(
+        fn any_order_of_events_gives_a_valid_event_sequence(
             mut frames in prop::collection::vec(any_event(), 0..14),
             end in any_end(),
-            reshapes in any::<bool>(),
+            restores in any::<bool>(),
         ) {
             frames.push(end);
-            let reshaped = if reshapes { Reshaped::all_of("f") } else { Reshaped::default() };
-            let (events, outcome) = run_with(decoder().reshaping(reshaped), &frames);
+            let mapping = if restores { tool_mapping() } else { ToolMapping::default() };
+            let (events, outcome) = run_with(decoder().with_tool_mapping(mapping), &frames);
             prop_assert!(outcome.is_ok());
             let mut answer = ResponseAccumulator::default();
             for event in &events {
@@ -470,8 +485,8 @@ mod laws {
         }
 
         #[test]
-        fn a_body_says_what_its_stream_says(items in prop::collection::vec(any_item(), 0..4)) {
-            // Numbered, as OpenAI's are, so that items of one id are told apart.
+        fn a_body_has_the_content_of_its_stream(items in prop::collection::vec(any_item(), 0..4)) {
+            // Numbered like those of OpenAI, so that items with the same id differ.
             let frames = items.iter().enumerate().map(|(at, item)| {
                 json!({"type": "response.output_item.done", "output_index": at, "item": item})
             });
@@ -479,14 +494,14 @@ mod laws {
             let last = json!({"type": "response.completed", "response": response});
             let streamed = answer(&frames.chain([last]).collect::<Vec<_>>());
             let mut events = Vec::new();
-            decoder().read_whole(&response.to_string(), &mut events).unwrap();
+            decoder().read_body(&response.to_string(), &mut events).unwrap();
             let whole = switchboard_providers_common::assembled("openai", &events).unwrap();
             prop_assert_eq!(whole.message, streamed.message);
             prop_assert_eq!(whole.finish, streamed.finish);
         }
 
         #[test]
-        fn any_text_is_taken_without_a_panic(
+        fn any_text_is_read_without_a_panic(
             name in ".{0,8}",
             frames in prop::collection::vec(".{0,40}", 0..4),
         ) {
@@ -499,9 +514,9 @@ mod laws {
     }
 }
 
-/// With a search per call this takes minutes.
+/// A search per call would take minutes.
 #[test]
-fn very_many_calls_take_no_longer_per_call() {
+fn many_calls_take_linear_time() {
     let count = 30_000;
     let mut decoder = decoder();
     let mut events = Vec::new();
@@ -519,7 +534,7 @@ fn very_many_calls_take_no_longer_per_call() {
             json!({"type": "response.function_call_arguments.delta", "item_id": "fc0",
                     "output_index": 0, "delta": " "}),
         );
-        // Said to be complete without a status, so that it may have been cut off.
+        // Complete without a status, so it may be incomplete.
         if index % 2 == 1 {
             send(json!({"type": "response.output_item.done", "output_index": index, "item": item}));
         }

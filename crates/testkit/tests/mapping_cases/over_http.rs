@@ -7,7 +7,7 @@ use switchboard_providers_anthropic::{AnthropicConfig, AnthropicModel};
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_providers_gemini::{GeminiConfig, GeminiModel};
 use switchboard_providers_ollama::{OllamaConfig, OllamaModel};
-use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile};
+use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile, Responses};
 use switchboard_testkit::fake::{Answer, FakeModel};
 
 use crate::wires::Wire;
@@ -47,7 +47,7 @@ impl Wire {
                 if self == Self::Chat {
                     Box::new(client.model(name))
                 } else {
-                    Box::new(client.responses_model(name))
+                    Box::new(client.model_on::<Responses>(name))
                 }
             }
             Self::Gemini => {

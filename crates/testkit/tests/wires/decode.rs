@@ -23,14 +23,22 @@ impl Wire {
                 let wire = messages::to_wire(request, &model, &capabilities, &options).unwrap();
                 let (outcome, warnings, ids) = (wire.tool_choice, wire.warnings, wire.local_ids);
                 let decoder = messages::MessagesDecoder::new(model.clone(), outcome, warnings, ids);
-                decode_sse(self.provider(), body, decoder.reshaping(wire.reshaped))
+                decode_sse(
+                    self.provider(),
+                    body,
+                    decoder.with_tool_mapping(wire.tool_mapping),
+                )
             }
             Self::Chat => {
                 let profile = Profile::openai();
                 let wire = chat::to_wire(request, &model, &capabilities, &profile).unwrap();
                 let (outcome, warnings, ids) = (wire.tool_choice, wire.warnings, wire.local_ids);
                 let decoder = chat::ChatDecoder::new(model.clone(), outcome, warnings, ids);
-                decode_sse(self.provider(), body, decoder.reshaping(wire.reshaped))
+                decode_sse(
+                    self.provider(),
+                    body,
+                    decoder.with_tool_mapping(wire.tool_mapping),
+                )
             }
             Self::Responses => {
                 let (profile, options) = (Profile::openai(), ResponsesOptions::default());
@@ -39,8 +47,12 @@ impl Wire {
                 let (outcome, warnings, ids) = (wire.tool_choice, wire.warnings, wire.local_ids);
                 let decoder =
                     responses::ResponsesDecoder::new(model.clone(), outcome, warnings, ids);
-                let decoder = decoder.with_silent_limit(wire.silent_limit);
-                decode_sse(self.provider(), body, decoder.reshaping(wire.reshaped))
+                let decoder = decoder.with_unreported_limit(wire.unreported_limit);
+                decode_sse(
+                    self.provider(),
+                    body,
+                    decoder.with_tool_mapping(wire.tool_mapping),
+                )
             }
             Self::Gemini => {
                 let options = GeminiOptions::default();

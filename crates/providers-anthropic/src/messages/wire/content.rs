@@ -1,4 +1,4 @@
-//! What a message holds.
+//! The content of a message.
 
 use std::borrow::Cow;
 
@@ -6,73 +6,73 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ToolInput};
 
-/// One block of a message.
+/// A block of a message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block<'a> {
-    /// Text. The API refuses a blank one.
+    /// Text. The API refuses blank text.
     Text {
         /// The text.
         text: Cow<'a, str>,
-        /// What it cites, as the API said it.
+        /// The citations, as the API sent them.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         citations: Vec<Cow<'a, Value>>,
     },
     /// An image.
     Image {
-        /// Its bytes or address.
+        /// The bytes or the address.
         source: Source<'a>,
     },
     /// A document.
     Document {
-        /// Its bytes, text or address.
+        /// The bytes, the text or the address.
         source: Source<'a>,
-        /// Its title.
+        /// The title.
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<&'a str>,
     },
-    /// The model's own thinking, exactly as it came.
+    /// The model's thinking, unchanged.
     Thinking {
         /// The text, which may be empty.
         thinking: &'a str,
-        /// Proves that the model thought so.
+        /// The signature of the text.
         signature: &'a str,
     },
-    /// The model's own thinking, encrypted.
+    /// The model's thinking, encrypted.
     RedactedThinking {
-        /// The encrypted form.
+        /// The encrypted text.
         data: &'a str,
     },
-    /// A call of a tool.
+    /// A tool call.
     ToolUse {
         /// `^[a-zA-Z0-9_-]+$`.
         id: Cow<'a, str>,
-        /// The tool's name.
+        /// The name of the tool.
         name: Cow<'a, str>,
-        /// Always an object.
+        /// The input, always an object.
         input: Input<'a>,
-        /// Further fields as the API said them, such as `caller`.
+        /// Further fields as the API sent them, such as `caller`.
         #[serde(flatten)]
-        more: Option<&'a JsonObject>,
+        further: Option<&'a JsonObject>,
     },
-    /// The result of a call.
+    /// The result of a tool call.
     ToolResult {
-        /// The call.
+        /// The id of the call.
         tool_use_id: Cow<'a, str>,
-        /// What the tool gave: texts, images and documents.
+        /// Texts, images and documents.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         content: Vec<Block<'a>>,
-        /// It failed. The content is text only then.
+        /// Whether the call failed. The content of a failed call is text.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
-    /// A block of the API's own, exactly as it came.
+    /// A block that only this API has, unchanged.
     #[serde(untagged)]
     Native(&'a Value),
 }
 
 impl<'a> Block<'a> {
-    /// A text.
+    /// Creates a text block.
     pub(crate) fn text(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Text {
             text: text.into(),
@@ -80,14 +80,14 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Whether it is the model's thinking.
+    /// Returns whether the block is thinking.
     pub(crate) fn is_thinking(&self) -> bool {
         matches!(self, Self::Thinking { .. } | Self::RedactedThinking { .. })
     }
 
-    /// Whether the API takes a mark on it, for its prompt cache: on anything but thinking and blank
-    /// texts. What it takes on the blocks of its own differs, so that they are left alone.
-    pub(crate) fn takes_mark(&self) -> bool {
+    /// Returns whether `cache_control` is allowed on the block. It is not allowed on thinking and
+    /// blank text. The rules for the API's own blocks differ, so they never get it.
+    pub(crate) fn allows_cache_control(&self) -> bool {
         match self {
             Self::Text { text, .. } => !text.trim().is_empty(),
             Self::Image { .. }
@@ -99,19 +99,19 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Where an image or a document is.
+/// The source of an image or a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Source<'a> {
-    /// Bytes.
+    /// Bytes as base64.
     Base64 {
-        /// For an image `image/jpeg`, `image/png`, `image/gif` or `image/webp`; for a document
-        /// `application/pdf`.
+        /// `image/jpeg`, `image/png`, `image/gif` or `image/webp` for an image, `application/pdf`
+        /// for a document.
         media_type: &'a str,
-        /// The bytes as base64.
+        /// The base64 text.
         data: &'a str,
     },
-    /// An address that the API fetches.
+    /// An address, from which the API downloads.
     Url {
         /// The address.
         url: &'a str,
@@ -125,10 +125,10 @@ pub enum Source<'a> {
     },
 }
 
-/// A tool input as this wire has it: an object, keys in the order given.
+/// A tool input: an object with its keys in their original order.
 ///
-/// Input that was malformed goes back as `{"malformed_input": …}`: the API refuses anything but an
-/// object, and the model should see what it wrote.
+/// Malformed input is sent as `{"malformed_input": …}`, because the API accepts only objects and
+/// the model must see its own text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Input<'a>(pub &'a ToolInput);
 

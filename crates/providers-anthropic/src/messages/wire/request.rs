@@ -1,5 +1,4 @@
-//! What is sent. Texts, media and schemas are borrowed from the domain request and written straight
-//! into the body: no message is copied to be sent.
+//! Requests. Texts, media and schemas are borrowed from the domain request.
 
 use std::borrow::Cow;
 
@@ -17,40 +16,40 @@ use crate::{CacheLifetime, Effort};
 /// The request body.
 #[derive(Debug)]
 pub struct Body<'a> {
-    /// The model, in the server's words.
+    /// The model's name.
     pub model: &'a str,
-    /// Output limit in tokens, thinking included. The API requires it.
+    /// Maximum number of output tokens, with thinking. Required.
     pub max_tokens: u32,
-    /// The instructions before the conversation: texts only.
+    /// The instructions before the conversation, as text blocks.
     pub system: Vec<Block<'a>>,
-    /// Up to which of the instructions the request is kept in the cache.
-    pub system_mark: Option<Mark>,
-    /// The conversation: user and assistant in turn, beginning with the user.
+    /// The cache breakpoint in `system`.
+    pub system_breakpoint: Option<CacheBreakpoint>,
+    /// The conversation. User and assistant alternate, and the user is first.
     pub messages: Vec<Message<'a>>,
-    /// The tools that the API runs itself. They are sent first: they change less than others.
+    /// The API's own tools. They are sent first, because they change least.
     pub server_tools: Vec<ServerTool>,
-    /// The tools declared.
+    /// The declared tools.
     pub tools: Vec<Tool<'a>>,
-    /// Which of them may or must be called. Refused by the API without tools.
+    /// The tool choice. The API refuses it without tools.
     pub tool_choice: Option<ToolChoice<'a>>,
-    /// Whether and how it thinks.
+    /// The thinking mode.
     pub thinking: Option<Thinking>,
-    /// The form of the answer, and how much effort goes into it.
+    /// The output format and the effort.
     pub output_config: Option<OutputConfig<'a>>,
     /// 0.0 to 1.0.
     pub temperature: Option<f64>,
     /// 0.0 to 1.0.
     pub top_p: Option<f64>,
-    /// Texts at which the answer ends.
+    /// Texts that end the answer.
     pub stop_sequences: Vec<&'a str>,
-    /// Where the model ran code, to go on there.
+    /// The container in which the model continues to run code.
     pub container: Option<&'a str>,
-    /// Who asks.
+    /// The user.
     pub metadata: Option<Metadata<'a>>,
-    /// Whether the answer is streamed.
+    /// Whether to stream the answer.
     pub stream: bool,
-    /// Further fields of the caller. They win over all of the above but `stream`, which decides
-    /// how the answer is read.
+    /// Further fields of the caller. They override the fields above except `stream`, which
+    /// decides how the answer is read.
     pub extra: &'a JsonObject,
 }
 
@@ -64,13 +63,13 @@ impl Serialize for Body<'_> {
         fields.put("max_tokens", Some(self.max_tokens))?;
         fields.put(
             "system",
-            some_if_any(&self.system).map(|blocks| Marked {
+            non_empty(&self.system).map(|blocks| BlocksWithBreakpoint {
                 blocks,
-                mark: self.system_mark,
+                breakpoint: self.system_breakpoint,
             }),
         )?;
         fields.put("messages", Some(&self.messages))?;
-        let declared = Declared {
+        let declared = ToolList {
             server: &self.server_tools,
             client: &self.tools,
         };
@@ -80,7 +79,7 @@ impl Serialize for Body<'_> {
         fields.put("output_config", self.output_config.as_ref())?;
         fields.put("temperature", self.temperature)?;
         fields.put("top_p", self.top_p)?;
-        fields.put("stop_sequences", some_if_any(&self.stop_sequences))?;
+        fields.put("stop_sequences", non_empty(&self.stop_sequences))?;
         fields.put("container", self.container)?;
         fields.put("metadata", self.metadata.as_ref())?;
         let Fields { mut map, extra } = fields;
@@ -92,7 +91,7 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// The one field that `extra` cannot set.
+/// The only field that `extra` cannot set.
 pub(crate) const STREAM: &str = "stream";
 
 struct Fields<'a, M> {
@@ -110,50 +109,50 @@ impl<M: SerializeMap> Fields<'_, M> {
     }
 }
 
-fn some_if_any<T>(list: &[T]) -> Option<&[T]> {
+fn non_empty<T>(list: &[T]) -> Option<&[T]> {
     (!list.is_empty()).then_some(list)
 }
 
 /// A message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message<'a> {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What was said; never empty.
+    /// The content. Never empty.
     pub content: Vec<Block<'a>>,
-    /// Up to which block the request is kept in the cache.
-    pub mark: Option<Mark>,
+    /// The cache breakpoint in `content`.
+    pub breakpoint: Option<CacheBreakpoint>,
 }
 
 impl Serialize for Message<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("role", &self.role)?;
-        let content = Marked {
+        let content = BlocksWithBreakpoint {
             blocks: &self.content,
-            mark: self.mark,
+            breakpoint: self.breakpoint,
         };
         map.serialize_entry("content", &content)?;
         map.end()
     }
 }
 
-/// A block that the request is kept in the cache up to, the block included.
+/// The last block of a cached prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
-    /// Which block of its list.
-    pub at: usize,
-    /// How long.
+pub struct CacheBreakpoint {
+    /// The index of the block in its list.
+    pub index: usize,
+    /// The lifetime.
     pub control: CacheControl,
 }
 
-/// Blocks of which one may be marked.
-struct Marked<'b, 'a> {
+/// Blocks, one of which may be a cache breakpoint.
+struct BlocksWithBreakpoint<'b, 'a> {
     blocks: &'b [Block<'a>],
-    mark: Option<Mark>,
+    breakpoint: Option<CacheBreakpoint>,
 }
 
-impl Serialize for Marked<'_, '_> {
+impl Serialize for BlocksWithBreakpoint<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct WithControl<'b, 'a> {
@@ -162,9 +161,9 @@ impl Serialize for Marked<'_, '_> {
             cache_control: CacheControl,
         }
         let mut list = serializer.serialize_seq(Some(self.blocks.len()))?;
-        for (at, block) in self.blocks.iter().enumerate() {
-            match self.mark.filter(|mark| mark.at == at) {
-                Some(Mark { control, .. }) => list.serialize_element(&WithControl {
+        for (index, block) in self.blocks.iter().enumerate() {
+            match self.breakpoint.filter(|it| it.index == index) {
+                Some(CacheBreakpoint { control, .. }) => list.serialize_element(&WithControl {
                     block,
                     cache_control: control,
                 })?,
@@ -175,11 +174,11 @@ impl Serialize for Marked<'_, '_> {
     }
 }
 
-/// How long what comes before a mark is kept.
+/// The lifetime of a cached prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "ephemeral")]
 pub struct CacheControl {
-    /// `1h`; five minutes are what holds anyway.
+    /// `1h`. Without a value the lifetime is five minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl: Option<&'static str>,
 }
@@ -194,19 +193,19 @@ impl From<CacheLifetime> for CacheControl {
     }
 }
 
-/// The tools on the wire, in their order.
-struct Declared<'b, 'a> {
+/// All tools, in the order of the wire.
+struct ToolList<'b, 'a> {
     server: &'b [ServerTool],
     client: &'b [Tool<'a>],
 }
 
-impl Declared<'_, '_> {
+impl ToolList<'_, '_> {
     fn len(&self) -> usize {
         self.server.len() + self.client.len()
     }
 }
 
-impl Serialize for Declared<'_, '_> {
+impl Serialize for ToolList<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(Some(self.len()))?;
         for tool in self.server {
@@ -219,49 +218,49 @@ impl Serialize for Declared<'_, '_> {
     }
 }
 
-/// A tool that the API runs itself.
+/// One of the API's own tools.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerTool {
-    /// `type`, `name` and what the tool takes.
+    /// `type`, `name` and the settings.
     #[serde(flatten)]
     pub declaration: JsonObject,
-    /// The request is kept in the cache up to it.
+    /// The lifetime, if the tool is a cache breakpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_control: Option<CacheControl>,
 }
 
-/// Who speaks on this wire.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Instructions in the middle of a conversation: right after a user message, and before an
-    /// assistant message or at the end.
+    /// Instructions within a conversation. They must follow a user message, and an assistant
+    /// message or the end must follow them.
     System,
-    /// The person, and the results of tools.
+    /// The user, and tool results.
     User,
     /// The model.
     Assistant,
 }
 
-/// A tool declared.
+/// A declared tool.
 #[derive(Debug, Serialize)]
 pub struct Tool<'a> {
     /// `[a-zA-Z0-9_-]{1,128}`.
     pub name: Cow<'a, str>,
-    /// What it does.
+    /// The description.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Cow<'a, str>,
-    /// JSON Schema of its input: an object.
+    /// The JSON Schema of the input, an object.
     pub input_schema: Written,
-    /// Whether the input is held to the schema.
+    /// Whether the API enforces the schema.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,
-    /// The request is kept in the cache up to it.
+    /// The lifetime, if the tool is a cache breakpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_control: Option<CacheControl>,
 }
 
-/// Which tools may or must be called.
+/// The tool choice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ToolChoice<'a> {
@@ -271,69 +270,69 @@ pub enum ToolChoice<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         disable_parallel_tool_use: bool,
     },
-    /// At least one of the tools.
+    /// At least one tool call.
     Any {
         /// Exactly one call.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         disable_parallel_tool_use: bool,
     },
-    /// This tool.
+    /// A call of this tool.
     Tool {
-        /// Its name.
+        /// The tool's name.
         name: Cow<'a, str>,
         /// Exactly one call.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         disable_parallel_tool_use: bool,
     },
-    /// None, though they stay declared.
+    /// No tool call.
     None,
 }
 
-/// Whether and how the model thinks.
+/// The thinking mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Thinking {
-    /// As much as it sees fit; the effort guides it.
+    /// The model decides how much to think. The effort guides it.
     Adaptive {
-        /// `summarized`: the newest models leave the text out unless asked for it.
+        /// `summarized`. The newest models omit the text by default.
         display: &'static str,
     },
-    /// With a budget.
+    /// A budget of tokens.
     Enabled {
         /// At least 1,024 and less than `max_tokens`.
         budget_tokens: u32,
     },
-    /// Not at all.
+    /// No thinking.
     Disabled,
-    /// Not at all, but with short notes between calls.
+    /// No thinking, but short notes between tool calls.
     BetweenTools,
 }
 
-/// The form of the answer, and how much effort goes into it.
+/// The output format and the effort.
 #[derive(Debug, Serialize)]
 pub struct OutputConfig<'a> {
-    /// How much work goes into it.
+    /// The effort.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// The form.
+    /// The output format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<OutputFormat<'a>>,
 }
 
-/// The form of the answer.
+/// The output format.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum OutputFormat<'a> {
-    /// JSON of a schema.
+    /// JSON that conforms to a schema.
     JsonSchema {
         /// The schema, in the API's subset.
         schema: Cow<'a, Value>,
     },
 }
 
-/// Who asks.
+/// The user.
 #[derive(Debug, Serialize)]
 pub struct Metadata<'a> {
-    /// An opaque id of the person.
+    /// An opaque id.
     pub user_id: &'a str,
 }

@@ -1,108 +1,108 @@
-//! What comes in. Every field forgives: a value of the wrong type counts as absent, so that one odd
-//! field never costs the answer.
+//! Responses. A field of the wrong type counts as missing, so that one unexpected field does not
+//! lose the answer.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use switchboard_domain::{JsonObject, Usage};
 use switchboard_providers_common::lenient::{lenient, lenient_list};
 
-/// An event of a stream. A whole body is a `message` without an envelope.
+/// An event of a stream. A whole body is a `message` event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Envelope {
     /// `message_start`, `content_block_start`, …; `message` for a whole body; `error`.
     #[serde(rename = "type", deserialize_with = "lenient")]
     pub kind: Option<String>,
-    /// Which block.
+    /// The index of the block.
     #[serde(deserialize_with = "lenient")]
     pub index: Option<u64>,
-    /// How the message begins.
+    /// The message of `message_start`.
     #[serde(deserialize_with = "lenient")]
-    pub message: Option<MessageHead>,
-    /// How a block begins.
+    pub message: Option<MessageStart>,
+    /// The block of `content_block_start`.
     #[serde(deserialize_with = "lenient")]
     pub content_block: Option<JsonObject>,
-    /// What is new in a block or in the message.
+    /// The change of a block or of the message.
     #[serde(deserialize_with = "lenient")]
     pub delta: Option<JsonObject>,
-    /// Tokens so far.
+    /// Token counts so far.
     #[serde(deserialize_with = "lenient")]
     pub usage: Option<UsageReport>,
-    /// An error in place of an answer.
+    /// The error of a failed answer.
     pub error: Option<Value>,
 }
 
-/// A message: as it begins, or whole.
+/// A message in `message_start`, or a whole message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct MessageHead {
-    /// The id of the answer.
+pub struct MessageStart {
+    /// The id of the message.
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
-    /// The model that answers.
+    /// The model.
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
-    /// The blocks; none yet at the start of a stream.
+    /// The blocks. Empty at the start of a stream.
     #[serde(deserialize_with = "lenient_list")]
     pub content: Vec<JsonObject>,
-    /// Tokens so far.
+    /// Token counts so far.
     #[serde(deserialize_with = "lenient")]
     pub usage: Option<UsageReport>,
-    /// Why and how it ended.
+    /// The fields that `message_delta` also has.
     #[serde(flatten)]
-    pub end: WireDelta,
+    pub delta: MessageDelta,
 }
 
-/// What a `message_delta` says of the message as a whole.
+/// The `delta` of a `message_delta` event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct WireDelta {
-    /// Why it ended.
+pub struct MessageDelta {
+    /// The reason for the end.
     #[serde(deserialize_with = "lenient")]
     pub stop_reason: Option<String>,
-    /// More about it.
+    /// Details of a refusal.
     #[serde(deserialize_with = "lenient")]
     pub stop_details: Option<StopDetails>,
-    /// Where the model ran code, if it did.
+    /// The container of the code execution tool.
     #[serde(deserialize_with = "lenient")]
     pub container: Option<JsonObject>,
 }
 
-/// More about a refusal.
+/// Details of a refusal.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct StopDetails {
     /// The policy, such as `cyber`.
     #[serde(deserialize_with = "lenient")]
     pub category: Option<String>,
-    /// For people.
+    /// The explanation for people.
     #[serde(deserialize_with = "lenient")]
     pub explanation: Option<String>,
 }
 
-/// Token counts, cumulative over the answer; each report may leave some out.
+/// Cumulative token counts. Each report may lack some of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct UsageReport {
-    /// Of the prompt, *without* what was read from or written to a cache.
+    /// Prompt tokens, *without* those that were read from or written to a cache.
     #[serde(deserialize_with = "lenient")]
     pub input_tokens: Option<u64>,
-    /// Written to a cache.
+    /// Tokens written to a cache.
     #[serde(deserialize_with = "lenient")]
     pub cache_creation_input_tokens: Option<u64>,
-    /// The same by lifetime.
+    /// Tokens written to a cache, by lifetime.
     #[serde(deserialize_with = "lenient")]
     pub cache_creation: Option<CacheCreation>,
-    /// Read from a cache.
+    /// Tokens read from a cache.
     #[serde(deserialize_with = "lenient")]
     pub cache_read_input_tokens: Option<u64>,
-    /// Of the answer, thinking included.
+    /// Tokens of the answer, with thinking.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens: Option<u64>,
-    /// Of the answer.
+    /// Details of the answer's tokens.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens_details: Option<OutputDetails>,
-    /// What the API's own tools did: `web_search_requests`, `web_fetch_requests` and the like.
+    /// Requests of the API's own tools: `web_search_requests`, `web_fetch_requests` and others.
     #[serde(deserialize_with = "lenient")]
     pub server_tool_use: Option<ServerToolUse>,
 }
@@ -111,16 +111,16 @@ pub struct UsageReport {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct CacheCreation {
-    /// For five minutes.
+    /// Lifetime of five minutes.
     #[serde(deserialize_with = "lenient")]
     pub ephemeral_5m_input_tokens: Option<u64>,
-    /// For an hour.
+    /// Lifetime of one hour.
     #[serde(deserialize_with = "lenient")]
     pub ephemeral_1h_input_tokens: Option<u64>,
 }
 
 impl CacheCreation {
-    /// Both together, as far as they are said.
+    /// Returns the sum of the known counts.
     fn sum(self) -> Option<u64> {
         match (
             self.ephemeral_5m_input_tokens,
@@ -132,7 +132,7 @@ impl CacheCreation {
     }
 }
 
-/// Requests that the API's own tools made, summed: every number whose name ends with `_requests`.
+/// The number of requests of the API's own tools: the sum of all fields that end with `_requests`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerToolUse(pub Option<u64>);
 
@@ -147,18 +147,18 @@ impl<'de> Deserialize<'de> for ServerToolUse {
     }
 }
 
-/// Token counts within the answer.
+/// Details of the answer's tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct OutputDetails {
-    /// Thinking.
+    /// Thinking tokens.
     #[serde(deserialize_with = "lenient")]
     pub thinking_tokens: Option<u64>,
 }
 
 impl UsageReport {
-    /// Takes over a later report of the same answer. Counts are cumulative, so they never fall:
-    /// some servers end with zeros in place of what they said before.
+    /// Merges a later report of the same answer. The larger count wins, because some servers end
+    /// with zeros.
     pub(crate) fn update(&mut self, later: Self) {
         let written = later.cache_creation_input_tokens;
         let written = written.or_else(|| later.cache_creation?.sum());
@@ -166,8 +166,8 @@ impl UsageReport {
         let later_details = later.output_tokens_details.unwrap_or_default();
         let created = self.cache_creation.get_or_insert_default();
         let later_created = later.cache_creation.unwrap_or_default();
-        let asked = self.server_tool_use.get_or_insert_default();
-        let later_asked = later.server_tool_use.unwrap_or_default();
+        let requests = self.server_tool_use.get_or_insert_default();
+        let later_requests = later.server_tool_use.unwrap_or_default();
         for (mine, theirs) in [
             (&mut self.input_tokens, later.input_tokens),
             (&mut self.cache_creation_input_tokens, written),
@@ -185,7 +185,7 @@ impl UsageReport {
                 &mut created.ephemeral_1h_input_tokens,
                 later_created.ephemeral_1h_input_tokens,
             ),
-            (&mut asked.0, later_asked.0),
+            (&mut requests.0, later_requests.0),
         ] {
             *mine = (*mine).max(theirs);
         }
@@ -211,7 +211,7 @@ impl From<UsageReport> for Usage {
             reasoning_tokens: report
                 .output_tokens_details
                 .and_then(|details| details.thinking_tokens),
-            server_tool_requests: report.server_tool_use.and_then(|asked| asked.0),
+            server_tool_requests: report.server_tool_use.and_then(|requests| requests.0),
         }
     }
 }

@@ -1,17 +1,19 @@
-//! What a message holds: text, and media in the person's messages.
+//! The content of user messages.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::{media::DataUrl, text::Text};
+use switchboard_providers_common::JoinedText;
 
-/// What the person said and showed.
+use crate::wire::media::DataUrl;
+
+/// The content of a user message.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum UserContent<'a> {
-    /// Text alone, as a string: some servers know nothing else.
-    Text(Text<'a>),
+    /// Text as a string, which every server supports.
+    Text(JoinedText<'a>),
     /// Text and media.
     Parts(Vec<ContentPart<'a>>),
 }
@@ -27,12 +29,12 @@ pub enum ContentPart<'a> {
     },
     /// An image.
     ImageUrl {
-        /// Where it is.
+        /// The image.
         image_url: ImageUrl<'a>,
     },
     /// Audio.
     InputAudio {
-        /// The sound.
+        /// The audio.
         input_audio: InputAudio<'a>,
     },
     /// A document.
@@ -52,7 +54,7 @@ pub struct ImageUrl<'a> {
 /// Audio.
 #[derive(Debug, Serialize)]
 pub struct InputAudio<'a> {
-    /// Base64.
+    /// The base64 text.
     pub data: &'a str,
     /// `wav` or `mp3`.
     pub format: &'static str,
@@ -61,7 +63,7 @@ pub struct InputAudio<'a> {
 /// A document.
 #[derive(Debug, Serialize)]
 pub struct FileData<'a> {
-    /// Its name; the API wants one beside `file_data`.
+    /// The file name, which the API requires with `file_data`.
     pub filename: Cow<'a, str>,
     /// A `data:` URL.
     pub file_data: DataUrl<'a>,

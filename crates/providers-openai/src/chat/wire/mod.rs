@@ -1,5 +1,5 @@
-//! The serde types of Chat Completions. What goes out borrows from the domain request and is strict;
-//! what comes in forgives unknown, missing and mistyped fields.
+//! The serde types of Chat Completions. Request types borrow from the domain request and are
+//! strict. Response types accept unknown, missing and mistyped fields.
 
 mod content;
 mod request;
@@ -7,15 +7,16 @@ mod response;
 
 pub use content::{ContentPart, FileData, ImageUrl, InputAudio, UserContent};
 pub use request::{
-    AllowedTools, Body, FunctionCall, FunctionTool, JsonSchema, Message, ResponseFormat,
-    StreamOptions, Thinking, Thoughts, Tool, ToolCall, ToolChoice,
+    AllowedTools, Body, FunctionCall, FunctionTool, JsonSchema, Message, ReasoningFields,
+    ResponseFormat, StreamOptions, Thinking, Tool, ToolCall, ToolChoice,
 };
 pub use response::{Choice, Chunk, Content, Delta, FunctionDelta, ToolCallDelta, UsageReport};
 
 pub use crate::{
-    arguments::Arguments,
-    built_in::{Declared, NamedTool},
-    media::DataUrl,
-    text::Text,
-    usage::{CacheWriteDetails, InputDetails, OutputDetails},
+    tools::provider_tools::{DeclaredTools, NamedTool},
+    wire::{
+        arguments::Arguments,
+        media::DataUrl,
+        usage::{CacheWriteDetails, InputDetails, OutputDetails},
+    },
 };

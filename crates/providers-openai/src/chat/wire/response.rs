@@ -1,85 +1,85 @@
-//! What comes in. Every field forgives: a value of the wrong type counts as absent, so that one odd
-//! field never costs the answer.
+//! Responses. A field of the wrong type counts as missing, so that one unexpected field does not
+//! lose the answer.
 
 use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::{JsonObject, Usage};
 use switchboard_providers_common::lenient::{lenient, lenient_list};
 
-use crate::usage::{InputDetails, OutputDetails};
+use crate::wire::usage::{InputDetails, OutputDetails};
 
-/// A chunk of a stream, or a whole body, which differs only in saying `message` for `delta`.
+/// A chunk of a stream, or a whole body, which has `message` instead of `delta`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Chunk {
-    /// The id of the answer; empty in Azure's first chunk.
+    /// The id of the answer. Empty in Azure's first chunk.
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
-    /// The model that answers; empty in Azure's first chunk.
+    /// The model. Empty in Azure's first chunk.
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
-    /// The answers; empty in the chunk that has the usage, and in Azure's first one.
+    /// The answers. Empty in the chunk with the usage and in Azure's first chunk.
     #[serde(deserialize_with = "lenient_list")]
     pub choices: Vec<Choice>,
-    /// The tokens; `null` in all chunks but the last.
+    /// The token counts. `null` in all chunks except the last.
     #[serde(deserialize_with = "lenient")]
     pub usage: Option<Box<UsageReport>>,
-    /// An error in place of an answer.
+    /// The error of a failed answer.
     pub error: Option<Value>,
-    /// `error` where the server does not wrap its errors (vLLM).
+    /// `error` for an error without the field `error` (vLLM).
     #[serde(deserialize_with = "lenient")]
     pub object: Option<String>,
 }
 
-/// One answer. Boxed is what is big: a chunk is made for every word, and moved about until it is read.
+/// One answer. Large fields are boxed, because a chunk is created for every token.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Choice {
-    /// Which of several answers (`n`).
+    /// The index among several answers (`n`).
     #[serde(deserialize_with = "lenient")]
     pub index: Option<u64>,
-    /// What is new, in a stream.
+    /// The change, in a stream.
     #[serde(deserialize_with = "lenient")]
     pub delta: Option<Box<Delta>>,
-    /// Everything, in a whole body.
+    /// The whole message, in a whole body.
     #[serde(deserialize_with = "lenient")]
     pub message: Option<Box<Delta>>,
-    /// Why it ended.
+    /// The reason for the end.
     #[serde(deserialize_with = "lenient")]
     pub finish_reason: Option<String>,
 }
 
-/// What is new in an answer.
+/// The change of an answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Delta {
     /// Text.
     #[serde(deserialize_with = "lenient")]
     pub content: Option<Content>,
-    /// The words with which the model declines.
+    /// The text of a refusal.
     #[serde(deserialize_with = "lenient")]
     pub refusal: Option<String>,
-    /// Thinking (`DeepSeek`, vLLM).
+    /// Reasoning (`DeepSeek`, vLLM).
     #[serde(deserialize_with = "lenient")]
     pub reasoning_content: Option<String>,
-    /// Thinking (Groq, OpenRouter, newer vLLM).
+    /// Reasoning (Groq, OpenRouter, newer vLLM).
     #[serde(deserialize_with = "lenient")]
     pub reasoning: Option<String>,
-    /// Thinking with what must come back beside it (OpenRouter).
+    /// Reasoning with state that must be sent back (OpenRouter).
     #[serde(deserialize_with = "lenient_list")]
     pub reasoning_details: Vec<JsonObject>,
-    /// The same of LiteLLM, in Anthropic's form.
+    /// Reasoning in Anthropic's form (LiteLLM).
     #[serde(deserialize_with = "lenient_list")]
     pub thinking_blocks: Vec<JsonObject>,
-    /// Calls.
+    /// Tool calls.
     #[serde(deserialize_with = "lenient_list")]
     pub tool_calls: Vec<ToolCallDelta>,
-    /// The one call, in the form before `tool_calls`.
+    /// The only call, in the form before `tool_calls`.
     #[serde(deserialize_with = "lenient")]
     pub function_call: Option<FunctionDelta>,
 }
 
-/// Text, or typed pieces of it.
+/// Text, or typed pieces of text.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Content {
@@ -89,33 +89,33 @@ pub enum Content {
     Pieces(Vec<Value>),
 }
 
-/// What is new in a call.
+/// The change of a call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ToolCallDelta {
-    /// Which call; missing on some servers.
+    /// The index of the call. Some servers omit it.
     #[serde(deserialize_with = "lenient")]
     pub index: Option<u64>,
-    /// Its id; missing, blank or `"null"` on some servers.
+    /// The id. Missing, blank or `"null"` on some servers.
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
     /// The function.
     #[serde(deserialize_with = "lenient")]
     pub function: Option<FunctionDelta>,
-    /// Holds a thought signature that must come back (Gemini's compatible endpoint).
+    /// Contains a thought signature that must be sent back (Gemini's compatible endpoint).
     pub extra_content: Option<Value>,
-    /// The same (LiteLLM).
+    /// Contains a thought signature that must be sent back (LiteLLM).
     pub provider_specific_fields: Option<Value>,
 }
 
-/// What is new in a function call.
+/// The change of a function call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct FunctionDelta {
-    /// The name, whole; repeated in each chunk by some servers.
+    /// The whole name. Some servers repeat it in each chunk.
     #[serde(deserialize_with = "lenient")]
     pub name: Option<String>,
-    /// More of the JSON text; on some servers the object itself.
+    /// A piece of the JSON text. Some servers send the object itself.
     pub arguments: Option<Value>,
 }
 
@@ -123,19 +123,19 @@ pub struct FunctionDelta {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct UsageReport {
-    /// Of the whole prompt, what came from a cache included.
+    /// Prompt tokens, with those from a cache.
     #[serde(deserialize_with = "lenient")]
     pub prompt_tokens: Option<u64>,
-    /// Of the answer, reasoning included; without it on some servers (xAI, Gemini's endpoint).
+    /// Tokens of the answer. Some servers (xAI, Gemini's endpoint) do not include reasoning.
     #[serde(deserialize_with = "lenient")]
     pub completion_tokens: Option<u64>,
-    /// Of both, reasoning always included.
+    /// All tokens, with reasoning.
     #[serde(deserialize_with = "lenient")]
     pub total_tokens: Option<u64>,
-    /// Of the prompt.
+    /// Details of the prompt tokens.
     #[serde(deserialize_with = "lenient")]
     pub prompt_tokens_details: Option<InputDetails>,
-    /// Of the answer.
+    /// Details of the answer's tokens.
     #[serde(deserialize_with = "lenient")]
     pub completion_tokens_details: Option<OutputDetails>,
 }
@@ -144,17 +144,17 @@ impl From<UsageReport> for Usage {
     fn from(report: UsageReport) -> Self {
         let prompt = report.prompt_tokens_details.unwrap_or_default();
         let completion = report.completion_tokens_details.unwrap_or_default();
-        // What belongs to neither count is reasoning, which was written too.
+        // Tokens in neither count are reasoning, which is output too.
         let written = report.prompt_tokens.zip(report.total_tokens);
         let written = written.and_then(|(prompt, total)| total.checked_sub(prompt));
         Self {
             input_tokens: report.prompt_tokens,
             output_tokens: report
                 .completion_tokens
-                .map(|said| said.max(written.unwrap_or(said))),
+                .map(|count| count.max(written.unwrap_or(count))),
             cache_read_tokens: prompt.cached_tokens,
             cache_write_tokens: prompt.cache_write_tokens,
-            cache_write_long_tokens: prompt.kept_long(),
+            cache_write_long_tokens: prompt.long_cache_writes(),
             reasoning_tokens: completion.reasoning_tokens,
             ..Self::default()
         }
@@ -162,7 +162,7 @@ impl From<UsageReport> for Usage {
 }
 
 impl Content {
-    /// Hands the readable text of each piece to `each`; `true` stands for thinking.
+    /// Calls `each` with the text of each piece, and whether it is thinking.
     pub(crate) fn for_each_text(&self, mut each: impl FnMut(bool, &str)) {
         match self {
             Self::Text(text) => each(false, text),
@@ -170,7 +170,7 @@ impl Content {
                 for piece in pieces {
                     match piece.get("thinking") {
                         Some(Value::Array(thoughts)) => {
-                            for text in thoughts.iter().filter_map(|thought| thought.get("text")) {
+                            for text in thoughts.iter().filter_map(|piece| piece.get("text")) {
                                 each(true, text.as_str().unwrap_or_default());
                             }
                         }

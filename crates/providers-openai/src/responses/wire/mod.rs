@@ -1,5 +1,5 @@
-//! The serde types of Responses. What goes out borrows from the domain request and is strict; what
-//! comes in forgives unknown, missing and mistyped fields.
+//! The serde types of Responses. Request types borrow from the domain request and are strict.
+//! Response types accept unknown, missing and mistyped fields.
 
 mod request;
 mod response;
@@ -11,9 +11,10 @@ pub use request::{
 pub use response::{Event, IncompleteDetails, Response, UsageReport};
 
 pub use crate::{
-    arguments::Arguments,
-    built_in::{Declared, NamedTool},
-    media::DataUrl,
-    text::Text,
-    usage::{CacheWriteDetails, InputDetails, OutputDetails},
+    tools::provider_tools::{DeclaredTools, NamedTool},
+    wire::{
+        arguments::Arguments,
+        media::DataUrl,
+        usage::{CacheWriteDetails, InputDetails, OutputDetails},
+    },
 };

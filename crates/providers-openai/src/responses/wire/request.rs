@@ -1,66 +1,68 @@
-//! What is sent. Texts, media and schemas are borrowed from the domain request and written straight
-//! into the body: no message is copied to be sent.
+//! Requests. Texts, media and schemas are borrowed from the domain request.
 
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use switchboard_domain::JsonObject;
-use switchboard_providers_common::schema::Written;
+use switchboard_providers_common::{JoinedText, schema::Written};
 
 use crate::{
-    arguments::Arguments,
-    built_in::{Declared, Form, NamedTool},
     chat::wire::ResponseFormat,
-    fields::{Fields, some_if_any},
-    media::DataUrl,
-    schema::Sent,
-    text::Text,
-    tools,
+    tools::{
+        provider_tools::{DeclaredTools, NamedTool},
+        schema::SentSchema,
+    },
+    wire::{
+        arguments::Arguments,
+        fields::{BodyFields, non_empty},
+        media::DataUrl,
+    },
 };
 
 /// The request body.
 #[derive(Debug)]
 pub struct Body<'a> {
-    /// The model, in the server's words.
+    /// The model's name.
     pub model: &'a str,
     /// The conversation.
     pub input: Vec<Item<'a>>,
-    /// The tools declared.
-    pub tools: Declared<'a, FunctionTool<'a>>,
-    /// Which of them may or must be called.
+    /// The declared tools.
+    pub tools: DeclaredTools<'a, FunctionTool<'a>>,
+    /// The tool choice.
     pub tool_choice: Option<ToolChoice<'a>>,
-    /// Whether several calls in one answer are welcome.
+    /// Whether an answer may have several calls.
     pub parallel_tool_calls: Option<bool>,
-    /// The form of the answer.
+    /// The output format.
     pub text: Option<TextOptions<'a>>,
-    /// The same under its name on Chat Completions, for servers that know it by no other.
+    /// The output format in the field of Chat Completions, for servers without `text.format`.
     pub response_format: Option<ResponseFormat<'a>>,
-    /// How much is thought, and what is shown of it.
+    /// The effort and the summary of the reasoning.
     pub reasoning: Option<Reasoning>,
-    /// Output limit in tokens, reasoning included; at least 16.
+    /// Maximum number of output tokens, with reasoning. At least 16.
     pub max_output_tokens: Option<u32>,
     /// 0.0 to 2.0.
     pub temperature: Option<f64>,
     /// 0.0 to 1.0.
     pub top_p: Option<f64>,
-    /// What the answer shall hold beside the usual.
+    /// Further data that the answer contains.
     pub include: Vec<&'static str>,
-    /// Whether the provider keeps the answer.
+    /// Whether the provider stores the answer.
     pub store: bool,
-    /// Whether the answer is streamed.
+    /// Whether to stream the answer.
     pub stream: bool,
-    /// Further fields of the caller. Those in a list of `tools` are among the tools above; `include` is
-    /// appended, `text` and `reasoning` laid over ours; all others win over all of the above but `stream`, which decides how the answer is read.
+    /// Further fields of the caller. `tools` already contains a list of `tools`. `include`, `text`
+    /// and `reasoning` are merged. Other fields override the fields above except `stream`, which
+    /// decides how the answer is read.
     pub extra: &'a JsonObject,
 }
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = Fields::new(serializer, self.extra)?;
+        let mut fields = BodyFields::new(serializer, self.extra)?;
         fields.put("model", Some(self.model))?;
         fields.put("input", Some(&self.input))?;
-        fields.put_joined("tools", self.tools.some_if_any())?;
+        fields.put_merged("tools", self.tools.non_empty())?;
         fields.put("tool_choice", self.tool_choice.as_ref())?;
         fields.put("parallel_tool_calls", self.parallel_tool_calls)?;
         fields.merge("text", self.text.as_ref())?;
@@ -69,7 +71,7 @@ impl Serialize for Body<'_> {
         fields.put("max_output_tokens", self.max_output_tokens)?;
         fields.put("temperature", self.temperature)?;
         fields.put("top_p", self.top_p)?;
-        fields.merge("include", some_if_any(&self.include))?;
+        fields.merge("include", non_empty(&self.include))?;
         fields.put("store", Some(self.store))?;
         fields.end(self.stream)
     }
@@ -79,20 +81,20 @@ impl Serialize for Body<'_> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Item<'a> {
-    /// What somebody said, in the short form without a type.
+    /// A message in the short form, without a type.
     Message {
-        /// Who.
+        /// The author.
         role: Role,
-        /// What.
+        /// The content.
         content: Content<'a>,
         /// `commentary` or `final_answer`, of the model's own messages.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
     },
-    /// What the API has a type for.
+    /// An item with a type.
     Output(Output<'a>),
-    /// An item of the model as it came.
-    AsItCame(Cow<'a, JsonObject>),
+    /// An item of the model, unchanged.
+    Unchanged(Cow<'a, JsonObject>),
 }
 
 /// An item with a type.
@@ -101,38 +103,38 @@ pub enum Item<'a> {
 pub enum Output<'a> {
     /// A message of the model.
     Message {
-        /// The id, of one that the model asked wrote itself.
+        /// The id of a message that this model created.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
         /// `assistant`.
         role: Role,
-        /// `completed` or `incomplete`; the API's types want it beside an id.
+        /// `completed` or `incomplete`. The API's types require it with an id.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'a str>,
-        /// `commentary` or `final_answer`; the SDK's types say that answers get worse without it.
+        /// `commentary` or `final_answer`. Without it answers get worse, according to the SDK.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
-        /// What was said.
+        /// The content.
         content: Vec<OutputContent<'a>>,
     },
-    /// A call.
+    /// A function call.
     FunctionCall {
-        /// The id of the item, which is not that of the call.
+        /// The id of the item, which differs from the id of the call.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
         /// The id of the call.
         call_id: Cow<'a, str>,
-        /// The function.
+        /// The name of the function.
         name: Cow<'a, str>,
-        /// What it was given.
+        /// The arguments.
         arguments: Arguments<'a>,
         /// `completed` or `incomplete`.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'a str>,
-        /// What made the call, if it was not the model itself.
+        /// The caller, if the model itself did not make the call.
         #[serde(skip_serializing_if = "Option::is_none")]
         caller: Option<&'a Value>,
-        /// The group of functions that the function is of.
+        /// The group of the function.
         #[serde(skip_serializing_if = "Option::is_none")]
         namespace: Option<&'a str>,
     },
@@ -140,57 +142,57 @@ pub enum Output<'a> {
     FunctionCallOutput {
         /// The id of the call.
         call_id: Cow<'a, str>,
-        /// The result. The wire has no mark for a failure.
+        /// The result. The API has no field for a failure.
         output: Content<'a>,
-        /// The caller of the call, again.
+        /// The caller of the call.
         #[serde(skip_serializing_if = "Option::is_none")]
         caller: Option<&'a Value>,
     },
 }
 
-/// Who says something.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The host, under the older name.
+    /// Instructions, with the older role.
     System,
-    /// The host, under the newer name.
+    /// Instructions, with the newer role.
     Developer,
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
-/// What is said or shown.
+/// The content of a message or of a result.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Content<'a> {
-    /// Text alone, as a string.
-    Text(Text<'a>),
+    /// Text as a string.
+    Text(JoinedText<'a>),
     /// Text and media.
     Parts(Vec<InputPart<'a>>),
 }
 
-/// One part of a person's message or of a result.
+/// One part of a user message or of a result.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum InputPart<'a> {
     /// Text.
     InputText {
         /// The text.
-        text: Text<'a>,
+        text: JoinedText<'a>,
     },
     /// An image.
     InputImage {
-        /// How closely it is looked at; the SDK's types require it.
+        /// The resolution. The SDK's types require it.
         detail: &'static str,
         /// An address or a `data:` URL.
         image_url: DataUrl<'a>,
     },
-    /// A document; one of data and address.
+    /// A document, as data or as an address.
     InputFile {
-        /// Its name; beside data there has to be one.
+        /// The file name. Required with data.
         #[serde(skip_serializing_if = "Option::is_none")]
         filename: Option<Cow<'a, str>>,
         /// A `data:` URL.
@@ -202,60 +204,49 @@ pub enum InputPart<'a> {
     },
 }
 
-/// One piece of a message of the model.
+/// One part of an assistant message.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum OutputContent<'a> {
     /// Text.
     OutputText {
         /// The text.
-        text: Text<'a>,
-        /// What it cites.
+        text: JoinedText<'a>,
+        /// The citations.
         annotations: &'a [Value],
     },
-    /// The words with which the model declined.
+    /// A refusal.
     Refusal {
-        /// The words.
+        /// The text.
         refusal: &'a str,
     },
 }
 
-/// A function declared.
+/// A declared function.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "function")]
 pub struct FunctionTool<'a> {
     /// `[A-Za-z0-9_-]{1,64}`.
     pub name: Cow<'a, str>,
-    /// What it does.
+    /// The description.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
-    /// JSON Schema of its arguments.
+    /// The JSON Schema of the arguments.
     pub parameters: Written,
-    /// Whether calls are held to the schema. Unlike Chat Completions this API takes it for true when it
-    /// is not said, and then refuses most schemas.
+    /// Whether the API enforces the schema. Unlike in Chat Completions the default is `true`, with
+    /// which the API refuses most schemas.
     pub strict: bool,
 }
 
-impl<'a> From<tools::Function<'a>> for FunctionTool<'a> {
-    fn from(function: tools::Function<'a>) -> Self {
-        Self {
-            name: function.name,
-            description: function.description,
-            parameters: function.parameters,
-            strict: function.strict,
-        }
-    }
-}
-
-/// Which tools may or must be called.
+/// The tool choice.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum ToolChoice<'a> {
     /// `none`, `auto` or `required`.
     Mode(&'static str),
-    /// This one must be called.
+    /// A call of this tool.
     Named(NamedTool<'a>),
-    /// One or more of these must be called.
+    /// One or more calls of these tools.
     AllowedTools {
         /// `allowed_tools`.
         r#type: &'static str,
@@ -266,31 +257,16 @@ pub enum ToolChoice<'a> {
     },
 }
 
-impl<'a> From<tools::Choice<'a>> for ToolChoice<'a> {
-    fn from(choice: tools::Choice<'a>) -> Self {
-        let named = |tool| NamedTool::new(tool, Form::Flat);
-        match choice {
-            tools::Choice::Mode(mode) => Self::Mode(mode),
-            tools::Choice::One(tool) => Self::Named(named(tool)),
-            tools::Choice::Allowed(tools) => Self::AllowedTools {
-                r#type: "allowed_tools",
-                mode: "required",
-                tools: tools.into_iter().map(named).collect(),
-            },
-        }
-    }
-}
-
-/// Options of the text.
+/// The `text` field.
 #[derive(Debug, Serialize)]
 pub struct TextOptions<'a> {
-    /// Its form.
+    /// The output format.
     pub format: JsonSchema<'a>,
 }
 
 impl<'a> TextOptions<'a> {
-    /// The form of an answer to a schema.
-    pub(crate) fn of(name: &'a str, sent: Sent<'a>) -> Self {
+    /// Creates the output format for a schema.
+    pub(crate) fn new(name: &'a str, sent: SentSchema<'a>) -> Self {
         Self {
             format: JsonSchema {
                 name,
@@ -301,7 +277,7 @@ impl<'a> TextOptions<'a> {
     }
 }
 
-/// JSON of a schema.
+/// JSON that conforms to a schema.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "json_schema")]
 pub struct JsonSchema<'a> {
@@ -309,11 +285,11 @@ pub struct JsonSchema<'a> {
     pub name: &'a str,
     /// The schema.
     pub schema: Cow<'a, Value>,
-    /// Whether the answer is held to it; the API refuses `true` for a schema outside its subset.
+    /// Whether the API enforces the schema. It refuses `true` for a schema outside its subset.
     pub strict: bool,
 }
 
-/// How much is thought, and what is shown of it.
+/// The effort and the summary of the reasoning.
 #[derive(Debug, Serialize)]
 pub struct Reasoning {
     /// `none`, `low`, `medium`, `high`.

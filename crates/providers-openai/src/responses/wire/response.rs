@@ -1,41 +1,41 @@
-//! What comes in. Every field forgives: a value of the wrong type counts as absent.
+//! Responses. A field of the wrong type counts as missing.
 
 use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::{JsonObject, Usage};
 use switchboard_providers_common::lenient::{lenient, lenient_list};
 
-use crate::usage::{InputDetails, OutputDetails};
+use crate::wire::usage::{InputDetails, OutputDetails};
 
-/// An event of a stream, whichever it is.
+/// An event of a stream.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Event {
-    /// Which event.
+    /// The type of the event.
     #[serde(deserialize_with = "lenient")]
     pub r#type: Option<String>,
-    /// The answer as far as it is, in the first events and the last one.
+    /// The answer so far, in the first events and in the last one.
     #[serde(deserialize_with = "lenient")]
     pub response: Option<Response>,
-    /// An item that begins or is complete.
+    /// An item that starts or is complete.
     #[serde(deserialize_with = "lenient")]
     pub item: Option<JsonObject>,
-    /// A piece of a message or of reasoning that begins or is complete.
+    /// A part of a message or of reasoning that starts or is complete.
     #[serde(deserialize_with = "lenient")]
     pub part: Option<JsonObject>,
     /// The id of the item.
     #[serde(deserialize_with = "lenient")]
     pub item_id: Option<String>,
-    /// The place of the item in the answer.
+    /// The index of the item in the answer.
     #[serde(deserialize_with = "lenient")]
     pub output_index: Option<u64>,
-    /// The place of the piece in the item.
+    /// The index of the part in the item.
     #[serde(deserialize_with = "lenient")]
     pub content_index: Option<u64>,
-    /// The place of the summary in the reasoning.
+    /// The index of the summary in the reasoning.
     #[serde(deserialize_with = "lenient")]
     pub summary_index: Option<u64>,
-    /// What is new.
+    /// The new text.
     #[serde(deserialize_with = "lenient")]
     pub delta: Option<String>,
     /// A whole text.
@@ -52,29 +52,29 @@ pub struct Event {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Response {
-    /// Its id.
+    /// The id.
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
-    /// The model that answers.
+    /// The model.
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
     /// `completed`, `incomplete`, `failed`, `cancelled`, `queued` or `in_progress`.
     #[serde(deserialize_with = "lenient")]
     pub status: Option<String>,
-    /// Its items; `None` where there is no such list.
+    /// The items.
     #[serde(deserialize_with = "some_list")]
     pub output: Option<Vec<JsonObject>>,
-    /// The tokens.
+    /// The token counts.
     #[serde(deserialize_with = "lenient")]
     pub usage: Option<UsageReport>,
-    /// Why it failed.
+    /// The error of a failed answer.
     pub error: Option<Value>,
-    /// Why it is incomplete.
+    /// The reason of an incomplete answer.
     #[serde(deserialize_with = "lenient")]
     pub incomplete_details: Option<IncompleteDetails>,
 }
 
-/// Why an answer is incomplete.
+/// The reason of an incomplete answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct IncompleteDetails {
@@ -87,19 +87,19 @@ pub struct IncompleteDetails {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct UsageReport {
-    /// Of the whole input, what came from a cache included.
+    /// Input tokens, with those from a cache.
     #[serde(deserialize_with = "lenient")]
     pub input_tokens: Option<u64>,
-    /// Of the input.
+    /// Details of the input tokens.
     #[serde(deserialize_with = "lenient")]
     pub input_tokens_details: Option<InputDetails>,
-    /// Of the output, reasoning included.
+    /// Output tokens, with reasoning.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens: Option<u64>,
-    /// Of the output.
+    /// Details of the output tokens.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens_details: Option<OutputDetails>,
-    /// Calls of built-in tools that were made; only xAI counts them here
+    /// The number of calls of server tools. Only xAI sends it
     /// (docs.x.ai/developers/tools/tool-usage-details).
     #[serde(deserialize_with = "lenient")]
     pub num_server_side_tools_used: Option<u64>,
@@ -114,7 +114,7 @@ impl From<UsageReport> for Usage {
             output_tokens: report.output_tokens,
             cache_read_tokens: input.cached_tokens,
             cache_write_tokens: input.cache_write_tokens,
-            cache_write_long_tokens: input.kept_long(),
+            cache_write_long_tokens: input.long_cache_writes(),
             reasoning_tokens: output.reasoning_tokens,
             server_tool_requests: report.num_server_side_tools_used,
         }

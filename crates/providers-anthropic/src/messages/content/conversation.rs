@@ -1,0 +1,338 @@
+//! Converts the conversation.
+
+use std::collections::HashSet;
+
+use switchboard_domain::{
+    ChatRequest, Message, ModelError, ModelErrorKind, Part, Role, WarningKind,
+};
+
+use super::ContentMapper;
+use crate::{
+    messages::wire::{self, Block},
+    rules::Rules,
+};
+
+/// The converted conversation.
+#[derive(Debug)]
+pub(crate) struct Conversation<'a> {
+    /// The instructions before the conversation, and later ones that cannot stay in their place.
+    pub(crate) system: Vec<Block<'a>>,
+    /// The number of instructions before the conversation.
+    pub(crate) leading: usize,
+    /// The messages. User and assistant alternate, and the user is first.
+    pub(crate) messages: Vec<wire::Message<'a>>,
+}
+
+impl Conversation<'_> {
+    /// Returns whether the model continues a turn that does not start with thinking: it waits for
+    /// tool results, or it continues its own text. The API then refuses thinking with a budget:
+    /// "Expected `thinking` or `redacted_thinking`, but found `tool_use`".
+    pub(crate) fn continues_without_thinking(&self) -> bool {
+        let is_answer = |message: &&wire::Message<'_>| message.role == wire::Role::Assistant;
+        let Some(last) = self.messages.iter().rfind(is_answer) else {
+            return false;
+        };
+        let is_call = |block: &Block<'_>| matches!(block, Block::ToolUse { .. });
+        let continues = last.content.iter().any(is_call) || self.messages.last() == Some(last);
+        continues && !last.content.first().is_some_and(Block::is_thinking)
+    }
+}
+
+/// Converts the conversation.
+///
+/// Leading system messages become `system`. Later ones stay at the end of the user's turn if the
+/// model supports that. Otherwise they are added to the leading ones, which keeps their authority,
+/// with a warning. Consecutive messages of one role are joined. Tool results come first in the
+/// message after their calls. A missing result is added, and a result without its call is sent as
+/// text.
+///
+/// Fails with [`ModelErrorKind::InvalidRequest`] when there is no message to answer.
+pub(crate) fn conversation<'a>(
+    request: &'a ChatRequest,
+    rules: Option<&Rules>,
+    mut mapper: ContentMapper<'_>,
+) -> Result<Conversation<'a>, ModelError> {
+    let mut turns = Turns {
+        inline_instructions: rules.is_some_and(|rules| rules.later_instructions),
+        moved_instructions: 0,
+        system: Vec::new(),
+        list: Vec::with_capacity(request.messages.len()),
+        pending_instructions: Vec::new(),
+    };
+    for message in &request.messages {
+        turns.add_message(message, &mut mapper);
+    }
+    turns.move_pending_instructions();
+    if mapper.dropped_reasoning > 0 {
+        let message = format!(
+            "{} reasoning part(s) were dropped: they have no signature, are from another model or \
+             were refused",
+            mapper.dropped_reasoning
+        );
+        mapper.warn(WarningKind::PartDropped, message);
+    }
+    if mapper.dropped_states > 0 {
+        let message = format!(
+            "{} part(s) were sent without the state of another model",
+            mapper.dropped_states
+        );
+        mapper.warn(WarningKind::PartDowngraded, message);
+    }
+    if turns.moved_instructions > 0 {
+        let message = format!(
+            "{} later instruction(s) were sent with the leading ones: {} does not support them \
+             elsewhere",
+            turns.moved_instructions, mapper.model.name
+        );
+        mapper.warn(WarningKind::PartDowngraded, message);
+    }
+    if turns.list.is_empty() {
+        let kind = ModelErrorKind::InvalidRequest {
+            field: Some("messages".to_owned()),
+        };
+        let message = "there is no message to answer: add a message of the user";
+        return Err(ModelError::new(&*mapper.model.provider, kind, message));
+    }
+    turns.pair_results(&mut mapper);
+    turns.start_with_user(&mut mapper);
+    turns.adjust_end(rules, &mut mapper);
+    Ok(Conversation {
+        leading: turns.system.len() - turns.moved_instructions,
+        system: turns.system,
+        messages: turns
+            .list
+            .into_iter()
+            .flat_map(Turn::into_messages)
+            .collect(),
+    })
+}
+
+struct Turns<'a> {
+    /// Whether the model supports instructions within the conversation.
+    inline_instructions: bool,
+    /// The number of later instructions in `system`.
+    moved_instructions: usize,
+    system: Vec<Block<'a>>,
+    list: Vec<Turn<'a>>,
+    /// Later instructions until the next turn of the user.
+    pending_instructions: Vec<Block<'a>>,
+}
+
+/// The consecutive messages of one role.
+struct Turn<'a> {
+    role: wire::Role,
+    /// Tool results, which come first.
+    results: Vec<Block<'a>>,
+    content: Vec<Block<'a>>,
+    /// Instructions during or directly after the turn.
+    instructions: Vec<Block<'a>>,
+}
+
+impl<'a> Turns<'a> {
+    fn add_message(&mut self, message: &'a Message, mapper: &mut ContentMapper<'_>) {
+        for result in message.results() {
+            let mut after_results = Vec::new();
+            let block = mapper.tool_result(result, &mut after_results);
+            let turn = self.turn(wire::Role::User);
+            turn.results.push(block);
+            turn.content.append(&mut after_results);
+        }
+        for part in &message.parts {
+            if matches!(part, Part::ToolResult(_)) {
+                continue;
+            }
+            let (role, block) = match message.role {
+                Role::System => (wire::Role::System, mapper.instruction(part)),
+                Role::User | Role::Tool => (wire::Role::User, mapper.user(part)),
+                Role::Assistant => (wire::Role::Assistant, mapper.assistant(part)),
+            };
+            match (block, role) {
+                (Some(block), wire::Role::System) => self.add_instruction(block),
+                (Some(block), role) => self.turn(role).content.push(block),
+                (None, _) => {}
+            }
+        }
+    }
+
+    fn add_instruction(&mut self, block: Block<'a>) {
+        match self.list.last_mut() {
+            None => self.system.push(block),
+            Some(_) if !self.inline_instructions => {
+                self.moved_instructions += 1;
+                self.system.push(block);
+            }
+            Some(turn) if turn.role == wire::Role::User => turn.instructions.push(block),
+            Some(_) => self.pending_instructions.push(block),
+        }
+    }
+
+    /// Returns the current turn of this role, or a new one.
+    fn turn(&mut self, role: wire::Role) -> &mut Turn<'a> {
+        if self.list.last().is_none_or(|last| last.role != role) {
+            let instructions = match role {
+                wire::Role::User => std::mem::take(&mut self.pending_instructions),
+                _ => Vec::new(),
+            };
+            self.list.push(Turn {
+                instructions,
+                ..Turn::new(role)
+            });
+        }
+        let last = self.list.len() - 1;
+        &mut self.list[last]
+    }
+
+    /// Moves instructions after the last message of the model to `system`.
+    fn move_pending_instructions(&mut self) {
+        self.moved_instructions += self.pending_instructions.len();
+        self.system.append(&mut self.pending_instructions);
+    }
+
+    /// Gives each call one result in the next message.
+    fn pair_results(&mut self, mapper: &mut ContentMapper<'_>) {
+        let mut index = 0;
+        // The calls of the previous turn.
+        let mut open: Vec<String> = Vec::new();
+        while index < self.list.len() || !open.is_empty() {
+            let turn = self.list.get(index);
+            let is_user = turn.is_some_and(|it| it.role == wire::Role::User);
+            if !open.is_empty() && !is_user {
+                self.list.insert(index, Turn::new(wire::Role::User));
+            }
+            let Some(turn) = self.list.get_mut(index) else {
+                return;
+            };
+            turn.match_results(&open, mapper);
+            open = turn.calls();
+            index += 1;
+        }
+    }
+
+    fn start_with_user(&mut self, mapper: &mut ContentMapper<'_>) {
+        let first = self.list.first();
+        if first.is_some_and(|first| first.role == wire::Role::User) {
+            return;
+        }
+        let text = "[The conversation begins with the assistant.]";
+        self.list.insert(0, Turn::of_user(text));
+        let message = format!("`{text}` was inserted: the API requires a user message first");
+        mapper.warn(WarningKind::PartDowngraded, message);
+    }
+
+    /// Adjusts a conversation that ends with the assistant, which asks the model to continue its
+    /// text. The newest models refuse that unless the turn paused. Older models refuse white space
+    /// at the end.
+    fn adjust_end(&mut self, rules: Option<&Rules>, mapper: &mut ContentMapper<'_>) {
+        let last = self.list.last_mut();
+        let Some(last) = last.filter(|it| it.role == wire::Role::Assistant) else {
+            return;
+        };
+        let is_native = |block: &Block<'_>| matches!(block, Block::Native(_));
+        if last.content.iter().any(is_native) {
+            // The turn paused in one of the API's own tools and continues unchanged.
+            return;
+        }
+        if rules.is_none_or(|rules| rules.prefill) {
+            if let Some(Block::Text { text, .. }) = last.content.last_mut() {
+                let end = text.trim_end().len();
+                text.to_mut().truncate(end);
+            }
+            return;
+        }
+        let text = "Continue.";
+        self.list.push(Turn::of_user(text));
+        let message = format!(
+            "`{text}` was sent after the last assistant message: {} does not continue it otherwise",
+            mapper.model.name
+        );
+        mapper.warn(WarningKind::PartDowngraded, message);
+    }
+}
+
+impl<'a> Turn<'a> {
+    fn new(role: wire::Role) -> Self {
+        Self {
+            role,
+            results: Vec::new(),
+            content: Vec::new(),
+            instructions: Vec::new(),
+        }
+    }
+
+    fn of_user(text: &'static str) -> Self {
+        Self {
+            content: vec![Block::text(text)],
+            ..Self::new(wire::Role::User)
+        }
+    }
+
+    /// Returns the ids of the calls.
+    fn calls(&self) -> Vec<String> {
+        let ids = self.content.iter().filter_map(|block| match block {
+            Block::ToolUse { id, .. } => Some(id.clone().into_owned()),
+            _ => None,
+        });
+        ids.collect()
+    }
+
+    /// Ensures that the turn has exactly one result for each of `calls`.
+    fn match_results(&mut self, calls: &[String], mapper: &mut ContentMapper<'_>) {
+        let mut missing: HashSet<&str> = calls.iter().map(String::as_str).collect();
+        let mut unmatched = Vec::new();
+        for block in std::mem::take(&mut self.results) {
+            match block {
+                Block::ToolResult {
+                    ref tool_use_id, ..
+                } if missing.remove(tool_use_id.as_ref()) => self.results.push(block),
+                Block::ToolResult {
+                    tool_use_id,
+                    content,
+                    ..
+                } => {
+                    let lead = format!("[Result of an earlier tool call, {tool_use_id}:]");
+                    let message = format!(
+                        "the result of call `{tool_use_id}` was sent as text: the previous message \
+                         does not contain the call"
+                    );
+                    mapper.warn(WarningKind::PartDowngraded, message);
+                    unmatched.push(Block::text(lead));
+                    unmatched.extend(content);
+                }
+                other => unmatched.push(other),
+            }
+        }
+        for call in calls {
+            if missing.contains(call.as_str()) {
+                let message = format!("call `{call}` has no result; an error was sent for it");
+                mapper.warn(WarningKind::PartDowngraded, message);
+                self.results.push(Block::ToolResult {
+                    tool_use_id: call.clone().into(),
+                    content: vec![Block::text("No result of this call was recorded.")],
+                    is_error: true,
+                });
+            }
+        }
+        self.content.splice(0..0, unmatched);
+    }
+
+    fn into_messages(mut self) -> impl Iterator<Item = wire::Message<'a>> {
+        let mut content = self.results;
+        content.append(&mut self.content);
+        let messages = [
+            (self.role, content),
+            (wire::Role::System, self.instructions),
+        ];
+        messages
+            .into_iter()
+            .filter(|(_, content)| !content.is_empty())
+            .map(|(role, content)| wire::Message {
+                role,
+                content,
+                breakpoint: None,
+            })
+    }
+}
+
+#[cfg(test)]
+#[path = "conversation_tests.rs"]
+mod tests;

@@ -1,0 +1,687 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use switchboard_domain::{
+    Document, Media, ModelCapabilities, ModelId, Opaque, ProviderState, Reasoning, Text,
+    ToolContent, ToolInput, ToolResult, ToolUse, Warning,
+};
+
+use switchboard_providers_common::tool_names::{NameRule, ToolNames};
+
+use super::*;
+use crate::rules::rules;
+
+struct Mapped {
+    system: Value,
+    messages: Value,
+    warnings: Vec<(WarningKind, String)>,
+}
+
+fn map_with(
+    messages: impl IntoIterator<Item = Message>,
+    model: &str,
+    capabilities: &ModelCapabilities,
+    replay_reasoning: bool,
+) -> Result<Mapped, ModelError> {
+    let request = ChatRequest::new(messages);
+    let model = ModelId::new("anthropic", model);
+    let mut warnings = Vec::new();
+    let names = ToolNames::of(&request, NameRule::ANTHROPIC);
+    let mapper = ContentMapper::new(
+        &request,
+        &model,
+        &names,
+        capabilities,
+        replay_reasoning,
+        &mut warnings,
+    );
+    let sent = conversation(&request, rules(&model.name), mapper)?;
+    Ok(Mapped {
+        system: json!(sent.system),
+        messages: json!(sent.messages),
+        warnings: warnings
+            .into_iter()
+            .map(|Warning { kind, message }| (kind, message))
+            .collect(),
+    })
+}
+
+fn map(messages: impl IntoIterator<Item = Message>, model: &str) -> Mapped {
+    map_with(messages, model, &ModelCapabilities::default(), true).unwrap()
+}
+
+fn kinds(mapped: &Mapped) -> Vec<WarningKind> {
+    mapped.warnings.iter().map(|(kind, _)| *kind).collect()
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn user(blocks: &[Value]) -> Value {
+    json!({"role": "user", "content": blocks})
+}
+
+fn call(id: &str) -> Part {
+    Part::ToolUse(ToolUse::new(id, "f", ToolInput::parse("{}")))
+}
+
+fn result(id: &str) -> ToolResult {
+    ToolResult::text(id, "f", "r")
+}
+
+/// The role and the first words or types of each message.
+fn outline(mapped: &Mapped) -> Vec<String> {
+    let messages = mapped.messages.as_array().unwrap().iter();
+    let outline = messages.map(|message| {
+        let blocks = message["content"].as_array().unwrap().iter();
+        let blocks: Vec<_> = blocks
+            .map(|it| {
+                let text = it["text"].as_str().or(it["tool_use_id"].as_str());
+                text.or(it["type"].as_str()).unwrap()
+            })
+            .collect();
+        format!(
+            "{}: {}",
+            message["role"].as_str().unwrap(),
+            blocks.join(", ")
+        )
+    });
+    outline.collect()
+}
+
+const NEW: &str = "claude-opus-5-5";
+const OLD: &str = "claude-haiku-4-5";
+
+#[test]
+fn leading_instructions_become_system_and_roles_alternate() {
+    let mapped = map(
+        [
+            Message::system("a"),
+            Message::system("b"),
+            Message::user("1"),
+            Message::user("2"),
+            Message::assistant("3"),
+            Message::assistant("4"),
+            Message::user("5"),
+        ],
+        OLD,
+    );
+    assert_eq!(mapped.system, json!([text("a"), text("b")]));
+    assert_eq!(
+        outline(&mapped),
+        ["user: 1, 2", "assistant: 3, 4", "user: 5"]
+    );
+    assert!(mapped.warnings.is_empty());
+}
+
+#[test]
+fn later_instructions_stay_in_place_if_the_model_supports_it() {
+    let conversation = || {
+        [
+            Message::system("a"),
+            Message::user("1"),
+            Message::system("b"),
+            Message::user("2"),
+            Message::new(Role::Assistant, [Part::text("3"), call("x")]),
+            Message::system("c"),
+            Message::tool_results([result("x")]),
+            Message::system("d"),
+        ]
+    };
+    let new = map(conversation(), NEW);
+    assert_eq!(new.system, json!([text("a")]));
+    assert_eq!(
+        outline(&new),
+        [
+            "user: 1, 2",
+            "system: b",
+            "assistant: 3, tool_use",
+            "user: x",
+            "system: c, d",
+        ]
+    );
+    assert!(new.warnings.is_empty());
+    // Other models get them in `system`.
+    let old = map(conversation(), OLD);
+    assert_eq!(
+        old.system,
+        json!([text("a"), text("b"), text("c"), text("d")])
+    );
+    assert_eq!(kinds(&old), [WarningKind::PartDowngraded]);
+    assert!(old.warnings[0].1.starts_with("3 later instruction(s)"));
+    assert_eq!(outline(&old).len(), 3);
+}
+
+#[test]
+fn instructions_after_the_last_assistant_message_become_system() {
+    let mapped = map(
+        [
+            Message::user("1"),
+            Message::assistant("2"),
+            Message::system("a"),
+        ],
+        "claude-sonnet-5",
+    );
+    assert_eq!(mapped.system, json!([text("a")]));
+    assert_eq!(
+        outline(&mapped),
+        ["user: 1", "assistant: 2", "user: Continue."]
+    );
+    assert_eq!(
+        kinds(&mapped),
+        [WarningKind::PartDowngraded, WarningKind::PartDowngraded]
+    );
+}
+
+#[test]
+fn case_24_results_come_first_and_together() {
+    let mapped = map(
+        [
+            Message::user("1"),
+            Message::new(Role::Assistant, [call("a"), call("b")]),
+            Message::user("hurry"),
+            Message::tool_results([result("b")]),
+            Message::tool_results([result("a")]),
+        ],
+        OLD,
+    );
+    assert_eq!(
+        outline(&mapped),
+        [
+            "user: 1",
+            "assistant: tool_use, tool_use",
+            "user: b, a, hurry"
+        ]
+    );
+    assert!(mapped.warnings.is_empty());
+}
+
+#[test]
+fn case_23_a_failed_result_is_marked() {
+    let failed = ToolResult {
+        is_error: true,
+        ..ToolResult::text("a", "f", "no such city")
+    };
+    let mapped = map(
+        [
+            Message::user("1"),
+            Message::new(Role::Assistant, [call("a"), call("b")]),
+            Message::tool_results([failed, result("b")]),
+        ],
+        OLD,
+    );
+    assert_eq!(
+        mapped.messages[2]["content"],
+        json!([
+            {"type": "tool_result", "tool_use_id": "a", "content": [text("no such city")],
+             "is_error": true},
+            {"type": "tool_result", "tool_use_id": "b", "content": [text("r")]},
+        ])
+    );
+    assert!(mapped.warnings.is_empty());
+}
+
+#[test]
+fn unmatched_calls_and_results_are_repaired_with_warnings() {
+    let mapped = map(
+        [
+            Message::tool_results([result("gone")]),
+            Message::user("1"),
+            Message::new(Role::Assistant, [call("a"), call("b")]),
+            Message::tool_results([result("a"), result("a")]),
+            Message::new(Role::Assistant, [call("c")]),
+        ],
+        OLD,
+    );
+    assert_eq!(
+        outline(&mapped),
+        [
+            "user: [Result of an earlier tool call, gone:], r, 1",
+            "assistant: tool_use, tool_use",
+            "user: a, b, [Result of an earlier tool call, a:], r",
+            "assistant: tool_use",
+            "user: c",
+        ]
+    );
+    let missing = &mapped.messages[2]["content"][1];
+    assert_eq!(missing["is_error"], true);
+    assert_eq!(kinds(&mapped), [WarningKind::PartDowngraded; 4]);
+}
+
+#[test]
+fn a_conversation_starts_with_the_user() {
+    let mapped = map([Message::assistant("hi"), Message::user("1")], OLD);
+    assert_eq!(
+        outline(&mapped)[0],
+        "user: [The conversation begins with the assistant.]"
+    );
+    assert_eq!(kinds(&mapped), [WarningKind::PartDowngraded]);
+}
+
+#[test]
+fn a_conversation_that_ends_with_the_assistant_is_adjusted_for_the_model() {
+    let prefill = || [Message::user("1"), Message::assistant("The best is ( \n")];
+    let old = map(prefill(), OLD);
+    assert_eq!(old.messages[1]["content"], json!([text("The best is (")]));
+    assert!(old.warnings.is_empty());
+    let new = map(prefill(), NEW);
+    assert_eq!(new.messages[2], user(&[text("Continue.")]));
+    assert_eq!(kinds(&new), [WarningKind::PartDowngraded]);
+    // No message may follow a paused turn.
+    let own = |provider: &str| {
+        Part::Opaque(Opaque {
+            kind: "server_tool_use".into(),
+            text: Some("searched".into()),
+            provider_state: ProviderState {
+                provider: provider.into(),
+                model: None,
+                data: json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}),
+            },
+        })
+    };
+    let paused = map(
+        [
+            Message::user("1"),
+            Message::new(Role::Assistant, [own("anthropic")]),
+        ],
+        NEW,
+    );
+    assert_eq!(outline(&paused), ["user: 1", "assistant: server_tool_use"]);
+    assert!(paused.warnings.is_empty());
+    // A block of another provider is sent as text.
+    let foreign = map(
+        [
+            Message::user("1"),
+            Message::new(Role::Assistant, [own("gateway")]),
+            Message::user("2"),
+        ],
+        NEW,
+    );
+    assert_eq!(outline(&foreign)[1], "assistant: searched");
+    assert_eq!(kinds(&foreign), [WarningKind::PartDowngraded]);
+}
+
+#[test]
+fn case_11_thinking_is_sent_back_only_to_its_model() {
+    let thought = |provider: &str, model: &str, data: Value| {
+        let minter = ModelId::new(provider, model);
+        Part::Reasoning(Reasoning {
+            text: "hm".into(),
+            provider_state: Some(ProviderState::minted_by(&minter, data)),
+        })
+    };
+    let conversation = || {
+        [
+            Message::user("1"),
+            Message::new(
+                Role::Assistant,
+                [
+                    thought("anthropic", NEW, json!({"signature": "s"})),
+                    thought("anthropic", NEW, json!({"redacted": "d"})),
+                    thought("anthropic", OLD, json!({"signature": "s"})),
+                    thought("gateway", NEW, json!({"signature": "s"})),
+                    Part::Reasoning(Reasoning {
+                        text: "unsigned".into(),
+                        provider_state: None,
+                    }),
+                    Part::text("2"),
+                ],
+            ),
+            Message::user("3"),
+        ]
+    };
+    let mapped = map(conversation(), NEW);
+    assert_eq!(
+        mapped.messages[1]["content"],
+        json!([
+            {"type": "thinking", "thinking": "hm", "signature": "s"},
+            {"type": "redacted_thinking", "data": "d"},
+            text("2"),
+        ])
+    );
+    assert_eq!(kinds(&mapped), [WarningKind::PartDropped]);
+    assert!(mapped.warnings[0].1.starts_with("3 reasoning part(s)"));
+    let without = map_with(conversation(), NEW, &ModelCapabilities::default(), false).unwrap();
+    assert_eq!(without.messages[1]["content"], json!([text("2")]));
+    assert!(without.warnings[0].1.starts_with("5 reasoning part(s)"));
+}
+
+#[test]
+fn further_fields_of_a_call_are_sent_back_but_cannot_override_it() {
+    let carrying = |data: Value| {
+        let mut tool_use = ToolUse::new("a.b", "f", ToolInput::parse("[1]"));
+        tool_use.provider_state = Some(ProviderState {
+            provider: "anthropic".into(),
+            model: None,
+            data,
+        });
+        let conversation = [
+            Message::user("1"),
+            Message::new(Role::Assistant, [Part::ToolUse(tool_use)]),
+            Message::tool_results([result("a.b")]),
+        ];
+        map(conversation, NEW).messages
+    };
+    let caller = json!({"type": "code_execution_20260120", "tool_id": "s"});
+    let messages = carrying(json!({"caller": caller}));
+    let sent = &messages[1]["content"][0];
+    let id = sent["id"].as_str().unwrap();
+    assert_eq!(
+        *sent,
+        json!({"type": "tool_use", "id": id, "name": "f", "input": {"malformed_input": "[1]"},
+               "caller": caller})
+    );
+    assert_eq!(messages[2]["content"][0]["tool_use_id"], id);
+    let odd = carrying(json!({"input": {"evil": true}}));
+    assert_eq!(
+        odd[1]["content"][0]["input"],
+        json!({"malformed_input": "[1]"})
+    );
+}
+
+#[test]
+fn supported_content_of_a_result_is_sent() {
+    let png = || ToolContent::Image(Media::base64("image/png", "AA=="));
+    let resource = |media_type: &str, blob: &str| ToolContent::Resource {
+        uri: "file:///a".into(),
+        media_type: Some(media_type.into()),
+        text: None,
+        blob: Some(blob.into()),
+    };
+    let content = |content: Vec<ToolContent>, is_error: bool, structured: Option<Value>| {
+        let result = ToolResult {
+            content: content.into(),
+            is_error,
+            structured: structured.map(Arc::new),
+            ..result("a")
+        };
+        let conversation = [
+            Message::user("1"),
+            Message::new(Role::Assistant, [call("a")]),
+            Message::tool_results([result]),
+        ];
+        let mapped = map(conversation, NEW);
+        let kinds = kinds(&mapped);
+        (mapped.messages[2]["content"].clone(), kinds)
+    };
+    let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}});
+    let (sent, warnings) = content(
+        vec![
+            ToolContent::text("see"),
+            png(),
+            resource("application/pdf", "JVBE"),
+            resource("application/json; charset=utf-8", "e30="),
+        ],
+        false,
+        Some(json!({"ignored": "text is there"})),
+    );
+    assert_eq!(
+        sent[0]["content"],
+        json!([
+            text("see"),
+            image,
+            {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"}},
+            text("{}"),
+        ])
+    );
+    assert!(warnings.is_empty());
+    // A failed result is text, and its image follows it.
+    let (sent, warnings) = content(vec![ToolContent::text("broke"), png()], true, None);
+    assert_eq!(
+        sent,
+        json!([
+            {"type": "tool_result", "tool_use_id": "a", "content": [text("broke")], "is_error": true},
+            text("From the failed result of tool `f` (call a):"),
+            image,
+        ])
+    );
+    assert_eq!(warnings, [WarningKind::PartDowngraded]);
+    let (sent, _) = content(vec![], true, None);
+    assert_eq!(
+        sent[0]["content"],
+        json!([text("The tool failed without saying why.")])
+    );
+    let (sent, _) = content(vec![ToolContent::text(" ")], false, None);
+    assert_eq!(sent[0], json!({"type": "tool_result", "tool_use_id": "a"}));
+    let (sent, _) = content(vec![], false, Some(json!({"sum": 3})));
+    assert_eq!(sent[0]["content"], json!([text(r#"{"sum":3}"#)]));
+    let (sent, warnings) = content(
+        vec![
+            resource("application/zip", "UEs="),
+            ToolContent::Audio(Media::base64("audio/wav", "AA==")),
+        ],
+        false,
+        None,
+    );
+    assert_eq!(
+        sent[0]["content"],
+        json!([
+            text("[resource file:///a application/zip]"),
+            text("[audio audio/wav]")
+        ])
+    );
+    assert_eq!(warnings.len(), 2);
+}
+
+#[test]
+fn unsupported_media_are_sent_as_text() {
+    let document = |media: Media| Part::Document(Document { media, title: None });
+    let parts = || {
+        [
+            Part::Image(Media::base64("image/JPG", "AA==")),
+            Part::Image(Media::url("image/png", "data:image/png;base64,AA==")),
+            Part::Image(Media::base64("image/tiff", "AA==")),
+            document(Media::url("application/pdf", "https://example.org/a.pdf")),
+            document(Media::url("text/html", "https://example.org/a.html")),
+            document(Media::base64("text/csv", "YSxi")),
+            document(Media::base64("text/csv", "/w==")),
+        ]
+    };
+    let sees = map([Message::new(Role::User, parts())], NEW);
+    assert_eq!(
+        sees.messages[0]["content"],
+        json!([
+            {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": "AA=="}},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}},
+            text("[image image/tiff]"),
+            {"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}},
+            text("[document: https://example.org/a.html]"),
+            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "a,b"}},
+            text("[document text/csv]"),
+        ])
+    );
+    assert_eq!(kinds(&sees), [WarningKind::PartDowngraded; 3]);
+    let blind = ModelCapabilities {
+        images: Some(false),
+        documents: Some(false),
+        ..ModelCapabilities::default()
+    };
+    let blind = map_with([Message::new(Role::User, parts())], NEW, &blind, true).unwrap();
+    assert_eq!(
+        outline(&blind),
+        [
+            "user: [image image/JPG], [image image/png], [image image/tiff], \
+          [document: https://example.org/a.pdf], [document: https://example.org/a.html], document, \
+          [document text/csv]"
+        ]
+    );
+}
+
+#[test]
+fn citations_are_sent_back_without_the_file_id() {
+    let cited = Part::Text(Text {
+        text: "rain".into(),
+        provider_state: Some(ProviderState {
+            provider: "anthropic".into(),
+            model: None,
+            data: json!({"citations": [{"type": "char_location", "cited_text": "r", "file_id": "f"}]}),
+        }),
+    });
+    let conversation = [
+        Message::user("1"),
+        Message::new(Role::Assistant, [cited]),
+        Message::user("2"),
+    ];
+    assert_eq!(
+        map(conversation, OLD).messages[1]["content"],
+        json!([{"type": "text", "text": "rain",
+                "citations": [{"type": "char_location", "cited_text": "r"}]}])
+    );
+}
+
+#[test]
+fn parts_of_another_role_are_dropped_with_a_warning() {
+    let reasoning = || {
+        Part::Reasoning(Reasoning {
+            text: "hm".into(),
+            provider_state: None,
+        })
+    };
+    let image = || Part::Image(Media::base64("image/png", "AA=="));
+    let mapped = map(
+        [
+            Message::new(Role::System, [Part::text("a"), image()]),
+            Message::new(Role::User, [Part::text("1"), reasoning(), call("x")]),
+            Message::new(Role::Assistant, [image()]),
+            Message::user("2"),
+        ],
+        NEW,
+    );
+    assert_eq!(
+        outline(&mapped),
+        ["user: 1", "assistant: [image image/png]", "user: 2"]
+    );
+    assert_eq!(
+        kinds(&mapped),
+        [
+            WarningKind::PartDropped,
+            WarningKind::PartDropped,
+            WarningKind::PartDropped,
+            WarningKind::PartDowngraded
+        ]
+    );
+}
+
+fn any_part() -> impl Strategy<Value = Part> {
+    let id = prop_oneof![Just("a"), Just("b"), Just("c:1"), Just("")];
+    let state = prop_oneof![
+        Just(None),
+        Just(Some(json!({"signature": "s"}))),
+        Just(Some(json!({"redacted": "d"}))),
+        Just(Some(json!(3))),
+    ];
+    let state = state.prop_map(|data| {
+        let data = data?;
+        let model = ModelId::new("anthropic", NEW);
+        Some(ProviderState::minted_by(&model, data))
+    });
+    prop_oneof![
+        3 => prop_oneof![Just(""), Just(" "), Just("text")].prop_map(Part::text),
+        3 => id.clone().prop_map(call),
+        3 => (id, any::<bool>()).prop_map(|(id, is_error)| {
+            Part::ToolResult(ToolResult { is_error, ..result(id) })
+        }),
+        1 => state.prop_map(|provider_state| Part::Reasoning(Reasoning { text: "t".into(), provider_state })),
+        1 => Just(Part::Image(Media::base64("image/png", "AA=="))),
+    ]
+}
+
+fn any_message() -> impl Strategy<Value = Message> {
+    let roles = [Role::System, Role::User, Role::Assistant, Role::Tool];
+    let parts = prop::collection::vec(any_part(), 0..4);
+    (prop::sample::select(roles.to_vec()), parts)
+        .prop_map(|(role, parts)| Message::new(role, parts))
+}
+
+/// The rules of the API about the order of messages and blocks.
+fn assert_lawful(messages: &[Value]) {
+    assert_eq!(messages[0]["role"], "user");
+    let mut open: Vec<Value> = Vec::new();
+    let mut before = Value::Null;
+    for message in messages {
+        let role = &message["role"];
+        let blocks = message["content"].as_array().unwrap();
+        assert!(!blocks.is_empty(), "{messages:?}");
+        assert_ne!(*role, before, "{messages:?}");
+        if *role == "system" {
+            assert_eq!(before, "user", "{messages:?}");
+        }
+        if *role == "user" {
+            assert_ne!(before, "system", "{messages:?}");
+            let is_result = |block: &&Value| block["type"] == "tool_result";
+            let results: Vec<_> = blocks.iter().take_while(is_result).collect();
+            let strays = blocks.iter().skip(results.len()).any(|it| is_result(&it));
+            assert!(!strays, "{messages:?}");
+            let ids: Vec<_> = results.iter().map(|it| it["tool_use_id"].clone()).collect();
+            assert_eq!(ids.len(), open.len(), "{messages:?}");
+            assert!(open.iter().all(|id| ids.contains(id)), "{messages:?}");
+            open.clear();
+        }
+        if *role == "assistant" {
+            let calls = blocks.iter().filter(|it| it["type"] == "tool_use");
+            open = calls.map(|it| it["id"].clone()).collect();
+        }
+        for block in blocks {
+            if block["type"] == "text" {
+                assert!(!block["text"].as_str().unwrap().trim().is_empty());
+            }
+        }
+        before = role.clone();
+    }
+    assert!(open.is_empty(), "{messages:?}");
+}
+
+proptest! {
+    #[test]
+    fn any_conversation_becomes_a_valid_one(
+        messages in prop::collection::vec(any_message(), 0..8),
+        model in prop::sample::select(vec![NEW, OLD, "kimi-k3"]),
+    ) {
+        // The domain requires unique ids in a conversation.
+        let mut seen = HashSet::new();
+        let messages = messages.into_iter().map(|mut message| {
+            message.parts.retain(|part| match part {
+                Part::ToolUse(tool_use) => seen.insert(tool_use.id.clone()),
+                _ => true,
+            });
+            message
+        });
+        match map_with(messages, model, &ModelCapabilities::default(), true) {
+            Ok(mapped) => assert_lawful(mapped.messages.as_array().unwrap()),
+            Err(error) => {
+                let field = Some("messages".to_owned());
+                prop_assert_eq!(error.kind, ModelErrorKind::InvalidRequest { field });
+            }
+        }
+    }
+}
+
+#[test]
+fn the_state_of_another_model_is_dropped_with_a_warning() {
+    let foreign = || {
+        let minter = ModelId::new("gemini", "gemini-3.8-flash");
+        Some(ProviderState::minted_by(
+            &minter,
+            json!({"thoughtSignature": "s"}),
+        ))
+    };
+    let said = Part::Text(Text {
+        text: "12 °C".into(),
+        provider_state: foreign(),
+    });
+    let mut used = ToolUse::new("1", "f", ToolInput::parse("{}"));
+    used.provider_state = foreign();
+    let messages = [
+        Message::user("1"),
+        Message::new(Role::Assistant, [said, Part::ToolUse(used)]),
+        Message::tool_results([ToolResult::text("1", "f", "x")]),
+    ];
+    let mapped = map(messages, "claude-haiku-4-5");
+    let message = "2 part(s) were sent without the state of another model";
+    assert_eq!(
+        mapped.warnings,
+        [(WarningKind::PartDowngraded, message.to_owned())]
+    );
+}

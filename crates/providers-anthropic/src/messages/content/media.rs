@@ -1,0 +1,192 @@
+//! Converts images and documents.
+
+use std::borrow::Cow;
+
+use base64::{
+    Engine as _,
+    alphabet::STANDARD,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use switchboard_domain::{Document, Media, MediaSource, WarningKind};
+
+use super::{ContentMapper, visible_owned_text};
+use crate::messages::wire::{Block, Source};
+
+impl ContentMapper<'_> {
+    /// Converts the bytes of a resource. Returns `None` for a type that the API does not support.
+    pub(super) fn resource<'a>(&self, media_type: &'a str, data: &'a str) -> Option<Block<'a>> {
+        if let Some(media_type) = image_type(media_type) {
+            let supported = self.capabilities.images != Some(false);
+            return supported.then_some(Block::Image {
+                source: Source::Base64 { media_type, data },
+            });
+        }
+        if essence(media_type).eq_ignore_ascii_case("application/pdf") {
+            let supported = self.capabilities.documents != Some(false);
+            return supported.then_some(Block::Document {
+                source: Source::Base64 {
+                    media_type: "application/pdf",
+                    data,
+                },
+                title: None,
+            });
+        }
+        if is_text(media_type) {
+            return visible_owned_text(decode_text(data)?);
+        }
+        None
+    }
+
+    pub(super) fn image<'a>(&mut self, media: &'a Media) -> Block<'a> {
+        if self.capabilities.images == Some(false) {
+            return self.media_as_text("image", media, "the model does not support images");
+        }
+        let source = match &media.source {
+            MediaSource::Base64(data) => {
+                image_type(&media.media_type).map(|media_type| Source::Base64 { media_type, data })
+            }
+            MediaSource::Url(url) => match data_url(url) {
+                Some((media_type, data)) => {
+                    image_type(media_type).map(|media_type| Source::Base64 { media_type, data })
+                }
+                None => Some(Source::Url { url }),
+            },
+            _ => None,
+        };
+        match source {
+            Some(source) => Block::Image { source },
+            None => self.media_as_text("image", media, "this API supports JPEG, PNG, GIF and WebP"),
+        }
+    }
+
+    pub(super) fn document<'a>(&mut self, document: &'a Document) -> Block<'a> {
+        let media = &document.media;
+        let title = document.title.as_deref();
+        let (media_type, data) = match &media.source {
+            MediaSource::Base64(data) => (media.media_type.as_str(), data.as_str()),
+            MediaSource::Url(url) => match data_url(url) {
+                Some(parts) => parts,
+                None => return self.document_url(url, document),
+            },
+            _ => return self.media_as_text("document", media, "its source is not supported"),
+        };
+        let source = if essence(media_type).eq_ignore_ascii_case("application/pdf") {
+            Some(Source::Base64 {
+                media_type: "application/pdf",
+                data,
+            })
+            .filter(|_| self.capabilities.documents != Some(false))
+        } else if is_text(media_type) {
+            decode_text(data)
+                .filter(|text| !text.trim().is_empty())
+                .map(|text| Source::Text {
+                    media_type: "text/plain",
+                    data: Cow::Owned(text),
+                })
+        } else {
+            None
+        };
+        match source {
+            Some(source) => Block::Document { source, title },
+            None => self.media_as_text(
+                "document",
+                media,
+                "this API supports PDF and text documents",
+            ),
+        }
+    }
+
+    /// Converts a document that the API downloads. It supports only PDF.
+    fn document_url<'a>(&mut self, url: &'a str, document: &'a Document) -> Block<'a> {
+        let is_pdf = essence(&document.media.media_type).eq_ignore_ascii_case("application/pdf");
+        let title = document.title.as_deref();
+        if is_pdf && self.capabilities.documents != Some(false) {
+            return Block::Document {
+                source: Source::Url { url },
+                title,
+            };
+        }
+        let name = format!("[{}: {url}]", title.unwrap_or("document"));
+        let message = format!("{name} was sent as this text: this API downloads only PDF");
+        self.warn(WarningKind::PartDowngraded, message);
+        Block::text(name)
+    }
+}
+
+/// Returns the media type without its parameters.
+fn essence(media_type: &str) -> &str {
+    media_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// Returns the name of an image type that the API supports.
+fn image_type(media_type: &str) -> Option<&'static str> {
+    match essence(media_type).to_ascii_lowercase().as_str() {
+        "image/jpeg" | "image/jpg" => Some("image/jpeg"),
+        "image/png" => Some("image/png"),
+        "image/gif" => Some("image/gif"),
+        "image/webp" => Some("image/webp"),
+        _ => None,
+    }
+}
+
+/// Returns whether data of this type is text.
+fn is_text(media_type: &str) -> bool {
+    let media_type = essence(media_type).to_ascii_lowercase();
+    let suffix = media_type.rsplit(['+', '/']).next().unwrap_or_default();
+    media_type.starts_with("text/")
+        || matches!(
+            suffix,
+            "json" | "xml" | "yaml" | "x-yaml" | "toml" | "javascript" | "sql" | "x-ndjson"
+        )
+}
+
+/// Base64 with or without padding, as MCP servers send it.
+const LENIENT_BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Decodes a text from base64, without its white space. Returns `None` for invalid base64 or UTF-8.
+fn decode_text(base64: &str) -> Option<String> {
+    let mut symbols = Cow::Borrowed(base64.as_bytes());
+    if symbols.iter().any(u8::is_ascii_whitespace) {
+        symbols.to_mut().retain(|byte| !byte.is_ascii_whitespace());
+    }
+    let bytes = LENIENT_BASE64.decode(&symbols).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// Returns the type and the base64 text of a `data:` URL. The API does not download from it.
+fn data_url(url: &str) -> Option<(&str, &str)> {
+    url.strip_prefix("data:")?.split_once(";base64,")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode_text;
+
+    #[test]
+    fn base64_of_text_is_decoded() {
+        for (base64, text) in [
+            ("", ""),
+            ("YQ==", "a"),
+            ("YWI=", "ab"),
+            ("YWJj", "abc"),
+            ("w6TDtsO8Cg==", "äöü\n"),
+            ("YWJ\nj", "abc"),
+            ("YQ", "a"),
+            ("Pz8+Pz8/", "??>???"),
+        ] {
+            assert_eq!(decode_text(base64).as_deref(), Some(text), "{base64}");
+        }
+    }
+
+    #[test]
+    fn invalid_base64_and_other_data_are_not_decoded() {
+        for base64 in ["YQ==YQ==", "Y", "*", "data:text/plain,x", "/w==", "Y*Q="] {
+            assert_eq!(decode_text(base64), None, "{base64}");
+        }
+    }
+}

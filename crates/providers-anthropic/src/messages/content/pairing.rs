@@ -1,0 +1,157 @@
+//! Finds calls of the provider's own tools without results, and results without calls. The API
+//! refuses both: "… tool use with id … was found without a corresponding … tool result block".
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+use switchboard_domain::{ChatRequest, ModelId, Part, Role};
+
+/// The blocks without a counterpart. The counterpart was cut off by the output limit or trimmed
+/// with the start of the conversation.
+#[derive(Debug, Default)]
+pub(super) struct UnpairedBlocks<'a> {
+    /// The ids of calls without a result.
+    calls: HashSet<&'a str>,
+    /// The ids in results without a call.
+    results: HashSet<&'a str>,
+}
+
+impl<'a> UnpairedBlocks<'a> {
+    /// Finds the unpaired blocks in a conversation with `model`.
+    ///
+    /// A call may still get its result until the next message of the user: the turn paused, or the
+    /// provider's code waits for results of the request's tools.
+    pub(super) fn find(request: &'a ChatRequest, model: &ModelId) -> Self {
+        // The calls of this turn and of earlier turns.
+        let (mut waiting, mut lost) = (HashSet::new(), HashSet::new());
+        let mut results = HashSet::new();
+        for message in &request.messages {
+            let is_result = |part: &Part| matches!(part, Part::ToolResult(_));
+            if message.role == Role::User && !message.parts.iter().all(is_result) {
+                lost.extend(waiting.drain());
+            }
+            for part in &message.parts {
+                let Part::Opaque(opaque) = part else {
+                    continue;
+                };
+                let Some(block) = opaque.provider_state.for_model(model) else {
+                    continue;
+                };
+                if let Some(id) = call_id(block) {
+                    waiting.insert(id);
+                } else if let Some(id) = result_id(block)
+                    && !waiting.remove(id)
+                    && !lost.remove(id)
+                {
+                    results.insert(id);
+                }
+            }
+        }
+        Self {
+            calls: lost,
+            results,
+        }
+    }
+
+    /// Returns whether a block has no counterpart.
+    pub(super) fn contains(&self, block: &Value) -> bool {
+        match (call_id(block), result_id(block)) {
+            (Some(id), _) => self.calls.contains(id),
+            (None, Some(id)) => self.results.contains(id),
+            (None, None) => false,
+        }
+    }
+}
+
+/// Returns the id of a call of the provider's own tools: `server_tool_use`, `mcp_tool_use`.
+fn call_id(block: &Value) -> Option<&str> {
+    let kind = block.get("type")?.as_str()?;
+    kind.ends_with("_tool_use")
+        .then(|| block.get("id")?.as_str())
+        .flatten()
+}
+
+/// Returns the id of the call in a result block.
+fn result_id(block: &Value) -> Option<&str> {
+    block.get("tool_use_id")?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use switchboard_domain::{Message, Opaque, ProviderState, ToolResult};
+
+    use super::*;
+
+    fn model() -> ModelId {
+        ModelId::new("anthropic", "claude-opus-5-5")
+    }
+
+    fn block(provider: &str, data: Value) -> Part {
+        Part::Opaque(Opaque {
+            kind: "x".into(),
+            text: None,
+            provider_state: ProviderState {
+                provider: provider.into(),
+                model: None,
+                data,
+            },
+        })
+    }
+
+    fn search(id: &str) -> Value {
+        json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": {}})
+    }
+
+    fn found(id: &str) -> Value {
+        json!({"type": "web_search_tool_result", "tool_use_id": id, "content": []})
+    }
+
+    fn assistant(blocks: &[Value]) -> Message {
+        let parts = blocks.iter().map(|it| block("anthropic", it.clone()));
+        Message::new(Role::Assistant, parts)
+    }
+
+    /// Returns whether the call and the result with this id are unpaired.
+    fn unpaired(messages: Vec<Message>, id: &str) -> (bool, bool) {
+        let request = ChatRequest::new(messages);
+        let model = model();
+        let unpaired = UnpairedBlocks::find(&request, &model);
+        (
+            unpaired.contains(&search(id)),
+            unpaired.contains(&found(id)),
+        )
+    }
+
+    #[test]
+    fn a_pair_may_span_several_messages() {
+        let together = vec![Message::user("?"), assistant(&[search("s"), found("s")])];
+        assert_eq!(unpaired(together, "s"), (false, false));
+        let results = Message::tool_results([ToolResult::text("t", "f", "x")]);
+        let apart = vec![
+            Message::user("?"),
+            assistant(&[search("s")]),
+            results,
+            assistant(&[found("s")]),
+            Message::user("And now?"),
+        ];
+        assert_eq!(unpaired(apart, "s"), (false, false));
+    }
+
+    #[test]
+    fn a_call_waits_until_the_next_user_message() {
+        let paused = vec![Message::user("?"), assistant(&[search("s")])];
+        assert_eq!(unpaired(paused.clone(), "s"), (false, false));
+        let over = [paused, vec![Message::user("Never mind.")]].concat();
+        assert_eq!(unpaired(over, "s"), (true, false));
+    }
+
+    #[test]
+    fn a_result_whose_call_was_trimmed_is_unpaired() {
+        let trimmed = vec![Message::user("?"), assistant(&[found("s")])];
+        assert_eq!(unpaired(trimmed, "s"), (false, true));
+        // Blocks of another provider are sent as text anyway.
+        let foreign = Message::new(Role::Assistant, [block("acme", found("s"))]);
+        assert_eq!(unpaired(vec![foreign], "s"), (false, false));
+    }
+}

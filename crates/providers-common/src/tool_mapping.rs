@@ -1,0 +1,190 @@
+//! Changes of a request's tools and schemas that are reversed in the answer.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde_json::Value;
+use switchboard_domain::{
+    ToolDefinition, accumulator::DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_BUFFERED_BYTES,
+};
+
+use crate::{
+    schema::{Dialect, restore},
+    tool_names::ToolNames,
+};
+
+/// The tools that were sent under another name, and the schemas that were sent in another shape.
+///
+/// In another shape, for example, an optional property is `null` instead of missing, or a property
+/// has another name.
+#[derive(Debug, Clone, Default)]
+pub struct ToolMapping {
+    names: Option<ToolNames>,
+    tools: HashMap<String, (Arc<ToolDefinition>, Dialect)>,
+    answer: Option<(Arc<Value>, Dialect)>,
+}
+
+impl ToolMapping {
+    /// Sets the names under which the tools were sent.
+    pub fn set_names(&mut self, names: ToolNames) {
+        self.names = Some(names).filter(ToolNames::any_changed);
+    }
+
+    /// Adds a tool whose schema was sent in another shape.
+    pub fn add_tool(&mut self, tool: &Arc<ToolDefinition>, dialect: Dialect) {
+        let tool = Arc::clone(tool);
+        self.tools.insert(tool.name.clone(), (tool, dialect));
+    }
+
+    /// Sets the schema of the answer's text, which was sent in another shape.
+    pub fn set_answer_schema(&mut self, schema: &Value, dialect: Dialect) {
+        self.answer = Some((Arc::new(schema.clone()), dialect));
+    }
+
+    /// Returns whether nothing was changed.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_none() && self.tools.is_empty() && self.answer.is_none()
+    }
+
+    /// Returns the declared name of the tool with the name `sent` on the wire.
+    pub fn declared_name<'a>(&'a self, sent: &'a str) -> &'a str {
+        let names = self.names.as_ref();
+        names.map_or(sent, |names| names.declared(sent))
+    }
+
+    /// Returns the restorer of the input of a tool, by its declared name.
+    pub fn input_restorer(&self, tool: &str) -> ShapeRestorer {
+        let buffer = self.tools.get(tool).map(|(tool, dialect)| Buffer {
+            schema: Schema::Input(Arc::clone(tool)),
+            dialect: *dialect,
+            text: String::new(),
+        });
+        ShapeRestorer(buffer)
+    }
+
+    /// Returns the restorer of the answer's text.
+    pub fn answer_restorer(&self) -> ShapeRestorer {
+        let buffer = self.answer.as_ref().map(|(schema, dialect)| Buffer {
+            schema: Schema::Answer(Arc::clone(schema)),
+            dialect: *dialect,
+            text: String::new(),
+        });
+        ShapeRestorer(buffer)
+    }
+}
+
+/// Converts streamed JSON text to the shape of the declared schema.
+///
+/// Text with a schema that was sent unchanged passes through. Other text is buffered until it is
+/// complete.
+#[derive(Debug, Default)]
+pub struct ShapeRestorer(Option<Buffer>);
+
+#[derive(Debug)]
+struct Buffer {
+    schema: Schema,
+    dialect: Dialect,
+    text: String,
+}
+
+#[derive(Debug)]
+enum Schema {
+    Input(Arc<ToolDefinition>),
+    Answer(Arc<Value>),
+}
+
+impl ShapeRestorer {
+    /// Adds text and returns the text that can be emitted now.
+    ///
+    /// Buffering ends when the text is not a JSON object or is longer than a tool input may be.
+    pub fn push(&mut self, more: &str) -> Option<String> {
+        let text = match &mut self.0 {
+            None => more.to_owned(),
+            Some(buffer) => {
+                buffer.text.push_str(more);
+                let start = buffer.text.trim_start();
+                let may_be_object = start.is_empty() || start.starts_with('{');
+                if may_be_object && buffer.text.len() <= MAX_BUFFERED_BYTES {
+                    return None;
+                }
+                return self.interrupt();
+            }
+        };
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Returns the buffered text in the declared shape. Text that is not JSON is returned unchanged.
+    pub fn finish(&mut self) -> Option<String> {
+        let buffer = self.0.take()?;
+        let schema = match &buffer.schema {
+            Schema::Input(tool) => &tool.input_schema,
+            Schema::Answer(schema) => schema,
+        };
+        let text = match serde_json::from_str::<Value>(&buffer.text) {
+            Ok(value) => restore(schema, buffer.dialect, value).to_string(),
+            Err(_) => buffer.text,
+        };
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Returns the buffered text unchanged, for an answer that was interrupted.
+    pub fn interrupt(&mut self) -> Option<String> {
+        let text = self.0.take()?.text;
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn restorer() -> ShapeRestorer {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let mut mapping = ToolMapping::default();
+        mapping.set_answer_schema(&schema, Dialect::OpenAiStrict);
+        mapping.answer_restorer()
+    }
+
+    #[test]
+    fn text_of_an_unchanged_schema_passes_through() {
+        let mut restorer = ToolMapping::default().input_restorer("f");
+        assert_eq!(restorer.push("{\"a\""), Some("{\"a\"".to_owned()));
+        assert_eq!(restorer.push(""), None);
+        assert_eq!(restorer.finish(), None);
+    }
+
+    #[test]
+    fn an_object_is_buffered_and_restored() {
+        let mut restorer = restorer();
+        for piece in [" ", "{\"a\":", "null}"] {
+            assert_eq!(restorer.push(piece), None);
+        }
+        assert_eq!(restorer.finish().as_deref(), Some("{}"));
+        assert_eq!(restorer.finish(), None);
+    }
+
+    #[test]
+    fn text_that_is_not_an_object_is_emitted_as_it_arrives() {
+        let mut restorer = restorer();
+        assert_eq!(restorer.push(" \n"), None);
+        assert_eq!(restorer.push("I "), Some(" \nI ".to_owned()));
+        assert_eq!(restorer.push("see"), Some("see".to_owned()));
+        assert_eq!(restorer.finish(), None);
+    }
+
+    #[test]
+    fn an_interrupted_object_is_emitted_unchanged() {
+        let mut restorer = restorer();
+        assert_eq!(restorer.push("{\"a\":nu"), None);
+        assert_eq!(restorer.interrupt().as_deref(), Some("{\"a\":nu"));
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_for_an_input_is_emitted() {
+        let mut restorer = restorer();
+        assert_eq!(restorer.push("{"), None);
+        let long = "x".repeat(MAX_BUFFERED_BYTES);
+        assert!(restorer.push(&long).is_some_and(|it| it.len() > long.len()));
+    }
+}

@@ -1,0 +1,286 @@
+//! Converts the conversation.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use switchboard_domain::{
+    ChatRequest, Document, Media, ModelCapabilities, ModelId, Part, ReasoningEffort, ToolContent,
+    ToolResult, ToolUse, Warning,
+};
+use switchboard_providers_common::{JoinedText, tool_names::ToolNames};
+
+use super::{
+    calls::STATE_FIELDS,
+    reasoning,
+    wire::{self, ContentPart, DataUrl},
+};
+use crate::{
+    content::{
+        PARAGRAPH,
+        conversation::ConversationMapper,
+        tool_results::{as_image, result_text},
+        warnings::{ContentWarnings, image_lead},
+    },
+    profile::{InstructionsRole, Profile, ReasoningReplay},
+    tools::{disables_reasoning, wire_name},
+    wire::media::{audio_format, filename},
+};
+
+/// Converts the conversation.
+pub(crate) fn messages<'a>(
+    request: &'a ChatRequest,
+    model: &'a ModelId,
+    names: &ToolNames,
+    capabilities: &ModelCapabilities,
+    profile: &Profile,
+    warnings: &mut Vec<Warning>,
+) -> Vec<wire::Message<'a>> {
+    // Without reasoning in this answer, the server requires none in earlier ones.
+    let requires_reasoning = profile.reasoning_replay == ReasoningReplay::Required
+        && request.reasoning != Some(ReasoningEffort::None)
+        && !disables_reasoning(request, profile);
+    let mut mapper = MessageMapper {
+        model,
+        names,
+        requires_reasoning,
+        capabilities,
+        profile,
+        warnings: ContentWarnings::new(warnings),
+        messages: Vec::with_capacity(request.messages.len()),
+        result_images: Vec::new(),
+        dropped_reasoning: 0,
+        lone_reasoning: 0,
+    };
+    for message in &request.messages {
+        mapper.message(message);
+    }
+    mapper.flush();
+    let why = match profile.reasoning_replay {
+        ReasoningReplay::Never => "this API does not accept it",
+        _ => "another model created it",
+    };
+    let MessageMapper {
+        mut warnings,
+        messages,
+        dropped_reasoning,
+        lone_reasoning,
+        ..
+    } = mapper;
+    warnings.dropped_reasoning(dropped_reasoning, why);
+    let why = "the answer has no other content, which the API requires";
+    warnings.dropped_reasoning(lone_reasoning, why);
+    warnings.report_dropped_states();
+    messages
+}
+
+struct MessageMapper<'a, 'm> {
+    model: &'m ModelId,
+    names: &'m ToolNames,
+    /// Whether every assistant message must have reasoning, possibly blank.
+    requires_reasoning: bool,
+    capabilities: &'m ModelCapabilities,
+    profile: &'m Profile,
+    warnings: ContentWarnings<'m>,
+    messages: Vec<wire::Message<'a>>,
+    /// Images of the last tool results. They wait until all results of the group are sent.
+    result_images: Vec<ContentPart<'a>>,
+    dropped_reasoning: usize,
+    /// The number of reasoning parts in answers without other content.
+    lone_reasoning: usize,
+}
+
+impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
+    type Piece = ContentPart<'a>;
+
+    fn warnings(&mut self) -> &mut ContentWarnings<'m> {
+        &mut self.warnings
+    }
+
+    fn waiting(&mut self) -> &mut Vec<ContentPart<'a>> {
+        &mut self.result_images
+    }
+
+    fn instructions(&mut self, content: JoinedText<'a>) {
+        // Chat templates of open models often allow only one such message.
+        if let Some(
+            wire::Message::System { content: before }
+            | wire::Message::Developer { content: before },
+        ) = self.messages.last_mut()
+        {
+            before.append(PARAGRAPH, content);
+            return;
+        }
+        self.messages.push(match self.profile.instructions_role {
+            InstructionsRole::System => wire::Message::System { content },
+            InstructionsRole::Developer => wire::Message::Developer { content },
+        });
+    }
+
+    fn user_message(&mut self, pieces: Vec<ContentPart<'a>>) {
+        let is_text = |part: &ContentPart<'_>| matches!(part, ContentPart::Text { .. });
+        let content = if pieces.iter().all(is_text) {
+            let mut joined = JoinedText::default();
+            for piece in pieces {
+                if let ContentPart::Text { text } = piece {
+                    joined.push(PARAGRAPH, text);
+                }
+            }
+            wire::UserContent::Text(joined)
+        } else {
+            wire::UserContent::Parts(pieces)
+        };
+        self.messages.push(wire::Message::User { content });
+    }
+
+    fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
+        let mut content = JoinedText::default();
+        let mut tool_calls = Vec::new();
+        let mut reasoning = wire::ReasoningFields::default();
+        let mut replayed = 0;
+        // Consecutive texts are pieces of one text: other wires split it at citations.
+        let mut separator = "";
+        for part in parts {
+            match part {
+                Part::Text(text) => {
+                    content.push(separator, &text.text);
+                    if !text.text.is_empty() {
+                        separator = "";
+                    }
+                    self.warnings.dropped_states += usize::from(text.provider_state.is_some());
+                }
+                Part::ToolUse(tool_use) => tool_calls.push(self.tool_call(tool_use)),
+                Part::Reasoning(part) => {
+                    let replays = self.profile.reasoning_replay != ReasoningReplay::Never;
+                    if replays && reasoning::replay(part, self.model, &mut reasoning) {
+                        replayed += 1;
+                    } else {
+                        self.dropped_reasoning += 1;
+                    }
+                }
+                Part::Opaque(opaque) if let Some(text) = &opaque.text => {
+                    self.warnings.downgraded(&opaque.kind, "its text");
+                    content.push(PARAGRAPH, text);
+                    separator = PARAGRAPH;
+                }
+                other => {
+                    let why = "an assistant message cannot contain it";
+                    self.warnings.dropped(other, why);
+                }
+            }
+        }
+        let has_no_reasoning = reasoning.is_empty();
+        if self.requires_reasoning && reasoning.reasoning_content.is_empty() {
+            reasoning.reasoning_content.push("", " ");
+        }
+        let content = Some(content).filter(|content| !content.is_empty());
+        // The API requires content or calls.
+        if content.is_some() || !tool_calls.is_empty() {
+            let reasoning = Some(reasoning).filter(|reasoning| !reasoning.is_empty());
+            self.messages.push(wire::Message::Assistant {
+                content,
+                reasoning: reasoning.map(Box::new),
+                tool_calls,
+            });
+        } else if !has_no_reasoning {
+            self.lone_reasoning += replayed;
+        }
+    }
+
+    fn tool_result(&mut self, result: &'a ToolResult) {
+        let call = self.profile.tool_ids.apply(&result.tool_use_id);
+        self.messages.push(wire::Message::Tool {
+            tool_call_id: call.clone(),
+            content: result_text(result),
+        });
+        let is_text = |content: &ToolContent| matches!(content, ToolContent::Text { .. });
+        if result.content.iter().all(is_text) {
+            return;
+        }
+        let of_result = format!("the result of tool `{}`", result.name);
+        let others = result.content.iter().filter(|it| as_image(it).is_none());
+        self.warnings.result_media_as_text(others, &of_result);
+        let images: Vec<DataUrl<'a>> = result.content.iter().filter_map(as_image).collect();
+        if images.is_empty() {
+            return;
+        }
+        if self.capabilities.images == Some(false) {
+            self.warnings.dropped_images(images.len(), &of_result);
+            return;
+        }
+        self.warnings.moved_images(images.len(), &of_result);
+        let lead = image_lead(&wire_name(self.names, &result.name), &call);
+        self.add_result_images(lead, images.into_iter());
+    }
+
+    fn text(&mut self, text: Cow<'a, str>) -> ContentPart<'a> {
+        ContentPart::Text { text }
+    }
+
+    fn image(&mut self, media: &'a Media) -> ContentPart<'a> {
+        match DataUrl::of(media) {
+            Some(url) if self.capabilities.images != Some(false) => self.result_image(url),
+            _ => self.media_as_text("image", media, "the model does not support images"),
+        }
+    }
+
+    fn result_image(&mut self, url: DataUrl<'a>) -> ContentPart<'a> {
+        ContentPart::ImageUrl {
+            image_url: wire::ImageUrl { url },
+        }
+    }
+
+    fn audio(&mut self, media: &'a Media) -> ContentPart<'a> {
+        if self.capabilities.audio == Some(false) {
+            return self.media_as_text("audio", media, "the model does not support audio");
+        }
+        match (audio_format(&media.media_type), DataUrl::of(media)) {
+            (Some(format), Some(DataUrl::Data { base64, .. })) => ContentPart::InputAudio {
+                input_audio: wire::InputAudio {
+                    data: base64,
+                    format,
+                },
+            },
+            _ => self.media_as_text("audio", media, "this API supports WAV and MP3 as base64"),
+        }
+    }
+
+    fn document(&mut self, document: &'a Document) -> ContentPart<'a> {
+        let media = &document.media;
+        let supported = self.capabilities.documents != Some(false);
+        match (supported, DataUrl::of(media)) {
+            (true, Some(file_data @ DataUrl::Data { .. })) => ContentPart::File {
+                file: wire::FileData {
+                    filename: filename(document),
+                    file_data,
+                },
+            },
+            (true, Some(DataUrl::Address(url))) => {
+                self.warnings
+                    .downgraded("the address of a document", "text");
+                let title = document.title.as_deref().unwrap_or("document");
+                self.text(format!("[{title}: {url}]").into())
+            }
+            _ => self.media_as_text("document", media, "the model does not support documents"),
+        }
+    }
+}
+
+impl<'a> MessageMapper<'a, '_> {
+    fn tool_call(&mut self, tool_use: &'a ToolUse) -> wire::ToolCall<'a> {
+        let state = tool_use.provider_state.as_ref();
+        let fields = state
+            .and_then(|state| state.for_model(self.model))
+            .and_then(Value::as_object)
+            // The state may be from the Responses API.
+            .filter(|data| data.keys().all(|name| STATE_FIELDS.contains(&name.as_str())));
+        self.warnings.dropped_states += usize::from(state.is_some() && fields.is_none());
+        wire::ToolCall::Function {
+            state: fields,
+            id: self.profile.tool_ids.apply(&tool_use.id),
+            function: wire::FunctionCall {
+                name: wire_name(self.names, &tool_use.name),
+                arguments: wire::Arguments(&tool_use.input),
+            },
+        }
+    }
+}

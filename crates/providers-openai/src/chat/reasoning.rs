@@ -1,0 +1,125 @@
+//! Reasoning that is sent back to the server that created it.
+//!
+//! The state of a reasoning part is `{"field": <the field of its text>, "details": [<OpenRouter's
+//! reasoning_details>], "blocks": [<LiteLLM's thinking_blocks>]}`. Every field is optional.
+
+use serde_json::{Value, json};
+use switchboard_domain::{JsonObject, ModelId, ProviderState, Reasoning};
+
+use super::wire::ReasoningFields;
+
+/// The text fields, which arrive in pieces: of OpenRouter, and of Anthropic's blocks in LiteLLM.
+const TEXT_FIELDS: [&str; 3] = ["text", "summary", "thinking"];
+/// The types of blocks that arrive whole.
+const ENCRYPTED_TYPES: [&str; 2] = ["reasoning.encrypted", "redacted_thinking"];
+
+/// Signed or encrypted reasoning, assembled from a stream, to be sent back unchanged.
+#[derive(Debug, Default)]
+pub(crate) struct ReasoningBlocks(Vec<JsonObject>);
+
+impl ReasoningBlocks {
+    /// Adds a piece.
+    pub(crate) fn push(&mut self, piece: JsonObject) {
+        let Some(last) = self.0.last_mut().filter(|last| continues(last, &piece)) else {
+            self.0.push(piece);
+            return;
+        };
+        for (name, value) in piece {
+            match (last.get_mut(&name), value) {
+                (_, Value::Null) => {}
+                (Some(Value::String(text)), Value::String(more)) => {
+                    if TEXT_FIELDS.contains(&name.as_str()) {
+                        text.push_str(&more);
+                    } else if !more.is_empty() {
+                        *text = more;
+                    }
+                }
+                (_, value) => {
+                    last.insert(name, value);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Vec<JsonObject>> {
+        Some(std::mem::take(&mut self.0)).filter(|blocks| !blocks.is_empty())
+    }
+}
+
+/// Returns whether a piece continues the last block. A signature ends a text.
+fn continues(last: &JsonObject, next: &JsonObject) -> bool {
+    let is_same = |name: &str| last.get(name) == next.get(name);
+    let text = |name: &str| last.get(name).and_then(Value::as_str).unwrap_or_default();
+    let is_encrypted = ENCRYPTED_TYPES.contains(&text("type"));
+    let is_unsigned = text("signature").is_empty();
+    !is_encrypted
+        && is_same("type")
+        && is_same("index")
+        && (is_unsigned || readable_text(next).is_empty())
+}
+
+/// Returns the readable text of a piece.
+pub(crate) fn readable_text(piece: &JsonObject) -> &str {
+    let mut texts = TEXT_FIELDS
+        .iter()
+        .filter_map(|name| piece.get(*name)?.as_str());
+    texts.next().unwrap_or_default()
+}
+
+/// Returns the state of a reasoning part with its text in `field`. Takes the blocks.
+pub(crate) fn state(
+    model: &ModelId,
+    field: Option<&'static str>,
+    details: &mut ReasoningBlocks,
+    blocks: &mut ReasoningBlocks,
+) -> Option<ProviderState> {
+    let mut data = JsonObject::new();
+    let fields = [
+        ("field", field.map(|field| json!(field))),
+        ("details", details.take().map(|details| json!(details))),
+        ("blocks", blocks.take().map(|blocks| json!(blocks))),
+    ];
+    for (name, value) in fields {
+        if let Some(value) = value {
+            data.insert(name.to_owned(), value);
+        }
+    }
+    (!data.is_empty()).then(|| ProviderState::minted_by(model, Value::Object(data)))
+}
+
+/// Adds a reasoning part of `model` to its message. Returns `false` if another model created the
+/// part or its state cannot be sent back.
+pub(crate) fn replay<'a>(
+    reasoning: &'a Reasoning,
+    model: &ModelId,
+    fields: &mut ReasoningFields<'a>,
+) -> bool {
+    let state = reasoning.provider_state.as_ref();
+    let Some(data) = state.and_then(|state| state.for_model(model)) else {
+        return false;
+    };
+    let list = |name: &str| {
+        let list = data.get(name).and_then(Value::as_array);
+        list.filter(|list| !list.is_empty())
+    };
+    // The blocks contain the text.
+    if let Some(details) = list("details") {
+        fields.reasoning_details.extend(details);
+        return true;
+    }
+    if let Some(blocks) = list("blocks") {
+        fields.thinking_blocks.extend(blocks);
+        return true;
+    }
+    let field = match data.get("field").and_then(Value::as_str) {
+        Some("reasoning_content") => &mut fields.reasoning_content,
+        Some("reasoning") => &mut fields.reasoning,
+        _ => return false,
+    };
+    field.push("", reasoning.text.as_str());
+    true
+}
+
+#[cfg(test)]
+#[path = "reasoning_tests.rs"]
+mod tests;

@@ -1,0 +1,9 @@
+//! The conversion of messages, as far as both wires share it.
+
+pub(crate) mod conversation;
+pub(crate) mod finish;
+pub(crate) mod tool_results;
+pub(crate) mod warnings;
+
+/// The separator between texts that were separate parts.
+pub(crate) const PARAGRAPH: &str = "\n\n";

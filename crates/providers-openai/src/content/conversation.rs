@@ -1,0 +1,117 @@
+//! The order in which a conversation is converted.
+
+use std::borrow::Cow;
+
+use switchboard_domain::{Document, Media, Message, Part, Role, ToolResult};
+use switchboard_providers_common::JoinedText;
+
+use super::{PARAGRAPH, warnings::ContentWarnings};
+use crate::wire::media::DataUrl;
+
+/// Converts a conversation message by message. A wire implements the conversion of each item.
+pub(crate) trait ConversationMapper<'a, 'm> {
+    /// A piece of a user message on this wire.
+    type Piece;
+
+    fn warnings(&mut self) -> &mut ContentWarnings<'m>;
+    /// Returns the pieces that wait until all results of a group are sent. A call must be answered
+    /// before any other message.
+    fn waiting(&mut self) -> &mut Vec<Self::Piece>;
+
+    fn instructions(&mut self, text: JoinedText<'a>);
+    /// Adds a user message with at least one piece.
+    fn user_message(&mut self, pieces: Vec<Self::Piece>);
+    /// Adds an assistant message. `parts` contains no tool result.
+    fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>);
+    fn tool_result(&mut self, result: &'a ToolResult);
+
+    fn text(&mut self, text: Cow<'a, str>) -> Self::Piece;
+    fn image(&mut self, media: &'a Media) -> Self::Piece;
+    /// Converts an image of a tool result for a model with vision.
+    fn result_image(&mut self, image: DataUrl<'a>) -> Self::Piece;
+    fn audio(&mut self, media: &'a Media) -> Self::Piece;
+    fn document(&mut self, document: &'a Document) -> Self::Piece;
+
+    /// Converts a message. Its tool results come first, because they answer earlier calls.
+    fn message(&mut self, message: &'a Message) {
+        for result in message.results() {
+            self.tool_result(result);
+        }
+        let is_other = |part: &&Part| !matches!(part, Part::ToolResult(_));
+        let mut parts = message.parts.iter().filter(is_other).peekable();
+        if parts.peek().is_none() {
+            return;
+        }
+        self.flush();
+        match message.role {
+            Role::System => self.system(parts),
+            Role::User | Role::Tool => self.user(parts),
+            Role::Assistant => self.assistant(parts),
+        }
+    }
+
+    /// Sends the waiting pieces.
+    fn flush(&mut self) {
+        let waiting = std::mem::take(self.waiting());
+        if !waiting.is_empty() {
+            self.user_message(waiting);
+        }
+    }
+
+    /// Adds images of a tool result to the waiting pieces.
+    fn add_result_images(&mut self, lead: String, images: impl Iterator<Item = DataUrl<'a>>)
+    where
+        Self: Sized,
+    {
+        let lead = self.text(lead.into());
+        self.waiting().push(lead);
+        for image in images {
+            let image = self.result_image(image);
+            self.waiting().push(image);
+        }
+    }
+
+    /// Replaces a medium that cannot be sent by its type.
+    fn media_as_text(&mut self, what: &str, media: &Media, why: &str) -> Self::Piece {
+        let name = self.warnings().media_as_text(what, media, why);
+        self.text(name.into())
+    }
+
+    fn system(&mut self, parts: impl Iterator<Item = &'a Part>) {
+        let mut content = JoinedText::default();
+        for part in parts {
+            match part {
+                Part::Text(text) => content.push(PARAGRAPH, &text.text),
+                other => self.warnings().dropped(other, "instructions are text"),
+            }
+        }
+        if !content.is_empty() {
+            self.instructions(content);
+        }
+    }
+
+    fn user(&mut self, parts: impl Iterator<Item = &'a Part>) {
+        let mut pieces = Vec::with_capacity(1);
+        for part in parts {
+            pieces.push(match part {
+                Part::Text(text) if text.text.is_empty() => continue,
+                Part::Text(text) => self.text(Cow::Borrowed(&text.text)),
+                Part::Image(media) => self.image(media),
+                Part::Audio(media) => self.audio(media),
+                Part::Document(document) => self.document(document),
+                Part::Opaque(opaque) if let Some(text) = &opaque.text => {
+                    self.warnings().downgraded(&opaque.kind, "its text");
+                    self.text(Cow::Borrowed(text))
+                }
+                other => {
+                    self.warnings()
+                        .dropped(other, "a user message cannot contain it");
+                    continue;
+                }
+            });
+        }
+        if !pieces.is_empty() {
+            self.user_message(pieces);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Warnings about parts of a conversation that are changed or dropped.
+
+use switchboard_domain::{Media, Part, ToolContent, Warning, WarningKind};
+
+use super::tool_results::is_media;
+
+/// Collects the warnings about a conversation.
+pub(crate) struct ContentWarnings<'m> {
+    warnings: &'m mut Vec<Warning>,
+    /// The number of parts that are sent without the state of another model.
+    pub(crate) dropped_states: usize,
+}
+
+impl<'m> ContentWarnings<'m> {
+    pub(crate) fn new(warnings: &'m mut Vec<Warning>) -> Self {
+        Self {
+            warnings,
+            dropped_states: 0,
+        }
+    }
+
+    /// Returns the text that replaces a medium, so that the model knows of it.
+    pub(crate) fn media_as_text(&mut self, what: &str, media: &Media, why: &str) -> String {
+        let name = format!("[{what} {}]", media.media_type);
+        let message = format!("{name} was sent as this text: {why}");
+        self.warn(WarningKind::PartDowngraded, message);
+        name
+    }
+
+    /// Warns about a dropped part.
+    pub(crate) fn dropped(&mut self, part: &Part, why: &str) {
+        let what = part.in_words();
+        let message = format!("{what} was dropped: {why}");
+        self.warn(WarningKind::PartDropped, message);
+    }
+
+    /// Warns about a part that is sent in another form.
+    pub(crate) fn downgraded(&mut self, what: &str, sent_as: &str) {
+        let message = format!("{what} was sent as {sent_as}");
+        self.warn(WarningKind::PartDowngraded, message);
+    }
+
+    /// Warns about images of a tool result that the model does not support.
+    pub(crate) fn dropped_images(&mut self, count: usize, result: &str) {
+        let message = format!("{count} image(s) of {result} were dropped: the model has no vision");
+        self.warn(WarningKind::PartDropped, message);
+    }
+
+    /// Warns about images of a tool result that are sent in the next user message.
+    pub(crate) fn moved_images(&mut self, count: usize, result: &str) {
+        self.downgraded(
+            &format!("{count} image(s) of {result}"),
+            "a user message after it: results are text here",
+        );
+    }
+
+    /// Warns about media in a tool result that are sent as text.
+    pub(crate) fn result_media_as_text<'c>(
+        &mut self,
+        content: impl Iterator<Item = &'c ToolContent>,
+        result: &str,
+    ) {
+        for media in content.filter(|content| is_media(content)) {
+            let text = media.as_text();
+            let message =
+                format!("{text} of {result} was sent as this text: a result cannot contain it");
+            self.warn(WarningKind::PartDowngraded, message);
+        }
+    }
+
+    /// Warns about dropped reasoning parts.
+    pub(crate) fn dropped_reasoning(&mut self, count: usize, why: &str) {
+        if count > 0 {
+            let message = format!("{count} reasoning part(s) were dropped: {why}");
+            self.warn(WarningKind::PartDropped, message);
+        }
+    }
+
+    /// Warns about the dropped states.
+    pub(crate) fn report_dropped_states(&mut self) {
+        if self.dropped_states > 0 {
+            let message = format!(
+                "{} part(s) were sent without the state of another model",
+                self.dropped_states
+            );
+            self.warn(WarningKind::PartDowngraded, message);
+        }
+    }
+
+    fn warn(&mut self, kind: WarningKind, message: String) {
+        self.warnings.push(Warning::new(kind, message));
+    }
+}
+
+/// Returns the text before the images of a tool result. It contains the names on the wire.
+pub(crate) fn image_lead(tool: &str, call: &str) -> String {
+    format!("Image(s) from the result of tool `{tool}` (call {call}):")
+}

@@ -1,0 +1,395 @@
+//! Converts the conversation.
+
+mod parts;
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
+
+use serde_json::Value;
+use switchboard_domain::{
+    ChatRequest, Document, Media, ModelCapabilities, ModelId, Opaque, Part, Reasoning,
+    Text as TextPart, ToolContent, ToolResult, ToolUse, Warning,
+};
+use switchboard_providers_common::{JoinedText, tool_names::ToolNames};
+
+use self::parts::{
+    as_pdf, file_part, image_part, input_content, open_text, output_content, reasoning_item,
+    result_part, text_part,
+};
+use super::{
+    state::{ItemState, is_replayable},
+    wire::{self, Content, DataUrl, InputPart, Item, Output, OutputContent},
+};
+use crate::{
+    content::{
+        PARAGRAPH,
+        conversation::ConversationMapper,
+        tool_results::{as_image, result_pieces, result_text},
+        warnings::{ContentWarnings, image_lead},
+    },
+    profile::{InstructionsRole, Profile},
+    tools::wire_name,
+    wire::media::filename,
+};
+
+/// Converts the conversation.
+pub(crate) fn input<'a>(
+    request: &'a ChatRequest,
+    model: &'a ModelId,
+    names: &ToolNames,
+    capabilities: &ModelCapabilities,
+    profile: &Profile,
+    warnings: &mut Vec<Warning>,
+) -> Vec<Item<'a>> {
+    let mut mapper = ItemMapper {
+        model,
+        names,
+        capabilities,
+        profile,
+        warnings: ContentWarnings::new(warnings),
+        items: Vec::with_capacity(request.messages.len()),
+        result_images: Vec::new(),
+        sent_ids: HashSet::new(),
+        callers: HashMap::new(),
+        dropped_reasoning: 0,
+        lone_reasoning: 0,
+    };
+    for message in &request.messages {
+        mapper.message(message);
+    }
+    mapper.flush();
+    mapper.report_dropped();
+    mapper.items
+}
+
+struct ItemMapper<'a, 'm> {
+    model: &'m ModelId,
+    names: &'m ToolNames,
+    capabilities: &'m ModelCapabilities,
+    profile: &'m Profile,
+    warnings: ContentWarnings<'m>,
+    items: Vec<Item<'a>>,
+    /// Images of the last tool results, if results are text. They wait until all results of the
+    /// group are sent.
+    result_images: Vec<InputPart<'a>>,
+    /// The ids of sent items. The API refuses duplicates.
+    sent_ids: HashSet<&'a str>,
+    /// The `caller` of calls, by the call's id. A result must have the same `caller`.
+    callers: HashMap<&'a str, &'a Value>,
+    dropped_reasoning: usize,
+    /// The number of reasoning items without a following item.
+    lone_reasoning: usize,
+}
+
+/// The state of an assistant message.
+#[derive(Default)]
+struct AssistantTurn<'a> {
+    /// Reasoning before its following item. The API refuses it alone: "'reasoning' was provided
+    /// without its required following item".
+    waiting: Vec<Item<'a>>,
+    /// The ids of sent reasoning items.
+    reasoning_ids: Vec<&'a str>,
+    /// The separator before the next text.
+    separator: &'static str,
+    /// Whether text can be added to the last item.
+    is_open: bool,
+}
+
+impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
+    type Piece = InputPart<'a>;
+
+    fn warnings(&mut self) -> &mut ContentWarnings<'m> {
+        &mut self.warnings
+    }
+
+    fn waiting(&mut self) -> &mut Vec<InputPart<'a>> {
+        &mut self.result_images
+    }
+
+    fn instructions(&mut self, content: JoinedText<'a>) {
+        let role = match self.profile.instructions_role {
+            InstructionsRole::System => wire::Role::System,
+            InstructionsRole::Developer => wire::Role::Developer,
+        };
+        // Chat templates of open models often allow only one such message.
+        if let Some(Item::Message {
+            role: before,
+            content: Content::Text(text),
+            ..
+        }) = self.items.last_mut()
+            && *before == role
+        {
+            text.append(PARAGRAPH, content);
+            return;
+        }
+        self.add_message(role, Content::Text(content));
+    }
+
+    fn user_message(&mut self, pieces: Vec<InputPart<'a>>) {
+        self.add_message(wire::Role::User, input_content(pieces, PARAGRAPH));
+    }
+
+    fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
+        let mut turn = AssistantTurn::default();
+        for part in parts {
+            match part {
+                Part::Text(text) => self.assistant_text(text, &mut turn),
+                Part::ToolUse(tool_use) => {
+                    let call = self.tool_call(tool_use, &turn);
+                    self.push(call, &mut turn);
+                }
+                Part::Reasoning(reasoning) => self.reasoning(reasoning, &mut turn),
+                Part::Opaque(opaque) => self.opaque(part, opaque, &mut turn),
+                other => {
+                    let why = "an assistant message cannot contain it";
+                    self.warnings.dropped(other, why);
+                }
+            }
+        }
+        self.lone_reasoning += turn.waiting.len();
+    }
+
+    fn tool_result(&mut self, result: &'a ToolResult) {
+        let call_id = self.profile.tool_ids.apply(&result.tool_use_id);
+        let images = result.content.iter().filter_map(as_image).count();
+        let supports_images = self.capabilities.images != Some(false);
+        let supports_documents = self.capabilities.documents != Some(false);
+        let of_result = format!("the result of tool `{}`", result.name);
+        let is_media = |content: &ToolContent| match as_image(content) {
+            Some(_) => supports_images,
+            None => supports_documents && as_pdf(content).is_some(),
+        };
+        // Images have their own warnings below.
+        let as_text = result.content.iter().filter(|content| {
+            as_image(content).is_none() && !(self.profile.result_media && is_media(content))
+        });
+        self.warnings.result_media_as_text(as_text, &of_result);
+        let output = if self.profile.result_media {
+            let pieces = result_pieces(result, is_media).into_iter();
+            input_content(pieces.filter_map(result_part).collect(), "\n")
+        } else {
+            Content::Text(result_text(result))
+        };
+        self.items.push(Item::Output(Output::FunctionCallOutput {
+            call_id: call_id.clone(),
+            output,
+            caller: self.callers.get(result.tool_use_id.as_str()).copied(),
+        }));
+        if images == 0 {
+            return;
+        }
+        if !supports_images {
+            self.warnings.dropped_images(images, &of_result);
+        } else if !self.profile.result_media {
+            self.warnings.moved_images(images, &of_result);
+            let lead = image_lead(&wire_name(self.names, &result.name), &call_id);
+            self.add_result_images(lead, result.content.iter().filter_map(as_image));
+        }
+    }
+
+    fn text(&mut self, text: Cow<'a, str>) -> InputPart<'a> {
+        text_part(text)
+    }
+
+    fn image(&mut self, media: &'a Media) -> InputPart<'a> {
+        match DataUrl::of(media) {
+            Some(image_url) if self.capabilities.images != Some(false) => image_part(image_url),
+            _ => self.media_as_text("image", media, "the model does not support images"),
+        }
+    }
+
+    fn result_image(&mut self, image: DataUrl<'a>) -> InputPart<'a> {
+        image_part(image)
+    }
+
+    fn audio(&mut self, media: &'a Media) -> InputPart<'a> {
+        self.media_as_text("audio", media, "this API does not support audio")
+    }
+
+    fn document(&mut self, document: &'a Document) -> InputPart<'a> {
+        let media = &document.media;
+        let supported = self.capabilities.documents != Some(false);
+        match (supported, DataUrl::of(media)) {
+            (true, Some(data @ DataUrl::Data { .. })) => file_part(filename(document), data),
+            (true, Some(DataUrl::Address(url))) => InputPart::InputFile {
+                filename: document.title.as_deref().map(Cow::Borrowed),
+                file_data: None,
+                file_url: Some(url),
+            },
+            _ => self.media_as_text("document", media, "the model does not support documents"),
+        }
+    }
+}
+
+impl<'a> ItemMapper<'a, '_> {
+    fn add_message(&mut self, role: wire::Role, content: Content<'a>) {
+        self.items.push(Item::Message {
+            role,
+            content,
+            phase: None,
+        });
+    }
+
+    /// Adds an item after its reasoning.
+    fn push(&mut self, item: Item<'a>, turn: &mut AssistantTurn<'a>) {
+        self.items.append(&mut turn.waiting);
+        turn.is_open = false;
+        self.items.push(item);
+    }
+
+    /// Returns the id that may be sent with an item.
+    fn item_id(
+        &mut self,
+        state: Option<&ItemState<'a>>,
+        turn: &AssistantTurn<'a>,
+    ) -> Option<&'a str> {
+        let state = state?;
+        let has_reasoning = state
+            .after
+            .is_none_or(|after| turn.reasoning_ids.contains(&after));
+        let id = state.text("id").filter(|_| has_reasoning)?;
+        self.sent_ids.insert(id).then_some(id)
+    }
+
+    fn assistant_text(&mut self, part: &'a TextPart, turn: &mut AssistantTurn<'a>) {
+        let state = part.provider_state.as_ref();
+        let own = ItemState::read(state, self.model);
+        self.warnings.dropped_states += usize::from(state.is_some() && own.is_none());
+        if part.text.is_empty() {
+            return;
+        }
+        // Texts with one id are pieces of one message.
+        if let Some(own) = &own
+            && let Some(Item::Output(Output::Message { id, content, .. })) = self.items.last_mut()
+            && turn.waiting.is_empty()
+            && id.is_some()
+            && own.text("id") == *id
+        {
+            content.push(output_content(part, own));
+            return;
+        }
+        if let Some(own) = &own
+            && let Some(id) = self.item_id(Some(own), turn)
+        {
+            let message = Output::Message {
+                id: Some(id),
+                role: wire::Role::Assistant,
+                status: Some(own.text("status").unwrap_or("completed")),
+                phase: own.text("phase"),
+                content: vec![output_content(part, own)],
+            };
+            self.push(Item::Output(message), turn);
+            return;
+        }
+        let phase = own.and_then(|own| own.text("phase"));
+        self.text_without_id(&part.text, phase, turn);
+    }
+
+    /// Adds text without an id. It continues the text before it: other wires split text at
+    /// citations.
+    fn text_without_id(
+        &mut self,
+        text: &'a str,
+        phase: Option<&'a str>,
+        turn: &mut AssistantTurn<'a>,
+    ) {
+        let separator = std::mem::take(&mut turn.separator);
+        if turn.is_open
+            && turn.waiting.is_empty()
+            && let Some((before, phase_before)) = self.items.last_mut().and_then(open_text)
+            && phase_before == phase
+        {
+            before.push(separator, text);
+            return;
+        }
+        let role = wire::Role::Assistant;
+        let item = if self.profile.typed_answers {
+            let text = OutputContent::OutputText {
+                text: text.into(),
+                annotations: &[],
+            };
+            Item::Output(Output::Message {
+                id: None,
+                role,
+                status: None,
+                phase,
+                content: vec![text],
+            })
+        } else {
+            Item::Message {
+                role,
+                content: Content::Text(text.into()),
+                phase,
+            }
+        };
+        self.push(item, turn);
+        turn.is_open = true;
+    }
+
+    fn tool_call(&mut self, tool_use: &'a ToolUse, turn: &AssistantTurn<'a>) -> Item<'a> {
+        let state = tool_use.provider_state.as_ref();
+        let own = ItemState::read(state, self.model);
+        self.warnings.dropped_states += usize::from(state.is_some() && own.is_none());
+        let caller = own.and_then(|own| own.item.get("caller"));
+        if let Some(caller) = caller {
+            self.callers.insert(&tool_use.id, caller);
+        }
+        Item::Output(Output::FunctionCall {
+            id: self.item_id(own.as_ref(), turn),
+            call_id: self.profile.tool_ids.apply(&tool_use.id),
+            name: wire_name(self.names, &tool_use.name),
+            arguments: wire::Arguments(&tool_use.input),
+            status: own.and_then(|own| own.text("status")),
+            caller,
+            namespace: own.and_then(|own| own.text("namespace")),
+        })
+    }
+
+    fn reasoning(&mut self, reasoning: &'a Reasoning, turn: &mut AssistantTurn<'a>) {
+        let state = reasoning.provider_state.as_ref();
+        let item = state
+            .and_then(|state| state.for_model(self.model))
+            .and_then(Value::as_object)
+            .filter(|item| is_replayable(item));
+        let id = item.and_then(|item| item.get("id")).and_then(Value::as_str);
+        let (Some(item), Some(id)) = (item, id) else {
+            self.dropped_reasoning += 1;
+            return;
+        };
+        if !self.sent_ids.insert(id) {
+            return;
+        }
+        turn.reasoning_ids.push(id);
+        turn.waiting
+            .push(Item::Unchanged(reasoning_item(item, &reasoning.text)));
+    }
+
+    fn opaque(&mut self, part: &Part, opaque: &'a Opaque, turn: &mut AssistantTurn<'a>) {
+        if let Some(own) = ItemState::read(Some(&opaque.provider_state), self.model) {
+            let has_no_id = own.text("id").is_none();
+            if has_no_id || self.item_id(Some(&own), turn).is_some() {
+                self.push(Item::Unchanged(Cow::Borrowed(own.item)), turn);
+                return;
+            }
+        }
+        let Some(text) = opaque.text.as_deref().filter(|text| !text.is_empty()) else {
+            let why = "another model created it, and it has no text";
+            self.warnings.dropped(part, why);
+            return;
+        };
+        self.warnings.downgraded(&opaque.kind, "its text");
+        turn.separator = PARAGRAPH;
+        self.text_without_id(text, None, turn);
+        turn.separator = PARAGRAPH;
+    }
+
+    fn report_dropped(&mut self) {
+        let why = "another model created them, or the API does not accept them back";
+        self.warnings.dropped_reasoning(self.dropped_reasoning, why);
+        let why = "no item follows them, which the API requires";
+        self.warnings.dropped_reasoning(self.lone_reasoning, why);
+        self.warnings.report_dropped_states();
+    }
+}

@@ -1,0 +1,33 @@
+//! Tools and the tool choice in the form of this API.
+
+use super::wire::{FunctionTool, ToolChoice};
+use crate::tools::{
+    self,
+    provider_tools::{NamedTool, ToolForm},
+};
+
+impl<'a> From<tools::Function<'a>> for FunctionTool<'a> {
+    fn from(function: tools::Function<'a>) -> Self {
+        Self {
+            name: function.name,
+            description: function.description,
+            parameters: function.parameters,
+            strict: function.strict,
+        }
+    }
+}
+
+impl<'a> From<tools::Choice<'a>> for ToolChoice<'a> {
+    fn from(choice: tools::Choice<'a>) -> Self {
+        let named = |tool| NamedTool::new(tool, ToolForm::Flat);
+        match choice {
+            tools::Choice::Mode(mode) => Self::Mode(mode),
+            tools::Choice::One(tool) => Self::Named(named(tool)),
+            tools::Choice::Allowed(tools) => Self::AllowedTools {
+                r#type: "allowed_tools",
+                mode: "required",
+                tools: tools.into_iter().map(named).collect(),
+            },
+        }
+    }
+}

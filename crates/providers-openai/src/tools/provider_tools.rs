@@ -1,0 +1,303 @@
+//! Tools in the API's own form, from the options or from `extra.tools`: tools that the provider
+//! runs, and kinds of tools that the domain does not have.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Serialize, Serializer,
+    ser::{SerializeMap, SerializeSeq},
+};
+use serde_json::{Value, json};
+use switchboard_domain::{ChatRequest, JsonObject, ModelError, Warning, WarningKind};
+
+use super::{invalid, server_tool::ServerTool};
+
+/// The field with the tools.
+const TOOLS: &str = "tools";
+
+/// The form of a tool on a wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToolForm {
+    /// `{"type": "function", "function": {"name": …}}` (Chat Completions).
+    Nested,
+    /// `{"type": "function", "name": …}` (Responses).
+    Flat,
+}
+
+/// The types that `tool_choice` can contain: `ToolChoiceTypes`, `ToolChoiceShell` and
+/// `ToolChoiceApplyPatch` of the SDK. Other types, such as `web_search`, are possible only in
+/// `allowed_tools`.
+const FORCIBLE_TYPES: [&str; 10] = [
+    "file_search",
+    "web_search_preview",
+    "web_search_preview_2025_03_11",
+    "computer",
+    "computer_use",
+    "computer_use_preview",
+    "image_generation",
+    "code_interpreter",
+    "shell",
+    "apply_patch",
+];
+
+/// The values of `include` that add a tool's results to the answer: `ResponseIncludable` of the
+/// SDK. The older `web_search_preview` has no documented value.
+const RESULT_INCLUDES: [(&str, &str); 4] = [
+    ("web_search", "web_search_call.action.sources"),
+    ("web_search_2025_08_26", "web_search_call.action.sources"),
+    ("code_interpreter", "code_interpreter_call.outputs"),
+    ("file_search", "file_search_call.results"),
+];
+
+/// A tool in the API's own form.
+#[derive(Clone, PartialEq)]
+pub(crate) struct ProviderTool<'a> {
+    /// The declaration.
+    pub(crate) value: Cow<'a, Value>,
+    pub(crate) name: ToolName<'a>,
+}
+
+/// The name of a tool in a tool choice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ToolName<'a> {
+    Function(Cow<'a, str>),
+    Custom(Cow<'a, str>),
+    /// The label of a remote MCP server.
+    Mcp(Cow<'a, str>),
+    /// The type of another tool, such as `web_search`.
+    Type(Cow<'a, str>),
+}
+
+impl<'a> ProviderTool<'a> {
+    /// Returns the tools of `extra`.
+    pub(crate) fn from_extra(extra: &'a JsonObject, form: ToolForm) -> Vec<Self> {
+        let tools = extra.get(TOOLS).and_then(Value::as_array);
+        let tools = tools.into_iter().flatten();
+        let tools = tools.map(|tool| Self {
+            name: ToolName::read(tool, form),
+            value: Cow::Borrowed(tool),
+        });
+        tools.collect()
+    }
+
+    /// Returns the tools of the options and then those of the request's `extra`, for Responses. A
+    /// tool in `extra` replaces a tool of the options with the same name.
+    ///
+    /// Fails with [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest)
+    /// if the API would refuse a tool of the options.
+    pub(crate) fn with_options(
+        request: &'a ChatRequest,
+        options: &[ServerTool],
+        provider: &str,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Vec<Self>, ModelError> {
+        if let Some(message) = options.iter().find_map(ServerTool::configuration_error) {
+            return Err(invalid(provider, TOOLS, message));
+        }
+        let own = Self::from_extra(&request.extra, ToolForm::Flat);
+        // A value of another type replaces all tools.
+        if request.extra.get(TOOLS).is_some_and(|it| !it.is_array()) {
+            return Ok(own);
+        }
+        let mut warn_dropped = |name: &str, why: &str| {
+            let message = format!("the provider's tool `{name}` was not sent: {why}");
+            warnings.push(Warning::new(WarningKind::ToolUnavailable, message));
+        };
+        let mut all: Vec<Self> = Vec::with_capacity(options.len() + own.len());
+        for tool in options {
+            let value = Value::Object(tool.declaration());
+            let name = ToolName::read(&value, ToolForm::Flat).into_owned();
+            let value = Cow::Owned(value);
+            if own.iter().any(|it| it.name.is_same_tool(&name)) {
+                continue;
+            }
+            if request.tools.iter().any(|it| it.name == name.as_str()) {
+                warn_dropped(name.as_str(), "a tool of that name is declared");
+            } else if all.iter().any(|it| it.name.is_same_tool(&name)) {
+                warn_dropped(name.as_str(), "it is configured twice");
+            } else {
+                all.push(Self { value, name });
+            }
+        }
+        all.extend(own);
+        Ok(all)
+    }
+
+    /// Returns whether `name` in a tool choice selects this tool.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.name.as_str() == name
+    }
+}
+
+/// Shows only the name, because a declaration may contain a token.
+impl fmt::Debug for ProviderTool<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.fmt(f)
+    }
+}
+
+impl<'a> ToolName<'a> {
+    fn read(value: &'a Value, form: ToolForm) -> Self {
+        let text = |object: &'a Value, name: &str| object.get(name).and_then(Value::as_str);
+        let kind = text(value, "type").unwrap_or_default();
+        let name = match form {
+            ToolForm::Nested => value.get(kind).and_then(|inner| text(inner, "name")),
+            ToolForm::Flat => text(value, "name"),
+        };
+        let label = text(value, "server_label");
+        match (kind, name, label) {
+            ("function", Some(name), _) => Self::Function(name.into()),
+            ("custom", Some(name), _) => Self::Custom(name.into()),
+            ("mcp", _, Some(label)) => Self::Mcp(label.into()),
+            _ => Self::Type(kind.into()),
+        }
+    }
+
+    fn into_owned(self) -> ToolName<'static> {
+        let owned = |name: Cow<'a, str>| Cow::Owned(name.into_owned());
+        match self {
+            Self::Function(name) => ToolName::Function(owned(name)),
+            Self::Custom(name) => ToolName::Custom(owned(name)),
+            Self::Mcp(label) => ToolName::Mcp(owned(label)),
+            Self::Type(kind) => ToolName::Type(owned(kind)),
+        }
+    }
+
+    /// Returns whether both are the same tool. Versions of the web search are the same tool.
+    fn is_same_tool(&self, other: &ToolName<'_>) -> bool {
+        let is_search = |kind: &str| kind.starts_with("web_search");
+        match (self, other) {
+            (Self::Type(one), ToolName::Type(other)) if is_search(one) => is_search(other),
+            // A request may have several groups of tools.
+            (Self::Type(kind), _) if kind == "namespace" => false,
+            _ => self == other,
+        }
+    }
+
+    /// Returns the name, the label or the type.
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Function(name) | Self::Custom(name) | Self::Mcp(name) | Self::Type(name) => name,
+        }
+    }
+
+    /// Returns whether `tool_choice` can require this tool.
+    pub(crate) fn can_be_forced(&self) -> bool {
+        match self {
+            Self::Function(_) | Self::Custom(_) | Self::Mcp(_) => true,
+            Self::Type(kind) => FORCIBLE_TYPES.contains(&&**kind),
+        }
+    }
+}
+
+/// The name of a tool as `tool_choice` contains it.
+#[derive(Debug)]
+pub struct NamedTool<'a> {
+    name: ToolName<'a>,
+    form: ToolForm,
+}
+
+impl<'a> NamedTool<'a> {
+    pub(crate) fn new(name: ToolName<'a>, form: ToolForm) -> Self {
+        Self { name, form }
+    }
+}
+
+impl Serialize for NamedTool<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (kind, name) = match &self.name {
+            ToolName::Function(name) => ("function", Some(("name", &**name))),
+            ToolName::Custom(name) => ("custom", Some(("name", &**name))),
+            ToolName::Mcp(label) => ("mcp", Some(("server_label", &**label))),
+            ToolName::Type(kind) => (&**kind, None),
+        };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", kind)?;
+        match (name, self.form) {
+            (None, _) => {}
+            (Some((field, name)), ToolForm::Flat) => map.serialize_entry(field, name)?,
+            (Some((field, name)), ToolForm::Nested) => {
+                map.serialize_entry(kind, &json!({ field: name }))?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// All tools in one list: those of the request, of the options, and of the request's
+/// `extra.tools`.
+pub struct DeclaredTools<'a, T> {
+    pub(crate) functions: Vec<T>,
+    pub(crate) provider_tools: Vec<ProviderTool<'a>>,
+}
+
+impl<T: fmt::Debug> fmt::Debug for DeclaredTools<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let functions = self.functions.iter().map(|it| it as &dyn fmt::Debug);
+        let provider_tools = self.provider_tools.iter().map(|it| it as &dyn fmt::Debug);
+        f.debug_list()
+            .entries(functions.chain(provider_tools))
+            .finish()
+    }
+}
+
+impl<'a, T> DeclaredTools<'a, T> {
+    pub(crate) fn new<F: Into<T>>(
+        functions: Vec<F>,
+        provider_tools: Vec<ProviderTool<'a>>,
+    ) -> Self {
+        Self {
+            functions: functions.into_iter().map(Into::into).collect(),
+            provider_tools,
+        }
+    }
+
+    /// Returns whether the list contains functions.
+    pub(crate) fn has_functions(&self) -> bool {
+        let is_function =
+            |tool: &ProviderTool<'_>| tool.value.get("type").is_some_and(|it| it == "function");
+        !self.functions.is_empty() || self.provider_tools.iter().any(is_function)
+    }
+
+    /// Returns whether the list is empty.
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty() && self.provider_tools.is_empty()
+    }
+
+    /// Returns the values of `include` that add the tools' results to the answer.
+    pub(crate) fn result_includes(&self) -> Vec<&'static str> {
+        let mut includes = Vec::new();
+        for tool in &self.provider_tools {
+            let ToolName::Type(kind) = &tool.name else {
+                continue;
+            };
+            let include = RESULT_INCLUDES.iter().find(|(of, _)| of == kind);
+            let include = include.map(|(_, it)| *it);
+            includes.extend(include.filter(|it| !includes.contains(it)));
+        }
+        includes
+    }
+
+    /// Returns the list unless it is empty.
+    pub(crate) fn non_empty(&self) -> Option<&Self> {
+        (!self.is_empty()).then_some(self)
+    }
+}
+
+impl<T: Serialize> Serialize for DeclaredTools<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let count = self.functions.len() + self.provider_tools.len();
+        let mut list = serializer.serialize_seq(Some(count))?;
+        for function in &self.functions {
+            list.serialize_element(function)?;
+        }
+        for tool in &self.provider_tools {
+            list.serialize_element(&tool.value)?;
+        }
+        list.end()
+    }
+}
+
+#[cfg(test)]
+#[path = "provider_tools_tests.rs"]
+mod tests;

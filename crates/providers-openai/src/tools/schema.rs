@@ -1,0 +1,228 @@
+//! Schemas of tools and answers. The API enforces the strict form. The other form only describes
+//! the output.
+//!
+//! Source: the Structured Outputs guide, developers.openai.com/api/docs/guides/structured-outputs.
+//! The dialects in [`switchboard_providers_common::schema`] contain the rules.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
+
+use serde_json::{Map, Value, json};
+use switchboard_domain::{JsonObject, ToolDefinition, Warning, WarningKind};
+use switchboard_providers_common::schema::{
+    Change, ChangeKind, Compiled, Dialect, PerTool, Written, compile,
+};
+
+use crate::profile::Profile;
+
+/// Maximum number of changes of one schema that a warning names.
+const MAX_NAMED_CHANGES: usize = 3;
+/// Keywords that OpenAI refuses at the root: "schema must have type 'object' and not have
+/// 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (langchainjs#9804).
+const REFUSED_AT_ROOT: [&str; 5] = ["oneOf", "anyOf", "allOf", "enum", "not"];
+
+/// A schema as it is sent.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SentSchema<'a> {
+    pub(crate) schema: Cow<'a, Value>,
+    /// Whether the API enforces the schema.
+    pub(crate) strict: bool,
+    /// Whether an output has another shape than the original schema requires.
+    pub(crate) changes_shape: bool,
+}
+
+/// The compiled input schema of a tool.
+#[derive(Debug)]
+pub(crate) struct Parameters {
+    pub(crate) schema: Written,
+    /// Whether the API enforces the schema.
+    pub(crate) strict: bool,
+    /// Whether an input has another shape than the original schema requires.
+    pub(crate) changes_shape: bool,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// `strict_tools` and `root_combinators` of a profile.
+type SchemaOptions = (bool, bool);
+
+/// Compiled schemas. Every step of a run sends the same definitions.
+static PARAMETERS: LazyLock<PerTool<SchemaOptions, Parameters>> = LazyLock::new(PerTool::default);
+
+/// Returns the compiled input schema of a tool. It is compiled once for each definition.
+pub(crate) fn compiled_parameters(
+    tool: &Arc<ToolDefinition>,
+    profile: &Profile,
+) -> Arc<Parameters> {
+    let (strict_tools, root_combinators) = (profile.strict_tools, profile.root_combinators);
+    PARAMETERS.of(tool, (strict_tools, root_combinators), |tool| {
+        let mut warnings = Vec::new();
+        let sent = parameters(tool, strict_tools, root_combinators, &mut warnings);
+        Parameters {
+            schema: sent.schema.into_owned().into(),
+            strict: sent.strict,
+            changes_shape: sent.changes_shape,
+            warnings,
+        }
+    })
+}
+
+/// Compiles the input schema of a tool. It is strict if that is configured and loses nothing.
+///
+/// Without `strict` the schema only describes the input, which is validated before the call. Parts
+/// that become description text then need no warning.
+fn parameters<'a>(
+    tool: &'a ToolDefinition,
+    strict_tools: bool,
+    root_combinators: bool,
+    warnings: &mut Vec<Warning>,
+) -> SentSchema<'a> {
+    let schema = &tool.input_schema;
+    if strict_tools {
+        let strict = compile(schema, Dialect::OpenAiStrict);
+        let wrapped = has(&strict, &[ChangeKind::Wrapped]);
+        if strict.is_faithful() && !wrapped && !closes_open_object(schema, &strict) {
+            return strict_schema(strict);
+        }
+        let what = format!(
+            "the API does not enforce the input schema of tool `{}`",
+            tool.name
+        );
+        let is_other = |it: &&Change| matches!(it.kind, ChangeKind::Narrowed | ChangeKind::Wrapped);
+        let why = strict.changes.iter().filter(is_other);
+        let why = list_changes(why.chain(strict.lost()));
+        warn(
+            &what,
+            why.or_else(|| Some(OPEN_OBJECT.to_owned())),
+            warnings,
+        );
+    }
+    if let Some(schema) = schema_with_root_combinators(schema).filter(|_| root_combinators) {
+        return loose_schema(schema);
+    }
+    let loose = compile(schema, Dialect::OpenAiLoose);
+    let is_described = |it: &Change| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
+    let other = loose.lost().filter(|change| !is_described(change));
+    let what = format!("the input schema of tool `{}` was changed", tool.name);
+    warn(&what, list_changes(other), warnings);
+    loose_schema(loose.schema)
+}
+
+/// Compiles the schema of an answer, which the API enforces as far as it can.
+///
+/// A server that allows combinators at the root supports all of JSON Schema and gets the schema
+/// unchanged.
+pub(crate) fn answer<'a>(
+    name: &str,
+    schema: &'a Value,
+    profile: &Profile,
+    warnings: &mut Vec<Warning>,
+) -> SentSchema<'a> {
+    if profile.root_combinators {
+        return SentSchema {
+            schema: Cow::Borrowed(schema),
+            strict: true,
+            changes_shape: false,
+        };
+    }
+    let strict = compile(schema, Dialect::OpenAiStrict);
+    let is_narrower = has(&strict, &[ChangeKind::Narrowed, ChangeKind::Truncated]);
+    // Only a wrapper object can contain an answer that is not an object.
+    let wrapped = has(&strict, &[ChangeKind::Wrapped]);
+    if (is_narrower || closes_open_object(schema, &strict)) && !wrapped {
+        let narrowing = strict.changes.iter();
+        let narrowing =
+            narrowing.filter(|it| matches!(it.kind, ChangeKind::Narrowed | ChangeKind::Truncated));
+        let why = list_changes(narrowing).unwrap_or_else(|| OPEN_OBJECT.to_owned());
+        let what =
+            format!("the API does not enforce schema `{name}`, and the answer may differ from it");
+        warn(&what, Some(why), warnings);
+        return loose_schema(compile(schema, Dialect::OpenAiLoose).schema);
+    }
+    // Encoded values are decoded again.
+    let lost = strict.lost().filter(|it| it.kind != ChangeKind::Encoded);
+    let what = format!("the API does not enforce all of schema `{name}`");
+    warn(&what, list_changes(lost), warnings);
+    strict_schema(strict)
+}
+
+/// The reason why a schema without properties is not strict.
+const OPEN_OBJECT: &str = "root: the strict form does not allow an object with any keys";
+
+/// Returns whether an object with any keys would become an object without keys.
+fn closes_open_object(schema: &Value, strict: &Compiled<'_>) -> bool {
+    let properties = strict.schema.get("properties").and_then(Value::as_object);
+    let allows_no_key = schema.get("additionalProperties") == Some(&Value::Bool(false));
+    let is_intended = allows_no_key || schema.get("properties").is_some_and(Value::is_object);
+    properties.is_none_or(Map::is_empty) && !is_intended
+}
+
+fn has(compiled: &Compiled<'_>, kinds: &[ChangeKind]) -> bool {
+    let mut changes = compiled.changes.iter();
+    changes.any(|change| kinds.contains(&change.kind))
+}
+
+fn strict_schema(strict: Compiled<'_>) -> SentSchema<'_> {
+    let shape_changes = [
+        ChangeKind::Encoded,
+        ChangeKind::Wrapped,
+        ChangeKind::Renamed,
+        ChangeKind::Nullable,
+    ];
+    SentSchema {
+        changes_shape: has(&strict, &shape_changes),
+        schema: strict.schema,
+        strict: true,
+    }
+}
+
+fn loose_schema(schema: Cow<'_, Value>) -> SentSchema<'_> {
+    SentSchema {
+        schema,
+        strict: false,
+        changes_shape: false,
+    }
+}
+
+/// Returns a schema with combinators at its root, for a server that allows them.
+fn schema_with_root_combinators(schema: &Value) -> Option<Cow<'_, Value>> {
+    let root = schema.as_object()?;
+    let has_combinator = REFUSED_AT_ROOT.iter().any(|it| root.contains_key(*it));
+    let is_object = root.get("type").is_none_or(|it| it == "object");
+    if !has_combinator || !is_object || root.contains_key("$ref") {
+        return None;
+    }
+    let has_properties = root.get("properties").is_some_and(Value::is_object);
+    if root.contains_key("type") && has_properties {
+        return Some(Cow::Borrowed(schema));
+    }
+    let mut object: JsonObject = root.clone();
+    object.insert("type".to_owned(), json!("object"));
+    if !has_properties {
+        object.insert("properties".to_owned(), json!({}));
+    }
+    Some(Cow::Owned(Value::Object(object)))
+}
+
+/// Lists the first changes with their places.
+fn list_changes<'c>(changes: impl Iterator<Item = &'c Change>) -> Option<String> {
+    let changes: Vec<String> = changes.map(ToString::to_string).collect();
+    let named = changes.get(..MAX_NAMED_CHANGES).unwrap_or(&changes);
+    let more = match changes.len().saturating_sub(named.len()) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    (!named.is_empty()).then(|| format!("{}{more}", named.join("; ")))
+}
+
+fn warn(what: &str, why: Option<String>, warnings: &mut Vec<Warning>) {
+    if let Some(why) = why {
+        let message = format!("{what}: {why}");
+        warnings.push(Warning::new(WarningKind::OptionDropped, message));
+    }
+}
+
+#[cfg(test)]
+#[path = "schema_tests.rs"]
+mod tests;

@@ -1,0 +1,6 @@
+//! Serde types that both wires share.
+
+pub(crate) mod arguments;
+pub(crate) mod fields;
+pub(crate) mod media;
+pub(crate) mod usage;

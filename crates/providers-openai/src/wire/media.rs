@@ -1,0 +1,69 @@
+//! Media in the forms that the API accepts.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{Serialize, Serializer};
+use switchboard_domain::{Document, Media, MediaSource};
+
+/// An address, or data as a `data:` URL.
+#[derive(Debug, Clone, Copy)]
+pub enum DataUrl<'a> {
+    /// An address.
+    Address(&'a str),
+    /// Data.
+    Data {
+        /// The media type.
+        media_type: &'a str,
+        /// The data as base64.
+        base64: &'a str,
+    },
+}
+
+impl<'a> DataUrl<'a> {
+    /// Returns the URL of a medium. Returns `None` for an unknown source.
+    pub(crate) fn of(media: &'a Media) -> Option<Self> {
+        match &media.source {
+            MediaSource::Base64(base64) => Some(Self::Data {
+                media_type: &media.media_type,
+                base64,
+            }),
+            MediaSource::Url(url) => Some(Self::Address(url)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for DataUrl<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(url) => f.write_str(url),
+            Self::Data { media_type, base64 } => write!(f, "data:{media_type};base64,{base64}"),
+        }
+    }
+}
+
+impl Serialize for DataUrl<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Returns the API's name of an audio format.
+pub(crate) fn audio_format(media_type: &str) -> Option<&'static str> {
+    match media_type.to_ascii_lowercase().as_str() {
+        "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some("wav"),
+        "audio/mpeg" | "audio/mp3" => Some("mp3"),
+        _ => None,
+    }
+}
+
+/// Returns the file name of a document, or a default name for its type.
+pub(crate) fn filename(document: &Document) -> Cow<'_, str> {
+    match (&document.title, document.media.media_type.as_str()) {
+        (Some(title), _) => Cow::Borrowed(title),
+        (None, "application/pdf") => Cow::Borrowed("document.pdf"),
+        (None, "text/plain") => Cow::Borrowed("document.txt"),
+        (None, "text/markdown") => Cow::Borrowed("document.md"),
+        (None, _) => Cow::Borrowed("document"),
+    }
+}
