@@ -185,7 +185,7 @@ async fn what_is_wrong_is_told_with_its_place() {
                 "mcp_servers:\n  x:\n    comand: x\n{}",
                 scenario("say: x")
             ),
-            &["a.yaml: line 3: `mcp_servers.x.comand` is no known key"],
+            &["a.yaml: line 3: `mcp_servers.x.comand` is not a known key"],
         ),
         (
             "a.yaml",
