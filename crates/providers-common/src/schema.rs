@@ -1,11 +1,10 @@
-//! JSON Schemas in the form that each wire takes.
+//! Compilation of JSON Schemas into the subset that each wire accepts.
 //!
-//! A tool's schema may be anything that JSON Schema can say, of any draft; every wire takes a
-//! subset of its own and refuses the whole request for one keyword too many. [`compile`] turns a
-//! schema into the subset and keeps its meaning: what the wire has another spelling for is spelt so,
-//! what it cannot hold an answer to is said in words in the `description`, and everything that was
-//! done is reported. [`restore`] turns an answer made for the compiled schema back into one for the
-//! schema that was given.
+//! A tool's schema may use any keyword of any draft of JSON Schema. Every wire accepts a different subset
+//! and refuses the whole request for one unsupported keyword. [`compile`] converts a schema into the subset
+//! and preserves its meaning: keywords with another form on the wire are rewritten, unsupported constraints
+//! are described in the `description`, and all changes are reported. [`restore`] converts an answer for the
+//! compiled schema into one for the original schema.
 //!
 //! ```
 //! use serde_json::json;
@@ -24,9 +23,9 @@
 //! assert_eq!(restore(&tool, Dialect::OpenAiStrict, answer), json!({"city": "Kiel"}));
 //! ```
 //!
-//! Two steps: `normal` spells the schema in one way, that of draft 2020-12, with every reference a
-//! name in the root's `$defs`; `lower` then keeps, respells or tells each keyword by the
-//! dialect's `rules`. Nothing is ever fetched: a reference to somewhere else means "any value".
+//! There are two steps. `normal` rewrites the schema in the form of draft 2020-12, where every reference is a
+//! name in the root's `$defs`. `lower` then keeps, rewrites or describes each keyword by the dialect's
+//! `rules`. Nothing is fetched: an external reference means "any value".
 
 mod accepts;
 mod change;
@@ -52,29 +51,28 @@ pub use restore::{restore, restores};
 
 use rules::Rules;
 
-/// An object as `serde_json` has it.
+/// A JSON object.
 type Map = serde_json::Map<String, Value>;
 
-/// How often a schema is compiled again until nothing changes. Once is the rule; a few schemas
-/// that are hardly any need a second time.
+/// Maximum number of passes until nothing changes. Nearly all schemas need one; a few degenerate schemas
+/// need two.
 const MAX_PASSES: usize = 6;
 
-/// What a [`Change`] of the root says if no pass makes anything that the next one leaves as it is. Only
-/// schemas that were made to be so come to that.
+/// The message of the root's [`Change`] if the passes reach no stable form. Only hostile schemas do that.
 pub const NO_STABLE_FORM: &str = "it has no stable form: any object is taken";
 
-/// A wire's subset of JSON Schema. Where each rule comes from stands in `rules.rs`.
+/// A wire's subset of JSON Schema. `rules.rs` lists the source of each rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
-    /// Anthropic: `tools[].input_schema` without `strict`. Draft 2020-12 with an object at the root
-    /// that combines nothing.
+    /// Anthropic: `tools[].input_schema` without `strict`. Draft 2020-12 with an object without
+    /// combinators at the root.
     Anthropic,
     /// Anthropic: `tools[].input_schema` with `strict`, and `output_config.format`.
     AnthropicStrict,
     /// OpenAI: functions with `strict`, and `json_schema` response formats with `strict`.
     OpenAiStrict,
-    /// OpenAI: functions without `strict`; also what compatible servers take.
+    /// OpenAI: functions without `strict`, also for compatible servers.
     OpenAiLoose,
     /// Gemini: `parametersJsonSchema` and `responseJsonSchema`.
     GeminiJsonSchema,
@@ -100,7 +98,7 @@ impl Dialect {
         Self::OllamaFormat,
     ];
 
-    /// A name for logs and snapshots, such as `openai_strict`.
+    /// Returns the name in logs and snapshots, such as `openai_strict`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -115,55 +113,53 @@ impl Dialect {
     }
 }
 
-/// A schema in a dialect, and what was done to it.
+/// A compiled schema and its changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compiled<'a> {
-    /// The schema; the one that was given if nothing had to change.
+    /// The schema. Borrowed if nothing changed.
     pub schema: Cow<'a, Value>,
-    /// What was changed, in the order of the work; empty if and only if `schema` is borrowed.
+    /// The changes in order. Empty if and only if `schema` is borrowed.
     pub changes: Vec<Change>,
-    /// What there is no place for in the schema (Ollama's root has no description): it belongs at
-    /// the end of the tool's own description.
+    /// Text that the schema cannot contain (Ollama's root has no description). Append it to the tool's
+    /// description.
     pub told: Option<String>,
 }
 
 impl Compiled<'_> {
-    /// Whether an answer that the wire holds to [`schema`](Self::schema) is valid against the whole
-    /// schema that was given, once it is [restored](restore()).
+    /// Whether every [restored](restore()) answer that is valid against [`schema`](Self::schema) is valid
+    /// against the original schema.
     pub fn is_exact(&self) -> bool {
         self.lost().next().is_none()
     }
 
-    /// Whether the compiled schema says what the given one says, no more and no less: it is
-    /// [exact](Self::is_exact) and nothing that was possible is impossible now. Only then is a strict
-    /// mode without a cost; else the schema of a loose dialect may serve better.
+    /// Whether the compiled schema allows the same values as the original: it is [exact](Self::is_exact) and
+    /// not narrower. Otherwise the schema of a loose dialect may be the better choice.
     pub fn is_faithful(&self) -> bool {
         let narrowed = |change: &Change| change.kind == ChangeKind::Narrowed;
         self.is_exact() && !self.changes.iter().any(narrowed)
     }
 
-    /// The changes after which the wire holds an answer to less.
+    /// Returns the changes that weaken the enforcement on the wire.
     pub fn lost(&self) -> impl Iterator<Item = &Change> {
         self.changes
             .iter()
             .filter(|change| change.kind.loses_enforcement())
     }
 
-    /// The schema, copied if it is borrowed.
+    /// Returns the schema, copied if it is borrowed.
     pub fn into_owned(self) -> Value {
         self.schema.into_owned()
     }
 }
 
-/// A schema in the subset of JSON Schema that a wire takes.
+/// Compiles a schema into the subset of JSON Schema that a wire accepts.
 ///
-/// Takes any JSON, also what is no schema, and gives a schema that is valid for the wire, the same
-/// one for the same input. Compiling what was compiled changes nothing. The order of properties is
-/// kept. A schema that needs no change is worked through but not copied into the result.
+/// Accepts any JSON, also invalid schemas, and returns a schema that is valid for the wire. The result is
+/// deterministic, and compiling it again changes nothing. The order of properties is preserved.
 ///
-/// Recursion is kept where the wire takes it, else inlined three levels deep. What is deeper than 48
-/// levels, or comes after 20,000 subschemas read or 10,000 written, is left out and reported; OpenAI's
-/// own limits (10 levels of objects, 5,000 properties, 1,000 enum values) are kept too.
+/// Recursion is kept where the wire accepts it, else inlined three levels deep. Subschemas deeper than 48
+/// levels, and those after 20,000 read or 10,000 written ones, are omitted and reported. OpenAI's limits
+/// (10 levels of objects, 5,000 properties, 1,000 enum values) are respected too.
 pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
     let rules = Rules::of(dialect);
     let mut first = pass(schema, rules);
@@ -183,7 +179,7 @@ pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
         first.changes.extend(next.changes);
         first.told = first.told.or(next.told);
     }
-    // Only what was made to be so comes here: the least that the wire takes.
+    // Only hostile schemas get here: return the smallest schema that the wire accepts.
     first.schema = root::least(rules);
     let message = NO_STABLE_FORM.to_owned();
     first
@@ -192,7 +188,7 @@ pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
     first.into_compiled()
 }
 
-/// What one pass makes of a schema.
+/// The result of one pass.
 struct Passed {
     schema: Value,
     changes: Vec<Change>,
@@ -202,7 +198,7 @@ struct Passed {
 impl Passed {
     fn into_compiled<'a>(mut self) -> Compiled<'a> {
         if self.changes.is_empty() {
-            // Such as the case of the types' names, which is not worth a line for each.
+            // For example the case of type names, which is not reported for each name.
             let message = "spelt as the dialect spells it".to_owned();
             let change = Change::new("", ChangeKind::Rewritten, message);
             self.changes.push(change);

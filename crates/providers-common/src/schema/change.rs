@@ -35,42 +35,41 @@ impl fmt::Display for Change {
     }
 }
 
-/// What a change means for the answers.
+/// The effect of a change on answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// Another spelling; the same values are valid.
+    /// Another form. The same values are valid.
     Rewritten,
-    /// What meant nothing was left out: `$schema`, `$id`, `$comment`, definitions that nobody uses.
+    /// A keyword without meaning was removed: `$schema`, `$id`, `$comment`, unused definitions.
     Noise,
-    /// An optional property is required now and may be null. [`restore`](super::restore()) takes the
-    /// null out again.
+    /// An optional property became required and nullable. [`restore`](super::restore()) removes the null.
     Nullable,
-    /// An object that said nothing of further keys takes none now.
+    /// An object without a rule for additional keys now forbids them.
     Closed,
-    /// A constraint is said in the description; the wire does not hold an answer to it.
+    /// A constraint is described in the description. The wire does not enforce it.
     Described,
-    /// A constraint is said nowhere; the wire does not hold an answer to it.
+    /// A constraint was removed. The wire does not enforce it.
     Dropped,
     /// More values are valid than before.
     Widened,
-    /// Fewer values are valid than before: what the schema allows cannot all be answered.
+    /// Fewer values are valid than before.
     Narrowed,
     /// The value is written as JSON text in a string. [`restore`](super::restore()) reads it.
     Encoded,
-    /// The root is no object and became the property `value` of one. [`restore`](super::restore())
-    /// takes it out again.
+    /// A root that is not an object became the property `value` of one. [`restore`](super::restore())
+    /// unwraps it.
     Wrapped,
-    /// A property got a name that the wire takes. [`restore`](super::restore()) renames it back.
+    /// A property was renamed for the wire. [`restore`](super::restore()) renames it back.
     Renamed,
-    /// What stood there is no schema, or leads nowhere, and means nothing.
+    /// An invalid schema or reference was removed.
     Invalid,
-    /// Too deep, too large, or within itself too often.
+    /// A subschema was too deep, too large, or nested in itself too often.
     Truncated,
 }
 
 impl ChangeKind {
-    /// Whether the wire holds an answer to less after this change.
+    /// Whether the change weakens the enforcement on the wire.
     pub const fn loses_enforcement(self) -> bool {
         matches!(
             self,

@@ -1,5 +1,4 @@
-//! A schema with what is meant to hold in the same place taken together: what its `$ref` leads to,
-//! and the members of its `allOf`.
+//! Expansion of a schema: its `$ref` target and the members of its `allOf` are merged into it.
 
 use std::collections::VecDeque;
 
@@ -10,29 +9,29 @@ use super::{
     normal::{self, Normal},
 };
 
-/// Schemas that are taken together in one place at most.
+/// Maximum number of schemas that are merged in one place.
 const MAX_PARTS: usize = 64;
 
 /// One schema without `$ref` and `allOf`.
 #[derive(Debug, Default)]
 pub(super) struct Expanded {
     pub(super) schema: Map,
-    /// The references that were followed.
+    /// The resolved references.
     pub(super) via: Vec<String>,
-    /// Keywords that did not merge, to be told.
+    /// Keywords that could not be merged.
     pub(super) rest: Vec<(String, Value)>,
     pub(super) never: bool,
     pub(super) opened: bool,
-    /// Schemas that were taken together.
+    /// Number of merged schemas.
     pub(super) parts: usize,
 }
 
-/// Takes a schema together with what is meant to hold in its place.
+/// Expands a schema.
 pub(super) fn expand(normal: &Normal, schema: &Map) -> Expanded {
     expand_owned(normal, schema.clone())
 }
 
-/// The same without a copy, which counts where a large schema is gone through level by level.
+/// Expands a schema without copying it, which matters for large schemas.
 pub(super) fn expand_owned(normal: &Normal, schema: Map) -> Expanded {
     let mut out = Expanded::default();
     if !schema.contains_key("$ref") && !schema.contains_key("allOf") {

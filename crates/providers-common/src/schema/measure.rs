@@ -1,26 +1,26 @@
-//! Sizes that APIs limit.
+//! Measurement of the sizes that APIs limit.
 
 use serde_json::Value;
 
 use super::{Map, merge, normal::walk};
 
-/// What a compiled schema counts for. Anthropic limits the optional properties and the unions of
-/// all strict schemas of a request together; OpenAI the rest.
+/// The sizes of a compiled schema. Anthropic limits the optional properties and the unions of all strict
+/// schemas of a request; OpenAI limits the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measure {
-    /// Properties that need not be there.
+    /// Number of optional properties.
     pub optional: usize,
-    /// Values of several types: `anyOf`, `oneOf`, and types in a list.
+    /// Number of unions: `anyOf`, `oneOf`, and lists of types.
     pub unions: usize,
-    /// Properties of all objects.
+    /// Number of properties.
     pub properties: usize,
-    /// Objects within objects, 1 for one without any.
+    /// Nesting of objects; 1 for an object without nested objects.
     pub depth: usize,
-    /// Values listed in all `enum`s.
+    /// Number of values in all `enum`s.
     pub enum_values: usize,
 }
 
-/// Counts a schema, its definitions once each.
+/// Measures a schema. Each definition counts once.
 pub fn measure(schema: &Value) -> Measure {
     let mut measure = Measure::default();
     if let Value::Object(root) = schema {

@@ -1,26 +1,25 @@
-//! Two schemas as one that both hold.
+//! Intersection of two schemas.
 
 use serde_json::{Value, json};
 
 use super::{Map, normal};
 
-/// Pairs of alternatives that are written out where two lists of them meet.
+/// Maximum number of pairs when two lists of alternatives are intersected.
 const MAX_PAIRS: usize = 16;
 
-/// Both schemas as one, and what could not be merged.
+/// The intersection of two schemas, and the keywords that could not be merged.
 #[derive(Debug, Default)]
 pub(super) struct Merged {
     pub(super) schema: Map,
-    /// Keywords of the second schema that the first one has in another form.
+    /// Keywords of the second schema that conflict with the first.
     pub(super) rest: Vec<(String, Value)>,
     /// No value is valid against both.
     pub(super) never: bool,
-    /// An object that was closed was opened for the other's properties, as its author meant.
+    /// A closed object was opened for the properties of the other schema, as the author intended.
     pub(super) opened: bool,
 }
 
-/// What holds both `a` and `b`. Where both are described, `a` is. Neither has a `$ref`, unless the
-/// other has none.
+/// Intersects `a` and `b`. Annotations of `a` take precedence. At most one of them has a `$ref`.
 pub(super) fn intersect(mut a: Map, b: &Map) -> Merged {
     let mut merged = Merged {
         never: normal::is_never(&a) || normal::is_never(b),
@@ -55,7 +54,7 @@ pub(super) fn intersect(mut a: Map, b: &Map) -> Merged {
     merged
 }
 
-/// What says something about the schema and nothing about the values.
+/// Whether a keyword is an annotation, which does not constrain values.
 pub(super) fn is_annotation(keyword: &str) -> bool {
     matches!(
         keyword,
@@ -150,7 +149,7 @@ fn types(ours: &Value, theirs: &Value) -> Both {
     }
 }
 
-/// The names of a `type`.
+/// Returns the names in a `type`.
 pub(super) fn names(types: &Value) -> Vec<&str> {
     match types {
         Value::String(name) => vec![name],
@@ -159,7 +158,7 @@ pub(super) fn names(types: &Value) -> Vec<&str> {
     }
 }
 
-/// Both schemas, to be merged when their turn comes.
+/// Returns an `allOf` of both schemas, which is merged later.
 fn all_of(one: &Value, other: &Value) -> Value {
     let is_any = |it: &Value| it.as_object().is_some_and(Map::is_empty);
     if one == other || is_any(other) {
@@ -171,14 +170,14 @@ fn all_of(one: &Value, other: &Value) -> Value {
     json!({"allOf": [one, other]})
 }
 
-/// Merges the properties of `b` into those of `a`, and what is said of further ones.
+/// Merges the properties and `additionalProperties` of `b` into those of `a`.
 fn properties(a: &mut Map, b: &Map) -> bool {
     let get = |map: &Map| map.get("properties").and_then(Value::as_object).cloned();
     let further = |map: &Map| map.get("additionalProperties").cloned();
     let (ours, theirs) = (get(a), get(b));
     let (our_further, their_further) = (further(a), further(b));
     let mut opened = false;
-    // What the other one says of a key that only one names.
+    // The other schema's rule for a key that only one schema names.
     let mut also = |schema: &Value, further: Option<&Value>| match further {
         Some(Value::Bool(false)) => {
             opened = true;

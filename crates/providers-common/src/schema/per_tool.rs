@@ -1,4 +1,4 @@
-//! What is made once of each tool definition, and a schema with its text.
+//! A cache of values per tool definition, and a schema with its JSON text.
 
 use std::{
     collections::HashMap,
@@ -15,14 +15,14 @@ use serde_json::{
 };
 use switchboard_domain::ToolDefinition;
 
-/// So many entries are kept without a look at whether their definitions are still alive.
+/// Number of entries up to which dead definitions are not removed.
 const UNCHECKED: usize = 64;
 
-/// A value for each tool definition and key, made once for as long as the definition lives.
+/// A cache of one value per tool definition and key.
 ///
-/// Requests share their definitions by `Arc`, and the same ones go out step after step: what a wire makes
-/// of one is looked up by its address. Two definitions are never confused, even if one is made where the
-/// other was: the memory of one that is known is not given back before its entry is gone.
+/// The requests of a run share their definitions by `Arc`, so that a value is found by the definition's
+/// address. An address is not reused while its entry exists, because the entry's weak pointer keeps the
+/// allocation.
 ///
 /// ```
 /// use std::sync::{Arc, LazyLock};
@@ -45,15 +45,15 @@ pub struct PerTool<K, V> {
 }
 
 struct Known<K, V> {
-    /// By the definition's address, which no other one has as long as the weak pointer is here.
+    /// By the definition's address, which is unique while the weak pointer exists.
     by_address: HashMap<(usize, K), (Weak<ToolDefinition>, Arc<V>)>,
-    /// With how many entries those of definitions that are gone are taken out again.
+    /// Number of entries at which dead definitions are removed.
     full: usize,
 }
 
 impl<K: Copy + Eq + Hash, V> PerTool<K, V> {
-    /// The value for `tool` under `key`; `make` is called if there is none yet. What it makes must not
-    /// hold the definition, or neither would ever go away.
+    /// Returns the value for `tool` under `key`, created by `make` on first use. The value must not hold the
+    /// definition, or neither would ever be dropped.
     pub fn of(
         &self,
         tool: &Arc<ToolDefinition>,
@@ -61,20 +61,20 @@ impl<K: Copy + Eq + Hash, V> PerTool<K, V> {
         make: impl FnOnce(&ToolDefinition) -> V,
     ) -> Arc<V> {
         let place = (Arc::as_ptr(tool).addr(), key);
-        // Nothing that is done under the lock leaves it half done.
+        // The map is valid after every step under the lock, also after a panic.
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, value)) = known.by_address.get(&place) {
             return Arc::clone(value);
         }
         drop(known);
-        // Without the lock: compiling a schema takes its time, and twice the same does no harm.
+        // Without the lock, because compilation is slow. A duplicate does no harm.
         let value = Arc::new(make(tool));
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.by_address.len() >= known.full {
             known
                 .by_address
                 .retain(|_, (tool, _)| tool.strong_count() > 0);
-            // The work of looking stays small beside that of making.
+            // Doubling keeps the cost of the removal small.
             known.full = known.by_address.len().saturating_mul(2).max(UNCHECKED);
         }
         let entry = known.by_address.entry(place);
@@ -103,13 +103,13 @@ impl<K, V> fmt::Debug for PerTool<K, V> {
     }
 }
 
-/// A schema and its JSON text, which is written into each body as it is. Cloning it is cheap.
+/// A schema and its JSON text, which is copied into each body. Cloning it is cheap.
 #[derive(Clone)]
 pub struct Written(Arc<Texted>);
 
 struct Texted {
     value: Value,
-    /// `None` if it cannot be written, which then shows when it is to be sent.
+    /// `None` if it cannot be serialized. Sending it then fails.
     text: Option<Box<RawValue>>,
 }
 
