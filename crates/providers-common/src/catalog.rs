@@ -1,12 +1,13 @@
 //! What models can do and cost, by their names: a small table of facts, compiled in.
 //!
-//! The table, `models.tsv`, is made by `cargo xtask catalogue` from the price list of litellm (MIT, see
-//! `LICENSE-litellm`) and from `overlay.json`, which is ours and wins. It is text that is searched
-//! where it lies: nothing is parsed or allocated but the entries that are asked for, and who asks for
-//! none pays nothing.
+//! The table, `models.tsv`, is made by `cargo xtask catalogue` from the price list of litellm (MIT,
+//! see `LICENSE-litellm`) and from `overlay.json`, which is ours and wins. It is text that is
+//! searched where it lies: nothing is parsed or allocated but the entries that are asked for, and
+//! who asks for none pays nothing.
 //!
-//! An unknown value is `None`, which does not mean "no": an adapter sends the request, and the provider
-//! decides. Ollama and similar servers are not listed, because they describe their models themselves.
+//! An unknown value is `None`, which does not mean "no": an adapter sends the request, and the
+//! provider decides. Ollama and similar servers are not listed, because they describe their models
+//! themselves.
 //!
 //! ```
 //! use switchboard_providers_common::catalog;
@@ -85,13 +86,14 @@ pub struct Prices {
 /// Returns the entry of a model. `None`: the model is unknown.
 ///
 /// `provider` is one of [`PROVIDERS`], or:
-/// - `azure`, whose models are OpenAI's (a deployment has to be called after its model to be found);
+/// - `azure`, whose models are OpenAI's (a deployment has to be called after its model to be
+///   found);
 /// - `litellm` and `openrouter`, with the vendor before a slash in `model`, as in
 ///   `anthropic/claude-sonnet-4.5`. The prices are those of the vendor.
 ///
 /// `model` is the provider's name for it. If there is none of just that name: the model that was
-/// tuned (`ft:BASE:…`), the name without its date, `-latest` or `-001`, and for a name without a date
-/// the newest that differs only by one.
+/// tuned (`ft:BASE:…`), the name without its date, `-latest` or `-001`, and for a name without a
+/// date the newest that differs only by one.
 pub fn lookup(provider: &str, model: &str) -> Option<ModelEntry> {
     let (provider, model) = names::at_home(provider, model)?;
     let find = |name: &str| MODELS.find(provider, name);
@@ -109,8 +111,8 @@ pub fn models(provider: &str) -> impl Iterator<Item = ModelEntry> {
     MODELS.of(provider, "").filter_map(table::entry)
 }
 
-/// The models of a provider that are worth naming where nothing else is known, best first: the first
-/// is the default. Empty for providers without a choice of ours.
+/// The models of a provider that are worth naming where nothing else is known, best first: the
+/// first is the default. Empty for providers without a choice of ours.
 pub fn featured(provider: &str) -> Vec<ModelEntry> {
     let mut ranked: Vec<(u8, &str)> = MODELS
         .of(provider, "")

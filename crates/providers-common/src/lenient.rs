@@ -1,5 +1,5 @@
-//! Lenient fields of answers: a value of the wrong type counts as absent, so that one unexpected field
-//! does not fail the answer. For `#[serde(default, deserialize_with = "…")]`.
+//! Lenient fields of answers: a value of the wrong type counts as absent, so that one unexpected
+//! field does not fail the answer. For `#[serde(default, deserialize_with = "…")]`.
 
 mod forgiving;
 
@@ -23,7 +23,8 @@ where
     forgiving(deserializer).map(Option::unwrap_or_default)
 }
 
-/// Reads the elements of a list that have the right type. Returns none for a value that is not a list.
+/// Reads the elements of a list that have the right type. Returns none for a value that is not a
+/// list.
 ///
 /// Fails only on invalid JSON.
 pub fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>

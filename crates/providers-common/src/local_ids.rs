@@ -4,12 +4,12 @@ use std::{collections::HashSet, fmt, sync::Arc};
 
 use switchboard_domain::{ChatRequest, Message};
 
-/// Number of ids that are searched in the messages themselves. For more ids, all ids of the conversation
-/// are collected: most answers have few calls, and most conversations are long.
+/// Number of ids that are searched in the messages themselves. For more ids, all ids of the
+/// conversation are collected: most answers have few calls, and most conversations are long.
 const MAX_SEARCHES: u32 = 8;
 
-/// The tool-use ids of a conversation. Creates an id where the server sends none or one that is already
-/// used: an id must be unique in the conversation.
+/// The tool-use ids of a conversation. Creates an id where the server sends none or one that is
+/// already used: an id must be unique in the conversation.
 ///
 /// ```
 /// use switchboard_domain::ChatRequest;
@@ -50,8 +50,8 @@ impl LocalIds {
         }
     }
 
-    /// Returns the server's id if it is new, else `call_local_<n>`, where `n` starts at 1. A blank id
-    /// counts as none.
+    /// Returns the server's id if it is new, else `call_local_<n>`, where `n` starts at 1. A blank
+    /// id counts as none.
     pub fn claim(&mut self, wire: Option<&str>) -> String {
         if let Some(id) = wire.filter(|id| !id.trim().is_empty())
             && self.take(id)

@@ -1,7 +1,9 @@
-//! Pieces of the types that read what nearly every frame of a stream is: strictly, in one pass, and without copying its texts.
+//! Pieces of the types that read what nearly every frame of a stream is: strictly, in one pass, and
+//! without copying its texts.
 //!
-//! Such a type forgives nothing. Where it cannot be read, the frame is read again by the type that forgives
-//! ([`lenient`](mod@crate::lenient)), so what counts is that the two come to the same where both can.
+//! Such a type forgives nothing. Where it cannot be read, the frame is read again by the type that
+//! forgives ([`lenient`](mod@crate::lenient)), so what counts is that the two come to the same
+//! where both can.
 
 use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref};
 
@@ -63,7 +65,8 @@ impl<'de> Deserialize<'de> for Nothing {
     }
 }
 
-/// What an object says. (serde reads a struct also from a list, which then holds the fields in order.)
+/// What an object says. (serde reads a struct also from a list, which then holds the fields in
+/// order.)
 #[derive(Debug)]
 pub struct Object<T>(pub T);
 

@@ -1,8 +1,8 @@
 //! The parts of a provider that do not depend on its wire: configuration, client, model and error
 //! classification.
 //!
-//! A provider crate implements [`ProviderConfig`] for its configuration and [`Wire`] for each of its
-//! wires, and defines an [`ErrorTable`]. [`HttpModel`] then is the
+//! A provider crate implements [`ProviderConfig`] for its configuration and [`Wire`] for each of
+//! its wires, and defines an [`ErrorTable`]. [`HttpModel`] then is the
 //! [`ChatModel`](switchboard_domain::ChatModel).
 
 mod client;

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 /// The frame that was read last, without the one text of it that counts.
 ///
-/// A model's answer comes in hundreds of frames that say the same about themselves (id, model, place) and
-/// differ in a word. One that begins and ends as the last one did, and has one JSON string between, says what
-/// the last one said with another text in that place: it need not be read as JSON to know that.
+/// A model's answer comes in hundreds of frames that say the same about themselves (id, model,
+/// place) and differ in a word. One that begins and ends as the last one did, and has one JSON
+/// string between, says what the last one said with another text in that place: it need not be read
+/// as JSON to know that.
 ///
 /// ```
 /// use switchboard_providers_common::Repeated;
@@ -28,8 +29,9 @@ pub struct Repeated {
 }
 
 impl Repeated {
-    /// Takes `frame`, which was read and is whole JSON, for the form of those to come. `text` is the slice of
-    /// it that a JSON string holds, as it stands there. If it is no such slice, nothing is learnt.
+    /// Takes `frame`, which was read and is whole JSON, for the form of those to come. `text` is
+    /// the slice of it that a JSON string holds, as it stands there. If it is no such slice,
+    /// nothing is learnt.
     pub fn learn(&mut self, frame: &str, text: &str) {
         let at = (text.as_ptr() as usize).wrapping_sub(frame.as_ptr() as usize);
         self.before.clear();
@@ -46,13 +48,14 @@ impl Repeated {
         }
     }
 
-    /// The text of a frame that differs from what was learnt in its text only; `None` if this one must be
-    /// read as a whole.
+    /// The text of a frame that differs from what was learnt in its text only; `None` if this one
+    /// must be read as a whole.
     pub fn text<'a>(&self, frame: &'a str) -> Option<Cow<'a, str>> {
         if self.before.is_empty() {
             return None;
         }
-        // Not by `strip_prefix` and `strip_suffix` in turn: the two must not share the quotation mark.
+        // Not by `strip_prefix` and `strip_suffix` in turn: the two must not share the quotation
+        // mark.
         let length = frame
             .len()
             .checked_sub(self.before.len() + self.after.len())?;

@@ -1,10 +1,10 @@
 //! Compilation of JSON Schemas into the subset that each wire accepts.
 //!
-//! A tool's schema may use any keyword of any draft of JSON Schema. Every wire accepts a different subset
-//! and refuses the whole request for one unsupported keyword. [`compile`] converts a schema into the subset
-//! and preserves its meaning: keywords with another form on the wire are rewritten, unsupported constraints
-//! are described in the `description`, and all changes are reported. [`restore`] converts an answer for the
-//! compiled schema into one for the original schema.
+//! A tool's schema may use any keyword of any draft of JSON Schema. Every wire accepts a different
+//! subset and refuses the whole request for one unsupported keyword. [`compile`] converts a schema
+//! into the subset and preserves its meaning: keywords with another form on the wire are rewritten,
+//! unsupported constraints are described in the `description`, and all changes are reported.
+//! [`restore`] converts an answer for the compiled schema into one for the original schema.
 //!
 //! ```
 //! use serde_json::json;
@@ -23,9 +23,9 @@
 //! assert_eq!(restore(&tool, Dialect::OpenAiStrict, answer), json!({"city": "Kiel"}));
 //! ```
 //!
-//! There are two steps. `normal` rewrites the schema in the form of draft 2020-12, where every reference is a
-//! name in the root's `$defs`. `lower` then keeps, rewrites or describes each keyword by the dialect's
-//! `rules`. Nothing is fetched: an external reference means "any value".
+//! There are two steps. `normal` rewrites the schema in the form of draft 2020-12, where every
+//! reference is a name in the root's `$defs`. `lower` then keeps, rewrites or describes each
+//! keyword by the dialect's `rules`. Nothing is fetched: an external reference means "any value".
 
 mod accepts;
 mod change;
@@ -54,11 +54,12 @@ use rules::Rules;
 /// A JSON object.
 type Map = serde_json::Map<String, Value>;
 
-/// Maximum number of passes until nothing changes. Nearly all schemas need one; a few degenerate schemas
-/// need two.
+/// Maximum number of passes until nothing changes. Nearly all schemas need one; a few degenerate
+/// schemas need two.
 const MAX_PASSES: usize = 6;
 
-/// The message of the root's [`Change`] if the passes reach no stable form. Only hostile schemas do that.
+/// The message of the root's [`Change`] if the passes reach no stable form. Only hostile schemas do
+/// that.
 pub const NO_STABLE_FORM: &str = "it has no stable form: any object is taken";
 
 /// A wire's subset of JSON Schema. `rules.rs` lists the source of each rule.
@@ -120,20 +121,21 @@ pub struct Compiled<'a> {
     pub schema: Cow<'a, Value>,
     /// The changes in order. Empty if and only if `schema` is borrowed.
     pub changes: Vec<Change>,
-    /// Text that the schema cannot contain (Ollama's root has no description). Append it to the tool's
-    /// description.
+    /// Text that the schema cannot contain (Ollama's root has no description). Append it to the
+    /// tool's description.
     pub told: Option<String>,
 }
 
 impl Compiled<'_> {
-    /// Whether every [restored](restore()) answer that is valid against [`schema`](Self::schema) is valid
-    /// against the original schema.
+    /// Whether every [restored](restore()) answer that is valid against [`schema`](Self::schema) is
+    /// valid against the original schema.
     pub fn is_exact(&self) -> bool {
         self.lost().next().is_none()
     }
 
-    /// Whether the compiled schema allows the same values as the original: it is [exact](Self::is_exact) and
-    /// not narrower. Otherwise the schema of a loose dialect may be the better choice.
+    /// Whether the compiled schema allows the same values as the original: it is
+    /// [exact](Self::is_exact) and not narrower. Otherwise the schema of a loose dialect may be the
+    /// better choice.
     pub fn is_faithful(&self) -> bool {
         let narrowed = |change: &Change| change.kind == ChangeKind::Narrowed;
         self.is_exact() && !self.changes.iter().any(narrowed)
@@ -154,12 +156,13 @@ impl Compiled<'_> {
 
 /// Compiles a schema into the subset of JSON Schema that a wire accepts.
 ///
-/// Accepts any JSON, also invalid schemas, and returns a schema that is valid for the wire. The result is
-/// deterministic, and compiling it again changes nothing. The order of properties is preserved.
+/// Accepts any JSON, also invalid schemas, and returns a schema that is valid for the wire. The
+/// result is deterministic, and compiling it again changes nothing. The order of properties is
+/// preserved.
 ///
-/// Recursion is kept where the wire accepts it, else inlined three levels deep. Subschemas deeper than 48
-/// levels, and those after 20,000 read or 10,000 written ones, are omitted and reported. OpenAI's limits
-/// (10 levels of objects, 5,000 properties, 1,000 enum values) are respected too.
+/// Recursion is kept where the wire accepts it, else inlined three levels deep. Subschemas deeper
+/// than 48 levels, and those after 20,000 read or 10,000 written ones, are omitted and reported.
+/// OpenAI's limits (10 levels of objects, 5,000 properties, 1,000 enum values) are respected too.
 pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
     let rules = Rules::of(dialect);
     let mut first = pass(schema, rules);

@@ -1,8 +1,8 @@
 //! Tool calls that a model wrote as text.
 //!
 //! Small models, and servers without the right parser, answer with the text of a call instead of a
-//! call. [`recover`] converts it into a tool use, in the [`RecoveryForm`]s that the caller selects and
-//! for the tools of the request.
+//! call. [`recover`] converts it into a tool use, in the [`RecoveryForm`]s that the caller selects
+//! and for the tools of the request.
 //!
 //! | module | content |
 //! |---|---|
@@ -15,24 +15,24 @@
 //!
 //! # Rules
 //!
-//! - Text that names no offered tool passes through unchanged, byte for byte. Text is buffered from the
-//!   first marker of a form to the end of the text; white space at the beginning of a text waits for what
-//!   follows.
+//! - Text that names no offered tool passes through unchanged, byte for byte. Text is buffered from
+//!   the first marker of a form to the end of the text; white space at the beginning of a text
+//!   waits for what follows.
 //! - The way in which a text was cut into deltas changes only the deltas of the emitted text.
 //! - A call that ends with the text before it is complete, or whose input cannot be read, becomes a
-//!   malformed tool use: the model receives an error, and the call is not executed. A call whose brackets
-//!   are closed is complete, also without its closing mark.
-//! - Calls in code are examples: nothing in a Markdown block or span of code, or in a quoted line, is a
-//!   call. A block that is itself a call ([`RecoveryForm::FencedJson`]) counts if the answer consists only
-//!   of calls and thinking.
+//!   malformed tool use: the model receives an error, and the call is not executed. A call whose
+//!   brackets are closed is complete, also without its closing mark.
+//! - Calls in code are examples: nothing in a Markdown block or span of code, or in a quoted line,
+//!   is a call. A block that is itself a call ([`RecoveryForm::FencedJson`]) counts if the answer
+//!   consists only of calls and thinking.
 //! - With a call, [`FinishReason::Stop`](switchboard_domain::FinishReason::Stop) becomes
 //!   [`ToolUse`](switchboard_domain::FinishReason::ToolUse); every other reason stays.
 //! - If one call of a list names a tool that is not offered, the whole list is text.
 //! - White space between calls, and after the last one, is dropped.
 //! - Nothing is recovered from reasoning, or from thinking that the server left in the text between
 //!   `<think>` and `</think>`.
-//! - The size limit of a call is that of a tool input ([`DEFAULT_MAX_TOOL_INPUT_BYTES`]); a longer call is
-//!   malformed.
+//! - The size limit of a call is that of a tool input ([`DEFAULT_MAX_TOOL_INPUT_BYTES`]); a longer
+//!   call is malformed.
 //!
 //! ```
 //! use switchboard_domain::{ChatRequest, Message, ModelEvent, PartStart, ToolDefinition};
@@ -147,8 +147,8 @@ impl Recovery {
     }
 }
 
-/// Converts the calls in the text of a stream into tool uses. Returns the stream unchanged if there is
-/// nothing to find.
+/// Converts the calls in the text of a stream into tool uses. Returns the stream unchanged if there
+/// is nothing to find.
 ///
 /// If the stream fails, buffered text and calls precede the error.
 pub fn recover(stream: ModelStream, recovery: Recovery) -> ModelStream {

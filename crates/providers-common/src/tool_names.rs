@@ -11,8 +11,8 @@ use std::{
 use sha2::{Digest as _, Sha256};
 use switchboard_domain::{ChatRequest, Part, ToolChoice};
 
-/// Numbers of hexadecimal digits of the hash in an alias. A larger number is used only if the alias is
-/// the name of another tool.
+/// Numbers of hexadecimal digits of the hash in an alias. A larger number is used only if the alias
+/// is the name of another tool.
 const HASH_DIGITS: [usize; 4] = [8, 16, 32, 64];
 /// The base of an alias if no character of the name is legal.
 const DEFAULT_NAME: &str = "tool";
@@ -106,13 +106,13 @@ impl NameRule {
 /// The mapping between the tool names of one request and their names on a wire.
 ///
 /// - A name that the rule allows stays.
-/// - Another name gets an alias: its legal characters, `_`, and eight hexadecimal digits of its SHA-256.
-///   The alias depends only on the name, so that it is the same in every run.
-/// - Two names never have the same alias: if another name of the request equals the alias, more digits
-///   are used.
+/// - Another name gets an alias: its legal characters, `_`, and eight hexadecimal digits of its
+///   SHA-256. The alias depends only on the name, so that it is the same in every run.
+/// - Two names never have the same alias: if another name of the request equals the alias, more
+///   digits are used.
 ///
-/// Names in the history and in [`ToolChoice::Only`] are mapped too, so that a tool has one name in the
-/// whole request.
+/// Names in the history and in [`ToolChoice::Only`] are mapped too, so that a tool has one name in
+/// the whole request.
 ///
 /// ```
 /// use serde_json::json;

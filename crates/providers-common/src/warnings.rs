@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use switchboard_domain::Warning;
 
-/// Merges equal warnings into one with their number. A conversation may have hundreds of parts that a
-/// wire does not accept.
+/// Merges equal warnings into one with their number. A conversation may have hundreds of parts that
+/// a wire does not accept.
 ///
 /// ```
 /// use switchboard_domain::{Warning, WarningKind::PartDowngraded};

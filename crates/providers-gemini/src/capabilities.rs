@@ -1,8 +1,8 @@
 //! Capabilities of Google's models by name.
 //!
-//! They come from the model catalog. The series of a model adds what the catalog lacks and what only the
-//! mapping needs. Sources: the types of the official SDK (google-genai 3.4.0) and the API's guides to
-//! thinking and thought signatures. A model that is not listed has no known limits.
+//! They come from the model catalog. The series of a model adds what the catalog lacks and what
+//! only the mapping needs. Sources: the types of the official SDK (google-genai 3.4.0) and the
+//! API's guides to thinking and thought signatures. A model that is not listed has no known limits.
 
 use switchboard_domain::ModelCapabilities;
 use switchboard_providers_common::catalog;
@@ -98,8 +98,8 @@ impl Thinking {
 }
 
 impl Series {
-    /// Returns the series of a model by its name or a path that ends with it. Returns `None` for unknown
-    /// names and for variants with other rules (speech, images, robots).
+    /// Returns the series of a model by its name or a path that ends with it. Returns `None` for
+    /// unknown names and for variants with other rules (speech, images, robots).
     pub(crate) fn of(model: &str) -> Option<Self> {
         let special = [
             "tts",
@@ -195,8 +195,8 @@ impl Series {
     }
 
     /// Whether server tools and functions are accepted together. Before Gemini 3 that is refused:
-    /// "Tool use with function calling is unsupported", or with the switch for it "Tool call context
-    /// circulation is not enabled for models/gemini-2.5-flash" (go-genai#323, prism#972).
+    /// "Tool use with function calling is unsupported", or with the switch for it "Tool call
+    /// context circulation is not enabled for models/gemini-2.5-flash" (go-genai#323, prism#972).
     pub(crate) fn takes_server_tools_beside_functions(self) -> bool {
         self.line == Line::Gemma || self.version >= (3, 0)
     }

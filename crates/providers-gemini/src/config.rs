@@ -51,8 +51,8 @@ pub struct GeminiConfig {
     pub base_url: String,
     /// The version of the API: `v1beta`, `v1` or `v1alpha`.
     pub api_version: String,
-    /// Whether answers are requested as streams (`:streamGenerateContent`) unless a request asks for
-    /// a whole answer. Off for servers that support only `:generateContent`.
+    /// Whether answers are requested as streams (`:streamGenerateContent`) unless a request asks
+    /// for a whole answer. Off for servers that support only `:generateContent`.
     pub streaming: bool,
     /// Options of the mapping.
     pub options: GeminiOptions,

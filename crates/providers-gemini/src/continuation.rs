@@ -1,8 +1,8 @@
 //! Answers that take several requests.
 //!
-//! An answer that reaches the API's limit per request ends with `CONTINUATION` and a token. The same
-//! request with that token returns the rest. All parts are read as one stream, as in the official
-//! SDK.
+//! An answer that reaches the API's limit per request ends with `CONTINUATION` and a token. The
+//! same request with that token returns the rest. All parts are read as one stream, as in the
+//! official SDK.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,5 +1,5 @@
-//! The API's errors: `{"error": {code, message, status, details}}`, sometimes in a list. `status` is a
-//! code of `google.rpc.Code`, `details` are messages of `google.rpc`.
+//! The API's errors: `{"error": {code, message, status, details}}`, sometimes in a list. `status`
+//! is a code of `google.rpc.Code`, `details` are messages of `google.rpc`.
 
 use std::time::Duration;
 

@@ -29,14 +29,15 @@ pub struct GeminiOptions {
     pub schemas: SchemaForm,
     /// Whether thinking models are asked to return their thoughts.
     pub include_thoughts: bool,
-    /// Whether the model's own thoughts and signatures are replayed to it. Off for the second attempt
-    /// after the API has refused a signature.
+    /// Whether the model's own thoughts and signatures are replayed to it. Off for the second
+    /// attempt after the API has refused a signature.
     pub replay_thoughts: bool,
-    /// Tools that the API runs itself, declared after the request's tools. A server tool with the name of
-    /// a request's tool is omitted, with a warning.
+    /// Tools that the API runs itself, declared after the request's tools. A server tool with the
+    /// name of a request's tool is omitted, with a warning.
     ///
-    /// Together with functions the request sets `includeServerSideToolInvocations`, which Vertex AI does
-    /// not support; [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra) can override it.
+    /// Together with functions the request sets `includeServerSideToolInvocations`, which Vertex AI
+    /// does not support; [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra) can
+    /// override it.
     pub server_tools: Vec<ServerTool>,
 }
 

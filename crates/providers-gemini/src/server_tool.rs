@@ -1,6 +1,7 @@
 //! Tools that the API runs itself.
 //!
-//! Facts: the types of the official SDK (google-genai 3.4.0) and the API's guide to tool combination.
+//! Facts: the types of the official SDK (google-genai 3.4.0) and the API's guide to tool
+//! combination.
 
 use std::borrow::Cow;
 
@@ -11,11 +12,11 @@ use switchboard_domain::JsonObject;
 /// A tool that the API runs while the model answers. Its calls and results are
 /// [`Part::Opaque`](switchboard_domain::Part::Opaque) parts, which are replayed unchanged.
 ///
-/// Together with functions it requires Gemini 3 or later. For older models it is then omitted, with a
-/// warning.
+/// Together with functions it requires Gemini 3 or later. For older models it is then omitted, with
+/// a warning.
 ///
-/// In a configuration file: `{type: google_search}`, `{type: url_context}`, `{type: code_execution}`,
-/// `{type: raw, declaration: {googleMaps: {}}}`.
+/// In a configuration file: `{type: google_search}`, `{type: url_context}`, `{type:
+/// code_execution}`, `{type: raw, declaration: {googleMaps: {}}}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -84,8 +85,8 @@ impl ServerTool {
         Self::CodeExecution(CodeExecution::default())
     }
 
-    /// Returns the name in a tool choice, such as `google_search`. For a raw tool, the name of its field
-    /// in snake case.
+    /// Returns the name in a tool choice, such as `google_search`. For a raw tool, the name of its
+    /// field in snake case.
     pub fn name(&self) -> Cow<'static, str> {
         match self {
             Self::GoogleSearch(_) => Cow::Borrowed("google_search"),

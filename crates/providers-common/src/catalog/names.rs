@@ -50,8 +50,8 @@ pub(super) fn tuned(model: &str) -> Option<&str> {
     model.get(.."ft:".len() + end)
 }
 
-/// A name without what stands for one of its versions: `-latest`, a date, or a number such as `-001`.
-/// Shorter numbers (`gpt-4-0613`, `mistral-small-2603`) can be other models, and stay.
+/// A name without what stands for one of its versions: `-latest`, a date, or a number such as
+/// `-001`. Shorter numbers (`gpt-4-0613`, `mistral-small-2603`) can be other models, and stay.
 pub(super) fn unversioned(name: &str) -> Option<&str> {
     let without = |form: &str| {
         let (base, tail) = name.split_at_checked(name.len().checked_sub(form.len())?)?;

@@ -1,8 +1,8 @@
 //! The data, searched where it lies.
 //!
 //! A line is a model, its columns parted by tabs: `provider/name`, the limits, the prices, the
-//! abilities, the day of its deprecation, its place among the featured ones. `-` is not known. Lines
-//! are in the order of their bytes; those at the start with a `#` are for the reader.
+//! abilities, the day of its deprecation, its place among the featured ones. `-` is not known.
+//! Lines are in the order of their bytes; those at the start with a `#` are for the reader.
 
 use std::{cmp::Ordering, iter};
 

@@ -7,8 +7,8 @@ use futures_core::Stream;
 use futures_util::StreamExt as _;
 use switchboard_domain::{ModelError, ModelErrorKind};
 
-/// The body of an answer, in pieces as they arrive. Dropping it aborts the request. It ends after an
-/// error.
+/// The body of an answer, in pieces as they arrive. Dropping it aborts the request. It ends after
+/// an error.
 pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, ModelError>> + Send>>;
 
 /// Reads a whole body of `provider`.
@@ -54,8 +54,8 @@ pub fn as_text<'a>(provider: &str, body: &'a [u8]) -> Result<&'a str, ModelError
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// Returns the error for a body that is not UTF-8. If only its last character is incomplete, the body was
-/// truncated.
+/// Returns the error for a body that is not UTF-8. If only its last character is incomplete, the
+/// body was truncated.
 pub(crate) fn no_text(provider: &str, fault: Utf8Error) -> ModelError {
     let (kind, message) = match fault.error_len() {
         None => (ModelErrorKind::Interrupted, "it ends within a character"),

@@ -8,8 +8,8 @@ use switchboard_domain::ModelErrorKind;
 /// Maximum number of characters of a body in an error message.
 const EXCERPT_CHARS: usize = 300;
 
-/// An unsuccessful answer, or an answer with status 200 and an unexpected media type: some servers send
-/// errors so.
+/// An unsuccessful answer, or an answer with status 200 and an unexpected media type: some servers
+/// send errors so.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpFailure<'a> {
     /// The HTTP status.
@@ -33,8 +33,8 @@ pub struct Classified {
     pub request_id: Option<String>,
 }
 
-/// Classifies the errors of one wire. An adapter's classifier reads the provider's error bodies and uses
-/// [`StatusClassifier`] for other bodies, such as a proxy's.
+/// Classifies the errors of one wire. An adapter's classifier reads the provider's error bodies and
+/// uses [`StatusClassifier`] for other bodies, such as a proxy's.
 ///
 /// The transport repeats only transient errors
 /// ([`ModelError::is_transient`](switchboard_domain::ModelError::is_transient)), so the kind
@@ -75,8 +75,8 @@ pub fn kind_of_status(status: u16, retry_after: Option<Duration>) -> ModelErrorK
     }
 }
 
-/// Returns the beginning of a body for one line of a message. White space and control characters are
-/// collapsed, and `…` marks omitted text.
+/// Returns the beginning of a body for one line of a message. White space and control characters
+/// are collapsed, and `…` marks omitted text.
 pub fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let mut line = String::new();

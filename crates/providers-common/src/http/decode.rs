@@ -18,13 +18,14 @@ use crate::{
 
 /// Decodes a body of server-sent events of `provider`.
 ///
-/// - If the body ends without [`ModelEvent::Finished`], the stream fails with [`ModelErrorKind::Interrupted`](switchboard_domain::ModelErrorKind), also if
-///   the decoder returns no error.
+/// - If the body ends without [`ModelEvent::Finished`], the stream fails with
+///   [`ModelErrorKind::Interrupted`](switchboard_domain::ModelErrorKind), also if the decoder
+///   returns no error.
 /// - The events before an error are emitted first. The stream ends after an error.
-/// - After `Finished` the stream does not wait: frames that have arrived are decoded, an open connection
-///   is dropped, and errors are ignored.
-/// - Every event is checked against the event grammar. The first invalid event ends the stream with an
-///   error.
+/// - After `Finished` the stream does not wait: frames that have arrived are decoded, an open
+///   connection is dropped, and errors are ignored.
+/// - Every event is checked against the event grammar. The first invalid event ends the stream with
+///   an error.
 pub fn decode_sse(
     provider: &str,
     body: ByteStream,

@@ -5,8 +5,8 @@ use switchboard_domain::{ModelError, ModelEvent};
 /// A state machine that converts the frames of one answer into domain events. It does no I/O.
 ///
 /// It emits [`ModelEvent::Finished`] when the answer is complete; the stream then waits for no more
-/// frames. Its state is what the wire's grammar needs, such as the open parts. The content is assembled
-/// by the accumulator.
+/// frames. Its state is what the wire's grammar needs, such as the open parts. The content is
+/// assembled by the accumulator.
 pub trait WireDecoder: Send {
     /// Converts one frame and appends its events to `events`.
     ///
@@ -20,7 +20,7 @@ pub trait WireDecoder: Send {
     ) -> Result<(), ModelError>;
 
     /// Ends the answer after the last frame. Appends the remaining events, or fails with
-    /// [`ModelErrorKind::Interrupted`](switchboard_domain::ModelErrorKind::Interrupted) if the answer
-    /// is incomplete.
+    /// [`ModelErrorKind::Interrupted`](switchboard_domain::ModelErrorKind::Interrupted) if the
+    /// answer is incomplete.
     fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
 }

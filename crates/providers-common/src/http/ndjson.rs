@@ -15,12 +15,12 @@ use crate::{ByteStream, http::byte_stream::no_text};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Returns the lines of a body of `provider`, without empty lines. The last line needs no line end, and a
-/// byte-order mark at the beginning is skipped.
+/// Returns the lines of a body of `provider`, without empty lines. The last line needs no line end,
+/// and a byte-order mark at the beginning is skipped.
 ///
-/// Fails with the body's error, with [`ModelErrorKind::Protocol`] on text that is not UTF-8 or a line of
-/// more than `max_line_bytes`, and with [`ModelErrorKind::Interrupted`] if the body ends within a
-/// character. The stream ends after an error.
+/// Fails with the body's error, with [`ModelErrorKind::Protocol`] on text that is not UTF-8 or a
+/// line of more than `max_line_bytes`, and with [`ModelErrorKind::Interrupted`] if the body ends
+/// within a character. The stream ends after an error.
 pub fn lines(
     provider: &str,
     body: ByteStream,

@@ -24,17 +24,17 @@ pub trait SingleAttempt: Clone + Send + Sync + 'static {
     async fn attempt(&self, request: &ChatRequest) -> Result<ModelStream, ModelError>;
 }
 
-/// Sends a request to a model, and repeats it within the [`RetryPolicy`] until output of the answer is
-/// shown ([`ModelEvent::shows_output`]).
+/// Sends a request to a model, and repeats it within the [`RetryPolicy`] until output of the answer
+/// is shown ([`ModelEvent::shows_output`]).
 ///
-/// An attempt may fail before its answer, or in the middle of it: the connection breaks or stalls, the
-/// answer ends early, is empty or cannot be read, or the provider reports an error within it. If
-/// [`ModelError::is_worth_retrying`] is true and the policy has an attempt left, the stream emits
-/// [`ModelEvent::Retrying`], pauses, and continues with the next attempt. All attempts count as one
-/// request of the policy.
+/// An attempt may fail before its answer, or in the middle of it: the connection breaks or stalls,
+/// the answer ends early, is empty or cannot be read, or the provider reports an error within it.
+/// If [`ModelError::is_worth_retrying`] is true and the policy has an attempt left, the stream
+/// emits [`ModelEvent::Retrying`], pauses, and continues with the next attempt. All attempts count
+/// as one request of the policy.
 ///
-/// Returns an error if the first attempt fails before its answer and is not repeated. Later errors are
-/// the last item of the stream.
+/// Returns an error if the first attempt fails before its answer and is not repeated. Later errors
+/// are the last item of the stream.
 pub async fn stream_with_retry<M: SingleAttempt>(
     model: &M,
     request: &ChatRequest,

@@ -27,12 +27,12 @@ pub struct SseFrame {
 
 /// Returns the events of a body of `provider`.
 ///
-/// Line ends are LF, CRLF or CR. Comments, a byte-order mark, `id`, `retry`, unknown fields and events
-/// without data are skipped. At the end of the body, an event without its closing empty line counts, and
-/// an event that ends within a line does not.
+/// Line ends are LF, CRLF or CR. Comments, a byte-order mark, `id`, `retry`, unknown fields and
+/// events without data are skipped. At the end of the body, an event without its closing empty line
+/// counts, and an event that ends within a line does not.
 ///
-/// Fails with the body's error, and with [`ModelErrorKind::Protocol`] on text that is not UTF-8 or an
-/// event of more than about `max_frame_bytes`. The stream ends after an error.
+/// Fails with the body's error, and with [`ModelErrorKind::Protocol`] on text that is not UTF-8 or
+/// an event of more than about `max_frame_bytes`. The stream ends after an error.
 pub fn frames(provider: &str, body: ByteStream, max_frame_bytes: usize) -> SseFrames {
     SseFrames {
         provider: provider.to_owned(),
@@ -182,7 +182,8 @@ struct Event {
 }
 
 impl Event {
-    /// Reads a line. Returns whether it ends an event with data. Skipped lines are not checked for UTF-8.
+    /// Reads a line. Returns whether it ends an event with data. Skipped lines are not checked for
+    /// UTF-8.
     fn line(&mut self, mut line: &[u8]) -> Result<bool, Utf8Error> {
         if mem::take(&mut self.ended) {
             self.frame.name.clear();

@@ -40,14 +40,14 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// An HTTP client for one provider. Clones share the connections.
 ///
 /// - HTTP/2 where the server offers it over TLS, else HTTP/1.1. Compression is not requested.
-/// - **Retry**: transient errors before the first byte of a successful answer are repeated according to
-///   the [`RetryPolicy`]; later ones by [`retry`](crate::http::retry). `x-should-retry` overrides the
-///   status.
-/// - **Redirects are not followed**: the key would be sent along, and a POST may become a GET. The error
-///   names the target.
-/// - **Secrets** (secret headers, and user, password and well-known query parameters of the address) are
-///   redacted in errors and logs, also where the provider echoes them: in failed answers, and in
-///   successful ones by [`AnswerContext::apply`].
+/// - **Retry**: transient errors before the first byte of a successful answer are repeated
+///   according to the [`RetryPolicy`]; later ones by [`retry`](crate::http::retry).
+///   `x-should-retry` overrides the status.
+/// - **Redirects are not followed**: the key would be sent along, and a POST may become a GET. The
+///   error names the target.
+/// - **Secrets** (secret headers, and user, password and well-known query parameters of the
+///   address) are redacted in errors and logs, also where the provider echoes them: in failed
+///   answers, and in successful ones by [`AnswerContext::apply`].
 /// - Dropping the future or the body aborts the request.
 #[derive(Clone)]
 pub struct HttpTransport {
@@ -71,8 +71,8 @@ pub struct HttpAnswer {
     /// The provider's id of the request, from `request-id` or `x-request-id`.
     pub request_id: Option<String>,
     /// The body. Its errors are [`ModelErrorKind::Interrupted`] when the connection breaks and
-    /// [`ModelErrorKind::Timeout`] in phase [`Idle`](switchboard_domain::TimeoutPhase::Idle) when it
-    /// stalls.
+    /// [`ModelErrorKind::Timeout`] in phase [`Idle`](switchboard_domain::TimeoutPhase::Idle) when
+    /// it stalls.
     pub body: ByteStream,
     /// The first piece of the body. The body still contains it.
     beginning: Bytes,
@@ -88,9 +88,9 @@ pub struct AnswerContext {
 }
 
 impl AnswerContext {
-    /// Completes an error in this answer with the status and the request id, and redacts the request's
-    /// secrets in the error and its causes: gateways report an upstream's error within a successful
-    /// answer.
+    /// Completes an error in this answer with the status and the request id, and redacts the
+    /// request's secrets in the error and its causes: gateways report an upstream's error within a
+    /// successful answer.
     pub fn apply(&self, error: ModelError) -> ModelError {
         let mut error = self.redactor.clean_error(error);
         if error.request_id().is_none() {
@@ -115,8 +115,8 @@ impl fmt::Debug for AnswerContext {
 }
 
 impl HttpAnswer {
-    /// Returns the context of errors in the body. Every error about the body's content is completed by
-    /// [`AnswerContext::apply`].
+    /// Returns the context of errors in the body. Every error about the body's content is completed
+    /// by [`AnswerContext::apply`].
     pub fn context(&self) -> AnswerContext {
         AnswerContext {
             status: self.status,
@@ -130,15 +130,15 @@ impl HttpAnswer {
         hints::media_type(&self.headers)
     }
 
-    /// Returns the first bytes of the body, at least one unless the body is empty. The body still contains
-    /// them.
+    /// Returns the first bytes of the body, at least one unless the body is empty. The body still
+    /// contains them.
     pub fn beginning(&self) -> &Bytes {
         &self.beginning
     }
 
-    /// Whether the body is one JSON document and not a stream of events. Some servers ignore the requested
-    /// form or send the wrong media type, so that the first visible byte decides. Without one, the media
-    /// type decides (some servers send blank lines while the model works).
+    /// Whether the body is one JSON document and not a stream of events. Some servers ignore the
+    /// requested form or send the wrong media type, so that the first visible byte decides. Without
+    /// one, the media type decides (some servers send blank lines while the model works).
     pub fn is_whole(&self) -> bool {
         let beginning = self.beginning.strip_prefix(BYTE_ORDER_MARK);
         let mut bytes = beginning.unwrap_or(&self.beginning).iter();
@@ -231,8 +231,8 @@ impl HttpTransport {
         self.post_once_to(&endpoint, body, classifier).await
     }
 
-    /// Checks the address and headers of `request`, once for all requests that go there. Its body is
-    /// left alone.
+    /// Checks the address and headers of `request`, once for all requests that go there. Its body
+    /// is left alone.
     ///
     /// Fails with [`ModelErrorKind::Configuration`] for a request that cannot be sent.
     pub fn endpoint(&self, request: &HttpRequest) -> Result<Endpoint, ModelError> {

@@ -1,13 +1,14 @@
-//! Reads a value in one pass and, where it is of the wrong type, to its end all the same, so that whoever
-//! reads the fields around it finds the next one.
+//! Reads a value in one pass and, where it is of the wrong type, to its end all the same, so that
+//! whoever reads the fields around it finds the next one.
 //!
-//! serde's formats stop where a type does not fit, in the middle of the value. The way around is to read
-//! everything into a `Value` first and then try, which costs several times as much as the reading itself
-//! where it is done at every level of every chunk of a stream. Here each list and object is read to its end
-//! by whoever was looking into it, and only what is no JSON ends the reading.
+//! serde's formats stop where a type does not fit, in the middle of the value. The way around is to
+//! read everything into a `Value` first and then try, which costs several times as much as the
+//! reading itself where it is done at every level of every chunk of a stream. Here each list and
+//! object is read to its end by whoever was looking into it, and only what is no JSON ends the
+//! reading.
 //!
-//! Each forgiving field within a forgiving field is a type of its own to the compiler, so a type that holds
-//! itself cannot be read so.
+//! Each forgiving field within a forgiving field is a type of its own to the compiler, so a type
+//! that holds itself cannot be read so.
 
 use std::fmt;
 
@@ -17,7 +18,8 @@ use serde::{
 };
 use serde_json::Value;
 
-/// The value; `None` if it is of the wrong type, somewhere within. It has been read to its end in any case.
+/// The value; `None` if it is of the wrong type, somewhere within. It has been read to its end in
+/// any case.
 ///
 /// Fails only on what is no JSON.
 pub(super) fn forgiving<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
@@ -148,7 +150,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Forgiving<D> {
         given(self.0.deserialize_newtype_struct(name, ToTheEnd(visitor)))
     }
 
-    /// A variant with a value of its own cannot be given up half-way, so this is read first, then tried.
+    /// A variant with a value of its own cannot be given up half-way, so this is read first, then
+    /// tried.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         name: &'static str,

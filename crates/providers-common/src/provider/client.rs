@@ -73,8 +73,8 @@ impl<C: ProviderConfig> HttpClient<C> {
         &self.server.config
     }
 
-    /// Returns the model of that name on the provider's default wire. The server is not asked whether
-    /// it has it.
+    /// Returns the model of that name on the provider's default wire. The server is not asked
+    /// whether it has it.
     pub fn model(&self, name: impl Into<String>) -> HttpModel<C::DefaultWire> {
         self.model_on(name)
     }

@@ -130,8 +130,8 @@ fn matches_code(actual: &str, pattern: &str) -> bool {
     }
 }
 
-/// Errors of the LiteLLM proxy, on every wire: it answers 400 to a wrong key when it has no database,
-/// and to an unknown model.
+/// Errors of the LiteLLM proxy, on every wire: it answers 400 to a wrong key when it has no
+/// database, and to an unknown model.
 const PROXY_RULES: &[ErrorRule] = &[
     ErrorRule::codes(&["no_db_connection"], ErrorClass::Authentication),
     ErrorRule::messages(&["no connected db."], ErrorClass::Authentication),

@@ -79,8 +79,8 @@ impl<'n> Looks<'n> {
         }
     }
 
-    /// What a reference leads to, if nothing stands beside it that says something of the values; else
-    /// the schema itself.
+    /// What a reference leads to, if nothing stands beside it that says something of the values;
+    /// else the schema itself.
     fn meant<'s>(&'s self, schema: &'s Map) -> &'s Map {
         let mut meant = schema;
         for _ in 0..MAX_DEPTH {
@@ -159,7 +159,8 @@ impl<'n> Looks<'n> {
     }
 }
 
-/// How much work it is to copy or compare a value: one for each value in it, and more for long texts.
+/// How much work it is to copy or compare a value: one for each value in it, and more for long
+/// texts.
 pub(super) fn size(value: &Value) -> usize {
     size_of_all(vec![value])
 }

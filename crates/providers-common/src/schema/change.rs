@@ -43,7 +43,8 @@ pub enum ChangeKind {
     Rewritten,
     /// A keyword without meaning was removed: `$schema`, `$id`, `$comment`, unused definitions.
     Noise,
-    /// An optional property became required and nullable. [`restore`](super::restore()) removes the null.
+    /// An optional property became required and nullable. [`restore`](super::restore()) removes the
+    /// null.
     Nullable,
     /// An object without a rule for additional keys now forbids them.
     Closed,
@@ -57,8 +58,8 @@ pub enum ChangeKind {
     Narrowed,
     /// The value is written as JSON text in a string. [`restore`](super::restore()) reads it.
     Encoded,
-    /// A root that is not an object became the property `value` of one. [`restore`](super::restore())
-    /// unwraps it.
+    /// A root that is not an object became the property `value` of one.
+    /// [`restore`](super::restore()) unwraps it.
     Wrapped,
     /// A property was renamed for the wire. [`restore`](super::restore()) renames it back.
     Renamed,

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{Map, merge, normal::walk};
 
-/// The sizes of a compiled schema. Anthropic limits the optional properties and the unions of all strict
-/// schemas of a request; OpenAI limits the others.
+/// The sizes of a compiled schema. Anthropic limits the optional properties and the unions of all
+/// strict schemas of a request; OpenAI limits the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measure {
     /// Number of optional properties.

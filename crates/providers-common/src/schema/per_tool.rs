@@ -20,9 +20,9 @@ const UNCHECKED: usize = 64;
 
 /// A cache of one value per tool definition and key.
 ///
-/// The requests of a run share their definitions by `Arc`, so that a value is found by the definition's
-/// address. An address is not reused while its entry exists, because the entry's weak pointer keeps the
-/// allocation.
+/// The requests of a run share their definitions by `Arc`, so that a value is found by the
+/// definition's address. An address is not reused while its entry exists, because the entry's weak
+/// pointer keeps the allocation.
 ///
 /// ```
 /// use std::sync::{Arc, LazyLock};
@@ -52,8 +52,8 @@ struct Known<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V> PerTool<K, V> {
-    /// Returns the value for `tool` under `key`, created by `make` on first use. The value must not hold the
-    /// definition, or neither would ever be dropped.
+    /// Returns the value for `tool` under `key`, created by `make` on first use. The value must not
+    /// hold the definition, or neither would ever be dropped.
     pub fn of(
         &self,
         tool: &Arc<ToolDefinition>,

@@ -21,9 +21,10 @@ const UNIONS: [&str; 2] = ["anyOf", "oneOf"];
 ///
 /// Takes a tool's input or a structured output as the provider gave it, and the dialect that was
 /// sent. Gives it with the root unwrapped, keys under their own names, JSON text read, and without
-/// the nulls that stand for "left out". What is as `original` wants it comes back as it is, with one
-/// exception: where any value is allowed and the dialect has no schema for that, a string is taken
-/// for JSON text if it reads as JSON. What cannot be read is left for the validator to complain of.
+/// the nulls that stand for "left out". What is as `original` wants it comes back as it is, with
+/// one exception: where any value is allowed and the dialect has no schema for that, a string is
+/// taken for JSON text if it reads as JSON. What cannot be read is left for the validator to
+/// complain of.
 pub fn restore(original: &Value, dialect: Dialect, answer: Value) -> Value {
     let rules = Rules::of(dialect);
     let reads_text = reads_text(rules);
@@ -55,7 +56,8 @@ pub fn restore(original: &Value, dialect: Dialect, answer: Value) -> Value {
     work.value(&normal.root, answer, 0)
 }
 
-/// Whether [`restore`] has anything to do for answers in that dialect; if not, they are as they came.
+/// Whether [`restore`] has anything to do for answers in that dialect; if not, they are as they
+/// came.
 pub fn restores(dialect: Dialect) -> bool {
     let rules = Rules::of(dialect);
     reads_text(rules) || rules.narrow_keys

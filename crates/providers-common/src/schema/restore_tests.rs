@@ -15,9 +15,9 @@ fn restored(schema: &Value, answer: &Value) -> (Value, usize) {
     (restored, work.looks.left())
 }
 
-/// An object within an object and so on, and a schema of it: at each level an alternative that does not
-/// fit, which only shows when all below it has been gone through, and one that does. Beside them stand
-/// as many properties as `width` says.
+/// An object within an object and so on, and a schema of it: at each level an alternative that does
+/// not fit, which only shows when all below it has been gone through, and one that does. Beside
+/// them stand as many properties as `width` says.
 fn alternatives(levels: usize, width: usize) -> (Value, Value) {
     let further: Map = (0..width)
         .map(|number| (format!("p{number}"), json!({"type": "string"})))

@@ -19,7 +19,8 @@ use super::{
 
 /// How deep alternatives are followed into alternatives.
 const MAX_DEPTH: usize = 8;
-/// Schemas that are looked at for the root at most: alternatives of alternatives are soon very many.
+/// Schemas that are looked at for the root at most: alternatives of alternatives are soon very
+/// many.
 const MAX_STEPS: usize = 2_000;
 /// Alternatives that are taken together.
 const MAX_FORMS: usize = 256;
@@ -149,8 +150,8 @@ pub(super) fn is_wrapped(normal: &Normal, rules: &Rules) -> bool {
     rules.wraps_root && matches!(objects(normal, &normal.root), Objects::None | Objects::Some)
 }
 
-/// Gives the root the form that the dialect takes there. Returns the keys that got another name, with
-/// that name.
+/// Gives the root the form that the dialect takes there. Returns the keys that got another name,
+/// with that name.
 pub(super) fn prepare(
     normal: &mut Normal,
     rules: &Rules,

@@ -1,21 +1,21 @@
 //! What each dialect takes, as data.
 //!
 //! Sources, besides the vendors' documentation as of November 2026:
-//! - Anthropic: the API's answers "`input_schema` does not support oneOf, allOf, or anyOf at the top
-//!   level" and "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'" (for the properties of
-//!   the root only: decocms/studio#6874), "must match JSON Schema draft 2020-12"; for strict schemas
-//!   `lib/_parse/_transform.py` of the SDK `anthropic` 2.11.0.
-//! - OpenAI: "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the
-//!   top level", "object schema missing properties", "array schema missing items"; the Structured
-//!   Outputs guide; `lib/_pydantic.py` of the SDK `openai` 3.52.0 (`$ref` stands alone).
+//! - Anthropic: the API's answers "`input_schema` does not support oneOf, allOf, or anyOf at the
+//!   top level" and "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'" (for the
+//!   properties of the root only: decocms/studio#6874), "must match JSON Schema draft 2020-12"; for
+//!   strict schemas `lib/_parse/_transform.py` of the SDK `anthropic` 2.11.0.
+//! - OpenAI: "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at
+//!   the top level", "object schema missing properties", "array schema missing items"; the
+//!   Structured Outputs guide; `lib/_pydantic.py` of the SDK `openai` 3.52.0 (`$ref` stands alone).
 //! - Gemini: the field documentation of `response_json_schema` and the fields of `Schema` in
 //!   `google-genai` 3.4.0; the API's answers "only 'enum' and 'date-time' are supported for STRING
-//!   type" (google-gemini/gemini-cli#3178), "enum: only allowed for STRING type", "properties: should
-//!   be non-empty for OBJECT type" (home-assistant/core#122403), "properties: only allowed for OBJECT
-//!   type" (anomalyco/opencode#11889), and on Vertex AI "when using `any_of`, it must be the only
-//!   field set".
-//! - Ollama: `ToolFunctionParameters` and `ToolProperty` of `api/types.go` in ollama/ollama (what is
-//!   no field of theirs is lost on the way to the prompt); for `format` the converter
+//!   type" (google-gemini/gemini-cli#3178), "enum: only allowed for STRING type", "properties:
+//!   should be non-empty for OBJECT type" (home-assistant/core#122403), "properties: only allowed
+//!   for OBJECT type" (anomalyco/opencode#11889), and on Vertex AI "when using `any_of`, it must be
+//!   the only field set".
+//! - Ollama: `ToolFunctionParameters` and `ToolProperty` of `api/types.go` in ollama/ollama (what
+//!   is no field of theirs is lost on the way to the prompt); for `format` the converter
 //!   `json-schema-to-grammar.cpp` of llama.cpp, which fails on patterns without both anchors and on
 //!   nodes without a type, reads `$ref` only as `#/…` and ignores what stands beside it.
 
@@ -95,12 +95,13 @@ pub(super) struct Rules {
     /// An array needs `items`.
     pub(super) needs_items: bool,
     pub(super) tuples: bool,
-    /// `nullable` in place of the type `null`, one type only, `anyOf` on its own, types in upper case.
+    /// `nullable` in place of the type `null`, one type only, `anyOf` on its own, types in upper
+    /// case.
     pub(super) openapi: bool,
     pub(super) constants: bool,
     pub(super) enums: Enums,
-    /// Constraints and annotations that are taken as they are, besides `type`, `enum`, `properties`,
-    /// `required`, `items`, `anyOf` and `description`.
+    /// Constraints and annotations that are taken as they are, besides `type`, `enum`,
+    /// `properties`, `required`, `items`, `anyOf` and `description`.
     pub(super) keywords: &'static [&'static str],
     /// Formats of strings that are taken; see `number_formats` for the others.
     pub(super) formats: &'static [&'static str],
@@ -117,7 +118,8 @@ pub(super) struct Rules {
 
 /// Subschemas that are read at most, of any dialect.
 pub(super) const MAX_NODES: usize = 20_000;
-/// Subschemas that are written at most. Fewer than are read, so that what was written is read whole.
+/// Subschemas that are written at most. Fewer than are read, so that what was written is read
+/// whole.
 const MAX_WRITTEN: usize = 10_000;
 /// Levels of subschemas that are read.
 pub(super) const MAX_DEPTH: usize = 48;

@@ -216,7 +216,8 @@ impl EventRecovery {
         event
     }
 
-    /// Opens the texts in the output before another part begins, so that buffered text keeps its place.
+    /// Opens the texts in the output before another part begins, so that buffered text keeps its
+    /// place.
     fn open_texts(&mut self, events: &mut Vec<ModelEvent>) {
         for text in self.texts.values_mut() {
             text.open(&mut self.next_index, events);

@@ -92,8 +92,9 @@ impl RecoveryForms {
     pub const NONE: Self = Self(0);
     /// Every form.
     pub const ALL: Self = Self::of(&RecoveryForm::ALL);
-    /// The forms that local servers (llama.cpp, Ollama) leave in the text when a model's format is not
-    /// the expected one: all except Pythonic calls, which look like code that the user requested.
+    /// The forms that local servers (llama.cpp, Ollama) leave in the text when a model's format is
+    /// not the expected one: all except Pythonic calls, which look like code that the user
+    /// requested.
     pub const LOCAL_SERVERS: Self = Self::of(&[
         RecoveryForm::FencedJson,
         RecoveryForm::ToolCallTag,

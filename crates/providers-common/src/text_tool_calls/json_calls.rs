@@ -73,9 +73,9 @@ struct Members<'t> {
 }
 
 impl<'a> JsonCalls<'a> {
-    /// Reads JSON values after one another, with white space or separators between them. Stops before
-    /// the first value that is not a call. Returns the calls and their end; the cursor is behind the
-    /// separators that follow.
+    /// Reads JSON values after one another, with white space or separators between them. Stops
+    /// before the first value that is not a call. Returns the calls and their end; the cursor is
+    /// behind the separators that follow.
     pub(crate) fn sequence(self, cursor: &mut Cursor<'_>) -> Result<(Vec<FoundCall>, usize), Stop> {
         let mut calls = self.value(cursor)?;
         loop {
@@ -274,7 +274,8 @@ pub(crate) fn input_of(name: &str, cursor: &mut Cursor<'_>) -> FoundCall {
     }
 }
 
-/// Returns an input as JSON: also one that is a Python literal, or has control characters in strings.
+/// Returns an input as JSON: also one that is a Python literal, or has control characters in
+/// strings.
 fn input_text(raw: &str) -> String {
     let json = with_escaped_controls(raw);
     if serde_json::from_str::<&RawValue>(&json).is_ok() {
@@ -341,8 +342,8 @@ fn string<'t>(cursor: &mut Cursor<'t>) -> Result<&'t str, Stop> {
     }
 }
 
-/// Escapes the control characters in the strings of a JSON text. Models write line breaks in strings,
-/// which JSON forbids.
+/// Escapes the control characters in the strings of a JSON text. Models write line breaks in
+/// strings, which JSON forbids.
 pub(crate) fn with_escaped_controls(json: &str) -> Cow<'_, str> {
     if !json.contains(|c: char| c < ' ') {
         return Cow::Borrowed(json);

@@ -248,7 +248,8 @@ proptest! {
         prop_assert_eq!(response(&transform(&all(), events)), before);
     }
 
-    /// And where tools are named the grammar holds, and nothing is lost of what the provider called.
+    /// And where tools are named the grammar holds, and nothing is lost of what the provider
+    /// called.
     #[test]
     fn parts_that_interleave_keep_the_grammar(
         steps in prop::collection::vec(any_step(any_text()), 0..16),

@@ -12,8 +12,8 @@ const MAX_MARK: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Code {
     None,
-    /// A span that a run of this many backticks closes. A span of one or two backticks also ends with
-    /// its paragraph: a backtick may stand alone.
+    /// A span that a run of this many backticks closes. A span of one or two backticks also ends
+    /// with its paragraph: a backtick may stand alone.
     Span(usize),
     /// A block that a line of at least this many marks closes.
     Block {
@@ -58,7 +58,8 @@ pub(crate) struct MarkdownContext {
 }
 
 impl MarkdownContext {
-    /// Returns the context at the beginning of a text. `has_text`: the answer has other text before.
+    /// Returns the context at the beginning of a text. `has_text`: the answer has other text
+    /// before.
     pub(crate) fn new(has_text: bool) -> Self {
         Self {
             line_is_blank: true,
@@ -77,8 +78,8 @@ impl MarkdownContext {
 
     /// Whether a call in this form may begin with `c` here.
     ///
-    /// Calls in code and in quoted lines are examples. The exception is a block of code that is itself
-    /// the call: the answer must have no other text.
+    /// Calls in code and in quoted lines are examples. The exception is a block of code that is
+    /// itself the call: the answer must have no other text.
     pub(crate) fn may_begin(&self, form: RecoveryForm, c: char) -> bool {
         let is_example = self.line_is_quoted || self.code_after_run() != Code::None;
         if self.in_thinking || is_example {

@@ -1,8 +1,9 @@
 //! Tools by prompt, for models and servers without tool support.
 //!
-//! [`PromptedTools::prepare`] converts a request with tools into one without: the instructions describe
-//! the tools, and the calls and results of the history become text.
-//! [`recover`](crate::text_tool_calls::recover) finds the calls in the answer. An adapter joins both:
+//! [`PromptedTools::prepare`] converts a request with tools into one without: the instructions
+//! describe the tools, and the calls and results of the history become text.
+//! [`recover`](crate::text_tool_calls::recover) finds the calls in the answer. An adapter joins
+//! both:
 //!
 //! ```
 //! # use switchboard_domain::{ChatRequest, ModelError, ModelStream};
@@ -15,8 +16,8 @@
 //! # }
 //! ```
 //!
-//! The form is that of Hermes and Qwen (`<tools>`, `<tool_call>`, `<tool_response>`), on which most open
-//! models were trained. Calls in other forms are recognized too.
+//! The form is that of Hermes and Qwen (`<tools>`, `<tool_call>`, `<tool_response>`), on which most
+//! open models were trained. Calls in other forms are recognized too.
 
 use std::sync::Arc;
 
@@ -41,8 +42,8 @@ const MAX_STOPS: usize = 4;
 /// Options of tools by prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PromptedTools {
-    /// Whether the server enforces a JSON Schema ([`ResponseFormat::JsonSchema`]). A required call is then
-    /// enforced.
+    /// Whether the server enforces a JSON Schema ([`ResponseFormat::JsonSchema`]). A required call
+    /// is then enforced.
     pub constrained: bool,
 }
 
@@ -50,10 +51,11 @@ pub struct PromptedTools {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Prepared {
-    /// The request. It has no tools, tool uses or tool results. Its response format is the schema of a call
-    /// where the answer is constrained.
+    /// The request. It has no tools, tool uses or tool results. Its response format is the schema
+    /// of a call where the answer is constrained.
     pub request: ChatRequest,
-    /// The outcome of the tool choice. [`recover`](crate::text_tool_calls::recover) reports it in `Started`.
+    /// The outcome of the tool choice. [`recover`](crate::text_tool_calls::recover) reports it in
+    /// `Started`.
     pub outcome: ToolChoiceOutcome,
     /// The search for calls in the answer. It also emits the warnings.
     pub recovery: Recovery,
@@ -68,8 +70,8 @@ impl PromptedTools {
     /// | `None` | `Emulated`: not described | the same |
     /// | `Required`, `Only` | `Emulated`: the schema of a call, of the allowed tools | `Relaxed`, requested in the prompt; only the allowed tools are described |
     ///
-    /// With `Auto`, a response format and a constrained answer, the schema allows a call or the format. A
-    /// stop sequence is added, because small models invent the result of their call.
+    /// With `Auto`, a response format and a constrained answer, the schema allows a call or the
+    /// format. A stop sequence is added, because small models invent the result of their call.
     pub fn prepare(self, request: &ChatRequest) -> Prepared {
         let offered: Vec<&ToolDefinition> = match &request.tool_choice {
             ToolChoice::None => Vec::new(),
@@ -160,8 +162,8 @@ impl PromptedTools {
     }
 
     fn instructions(self, request: &ChatRequest, offered: &[&ToolDefinition]) -> String {
-        // The text follows Qwen's template, on which small models were trained: with it, a model of 1.5 B
-        // parameters calls tools; with other text it only mentions them.
+        // The text follows Qwen's template, on which small models were trained: with it, a model of
+        // 1.5 B parameters calls tools; with other text it only mentions them.
         let mut text = String::from(
             "# Tools\n\nYou may call one or more of these tools to assist with the user query. \
              `parameters` is the JSON Schema of a tool's arguments.\n<tools>\n",
@@ -221,8 +223,8 @@ pub fn concerns_tools(request: &ChatRequest) -> bool {
     !request.tools.is_empty() || parts.any(is_of_tools)
 }
 
-/// Converts only the calls and results of a request's history into text, as [`PromptedTools::prepare`]
-/// does. For adapters that constrain the next call themselves.
+/// Converts only the calls and results of a request's history into text, as
+/// [`PromptedTools::prepare`] does. For adapters that constrain the next call themselves.
 pub fn with_history_as_text(request: &ChatRequest) -> ChatRequest {
     ChatRequest {
         messages: history::as_text(&request.messages),
@@ -237,8 +239,8 @@ fn is_forced(request: &ChatRequest) -> bool {
     )
 }
 
-/// Appends to the instructions: to the last of the leading system messages, because many templates accept
-/// only one.
+/// Appends to the instructions: to the last of the leading system messages, because many templates
+/// accept only one.
 fn instruct(messages: &mut Vec<Arc<Message>>, text: String) {
     let leading = messages
         .iter()

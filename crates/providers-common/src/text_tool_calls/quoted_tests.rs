@@ -5,8 +5,8 @@ use super::*;
 /// A call of `get_time` as JSON.
 const JSON: &str = "{\"name\": \"get_time\", \"arguments\": {}}";
 
-/// Texts that show a call. `{tag}` stands for a call between tags, `{line}` for one in a line, `{json}`
-/// for one as JSON.
+/// Texts that show a call. `{tag}` stands for a call between tags, `{line}` for one in a line,
+/// `{json}` for one as JSON.
 const SHOWN: &[&str] = &[
     "For example: ```json\n{json}\n```",
     "For example:\n\n```json\n{json}\n```",

@@ -24,11 +24,11 @@ pub(crate) enum Piece {
 
 /// Finds calls in a text that arrives in pieces.
 ///
-/// Text is emitted up to the first marker of a form. From there it is buffered until the text ends or
-/// the buffer exceeds the size limit of a call, and then read.
+/// Text is emitted up to the first marker of a form. From there it is buffered until the text ends
+/// or the buffer exceeds the size limit of a call, and then read.
 ///
-/// Calls in a Markdown block count only if the answer has no other text. They are held until the text
-/// ends or other text follows.
+/// Calls in a Markdown block count only if the answer has no other text. They are held until the
+/// text ends or other text follows.
 pub(crate) struct TextScanner {
     tools: Arc<OfferedTools>,
     forms: RecoveryForms,
@@ -152,8 +152,8 @@ impl TextScanner {
             .any(|form| forms::may_begin(form, text, &self.tools))
     }
 
-    /// Reads the calls at the beginning of `text`. Returns them with the length of their text, or the
-    /// length of the text that was read in vain.
+    /// Reads the calls at the beginning of `text`. Returns them with the length of their text, or
+    /// the length of the text that was read in vain.
     fn read_calls(
         &self,
         c: char,
@@ -248,8 +248,8 @@ fn push_text(text: String, pieces: &mut Vec<Piece>) {
     }
 }
 
-/// Whether a text is only the beginning of a Markdown block. Small models begin another block behind
-/// their last call and stop there.
+/// Whether a text is only the beginning of a Markdown block. Small models begin another block
+/// behind their last call and stop there.
 fn is_empty_block(text: &str) -> bool {
     let Some(language) = text.strip_prefix("```") else {
         return false;

@@ -14,9 +14,9 @@ use crate::{
 
 /// A model whose tool calls may be text.
 ///
-/// For servers that run local models behind a vendor's wire: llama.cpp answers in Anthropic's and OpenAI's
-/// forms, and a model without a tool template writes its calls as text. The adapters of Chat Completions
-/// and Ollama have their own settings for this.
+/// For servers that run local models behind a vendor's wire: llama.cpp answers in Anthropic's and
+/// OpenAI's forms, and a model without a tool template writes its calls as text. The adapters of
+/// Chat Completions and Ollama have their own settings for this.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -37,8 +37,8 @@ pub struct TextCalls {
 }
 
 impl TextCalls {
-    /// Wraps a model and recovers calls in these forms. Only calls of offered tools are found; other text
-    /// stays.
+    /// Wraps a model and recovers calls in these forms. Only calls of offered tools are found;
+    /// other text stays.
     pub fn of(model: Arc<dyn ChatModel>, forms: RecoveryForms) -> Self {
         Self {
             capabilities: model.capabilities().clone(),
@@ -48,9 +48,9 @@ impl TextCalls {
         }
     }
 
-    /// Offers tools by prompt, whatever the model supports: the instructions describe them, and the calls
-    /// and results of the conversation become text. If the model enforces schemas, a required call is
-    /// enforced.
+    /// Offers tools by prompt, whatever the model supports: the instructions describe them, and the
+    /// calls and results of the conversation become text. If the model enforces schemas, a required
+    /// call is enforced.
     #[must_use]
     pub fn telling_in_words(mut self) -> Self {
         self.by_prompt = true;

@@ -308,8 +308,8 @@ fn an_input_above_the_cap_is_malformed_and_its_rest_is_let_go() {
     assert_eq!(pieces, whole);
 }
 
-/// The cap on streamed tool input is the accumulator's; recovery never holds back more than it would
-/// take, and what is longer is malformed there as well.
+/// The cap on streamed tool input is the accumulator's; recovery never holds back more than it
+/// would take, and what is longer is malformed there as well.
 #[test]
 fn an_input_of_the_accumulators_limit_and_more_is_never_executed() {
     let long = "x".repeat(DEFAULT_MAX_TOOL_INPUT_BYTES);

@@ -1,4 +1,5 @@
-//! What the adapters count on, each with the schemas that their own first versions were tested with.
+//! What the adapters count on, each with the schemas that their own first versions were tested
+//! with.
 
 use std::borrow::Cow;
 

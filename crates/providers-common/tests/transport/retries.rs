@@ -79,7 +79,8 @@ async fn the_number_of_attempts_is_the_policys() {
 
 #[tokio::test]
 async fn a_connection_that_fails_is_tried_again() {
-    // Closed before an answer, in the middle of its headers, and before the first byte of a success.
+    // Closed before an answer, in the middle of its headers, and before the first byte of a
+    // success.
     let server = Server::start(vec![
         vec![],
         vec![send("HTTP/1.1 200 OK\r\ncontent-le")],

@@ -18,7 +18,8 @@ pub(crate) enum Act {
     Read,
     /// Send these bytes.
     Send(Vec<u8>),
-    /// Send more than any buffer on the way holds, and tell the test whether the client took it all.
+    /// Send more than any buffer on the way holds, and tell the test whether the client took it
+    /// all.
     Flood,
     /// Say nothing until the client closes the connection, and tell the test.
     Stall,

@@ -13,8 +13,8 @@ use super::{
 };
 use crate::capabilities::Series;
 
-/// The signature of calls of other models. The API's guide to thought signatures defines it as "do not
-/// check". Without it, a turn that another model began is refused.
+/// The signature of calls of other models. The API's guide to thought signatures defines it as "do
+/// not check". Without it, a turn that another model began is refused.
 const NOT_SIGNED: &str = "skip_thought_signature_validator";
 
 /// The result that the model receives for a call without one.
@@ -31,10 +31,10 @@ pub(crate) struct Conversation<'a> {
 
 /// Maps the whole conversation.
 ///
-/// System messages become `systemInstruction`, later ones with a warning. Adjacent messages of one role
-/// become one content. The results of a content's calls follow it, one per call and in call order, because
-/// calls without ids pair by order. A missing result is filled in, and a result without a call is sent as
-/// text.
+/// System messages become `systemInstruction`, later ones with a warning. Adjacent messages of one
+/// role become one content. The results of a content's calls follow it, one per call and in call
+/// order, because calls without ids pair by order. A missing result is filled in, and a result
+/// without a call is sent as text.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] if there is no message of the user or the model.
 pub(crate) fn conversation<'a>(
@@ -220,9 +220,9 @@ impl<'a> Turns<'a> {
         mapper.warn(WarningKind::PartDowngraded, message);
     }
 
-    /// Signs the first call of each answer without a signature of this model, because the API refuses
-    /// unsigned calls. The API checks only the answers since the last user message; the others are signed
-    /// too, because prompt caches need the same bytes.
+    /// Signs the first call of each answer without a signature of this model, because the API
+    /// refuses unsigned calls. The API checks only the answers since the last user message; the
+    /// others are signed too, because prompt caches need the same bytes.
     fn sign(&mut self) {
         for turn in &mut self.list {
             // Server tools are part of the turn and may carry the signature.

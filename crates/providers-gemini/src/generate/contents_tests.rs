@@ -101,8 +101,8 @@ fn case_03_signatures_go_back_to_their_minter_exactly_and_to_nobody_else() {
     );
     assert_eq!(warnings, []);
 
-    // Another model of the same provider: neither ids, nor thoughts, nor signatures. It would refuse
-    // the turn without the word that stands for one.
+    // Another model of the same provider: neither ids, nor thoughts, nor signatures. It would
+    // refuse the turn without the word that stands for one.
     let (contents, warnings) = sent(messages(OLD), NEW);
     assert_eq!(
         contents[1]["parts"],

@@ -7,7 +7,8 @@
 //! | [`stream`] | converts chunks into events |
 //! | [`response`] | reads a whole answer with the same state machine |
 //!
-//! Source of wire facts: the types of the official SDK (google-genai 3.4.0) and their documentation.
+//! Source of wire facts: the types of the official SDK (google-genai 3.4.0) and their
+//! documentation.
 
 mod contents;
 mod finish;

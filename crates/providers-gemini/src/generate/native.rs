@@ -46,8 +46,8 @@ pub(crate) fn medium(blob: &Map<String, Value>) -> Option<Part> {
 /// Maximum number of characters of a part's text.
 const MAX_WORDS: usize = 2_000;
 
-/// Returns the text of an opaque part for the user and for other models: queries, code, results and errors,
-/// without bytes.
+/// Returns the text of an opaque part for the user and for other models: queries, code, results and
+/// errors, without bytes.
 pub(crate) fn readable(name: &str, data: Option<&Value>) -> Option<String> {
     let data = data?.as_object()?;
     let text = match name {

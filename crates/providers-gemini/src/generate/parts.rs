@@ -272,8 +272,8 @@ fn data_url(url: &str) -> Option<(&str, &str)> {
     Some((media_type, data))
 }
 
-/// Returns the media type that the API accepts. Text types that it does not accept ("Unsupported MIME type:
-/// application/json") become plain text.
+/// Returns the media type that the API accepts. Text types that it does not accept ("Unsupported
+/// MIME type: application/json") become plain text.
 fn sent_type(media_type: &str) -> Cow<'_, str> {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     let lower = essence.to_ascii_lowercase();

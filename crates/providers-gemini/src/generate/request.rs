@@ -40,12 +40,12 @@ pub struct WireRequest<'a> {
 
 /// Maps a request for `model`.
 ///
-/// Options that the model is *known* not to support, by its `capabilities`, are omitted with a warning. A
-/// tool name that this wire does not accept is replaced by an alias.
+/// Options that the model is *known* not to support, by its `capabilities`, are omitted with a
+/// warning. A tool name that this wire does not accept is replaced by an alias.
 ///
-/// Fails with [`ModelErrorKind::InvalidRequest`] and the field if the tool choice names an undeclared tool
-/// or there is no message, and with [`ModelErrorKind::Unsupported`] if the model is known not to support
-/// tools, structured answers, or both together.
+/// Fails with [`ModelErrorKind::InvalidRequest`] and the field if the tool choice names an
+/// undeclared tool or there is no message, and with [`ModelErrorKind::Unsupported`] if the model is
+/// known not to support tools, structured answers, or both together.
 pub fn to_wire<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,

@@ -21,8 +21,8 @@ const IN_RESULTS: [&str; 5] = [
 ];
 
 impl Mapper<'_> {
-    /// Maps the result of the call with the wire's `id` and `name`. Media that a result cannot contain are
-    /// appended to `beside`, which follows all results: calls must be answered first.
+    /// Maps the result of the call with the wire's `id` and `name`. Media that a result cannot
+    /// contain are appended to `beside`, which follows all results: calls must be answered first.
     pub(crate) fn result<'a>(
         &mut self,
         result: &'a ToolResult,
@@ -90,8 +90,8 @@ impl Mapper<'_> {
     }
 }
 
-/// Converts a result into an object. Text becomes `output` or `error`. Structured content that repeats
-/// the text replaces it.
+/// Converts a result into an object. Text becomes `output` or `error`. Structured content that
+/// repeats the text replaces it.
 pub(crate) fn response(result: &ToolResult) -> Response<'_> {
     let data = result.structured.as_deref();
     let data = data.filter(|_| data_says_it(result));

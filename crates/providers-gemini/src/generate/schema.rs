@@ -44,10 +44,11 @@ pub(crate) fn kept_parameters(tool: &Arc<ToolDefinition>, form: SchemaForm) -> A
     })
 }
 
-/// Compiles the schema of a tool's input. Returns `None` for a tool without parameters in the older form.
+/// Compiles the schema of a tool's input. Returns `None` for a tool without parameters in the older
+/// form.
 ///
-/// Inputs are validated before a call, so that weaker enforcement on the wire needs no warning. Other
-/// changes of the schema do.
+/// Inputs are validated before a call, so that weaker enforcement on the wire needs no warning.
+/// Other changes of the schema do.
 pub(crate) fn parameters<'a>(
     schema: &'a Value,
     form: SchemaForm,

@@ -20,9 +20,9 @@ use crate::{continuation::Continuation, error::ERRORS};
 
 /// The state machine that converts the chunks of an answer into domain events.
 ///
-/// The wire has no closing event: `Finished` is emitted when the transport ends, if a `finishReason` or
-/// a blocked prompt came before. Calls arrive whole. A text or thought with a signature is a separate
-/// part, so that it is replayed unchanged; adjacent others are one part.
+/// The wire has no closing event: `Finished` is emitted when the transport ends, if a
+/// `finishReason` or a blocked prompt came before. Calls arrive whole. A text or thought with a
+/// signature is a separate part, so that it is replayed unchanged; adjacent others are one part.
 #[derive(Debug)]
 pub struct GenerateDecoder {
     model: ModelId,
@@ -67,8 +67,8 @@ enum Kind {
 }
 
 impl GenerateDecoder {
-    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` are the outcome of the
-    /// request's mapping, `ids` the tool-use ids of the conversation.
+    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` are the outcome of
+    /// the request's mapping, `ids` the tool-use ids of the conversation.
     pub fn new(
         model: ModelId,
         tool_choice: ToolChoiceOutcome,

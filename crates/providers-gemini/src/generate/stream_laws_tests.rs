@@ -77,8 +77,8 @@ fn any_chunk() -> impl Strategy<Value = Value> {
         })
 }
 
-/// Neighbours without a signature are one, and what says nothing is gone: what a model said, however
-/// it was cut.
+/// Neighbours without a signature are one, and what says nothing is gone: what a model said,
+/// however it was cut.
 fn essence(parts: Vec<Value>) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
     for mut part in parts {

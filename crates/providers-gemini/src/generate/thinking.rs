@@ -5,7 +5,8 @@ use switchboard_domain::{ChatRequest, ModelCapabilities, ReasoningEffort, Warnin
 use super::wire::ThinkingConfig;
 use crate::capabilities::{Series, Thinking};
 
-/// Maps [`ChatRequest::reasoning`]. Without it, the field is omitted and the model's default applies.
+/// Maps [`ChatRequest::reasoning`]. Without it, the field is omitted and the model's default
+/// applies.
 pub(crate) fn thinking(
     request: &ChatRequest,
     model: &str,

@@ -12,8 +12,8 @@ use switchboard_providers_common::{
 use super::schema::dialect;
 use crate::options::SchemaForm;
 
-/// The mapping of a request's tools, which maps the calls of the answer back. A name that the wire does
-/// not accept has an alias.
+/// The mapping of a request's tools, which maps the calls of the answer back. A name that the wire
+/// does not accept has an alias.
 #[derive(Debug, Clone, Default)]
 pub struct ToolMapping {
     tools: Vec<Arc<ToolDefinition>>,

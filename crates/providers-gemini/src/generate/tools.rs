@@ -105,8 +105,8 @@ pub(crate) fn tools<'a>(
 const CHOICE: &str = "toolConfig.functionCallingConfig.allowedFunctionNames";
 
 impl Plan<'_, '_> {
-    /// Omits the tools that a choice does not name, unless the wire can express the choice. It can among
-    /// functions: all stay declared, which preserves prompt caches.
+    /// Omits the tools that a choice does not name, unless the wire can express the choice. It can
+    /// among functions: all stay declared, which preserves prompt caches.
     fn narrow(&mut self) {
         let Some(forced) = &self.forced else {
             return;
@@ -176,8 +176,8 @@ impl<'a, 'm> Context<'a, 'm> {
         Ok(Some(forced))
     }
 
-    /// Maps the choice of no tool. The wire can forbid functions, which stay declared; server tools are
-    /// omitted.
+    /// Maps the choice of no tool. The wire can forbid functions, which stay declared; server tools
+    /// are omitted.
     fn no_tool(&self, had_server: bool, warnings: &mut Vec<Warning>) -> Tools<'a> {
         let emulated = |how: &str| ToolChoiceOutcome::Emulated { how: how.into() };
         if self.schema_instead {

@@ -41,8 +41,8 @@ pub(super) fn rest_of(
     (!is_all).then_some(response)
 }
 
-/// Reads the beginning of a body, at most `max_bytes` and within `limit`. It explains a failure, so that
-/// errors of the body are ignored.
+/// Reads the beginning of a body, at most `max_bytes` and within `limit`. It explains a failure, so
+/// that errors of the body are ignored.
 pub(super) async fn beginning(
     mut response: reqwest::Response,
     max_bytes: usize,
@@ -91,8 +91,8 @@ impl Origin {
     }
 }
 
-/// A body whose first piece is `first`, with a time limit for each further piece. The time runs while the
-/// stream waits for a piece, not while the reader is busy.
+/// A body whose first piece is `first`, with a time limit for each further piece. The time runs
+/// while the stream waits for a piece, not while the reader is busy.
 pub(super) struct Watched<S> {
     pub(super) first: Option<Bytes>,
     /// `None` after the end.

@@ -24,8 +24,9 @@ pub struct TransportConfig {
     /// 5 s, which is short for a first connection through a tunnel.
     pub connect_timeout: Duration,
     /// Maximum time from the start of the attempt to the first byte of the body. 10 min, as in the
-    /// official SDKs (anthropic 2.11.0, openai 3.52.0): a model may think for long, and a local model may
-    /// have to be loaded. A whole answer ([`Delivery::Whole`](switchboard_domain::Delivery::Whole)) arrives when it is complete, so
+    /// official SDKs (anthropic 2.11.0, openai 3.52.0): a model may think for long, and a local
+    /// model may have to be loaded. A whole answer
+    /// ([`Delivery::Whole`](switchboard_domain::Delivery::Whole)) arrives when it is complete, so
     /// that this limits its whole time.
     pub first_byte_timeout: Duration,
     /// Maximum time between two pieces of an answer. 5 min: reasoning models pause within a stream.
@@ -55,8 +56,8 @@ impl Default for TransportConfig {
 /// When and how often a request is repeated.
 ///
 /// The error decides whether it is repeated
-/// ([`ModelError::is_worth_retrying`](switchboard_domain::ModelError::is_worth_retrying)), which the
-/// provider overrides with `x-should-retry`). No output of the answer may have been shown.
+/// ([`ModelError::is_worth_retrying`](switchboard_domain::ModelError::is_worth_retrying)), which
+/// the provider overrides with `x-should-retry`). No output of the answer may have been shown.
 ///
 /// The defaults are those of the official SDKs (anthropic 2.11.0, openai 3.52.0: two retries, 0.5 s
 /// growing to 8 s).
@@ -64,13 +65,13 @@ impl Default for TransportConfig {
 pub struct RetryPolicy {
     /// Maximum number of attempts. 3; zero counts as one.
     pub max_attempts: u32,
-    /// The pause before the second attempt. 500 ms. It doubles from attempt to attempt, and a random
-    /// time of up to as much again is added.
+    /// The pause before the second attempt. 500 ms. It doubles from attempt to attempt, and a
+    /// random time of up to as much again is added.
     pub min_delay: Duration,
     /// Maximum pause without the random time. 8 s.
     pub max_delay: Duration,
-    /// Maximum pause that the provider may request (`retry-after-ms`, `retry-after`). 60 s. If it requests
-    /// a longer pause, the error is returned at once with that pause
+    /// Maximum pause that the provider may request (`retry-after-ms`, `retry-after`). 60 s. If it
+    /// requests a longer pause, the error is returned at once with that pause
     /// ([`ModelError::retry_after`](switchboard_domain::ModelError::retry_after)).
     pub max_retry_after: Duration,
 }
@@ -139,8 +140,8 @@ impl Attempts {
         self.number
     }
 
-    /// Counts the next attempt and returns the pause before it. `None` if the policy allows no other
-    /// attempt after this error.
+    /// Counts the next attempt and returns the pause before it. `None` if the policy allows no
+    /// other attempt after this error.
     pub(crate) fn pause_after(&mut self, error: &ModelError) -> Option<Duration> {
         if !error.is_worth_retrying() {
             return None;

@@ -11,8 +11,8 @@ pub(super) struct Failed {
     pub(super) again: bool,
     /// The pause that the provider requests.
     pub(super) wish: Option<Duration>,
-    /// The server did not process the request, for example because it closed the connection: the request
-    /// may be repeated at once.
+    /// The server did not process the request, for example because it closed the connection: the
+    /// request may be repeated at once.
     pub(super) unseen: bool,
 }
 
@@ -87,8 +87,8 @@ impl Failed {
     }
 }
 
-/// Whether an HTTP/2 server refused the stream, or closed the connection, before it processed the request
-/// (RFC 9113, sections 8.7 and 6.8).
+/// Whether an HTTP/2 server refused the stream, or closed the connection, before it processed the
+/// request (RFC 9113, sections 8.7 and 6.8).
 fn is_unseen(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {

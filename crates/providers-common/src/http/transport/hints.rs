@@ -10,15 +10,15 @@ const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "apim-request-id"]
 /// Maximum length of a request id. Real ids are much shorter.
 const MAX_REQUEST_ID_BYTES: usize = 200;
 
-/// The headers with the requested pause, in milliseconds and in seconds: the provider's own, and those that
-/// `LiteLLM` copies from the provider behind it.
+/// The headers with the requested pause, in milliseconds and in seconds: the provider's own, and
+/// those that `LiteLLM` copies from the provider behind it.
 const RETRY_AFTER: [(&str, &str); 2] = [
     ("retry-after-ms", "retry-after"),
     ("llm_provider-retry-after-ms", "llm_provider-retry-after"),
 ];
 
-/// Returns the requested pause: `retry-after-ms`, else `retry-after` in seconds or as a date. Invalid
-/// values count as absent; a date in the past is zero.
+/// Returns the requested pause: `retry-after-ms`, else `retry-after` in seconds or as a date.
+/// Invalid values count as absent; a date in the past is zero.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let header = |name| text(headers, &HeaderName::from_static(name));
     let number = |name| header(name)?.parse::<f64>().ok();
@@ -77,8 +77,8 @@ pub(super) fn compression(headers: &HeaderMap) -> Option<&str> {
         .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
 }
 
-/// Whether the media type `actual` is one of the expected ones. `application/json` includes all types of
-/// JSON, such as `application/problem+json`.
+/// Whether the media type `actual` is one of the expected ones. `application/json` includes all
+/// types of JSON, such as `application/problem+json`.
 pub(super) fn is_expected(actual: &str, expected: &[&str]) -> bool {
     expected.iter().any(|expected| {
         actual.eq_ignore_ascii_case(expected)

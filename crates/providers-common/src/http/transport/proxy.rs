@@ -4,8 +4,8 @@
 
 use std::ffi::OsString;
 
-/// The variables that name a proxy, as hyper-util 0.1.21 reads them (`client::proxy::matcher`). `NO_PROXY`
-/// only names exceptions.
+/// The variables that name a proxy, as hyper-util 0.1.21 reads them (`client::proxy::matcher`).
+/// `NO_PROXY` only names exceptions.
 const VARIABLES: [&str; 6] = [
     "ALL_PROXY",
     "all_proxy",
@@ -15,8 +15,8 @@ const VARIABLES: [&str; 6] = [
     "https_proxy",
 ];
 
-/// Whether the environment or the system's settings may name a proxy. True on systems whose settings this
-/// program does not read.
+/// Whether the environment or the system's settings may name a proxy. True on systems whose
+/// settings this program does not read.
 pub(super) fn may_be_configured() -> bool {
     cfg!(any(windows, target_vendor = "apple")) || is_named(|variable| std::env::var_os(variable))
 }

@@ -21,8 +21,8 @@ const SECRET_HEADERS: [&str; 6] = [
 
 /// The headers of a request. Some are secret.
 ///
-/// A name or value that HTTP does not allow is reported by [`check`](Headers::check), or when the request
-/// is sent.
+/// A name or value that HTTP does not allow is reported by [`check`](Headers::check), or when the
+/// request is sent.
 ///
 /// ```
 /// use secrecy::SecretString;
@@ -54,7 +54,8 @@ impl Headers {
         self
     }
 
-    /// Sets a secret header. White space around the value, such as the line end of a file, is removed.
+    /// Sets a secret header. White space around the value, such as the line end of a file, is
+    /// removed.
     #[must_use]
     pub fn with_secret(mut self, name: &str, value: &SecretString) -> Self {
         self.insert(name, value.expose_secret().trim(), true);
@@ -140,8 +141,8 @@ pub struct HttpRequest {
 }
 
 impl HttpRequest {
-    /// Creates a request to `url`, which is checked when the request is sent. Errors and logs show the
-    /// address without user, password and query.
+    /// Creates a request to `url`, which is checked when the request is sent. Errors and logs show
+    /// the address without user, password and query.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -196,17 +197,17 @@ impl HttpRequest {
         self
     }
 
-    /// Sets the media types of a successful answer, such as `text/event-stream`. They are sent as `accept`
-    /// unless that header is set. An answer of another type, such as a proxy's HTML page, is an error; an
-    /// answer without a type is accepted.
+    /// Sets the media types of a successful answer, such as `text/event-stream`. They are sent as
+    /// `accept` unless that header is set. An answer of another type, such as a proxy's HTML page,
+    /// is an error; an answer without a type is accepted.
     #[must_use]
     pub fn expecting(mut self, media_types: &'static [&'static str]) -> Self {
         self.expected = media_types;
         self
     }
 
-    /// Expects a model's answer, as server-sent events or as one JSON document. Both are accepted in any case
-    /// and under the media types that servers use: the body shows its form
+    /// Expects a model's answer, as server-sent events or as one JSON document. Both are accepted
+    /// in any case and under the media types that servers use: the body shows its form
     /// ([`HttpAnswer::is_whole`](super::HttpAnswer::is_whole)).
     #[must_use]
     pub fn expecting_answer(self, streamed: bool) -> Self {

@@ -57,7 +57,8 @@ async fn server(first: usize, turned: Turned) -> (String, Arc<AtomicUsize>) {
     (address, count)
 }
 
-/// Reads the request of a connection, as frames (RFC 9113, section 4.1), and says farewell as if it had not come.
+/// Reads the request of a connection, as frames (RFC 9113, section 4.1), and says farewell as if it
+/// had not come.
 async fn farewell(stream: &mut TcpStream) {
     const HEADERS: u8 = 1;
     let mut preface = [0; 24];

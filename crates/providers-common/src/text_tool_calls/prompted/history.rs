@@ -9,8 +9,8 @@ const CLOSE_RESPONSE: &str = "</tool_response";
 /// The replacement of a closing tag within a result, so that a result cannot end its own element.
 const HARMLESS_CLOSE: &str = "<\\/tool_response";
 
-/// Replaces the tool uses and results of messages by text. Results become part of a user message, together
-/// with the user message that follows: many templates require alternating roles.
+/// Replaces the tool uses and results of messages by text. Results become part of a user message,
+/// together with the user message that follows: many templates require alternating roles.
 pub(super) fn as_text(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut texts: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     let mut results: Option<Vec<Part>> = None;

@@ -31,7 +31,8 @@ pub(super) fn compact(schema: &Value) -> Value {
 
 /// Returns the schema of one call of one of the tools, or of an answer in the form of `answer`.
 ///
-/// Schemas with references to their own parts move to `$defs`, because references start at the root.
+/// Schemas with references to their own parts move to `$defs`, because references start at the
+/// root.
 pub(super) fn of_call(tools: &[&ToolDefinition], answer: Option<&Value>) -> Value {
     let mut definitions = Map::new();
     let mut alternatives: Vec<Value> = tools

@@ -1,5 +1,5 @@
-//! The serde types of the request, borrowed from the domain request. Answers are read as JSON values,
-//! because parts are replayed unchanged.
+//! The serde types of the request, borrowed from the domain request. Answers are read as JSON
+//! values, because parts are replayed unchanged.
 
 mod content;
 mod request;

@@ -25,8 +25,8 @@ pub struct Body<'a> {
     pub tool_config: Option<ToolConfig<'a>>,
     /// Settings of the answer.
     pub generation_config: GenerationConfig<'a>,
-    /// Fields set by the caller, which override the others. Objects are merged and `tools` joined, so
-    /// that one field of `generationConfig` or one more tool can be set alone.
+    /// Fields set by the caller, which override the others. Objects are merged and `tools` joined,
+    /// so that one field of `generationConfig` or one more tool can be set alone.
     pub extra: &'a JsonObject,
 }
 
@@ -133,8 +133,8 @@ pub struct ToolConfig<'a> {
     /// How functions are called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_calling_config: Option<FunctionCallingConfig<'a>>,
-    /// Whether calls and results of server tools are part of the contents. Required for server tools
-    /// beside functions.
+    /// Whether calls and results of server tools are part of the contents. Required for server
+    /// tools beside functions.
     #[serde(skip_serializing_if = "is_false")]
     pub include_server_side_tool_invocations: bool,
 }
