@@ -1,9 +1,10 @@
-//! How many appends of events a store takes, and how long each waits:
-//! `cargo run --release -p switchboard-sessions --example appends -- [PLACE] [WRITERS] [SECONDS] [PAUSE]`.
+//! Measures the rate and the waiting time of appends of events:
+//! `cargo run --release -p switchboard-sessions --example appends -- [PLACE] [WRITERS] [SECONDS]
+//! [PAUSE]`.
 //!
-//! PLACE is a path or the address of a PostgreSQL server; `-` is a temporary file. Each writer is a run of its own
-//! that appends three events of 300 bytes, waits until they are stored, pauses for PAUSE milliseconds (none without
-//! it), and goes on.
+//! PLACE is a path or the URL of a PostgreSQL server; `-` is a temporary file. Each writer has one
+//! run. It repeats an append of three events of 300 bytes, each followed by a pause of PAUSE
+//! milliseconds (default 0).
 #![allow(
     clippy::print_stdout,
     clippy::cast_precision_loss,
@@ -48,7 +49,7 @@ async fn main() -> Result<(), Failure> {
         measure(&store, writers, rhythm, durability).await?;
         store.close().await;
         if !is_file {
-            // A server has its own setting.
+            // PostgreSQL has another setting.
             break;
         }
     }

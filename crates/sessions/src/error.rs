@@ -1,4 +1,4 @@
-//! Errors beside those of the ports.
+//! Errors of opening a store and of importing.
 
 use std::{io, path::PathBuf};
 
@@ -64,7 +64,7 @@ pub enum ImportError {
     Malformed {
         /// Number of the line, from 1.
         line: u64,
-        /// What is wrong there.
+        /// The problem.
         reason: String,
     },
     /// A program before version 1 of the format wrote the export.

@@ -31,7 +31,7 @@ pub(crate) enum Location {
 
 /// When SQLite acknowledges a write.
 ///
-/// A PostgreSQL server has its own setting, `synchronous_commit`.
+/// PostgreSQL has another setting, `synchronous_commit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// When the disk has it. The write survives a power failure (`synchronous = FULL`).
@@ -45,7 +45,7 @@ pub enum Durability {
 impl StoreOptions {
     /// Returns the options for a SQLite file on a local disk.
     ///
-    /// Opening creates the file and its folder where they are missing, with the modes 0600 and 0700.
+    /// Opening creates a missing file with mode 0600, and a missing folder with mode 0700.
     pub fn sqlite(path: impl Into<PathBuf>) -> Self {
         Self::new(Location::Sqlite(path.into()))
     }
@@ -53,8 +53,7 @@ impl StoreOptions {
     /// Returns the options for a PostgreSQL database, such as
     /// `postgres://user:password@host/database?sslmode=verify-full`.
     ///
-    /// Missing parts of the URL come from the variables of all PostgreSQL clients (`PGPASSWORD`, …).
-    /// A pooler in front of the server must keep sessions, because locks belong to them. Needs the
+    /// Missing parts of the URL come from the variables of PostgreSQL clients (`PGPASSWORD`, …). A pooler in front of the server must keep sessions, because locks belong to them. Needs the
     /// feature `postgres`.
     pub fn postgres(url: impl Into<String>) -> Self {
         Self::new(Location::Postgres(url.into()))

@@ -88,7 +88,7 @@ impl Store {
 
     /// Performs the queued writes and closes the database.
     ///
-    /// Interrupts the runs that this store still has. Later calls of this store and its clones fail.
+    /// Interrupts the runs of this store. Later calls of this store and its clones fail.
     pub async fn close(&self) {
         // If this fails, another process finds this instance dead.
         let _ = self.inner.queue.perform(RemoveOwnInstance).await;
@@ -153,7 +153,7 @@ impl Store {
         &self.inner.queue
     }
 
-    /// Opens a connection that reads the store as it is now.
+    /// Opens a connection that reads a snapshot of the store.
     pub(crate) async fn snapshot(&self) -> Result<Box<dyn Connection>, DatabaseError> {
         self.inner.database.snapshot().await
     }

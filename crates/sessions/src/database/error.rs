@@ -10,7 +10,7 @@ pub(crate) struct DatabaseError {
     cause: Box<dyn Error + Send + Sync>,
 }
 
-/// What a failure means for a retry.
+/// The consequence of a failure for retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureKind {
     /// The connection is lost. A new one may work.

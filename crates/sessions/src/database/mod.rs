@@ -38,7 +38,7 @@ pub(crate) trait Database: fmt::Debug + Send + Sync {
         values: Vec<Value<'_>>,
     ) -> Result<Vec<Row>, DatabaseError>;
 
-    /// Opens a connection that reads the store as it is now until the connection is dropped.
+    /// Opens a connection that reads a snapshot of the store.
     async fn snapshot(&self) -> Result<Box<dyn Connection>, DatabaseError>;
 
     /// Closes the connections that read.
@@ -115,9 +115,8 @@ impl dyn Connection + '_ {
 /// Locks of instances. An *instance* is one open store of one process.
 ///
 /// An instance has a row in the database and a lock that exists exactly as long as the instance. An
-/// instance without its lock is dead: whoever finds it in a transaction that writes removes its row
-/// and releases its runs. The row says which runs the instance has, the lock says whether others may
-/// take them.
+/// instance without its lock is dead. The next writer that finds it removes its row and releases its
+/// runs. The row identifies the runs of the instance, the lock protects them from other instances.
 #[async_trait]
 pub(crate) trait InstanceLocks: Send + Sync {
     /// Acquires a lock under a new id and releases the old one. The caller writes the row.

@@ -67,7 +67,7 @@ async fn create(connection: &mut dyn Connection) -> Result<(), DatabaseError> {
 async fn has_table(connection: &mut dyn Connection, name: &str) -> Result<bool, DatabaseError> {
     let find = match connection.kind() {
         DatabaseKind::Sqlite => "SELECT name FROM sqlite_schema WHERE type = 'table' AND name = $1",
-        // Only in the schema in which tables are created, not in others of the search path.
+        // Searches only the schema for new tables, not the whole search path.
         #[cfg(feature = "postgres")]
         DatabaseKind::Postgres => {
             "SELECT relname::text FROM pg_class

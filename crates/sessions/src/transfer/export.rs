@@ -23,8 +23,7 @@ const OPERATION: &str = "export sessions";
 
 /// The lines of an export.
 ///
-/// The export contains the store as it was at the first line. It uses one connection until it is
-/// dropped.
+/// All lines come from one snapshot of the store. Uses one connection until it is dropped.
 pub struct Export {
     lines: mpsc::Receiver<Result<String, SessionStoreError>>,
 }

@@ -77,7 +77,7 @@ async fn add_run(tx: &mut Transaction<'_>, session: i64, run: &ImportedRun) -> R
         run.parameters.as_deref(),
     ];
     let Some(row) = tx.row(RUN, values).await? else {
-        return Err(run_conflict(&record.id, "another run has its id").into());
+        return Err(run_conflict(&record.id, "its id exists already").into());
     };
     let key = row.int(0)?;
     let mut first = 1_u64;

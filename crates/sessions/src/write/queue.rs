@@ -305,7 +305,7 @@ enum Phase {
 impl Writer {
     /// Starts the task. It ends with [`Queue::end`] or with the last clone of the queue.
     ///
-    /// SQLite blocks, so its task has its own thread.
+    /// The task for SQLite has a separate thread, because SQLite blocks.
     pub(crate) fn start(
         database: Arc<dyn Database>,
         connection: Box<dyn Connection>,
@@ -374,7 +374,7 @@ impl Writer {
                 _ => false,
             };
             if !rolled_back {
-                // Closing the connection undoes what is not committed.
+                // Closing the connection rolls the transaction back.
                 self.connection = None;
                 self.database.locks().check_soon();
             }

@@ -116,7 +116,7 @@ async fn add(
         parameters,
     ];
     if tx.execute(ADD, values).await? == 0 {
-        return Err(run_conflict(&run.id, "another run has its id").into());
+        return Err(run_conflict(&run.id, "its id exists already").into());
     }
     Ok(RunRecord {
         state: RunState::Running,
@@ -312,7 +312,7 @@ impl Write for Release {
     }
 }
 
-/// Returns why a write to a run was refused. `otherwise` is the reason if this instance has the run.
+/// Returns why a write to a run was refused. `otherwise` is the reason if this instance has it.
 pub(crate) async fn refusal_of_run(
     tx: &mut Transaction<'_>,
     run: &str,

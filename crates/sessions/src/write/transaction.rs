@@ -1,4 +1,4 @@
-//! The transaction in which a write is performed.
+//! The transaction of a write.
 
 use std::sync::LazyLock;
 

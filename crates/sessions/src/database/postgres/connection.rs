@@ -124,7 +124,7 @@ pub(super) fn failed(error: sqlx::Error) -> DatabaseError {
     DatabaseError::new(kind(&error), error)
 }
 
-/// Returns what a failure means. Codes are at
+/// Returns the kind of a failure. Codes are at
 /// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 fn kind(error: &sqlx::Error) -> FailureKind {
     match error {
