@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 use serde_json::{Value, json};
-use switchboard_domain::{ChatRequest, JsonObject, Message, Role};
+use switchboard_domain::{ChatRequest, JsonObject, Message, Role, ToolResult};
 
 use crate::{arguments::fill, conversation::Turn, plan::Plan, schema::parameters, values::Values};
 
@@ -47,7 +47,7 @@ pub(crate) fn input(request: &ChatRequest, today: Date) -> Option<JsonObject> {
         .cloned();
     let text = text.or_else(|| {
         let results = turn.calls.iter().filter_map(|call| call.result);
-        let results: Vec<String> = results.map(|result| result.as_text()).collect();
+        let results: Vec<String> = results.map(ToolResult::as_text).collect();
         (!results.is_empty()).then(|| results.join("\n\n"))
     });
     if tool.input_schema["properties"]["conversation"]["type"] == "array" {

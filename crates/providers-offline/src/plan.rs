@@ -11,7 +11,7 @@ use crate::{
     conversation::{ASK_PREFIX, Turn, next_ids},
     formatter,
     ranking::{covers, rank},
-    schema::parameters,
+    schema::{Parameter, parameters},
     text::stems,
     values::Values,
 };
@@ -80,13 +80,13 @@ impl Plan {
         }
         let turn = Turn::of(&request.messages);
         if turn.question.len() > MAX_QUESTION_BYTES {
-            return decline(format!(
+            return decline(&format!(
                 "The question has more than {MAX_QUESTION_BYTES} bytes."
             ));
         }
         let tools = allowed_tools(request);
         if tools.is_empty() {
-            return decline("No tool is connected.".to_owned());
+            return decline("No tool is connected.");
         }
         let is_forced = !matches!(request.tool_choice, ToolChoice::Auto);
         let words = without_json(&turn.question);
@@ -96,7 +96,7 @@ impl Plan {
         }
         let first = ranked.first();
         let Some(tool) = first.filter(|tool| is_forced || covers(tool, &words)) else {
-            return decline(no_match(&tools));
+            return decline(&no_match(&tools));
         };
         Step {
             request,
@@ -133,7 +133,7 @@ fn allowed_tools(request: &ChatRequest) -> Vec<Arc<ToolDefinition>> {
     request.tools.iter().filter(is_allowed).cloned().collect()
 }
 
-fn decline(reason: String) -> Plan {
+fn decline(reason: &str) -> Plan {
     Plan::Decline {
         text: format!("{reason} {ABOUT}"),
     }
@@ -231,9 +231,7 @@ impl Step<'_> {
 fn ask_for(tool: &ToolDefinition, parameter: &str) -> Plan {
     let parameters = parameters(&tool.input_schema);
     let found = parameters.iter().find(|known| known.name == parameter);
-    let description = found
-        .map(|parameter| parameter.description())
-        .unwrap_or_default();
+    let description = found.map(Parameter::description).unwrap_or_default();
     if description.is_empty() {
         ask(tool, &format!("a value for `{parameter}`"))
     } else {

@@ -29,6 +29,10 @@ const TOOL_CHOICE: &str = "tool_choice";
 
 /// The tools and the tool choice as they are sent.
 #[derive(Debug)]
+#[allow(
+    clippy::struct_field_names,
+    reason = "`provider_tools` is the term of the other crates"
+)]
 pub(crate) struct Tools<'a> {
     pub(crate) declared: Vec<Function<'a>>,
     pub(crate) provider_tools: Vec<ProviderTool<'a>>,

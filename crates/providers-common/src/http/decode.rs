@@ -117,15 +117,15 @@ impl<D: WireDecoder> Stream for Decoding<D> {
             let Some(frames) = &mut this.frames else {
                 return Poll::Ready(None);
             };
-            let (decoder, decoded) = (&mut this.decoder, &mut this.decoded);
+            let (decoder, events) = (&mut this.decoder, &mut this.decoded);
             let next = match frames {
                 Frames::Sse(frames) => frames.poll_frame(context).map(|next| {
                     next.map(|frame| {
-                        frame.and_then(|frame| decoder.frame(&frame.name, &frame.data, decoded))
+                        frame.and_then(|frame| decoder.frame(&frame.name, &frame.data, events))
                     })
                 }),
                 Frames::Lines(lines) => lines.as_mut().poll_next(context).map(|next| {
-                    next.map(|line| line.and_then(|line| decoder.frame("", &line, decoded)))
+                    next.map(|line| line.and_then(|line| decoder.frame("", &line, events)))
                 }),
             };
             let next = match next {

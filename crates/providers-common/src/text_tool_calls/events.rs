@@ -39,7 +39,7 @@ pub struct EventRecovery {
 struct TextPart {
     scanner: TextScanner,
     /// State of the text, which belongs to its last part.
-    states: Vec<Box<ProviderState>>,
+    states: Vec<ProviderState>,
     /// The output index, if the text is open there.
     index: Option<u32>,
 }
@@ -125,7 +125,7 @@ impl EventRecovery {
             }
             Some(ModelEvent::PartState { index, state }) => {
                 if let Some(text) = self.texts.get_mut(&index) {
-                    text.states.push(state);
+                    text.states.push(*state);
                 } else {
                     let index = self.output_index(index);
                     events.push(ModelEvent::PartState { index, state });
@@ -232,7 +232,10 @@ impl EventRecovery {
         self.emit(pieces, &mut part, events);
         for state in std::mem::take(&mut part.states) {
             let index = part.open(&mut self.next_index, events);
-            events.push(ModelEvent::PartState { index, state });
+            events.push(ModelEvent::PartState {
+                index,
+                state: Box::new(state),
+            });
         }
         part.index
     }

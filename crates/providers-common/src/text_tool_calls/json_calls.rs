@@ -72,7 +72,7 @@ struct Members<'t> {
     input: Option<&'t str>,
 }
 
-impl<'a> JsonCalls<'a> {
+impl JsonCalls<'_> {
     /// Reads JSON values after one another, with white space or separators between them. Stops
     /// before the first value that is not a call. Returns the calls and their end; the cursor is
     /// behind the separators that follow.
@@ -85,13 +85,11 @@ impl<'a> JsonCalls<'a> {
                 return Ok((calls, end));
             }
             let start = cursor.at();
-            match self.value(cursor) {
-                Ok(more) => calls.extend(more),
-                Err(_) => {
-                    cursor.back_to(start);
-                    return Ok((calls, end));
-                }
-            }
+            let Ok(more) = self.value(cursor) else {
+                cursor.back_to(start);
+                return Ok((calls, end));
+            };
+            calls.extend(more);
         }
     }
 

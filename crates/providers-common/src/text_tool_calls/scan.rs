@@ -132,7 +132,7 @@ impl TextScanner {
             rest = after;
         }
         self.emit_text(unsent.get(..plain).unwrap_or_default(), pieces);
-        self.buffer = rest.to_owned();
+        rest.clone_into(&mut self.buffer);
     }
 
     fn candidates(&self, c: char) -> impl Iterator<Item = RecoveryForm> {
