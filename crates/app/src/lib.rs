@@ -1,26 +1,21 @@
-//! The application: the crates of the workspace wired into a command line.
+//! The application: the crates of the workspace, composed into a command line.
 //!
-//! Nothing is decided here that another surface would have to decide again: the loop is in
-//! `orchestration`, servers are in `mcp-client`, mappings are in the providers. What is here is
-//! [`config`], the choice of a [`model`], the [`servers`] that run, and how all of it looks in a
-//! [`terminal`].
+//! `commands` has one module per command. `run_session` has what they share: it starts servers,
+//! builds an agent and follows a run. `config` reads the configuration, `models` chooses a model,
+//! `terminal` and `chat` talk to a person, `serve` and `eval` implement the engine ports of the
+//! server and of the evaluations.
 #![deny(missing_docs)]
 
-pub mod chat;
-pub mod cli;
-pub mod config;
-pub mod decisions;
-pub mod environment;
+mod chat;
+mod commands;
+mod config;
 mod eval;
-mod injection;
-pub mod model;
-pub mod observe;
-mod private_file;
-pub mod recipes;
-pub mod runs;
-pub mod sampler;
-pub mod serve;
-pub mod servers;
-pub mod sessions;
-mod tape;
-pub mod terminal;
+mod models;
+mod observe;
+mod run_session;
+mod serve;
+mod storage;
+mod terminal;
+
+pub use commands::main;
+pub use run_session::failure::Code;

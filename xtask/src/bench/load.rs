@@ -1,82 +1,98 @@
-//! Many streaming sessions at once through `switchboard serve`, and many requests (`crates/app/examples/load`).
-
-mod requests;
+//! Requests per second through `switchboard serve` (`crates/app/examples/load`).
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
+use super::{ratios, series};
 use crate::process;
 
-/// Streaming sessions at once.
-const SESSIONS: &str = "500";
+/// Runs per round. A round has 512 requests for each kind and side.
+const RUNS_PER_ROUND: u32 = 10;
 
-/// One round of requests for so many of the runs that are asked for: a round is 256 or 512 requests, in each of 24 rows.
-const RUNS_A_ROUND: u32 = 10;
+/// Measurements of one kind of request.
+#[derive(Debug, Default, PartialEq)]
+struct Kind {
+    direct_rates: Vec<f64>,
+    served_rates: Vec<f64>,
+    /// Response times of the server in microseconds.
+    p50: Vec<f64>,
+    p99: Vec<f64>,
+    /// CPU time per request in microseconds, and peak memory in bytes.
+    usage: [f64; 2],
+}
 
 pub(super) fn load(runs: u32) -> Result<()> {
     if !cfg!(target_os = "linux") {
-        println!("What a process uses is read from /proc, on Linux only: nothing was measured.");
+        println!("The benchmark reads /proc and runs on Linux only.");
         return Ok(());
     }
-    let app = ["--package", "switchboard-app"];
-    let build =
-        |what: &[&str]| process::run(process::cargo(["build", "--release"]).args(app).args(what));
+    let build = |targets: &[&str]| {
+        let mut build = process::cargo(["build", "--release", "--package", "switchboard-app"]);
+        process::run(build.args(targets))
+    };
     build(&["--bin", "switchboard"])?;
     build(&["--example", "load", "--example", "turn"])?;
     let release = process::target_dir().join("release");
-    let program = release.join("switchboard");
-    let measure = |what: &str| {
-        let mut measure = process::command(release.join("examples/load"));
-        measure.arg(what).arg(&program);
-        measure
-    };
-    let measured = process::stdout_of(measure("sessions").arg(SESSIONS))?;
-    println!("{}", report(&measured)?);
-    let rounds = runs.div_ceil(RUNS_A_ROUND).to_string();
-    let turn = release.join("examples/turn");
-    let measured = process::stdout_of(measure("requests").arg(turn).arg(&rounds))?;
-    print!(
-        "Rounds of requests, the floor's in turns with ours: {rounds}. Server and floor are on one CPU, clients and model on \
-         another (where there are two).\n\n{}",
-        requests::report(&measured)?
-    );
+    let mut measure = process::command(release.join("examples/load"));
+    measure
+        .arg(release.join("switchboard"))
+        .arg(release.join("examples/turn"))
+        .arg(runs.div_ceil(RUNS_PER_ROUND).to_string());
+    print!("{}", report(&process::stdout_of(&mut measure)?)?);
     Ok(())
 }
 
+fn read(measured: &str) -> Result<BTreeMap<String, Kind>> {
+    let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
+    for line in measured.lines() {
+        let invalid = || format!("`{line}` is not a measurement");
+        let (name, numbers) = line.split_once(' ').with_context(invalid)?;
+        let (numbers, is_usage) = match numbers.strip_prefix("used ") {
+            Some(numbers) => (numbers, true),
+            None => (numbers, false),
+        };
+        let numbers: Vec<f64> = numbers
+            .split(' ')
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .with_context(invalid)?;
+        let kind = kinds.entry(name.to_owned()).or_default();
+        match numbers[..] {
+            [cpu, peak] if is_usage => kind.usage = [cpu, peak],
+            [direct, _, _, served, p50, p99] if !is_usage => {
+                kind.direct_rates.push(direct);
+                kind.served_rates.push(served);
+                kind.p50.push(p50);
+                kind.p99.push(p99);
+            }
+            _ => bail!(invalid()),
+        }
+    }
+    Ok(kinds)
+}
+
 fn report(measured: &str) -> Result<String> {
-    let values: BTreeMap<&str, f64> = measured
-        .lines()
-        .filter_map(|line| {
-            let (name, value) = line.split_once(' ')?;
-            Some((name, value.parse().ok()?))
-        })
-        .collect();
-    let of = |name: &str| {
-        let value = values.get(name).copied();
-        value.with_context(|| format!("`{name}` was not measured"))
-    };
-    let ms = |name: &str| Ok::<_, anyhow::Error>(of(name)? / 1e3);
-    Ok(format!(
-        "{SESSIONS} sessions at once, each in a run of its own whose events are stored before they are seen:\n\n\
-         | a word is seen after it was written | p50 | p90 | p99 |\n|---|---:|---:|---:|\n\
-         | directly | {:.2} ms | {:.2} ms | {:.2} ms |\n\
-         | through the server | {:.2} ms | {:.2} ms | {:.2} ms |\n\n\
-         Added: {:.2} ms (p50), {:.2} ms (p99). Memory: {:.1} MB before, {:.0} kB for each session. \
-         CPU time of the server: {:.0} µs for each word. It took {:.1} s.\n",
-        ms("direct-p50")?,
-        ms("direct-p90")?,
-        ms("direct-p99")?,
-        ms("through-p50")?,
-        ms("through-p90")?,
-        ms("through-p99")?,
-        ms("added-p50")?,
-        ms("added-p99")?,
-        of("memory-before")? / 1e6,
-        of("memory-session")? / 1e3,
-        of("cpu-word")?,
-        of("passed")? / 1e6,
-    ))
+    let mut table =
+        "| request | per second | direct | ratio | p50 | p99 | CPU per request | peak memory |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|\n"
+            .to_owned();
+    for (name, kind) in read(measured)? {
+        let median = |values: &[f64]| Ok::<_, anyhow::Error>(series(values.to_vec())?.median());
+        let [cpu, peak] = kind.usage;
+        let _ = writeln!(
+            table,
+            "| {name} | {:.0} | {:.0} | {:.2}× | {:.1} ms | {:.1} ms | {cpu:.0} µs | {:.1} MB |",
+            median(&kind.served_rates)?,
+            median(&kind.direct_rates)?,
+            median(&ratios(&kind.served_rates, &kind.direct_rates))?,
+            median(&kind.p50)? / 1e3,
+            median(&kind.p99)? / 1e3,
+            peak / 1e6,
+        );
+    }
+    Ok(table)
 }
 
 #[cfg(test)]
@@ -84,33 +100,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named() {
-        let error = report("direct-p50 1\n").unwrap_err().to_string();
-        assert_eq!(error, "`direct-p90` was not measured");
+    fn the_report_has_a_row_for_each_kind() {
+        let measured =
+            "chat 1000 1 2 500 1500 2500\nchat 2000 1 2 1000 2500 3500\nchat used 120 5000000\n";
+        let report = report(measured).unwrap();
+        let row = "| chat | 750 | 1500 | 0.50× | 2.0 ms | 3.0 ms | 120 µs | 5.0 MB |";
+        assert_eq!(report.lines().last(), Some(row));
     }
 
     #[test]
-    fn the_report_is_in_the_units_that_it_names() {
-        let names = [
-            "direct-p50",
-            "direct-p90",
-            "direct-p99",
-            "through-p50",
-            "through-p90",
-            "through-p99",
-            "added-p50",
-            "added-p99",
-            "memory-before",
-            "memory-session",
-            "cpu-word",
-            "passed",
-        ];
-        let measured = names.map(|name| format!("{name} 2500\n")).concat();
-        let report = report(&measured).unwrap();
-        assert!(
-            report.contains("| directly | 2.50 ms | 2.50 ms |"),
-            "{report}"
-        );
-        assert!(report.contains("2 kB for each session"), "{report}");
+    fn invalid_lines_are_named() {
+        for line in ["chat", "chat 1 2", "chat used 1", "chat used x y"] {
+            assert!(format!("{:#}", read(line).unwrap_err()).contains(line));
+        }
     }
 }

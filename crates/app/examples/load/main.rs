@@ -1,69 +1,39 @@
-//! What `switchboard serve` bears: `cargo xtask bench load`.
+//! Measures how many requests per second `switchboard serve` answers: `cargo xtask bench load`.
 //!
-//! `sessions` is many slow streams at once, beside the same streams without the server. `requests` is how many short
-//! requests are answered in a second, beside a floor that is written by hand. Model, server and clients are processes of
-//! this machine; nothing leaves it.
+//! `load SWITCHBOARD TURN [ROUNDS]` starts the model server of the example TURN and for each kind
+//! of request one `switchboard serve` on a CPU of its own. Every round sends the same number of
+//! requests to the model directly and to the server. A request without a complete answer fails the
+//! benchmark.
 //!
-//! `load sessions SWITCHBOARD [SESSIONS]` and `load requests SWITCHBOARD TURN [ROUNDS]` print a line for each
-//! measurement. TURN is the example `turn`, which has the model and the tools of a turn. A request or a stream that does not
-//! end as it should fails the whole. `load serve-model` and `load serve-floor` are servers.
+//! A round prints the kind, then requests per second, median and 99th percentile of the response
+//! time in microseconds: of the model, then of the server. The line `KIND used` has the CPU time
+//! of the server per request in microseconds and its peak memory in bytes.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "the measurements are what this program is for"
-)]
+#![allow(clippy::print_stdout, reason = "the program prints its measurements")]
 
 #[cfg(target_os = "linux")]
-mod floor;
-#[cfg(target_os = "linux")]
-mod model;
+mod client;
 #[cfg(target_os = "linux")]
 mod process;
-#[cfg(target_os = "linux")]
-mod requests;
-#[cfg(target_os = "linux")]
-mod sessions;
-
-/// As in the program, so that the floor has it too.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[cfg(target_os = "linux")]
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 #[cfg(target_os = "linux")]
 fn main() -> Outcome<()> {
-    use tokio::runtime::Builder;
-
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // A thread for each CPU; the server has two at least.
-    let many = || Builder::new_multi_thread().enable_all().build();
-    match &arguments[..] {
-        ["serve-model"] => many()?.block_on(model::serve()),
-        ["serve-floor", model, turn @ ..] => many()?.block_on(floor::serve(model, turn.first())),
-        ["sessions", program, sessions @ ..] => {
-            let sessions = sessions.first().map_or(Ok(500), |count| count.parse())?;
-            many()?.block_on(sessions::measure(program, sessions))
-        }
-        ["requests", program, turn, rounds @ ..] => {
-            let rounds = rounds.first().map_or(Ok(5), |count| count.parse())?;
-            // One thread, which stays on one CPU, and so does what it starts.
-            let one = Builder::new_current_thread().enable_all().build()?;
-            one.block_on(requests::measure(program, turn, rounds))
-        }
-        _ => Err("what to measure is the first argument: `sessions` or `requests`".into()),
-    }
+    let [program, turn, rounds @ ..] = &arguments[..] else {
+        return Err("usage: load SWITCHBOARD TURN [ROUNDS]".into());
+    };
+    let rounds = rounds.first().map_or(Ok(5), |count| count.parse())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(client::measure(program, turn, rounds))
 }
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
-    println!("what a process uses is read from /proc, on Linux only");
-}
-
-/// The value below which `percent` of them lie.
-#[cfg(target_os = "linux")]
-fn quantile(sorted: &[f64], percent: usize) -> f64 {
-    let at = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
-    sorted.get(at).copied().unwrap_or_default()
+    println!("the load benchmark reads /proc and runs on Linux only");
 }

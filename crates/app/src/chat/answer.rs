@@ -1,4 +1,4 @@
-//! A question and its answer.
+//! Questions and answers of a conversation.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -8,72 +8,73 @@ use switchboard_orchestration::{
     persistence::{KeptEnd, KeptRun},
 };
 
-use super::{Chat, Flow, Running, talk::explained};
+use super::{Chat, Flow};
+use crate::run_session::{conversations::with_remedy, running::Running};
 use crate::{
-    cli::{
-        Code, Failure,
-        ask::{code_of, say_unapproved},
-        interrupt::Presses,
+    run_session::{
+        failure::{Code, Failure},
+        follow::{code_of, print_unapproved_calls},
+        interrupts::Presses,
     },
-    sessions::SessionsError,
-    terminal::{self, say, say_error, say_note},
+    storage::sessions::SessionsError,
+    terminal::{self, print_error, print_line, print_note},
 };
 
 impl Chat<'_> {
-    /// Has a question answered, as a run of the session.
+    /// Answers a question as a run of the session.
     pub(super) async fn ask(&mut self, question: String) -> Result<Flow, Failure> {
         let id = if let Some(session) = &self.session {
             session.id.clone()
         } else {
-            let wished = self.wished_id.take();
-            match self.talks.begin(wished.as_deref(), &question).await {
+            let wished = self.requested_id.take();
+            match self.conversations.begin(wished.as_deref(), &question).await {
                 Ok(session) => self.session.insert(session).id.clone(),
                 Err(error) => return Ok(self.failed(&error.into())),
             }
         };
         let message = Arc::new(Message::user(question));
-        let journal = self.talks.journal.clone();
+        let journal = self.conversations.journal.clone();
         let agent = self.agent_now();
-        let wish = self.args.begun_with(&self.context, &agent).stored();
+        let wish = self.args.run_parameters(&self.context, &agent).stored();
         let begun = journal.begin_with(&agent, &id, vec![message], wish);
         match begun.await {
             Ok(run) => self.follow(run).await,
             Err(error) => {
-                let flow = self.failed(&explained(error));
+                let flow = self.failed(&with_remedy(error));
                 self.offer_open_run().await?;
                 Ok(flow)
             }
         }
     }
 
-    /// The agent, which knows which tools are not what they were by now.
+    /// Returns the agent with the currently changed tools.
     pub(super) fn agent_now(&self) -> Agent {
         let redefined = self.host.redefined_tools();
         self.agent.clone().with_redefined_tools(redefined)
     }
 
-    /// Tells what went wrong; the conversation goes on.
+    /// Prints an error. The conversation continues.
     pub(super) fn failed(&mut self, error: &anyhow::Error) -> Flow {
-        say_error(error);
+        print_error(error);
         self.code = Code::Failed;
         Flow::On
     }
 
-    /// Shows a run as it happens. Ctrl-C ends it properly, a second one at once; neither ends the conversation.
+    /// Shows a run as it happens. Ctrl-C cancels it; a second Ctrl-C returns at once. Neither ends
+    /// the conversation.
     pub(super) async fn follow(&mut self, run: KeptRun) -> Result<Flow, Failure> {
-        let mut run = Running::kept(run, self.screen.clone());
-        self.in_run.store(true, Ordering::Relaxed);
+        let mut run = Running::persisted(run, self.screen.clone());
+        self.is_running.store(true, Ordering::Relaxed);
         let followed = self.events(&mut run).await;
-        self.in_run.store(false, Ordering::Relaxed);
-        self.screen.hold_still();
+        self.is_running.store(false, Ordering::Relaxed);
+        self.screen.pause();
         if self.has_editor() {
-            // The next prompt is set apart.
-            say("");
+            print_line("");
         }
         let flow = followed?;
         match run.end() {
             Some(KeptEnd::Failed(error)) => {
-                terminal::say_warning(&format!("the answer could not be kept: {error}"));
+                terminal::print_warning(&format!("the answer could not be saved: {error}"));
                 self.code = Code::Failed;
             }
             Some(KeptEnd::Waiting(waiting)) => {
@@ -81,19 +82,19 @@ impl Chat<'_> {
                     .iter()
                     .map(|request| request.tool_use.name.as_str())
                     .collect();
-                say_note(&format!(
-                    "the run waits for your word about {}: /continue goes on with it, /abandon ends it",
+                print_note(&format!(
+                    "the run waits for your approval of {}: /continue resumes it, /abandon discards it",
                     tools.join(", ")
                 ));
             }
             _ => {}
         }
-        if let Err(error) = self.decisions.keep() {
-            terminal::say_warning(&format!("what you decided is not kept: {error}"));
+        if let Err(error) = self.decisions.save() {
+            terminal::print_warning(&format!("failed to save your approval decisions: {error}"));
         }
-        // What it holds now, for lists and for the next one who looks.
+        // The stored session has a new message count.
         if let Some(session) = &mut self.session
-            && let Ok(Some(now)) = self.talks.named(&session.id.0).await
+            && let Ok(Some(now)) = self.conversations.named(&session.id.0).await
         {
             *session = now;
         }
@@ -102,7 +103,9 @@ impl Chat<'_> {
 
     async fn events(&mut self, run: &mut Running) -> Result<Flow, Failure> {
         let session = self.session.as_ref().map(|session| session.id.0.clone());
-        let mut recorder = self.audit.run(session, Some(self.talks.owner.clone()));
+        let mut recorder = self
+            .audit
+            .run(session, Some(self.conversations.owner.clone()));
         let cancel = run.cancel_handle();
         let mut presses = self.presses.clone();
         let (mut stopped, mut leaving) = (false, false);
@@ -117,7 +120,7 @@ impl Chat<'_> {
                 }
                 () = pressed(&mut presses) => {
                     if stopped {
-                        say_note("left as it is: /continue goes on with it, /abandon ends it");
+                        print_note("the run is paused: /continue resumes it, /abandon discards it");
                         return Ok(Flow::On);
                     }
                     stopped = true;
@@ -128,15 +131,15 @@ impl Chat<'_> {
             };
             let Some(event) = event else { break };
             recorder.observe(&event).await;
-            self.paper
+            self.output
                 .show(&event, &self.screen)
                 .map_err(Failure::run)?;
             match &event.kind {
                 RunEventKind::RunFinished { report } => {
                     self.code = code_of(report.outcome);
-                    say_unapproved(report);
+                    print_unapproved_calls(report);
                     if report.outcome == Outcome::Cancelled && stopped {
-                        // It was stopped, and nothing failed.
+                        // A cancelled run is not a failure.
                         self.code = Code::Success;
                     }
                 }
@@ -151,10 +154,9 @@ impl Chat<'_> {
         })
     }
 
-    /// The run of this session that is not over, if there is one.
     pub(super) async fn open_run(&self) -> Result<Option<RunRecord>, SessionsError> {
         match &self.session {
-            Some(session) => self.talks.open_run(&session.id).await,
+            Some(session) => self.conversations.open_run(&session.id).await,
             None => Ok(None),
         }
     }

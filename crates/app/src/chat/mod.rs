@@ -1,22 +1,17 @@
-//! `chat`: a conversation at a terminal, or over a pipe.
+//! `chat`: a conversation at a terminal or over a pipe.
 //!
-//! `Chat` is the loop: it reads what somebody says, does what begins with a slash itself, and has everything
-//! else answered as a run of the session, which is kept. Servers run from its beginning to its end.
+//! [`Chat`] reads input, executes slash commands and answers everything else as runs of a session.
+//! The servers run during the whole conversation.
 
 mod answer;
-mod commands;
-mod complete;
-mod does;
-mod editor;
-mod lines;
+mod execute;
+mod input;
 pub(crate) mod markdown;
-mod paper;
-mod quiet;
+mod output;
+mod raw_mode;
 mod resume;
-mod running;
-mod sampler;
 mod servers;
-pub(crate) mod talk;
+mod slash_commands;
 pub(crate) mod transcript;
 mod usage;
 
@@ -30,46 +25,45 @@ use switchboard_mcp_client::{ClientHandlers, McpHost};
 use switchboard_orchestration::Agent;
 
 use crate::{
-    cli::{
-        AskOutput, Code, Failure,
+    config::environment::Environment,
+    models::current_model::CurrentModel,
+    observe::AuditLog,
+    run_session::{
         agent::{AgentArgs, AgentParts, Plan},
-        ask::{self, Early},
         context::{self, Context},
-        interrupt::{Interrupts, Presses},
+        context_values,
+        conversations::{self, Conversations},
+        failure::{Code, Failure},
+        follow::{self, StartupFailure},
+        interrupts::{Interrupts, Presses},
+        recording::{RecordingArgs, RecordingMode},
+        servers::Servers,
         unmatched,
     },
-    decisions::KeptDecisions,
-    environment::Environment,
-    injection,
-    observe::AuditLog,
-    servers::Servers,
-    tape::{Tape, TapeArgs},
+    storage::decisions::SavedDecisions,
     terminal::{
-        self, AsksForLines, PlainLines, Screen, TerminalApprover, TerminalElicitor, say_note,
+        self, LineReader, PlainLines, Screen, TerminalApprover, TerminalElicitor,
+        output::AskOutput, print_note,
     },
 };
-use commands::{Said, understand};
-use complete::SharedKnown;
-use editor::{Editor, Line};
-use paper::Paper;
-use quiet::Quiet;
-pub(crate) use running::Running;
-use sampler::CurrentModel;
-use servers::Watched;
-use talk::Talks;
+use input::completion::SharedNames;
+use input::editor::{Editor, Line};
+use output::Output;
+use raw_mode::RawMode;
+use servers::KnownServers;
+use slash_commands::{ParsedLine, parse};
 
-/// How a conversation begins.
+/// Options of the start of a conversation.
 #[derive(Debug, Default)]
-pub(crate) struct Beginning {
-    /// The session of this id, which may be a new one.
+pub(crate) struct ChatStart {
+    /// The id of a new or existing session.
     pub(crate) session: Option<String>,
-    /// The last session.
+    /// Continue the last session.
     pub(crate) resume: bool,
-    /// The recording that is made of it.
-    pub(crate) tape: TapeArgs,
+    pub(crate) recording: RecordingArgs,
 }
 
-/// What reads what somebody says.
+/// The source of input.
 enum Input {
     Editor(Box<Editor>),
     Lines,
@@ -78,91 +72,92 @@ enum Input {
 /// A conversation.
 pub(crate) struct Chat<'i> {
     context: Context,
-    /// As the command line has it, and as it was changed since.
+    /// Options of the command line, with later changes.
     args: AgentArgs,
     interrupts: &'i Interrupts,
-    /// Ctrl-C, where it stops a run and not the program.
+    /// Ctrl-C at a terminal with line editor. It stops a run and not the program.
     presses: Option<Presses>,
     input: Input,
-    asking: Arc<dyn AsksForLines>,
-    paper: Paper,
+    asking: Arc<dyn LineReader>,
+    output: Output,
     screen: Screen,
     host: Arc<McpHost>,
-    servers: Watched,
-    talks: Talks,
-    decisions: KeptDecisions,
+    servers: KnownServers,
+    conversations: Conversations,
+    decisions: SavedDecisions,
     audit: AuditLog,
     agent: Agent,
     model: ModelId,
     sampled: CurrentModel,
-    /// A run is under way, so somebody can be asked.
-    in_run: Arc<AtomicBool>,
-    /// The session; `None` before the first question of a new one.
+    /// A run is in progress, so questions of servers are allowed.
+    is_running: Arc<AtomicBool>,
+    /// `None` before the first question of a new session.
     session: Option<Session>,
-    /// The id that a new session gets.
-    wished_id: Option<String>,
-    /// The sessions that were listed last.
+    /// The id of a new session.
+    requested_id: Option<String>,
+    /// The last list of sessions, for selection by number.
     listed: Vec<SessionId>,
-    known: SharedKnown,
-    /// How the last answer ended.
+    names: SharedNames,
+    /// The exit code of the last answer.
     code: Code,
-    /// Whenever no line is read, what is typed waits for the next one.
-    _quiet: Option<Quiet>,
+    /// Keeps typed characters for the next line while no line is read.
+    _raw_mode: Option<RawMode>,
 }
 
-/// Whether the loop goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
     On,
     Leave(Code),
 }
 
-/// Talks until somebody leaves.
+/// Runs a conversation to its end.
 pub(crate) async fn run(
     args: AgentArgs,
     output: AskOutput,
-    beginning: Beginning,
+    beginning: ChatStart,
     mut context: Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     if let Some(id) = &beginning.session {
-        talk::check_id(id).map_err(Failure::usage)?;
+        conversations::check_id(id).map_err(Failure::usage)?;
     }
     let mut plan = args.plan(&context).await?;
-    ask::say_choice(&plan.chosen, &context);
-    let talks = Talks::open(&context.config, &context.environment)
+    follow::print_chosen_model(&plan.chosen, &context);
+    let conversations = Conversations::open(&context.config, &context.environment)
         .await
         .map_err(Failure::usage)?;
     let sampled = CurrentModel::new(Arc::clone(&plan.sampled));
-    if let Err(failure) = beginning.tape.begin(&mut context, &mut plan) {
-        talks.sessions.close().await;
+    if let Err(failure) = beginning.recording.begin(&mut context, &mut plan) {
+        conversations.sessions.close().await;
         return Err(failure);
     }
-    let tape = context.tape.clone();
+    let recording = context.recording.clone();
     let begun = begin(
         args,
         output,
         (plan, sampled),
-        talks.clone(),
+        conversations.clone(),
         context,
         interrupts,
     );
     let begun = begun.await;
     let result = match begun {
         Ok(mut chat) => {
-            let result = Box::pin(chat.talk(&beginning)).await;
-            if let Err(error) = chat.decisions.keep() {
-                terminal::say_warning(&format!("what you decided is not kept: {error}"));
+            let result = Box::pin(chat.run_loop(&beginning)).await;
+            if let Err(error) = chat.decisions.save() {
+                terminal::print_warning(&format!(
+                    "failed to save your approval decisions: {error}"
+                ));
             }
-            interrupts.give_keys_back();
+            interrupts.release_keys();
             context::close(&chat.host, interrupts).await;
             chat.audit.flush().await;
             result
         }
         Err(failure) => Err(failure),
     };
-    talks.sessions.close().await;
-    match tape.finish(result) {
+    conversations.sessions.close().await;
+    match recording.finish(result) {
         Err(Failure {
             code: Code::Interrupted,
             ..
@@ -171,38 +166,38 @@ pub(crate) async fn run(
     }
 }
 
-/// How somebody is heard, and what answers are written on.
-struct Desk {
+/// The input and output of a conversation.
+struct Console {
     input: Input,
-    asking: Arc<dyn AsksForLines>,
+    asking: Arc<dyn LineReader>,
     presses: Option<Presses>,
-    paper: Paper,
+    output: Output,
 }
 
-impl Desk {
-    /// A terminal with a line editor, or else plain streams.
+impl Console {
+    /// Uses a line editor at a terminal, otherwise plain streams.
     fn of(
         output: AskOutput,
         environment: &Environment,
         interrupts: &Interrupts,
-        known: &SharedKnown,
+        names: &SharedNames,
     ) -> Self {
         let is_dumb = environment.get("TERM").is_none_or(|term| term == "dumb");
-        let is_seen = std::io::stdout().is_terminal() && terminal::is_somebody_there();
+        let is_seen = std::io::stdout().is_terminal() && terminal::is_interactive();
         if output != AskOutput::Text || !is_seen || is_dumb {
             return Self {
                 input: Input::Lines,
                 asking: Arc::new(PlainLines),
                 presses: None,
-                paper: Paper::plain(output),
+                output: Output::plain(output),
             };
         }
-        let keys = interrupts.take_keys();
+        let keys = interrupts.capture_keys();
         interrupts.watch_terminal();
         let history = environment.data_dir.as_ref();
         let editor = Editor::new(
             history.map(|folder| folder.join("chat-history")),
-            Arc::clone(known),
+            Arc::clone(names),
             environment.get("NO_COLOR").is_none(),
             keys.clone(),
         );
@@ -210,67 +205,67 @@ impl Desk {
             input: Input::Editor(Box::new(editor.clone())),
             asking: Arc::new(editor),
             presses: Some(keys),
-            paper: Paper::terminal(environment),
+            output: Output::terminal(environment),
         }
     }
 }
 
-/// Starts the servers and everything else that stays for the whole conversation.
+/// Starts the servers and creates the conversation.
 async fn begin(
     args: AgentArgs,
     output: AskOutput,
     (plan, sampled): (Plan, CurrentModel),
-    talks: Talks,
+    conversations: Conversations,
     context: Context,
     interrupts: &Interrupts,
 ) -> Result<Chat<'_>, Failure> {
     let environment = &context.environment;
     let screen = Screen::new(output == AskOutput::Text);
-    let known = SharedKnown::default();
-    let in_run = Arc::new(AtomicBool::new(false));
-    let desk = Desk::of(output, environment, interrupts, &known);
-    let Desk {
+    let names = SharedNames::default();
+    let is_running = Arc::new(AtomicBool::new(false));
+    let desk = Console::of(output, environment, interrupts, &names);
+    let Console {
         input,
         asking,
         mut presses,
-        paper,
+        output,
     } = desk;
     let has_editor = presses.is_some();
-    let quiet = has_editor.then(Quiet::begin);
+    let raw_mode = has_editor.then(RawMode::begin);
     let mut servers = if plan.no_tools {
         Servers::none()
     } else {
         context.servers()?
     };
-    // Where lines are read from standard input, these are questions to the model, not answers.
-    let can_ask = has_editor || terminal::is_somebody_there();
+    // Without a terminal, lines are questions and not answers.
+    let can_ask = has_editor || terminal::is_interactive();
     let elicitor = TerminalElicitor::new(screen.clone()).reading(Arc::clone(&asking));
-    let elicitor = servers::WhileRunning::new(elicitor, Arc::clone(&in_run));
+    let elicitor = servers::WhileRunning::new(elicitor, Arc::clone(&is_running));
     servers.options.client_handlers = ClientHandlers {
         elicitor: can_ask.then(|| Arc::new(elicitor) as Arc<dyn Elicitor>),
         sampler: Some(Arc::new(sampled.clone())),
         ..ClientHandlers::default()
     };
     let audit = AuditLog::open(&context.config, environment).map_err(Failure::usage)?;
-    let decisions = KeptDecisions::load(environment).map_err(Failure::usage)?;
+    let decisions = SavedDecisions::load(environment).map_err(Failure::usage)?;
     let host = Arc::new(context::start(servers)?);
-    let ready = ask::ready(&host, ask::patience(&context), &screen, interrupts);
+    let ready = follow::ready(&host, follow::startup_wait(&context), &screen, interrupts);
     let ready = match &mut presses {
         None => ready.await,
         Some(presses) => tokio::select! {
             ready = ready => ready,
-            () = presses.next() => Err(Early::Interrupted),
+            () = presses.next() => Err(StartupFailure::Interrupted),
         },
     };
-    screen.hold_still();
+    screen.pause();
     if let Err(early) = ready {
         context::close(&host, interrupts).await;
         return Err(match early {
-            Early::Interrupted => Failure {
+            StartupFailure::Interrupted => Failure {
                 code: Code::Interrupted,
                 error: anyhow::anyhow!("interrupted"),
             },
-            Early::Server(error) => Failure::run(error),
+            StartupFailure::Server(error) => Failure::run(error),
         });
     }
     unmatched::warn(&context.config.run, &host).await;
@@ -282,7 +277,7 @@ async fn begin(
         checkpoints: None,
     };
     let agent = plan.agent_with(&context, &host, parts);
-    let servers = Watched::of(&host);
+    let servers = KnownServers::of(&host);
     Ok(Chat {
         context,
         args,
@@ -290,23 +285,23 @@ async fn begin(
         presses,
         input,
         asking,
-        paper,
+        output,
         screen,
         host,
         servers,
-        talks,
+        conversations,
         decisions,
         audit,
         agent,
         model,
         sampled,
-        in_run,
+        is_running,
         session: None,
-        wished_id: None,
+        requested_id: None,
         listed: Vec::new(),
-        known,
+        names,
         code: Code::Success,
-        _quiet: quiet,
+        _raw_mode: raw_mode,
     })
 }
 
@@ -314,60 +309,60 @@ fn approver(
     context: &Context,
     host: &Arc<McpHost>,
     screen: &Screen,
-    asking: &Arc<dyn AsksForLines>,
+    asking: &Arc<dyn LineReader>,
     later: bool,
 ) -> Arc<TerminalApprover> {
     let approver = TerminalApprover::new(screen.clone())
         .reading(Arc::clone(asking))
         .checking(
-            context.tape.tools(Arc::clone(host) as _),
-            injection::configured(&context.config),
+            context.recording.tools(Arc::clone(host) as _),
+            context_values::configured(&context.config),
         );
     Arc::new(if later {
-        approver.who_decides_later()
+        approver.deferring()
     } else {
         approver
     })
 }
 
 impl Chat<'_> {
-    async fn talk(&mut self, beginning: &Beginning) -> Result<Code, Failure> {
-        self.learn().await;
+    async fn run_loop(&mut self, beginning: &ChatStart) -> Result<Code, Failure> {
+        self.update_completion().await;
         if self.has_editor() {
             self.greet();
         }
-        self.take_up(beginning).await?;
+        self.open_session(beginning).await?;
         loop {
-            self.tell_server_changes().await;
+            self.print_server_changes().await;
             let line = match &self.input {
                 Input::Editor(editor) => editor.read(self.interrupts).await,
-                Input::Lines => lines::read(self.interrupts).await,
+                Input::Lines => input::lines::read(self.interrupts).await,
             };
             let line =
-                line.map_err(|error| Failure::run(error).context("what is said cannot be read"))?;
+                line.map_err(|error| Failure::run(error).context("failed to read the input"))?;
             if let Some(presses) = &mut self.presses {
-                presses.forget();
+                presses.clear();
             }
             let flow = match line {
                 Line::End => Flow::Leave(self.code),
                 Line::Interrupted if self.has_editor() => {
-                    say_note("Ctrl-D or /quit leaves");
+                    print_note("press Ctrl-D or type /quit to quit");
                     Flow::On
                 }
                 Line::Interrupted => Flow::Leave(Code::Interrupted),
-                Line::Text(text) => match understand(&text) {
-                    Said::Nothing => Flow::On,
-                    Said::Question(question) => self.ask(question).await?,
-                    Said::Command(command) => self.carry_out(command).await?,
-                    Said::Wrong(text) => {
-                        terminal::say_warning(&text);
+                Line::Text(text) => match parse(&text) {
+                    ParsedLine::Nothing => Flow::On,
+                    ParsedLine::Question(question) => self.ask(question).await?,
+                    ParsedLine::Command(command) => self.execute(command).await?,
+                    ParsedLine::Invalid(text) => {
+                        terminal::print_warning(&text);
                         self.code = Code::Usage;
                         Flow::On
                     }
                 },
             };
             if let Flow::Leave(code) = flow {
-                self.say_how_to_return();
+                self.print_resume_hint();
                 return Ok(code);
             }
         }
@@ -377,52 +372,54 @@ impl Chat<'_> {
         matches!(self.input, Input::Editor(_))
     }
 
-    /// The tools there are now; those that were recorded where a recording is had again.
+    /// Returns the current tools. A replay returns the recorded ones.
     async fn catalog(&self) -> ToolCatalog {
-        match &self.context.tape {
-            tape @ Tape::Replay(_) => tape.tools(Arc::clone(&self.host) as _).tools().await,
-            Tape::Off | Tape::Recording(_) => self.host.tools().await,
+        match &self.context.recording {
+            recording @ RecordingMode::Replay(_) => {
+                recording.tools(Arc::clone(&self.host) as _).tools().await
+            }
+            RecordingMode::Off | RecordingMode::Recording(_) => self.host.tools().await,
         }
     }
 
     fn greet(&self) {
-        if self.context.tape.is_replay() {
-            say_note(&format!(
-                "{} from a recording; /help lists what you can say, Ctrl-D leaves",
+        if self.context.recording.is_replay() {
+            print_note(&format!(
+                "{} from a recording · /help for commands, Ctrl-D to quit",
                 self.model
             ));
             return;
         }
-        let (tools, servers) = Watched::count(&self.host);
+        let (tools, servers) = KnownServers::count(&self.host);
         let plural = |number: usize| if number == 1 { "" } else { "s" };
-        say_note(&format!(
-            "{} with {tools} tool{} of {servers} server{}; /help lists what you can say, Ctrl-D leaves",
+        print_note(&format!(
+            "{} · {tools} tool{} from {servers} server{} · /help for commands, Ctrl-D to quit",
             self.model,
             plural(tools),
             plural(servers),
         ));
     }
 
-    fn say_how_to_return(&self) {
+    fn print_resume_hint(&self) {
         if let (Some(session), true) = (&self.session, self.has_editor()) {
-            say_note(&format!(
-                "switchboard chat --session {} goes on with this conversation",
+            print_note(&format!(
+                "to continue: switchboard chat --session {}",
                 session.id
             ));
         }
     }
 
-    /// Plans anew what was changed, and says what is wrong with it. Nothing is changed then.
-    async fn plan_anew(&mut self, args: AgentArgs) -> Result<(), Failure> {
+    /// Applies changed options. On an error nothing changes.
+    async fn replan(&mut self, args: AgentArgs) -> Result<(), Failure> {
         let mut plan = args.plan(&self.context).await?;
         if plan.no_tools && !self.args.no_tools && !self.host.servers().is_empty() {
-            say_note(
+            print_note(
                 "this recipe uses no tools; the servers stay, and are not offered to the model",
             );
         }
         self.model = plan.chosen.model.id().clone();
         self.sampled.set(Arc::clone(&plan.sampled));
-        plan.record(&self.context.tape);
+        plan.record(&self.context.recording);
         let approver = approver(
             &self.context,
             &self.host,

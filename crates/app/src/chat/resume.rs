@@ -1,4 +1,4 @@
-//! Going on with what was begun another time.
+//! Resumes sessions and unfinished runs.
 
 use std::sync::{Arc, PoisonError};
 
@@ -8,34 +8,33 @@ use switchboard_orchestration::{
     Agent, BegunWith, persistence::TakenRun, tools::functions::ToolSet,
 };
 
-use super::{
-    Beginning, Chat, Flow, commands::Command, talk::explained, transcript::last_questions,
-};
+use super::{Chat, ChatStart, Flow, slash_commands::Command, transcript::last_questions};
+use crate::run_session::conversations::with_remedy;
 use crate::{
-    cli::{Code, Failure},
-    terminal::{FAINT, STRONG, one_line, say, say_note, say_warning, without_controls},
+    run_session::failure::{Code, Failure},
+    terminal::{FAINT, STRONG, one_line, print_line, print_note, print_warning, without_controls},
 };
 
-/// Questions of a session that are shown again, with their answers.
-const SHOWN_AGAIN: usize = 3;
-/// Sessions that are listed.
+/// Number of earlier questions that are shown.
+const MAX_SHOWN: usize = 3;
+/// Number of listed sessions.
 const LISTED: u32 = 12;
 
 impl Chat<'_> {
-    /// The session that the command line names.
-    pub(super) async fn take_up(&mut self, beginning: &Beginning) -> Result<(), Failure> {
+    /// Continues the session of the command line.
+    pub(super) async fn open_session(&mut self, beginning: &ChatStart) -> Result<(), Failure> {
         let session = match &beginning.session {
             Some(id) => {
-                let found = self.talks.named(id).await.map_err(Failure::run)?;
+                let found = self.conversations.named(id).await.map_err(Failure::run)?;
                 if found.is_none() {
-                    self.wished_id = Some(id.clone());
+                    self.requested_id = Some(id.clone());
                 }
                 found
             }
             None if beginning.resume => {
-                let last = self.talks.list(1).await.map_err(Failure::run)?;
+                let last = self.conversations.list(1).await.map_err(Failure::run)?;
                 if last.is_empty() {
-                    say_note("there is no session to go on with, so this is a new one");
+                    print_note("no session to continue, so this is a new one");
                 }
                 last.into_iter().next()
             }
@@ -47,14 +46,14 @@ impl Chat<'_> {
         }
     }
 
-    /// Goes on with a session: shows how it stood, and what of it waits.
+    /// Continues a session: prints its last messages and its unfinished run.
     async fn enter(&mut self, session: Session) -> Result<(), Failure> {
-        let store = self.talks.sessions.store();
+        let store = self.conversations.sessions.store();
         let messages = store
-            .messages(&self.talks.owner, &session.id, 0)
+            .messages(&self.conversations.owner, &session.id, 0)
             .await
             .map_err(Failure::run)?;
-        say_note(&format!(
+        print_note(&format!(
             "session {}{}",
             session.id,
             match session.title.trim() {
@@ -63,11 +62,11 @@ impl Chat<'_> {
             }
         ));
         self.session = Some(session);
-        self.wished_id = None;
+        self.requested_id = None;
         if self.has_editor() {
-            let from = last_questions(&messages, SHOWN_AGAIN);
+            let from = last_questions(&messages, MAX_SHOWN);
             if from > 0 {
-                say(format_args!("{FAINT}… {from} messages before{FAINT:#}"));
+                print_line(format_args!("{FAINT}… {from} messages before{FAINT:#}"));
             }
             for message in messages.iter().skip(from) {
                 self.show_again(message)?;
@@ -78,7 +77,7 @@ impl Chat<'_> {
 
     fn show_again(&mut self, message: &Message) -> Result<(), Failure> {
         match message.role {
-            Role::User => say(format_args!(
+            Role::User => print_line(format_args!(
                 "{STRONG}❯{STRONG:#} {}",
                 without_controls(&message.text())
             )),
@@ -86,9 +85,9 @@ impl Chat<'_> {
                 for part in &message.parts {
                     match part {
                         Part::Text(text) if !text.text.trim().is_empty() => {
-                            self.paper.text(&text.text).map_err(Failure::run)?;
+                            self.output.text(&text.text).map_err(Failure::run)?;
                         }
-                        Part::ToolUse(tool_use) => say(format_args!(
+                        Part::ToolUse(tool_use) => print_line(format_args!(
                             "{FAINT}· {} {}{FAINT:#}",
                             one_line(&tool_use.name, 80),
                             one_line(&tool_use.input.shown().to_string(), 120)
@@ -102,7 +101,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// A run of the session that is not over: somebody says what becomes of it.
+    /// Asks what to do with an unfinished run of the session.
     pub(super) async fn offer_open_run(&mut self) -> Result<(), Failure> {
         let run = match self.open_run().await {
             Ok(Some(run)) => run,
@@ -116,22 +115,22 @@ impl Chat<'_> {
             RunState::Waiting => "waits for your word",
             RunState::Interrupted => "was interrupted",
             RunState::Running | RunState::Finished => {
-                say_warning(
-                    "another process is at work on this session: say nothing until it is done",
+                print_warning(
+                    "another process is running this session: wait until it has finished",
                 );
                 return Ok(());
             }
         };
-        say_note(&format!(
+        print_note(&format!(
             "a run of this session {how} (begun {})",
             run.created_at
         ));
         if !self.has_editor() {
-            say_note("/continue goes on with it, /abandon ends it");
+            print_note("/continue resumes it, /abandon discards it");
             return Ok(());
         }
         loop {
-            let question = "  what becomes of it? [c]ontinue, [a]bandon, or [l]eave it as it is";
+            let question = "  What now? [c]ontinue, [a]bandon, [l]ater";
             let Ok(line) = self.asking.ask(question.to_owned()).await else {
                 break;
             };
@@ -142,19 +141,19 @@ impl Chat<'_> {
                 _ => {}
             }
         }
-        say_note(
-            "/continue goes on with it, /abandon ends it; until then this session takes no question",
+        print_note(
+            "/continue resumes it, /abandon discards it; until then this session accepts no question",
         );
         Ok(())
     }
 
-    /// `/continue` and `/abandon`.
+    /// Executes `/continue` and `/abandon`.
     pub(super) async fn open_run_command(&mut self, command: &Command) -> Result<Flow, Failure> {
         match self.open_run().await {
             Ok(Some(run)) if *command == Command::Abandon => self.abandon(&run).await,
             Ok(Some(run)) => self.go_on(&run).await,
             Ok(None) => {
-                say_note("no run of this session waits");
+                print_note("this session has no pending run");
                 Ok(Flow::On)
             }
             Err(error) => Ok(self.failed(&error.into())),
@@ -162,10 +161,10 @@ impl Chat<'_> {
     }
 
     async fn go_on(&mut self, run: &RunRecord) -> Result<Flow, Failure> {
-        let journal = self.talks.journal.clone();
+        let journal = self.conversations.journal.clone();
         match journal.take(&run.id).await {
             Ok(taken) => {
-                // Whoever says so now is there to be asked.
+                // The person is present, so approvals are asked now.
                 let approver =
                     super::approver(&self.context, &self.host, &self.screen, &self.asking, false);
                 match self.agent_of(&taken) {
@@ -179,12 +178,12 @@ impl Chat<'_> {
                     }
                 }
             }
-            Err(error) => Ok(self.failed(&explained(error))),
+            Err(error) => Ok(self.failed(&with_remedy(error))),
         }
     }
 
-    /// The agent, as far as it fits what the run was begun with: no tools for one that had none, and for one that had not
-    /// begun to do anything, its own approvals and limits.
+    /// Returns the agent for a resumed run: without tools if the run had none. A run without a
+    /// stored state gets its original approvals and limits.
     fn agent_of(&self, taken: &TakenRun) -> anyhow::Result<Agent> {
         let begun = BegunWith::read(taken.record().wish.as_ref());
         let mut agent = self.agent_now();
@@ -192,7 +191,7 @@ impl Chat<'_> {
             agent = agent.with_tools(Arc::new(ToolSet::new()));
         }
         if !taken.is_bare() {
-            // The rest is in the run.
+            // The stored run has all other options.
             return Ok(agent);
         }
         let ask_again = |why: &str| {
@@ -203,7 +202,7 @@ impl Chat<'_> {
         };
         let options = begun.as_ref().and_then(BegunWith::options);
         let (Some(begun), Some(options)) = (begun, options) else {
-            return Err(ask_again("what it was to be like is not known"));
+            return Err(ask_again("its parameters are unknown"));
         };
         if begun.recipe != self.args.recipe_name(&self.context) {
             let followed = begun.recipe.map_or_else(
@@ -216,17 +215,17 @@ impl Chat<'_> {
     }
 
     async fn abandon(&mut self, run: &RunRecord) -> Result<Flow, Failure> {
-        let journal = self.talks.journal.clone();
+        let journal = self.conversations.journal.clone();
         match journal.abandon(&run.id).await {
             Ok(_) => {
-                say_note("the run is over; what it had done stays in the conversation");
+                print_note("the run is discarded; its completed work stays in the conversation");
                 Ok(Flow::On)
             }
-            Err(error) => Ok(self.failed(&explained(error))),
+            Err(error) => Ok(self.failed(&with_remedy(error))),
         }
     }
 
-    /// `/resume`.
+    /// Executes `/resume`.
     pub(super) async fn resume(&mut self, named: Option<String>) -> Result<Flow, Failure> {
         let Some(named) = named else {
             return self.list_sessions().await;
@@ -236,7 +235,11 @@ impl Chat<'_> {
             .ok()
             .and_then(|number| self.listed.get(number.checked_sub(1)?).cloned());
         let id = by_number.map_or(named, |id| id.0);
-        let found = self.talks.sessions.find(&self.talks.owner, &id).await;
+        let found = self
+            .conversations
+            .sessions
+            .find(&self.conversations.owner, &id)
+            .await;
         match found {
             Ok(session) => {
                 self.enter(session).await?;
@@ -247,17 +250,17 @@ impl Chat<'_> {
     }
 
     async fn list_sessions(&mut self) -> Result<Flow, Failure> {
-        let sessions = match self.talks.list(LISTED).await {
+        let sessions = match self.conversations.list(LISTED).await {
             Ok(sessions) => sessions,
             Err(error) => return Ok(self.failed(&error.into())),
         };
         if sessions.is_empty() {
-            say_note("there is no session yet");
+            print_note("no sessions yet");
             return Ok(Flow::On);
         }
         for (number, session) in (1..).zip(&sessions) {
             let here = self.session.as_ref().map(|it| &it.id) == Some(&session.id);
-            say(format_args!(
+            print_line(format_args!(
                 "{:>4}  {}  {FAINT}{} messages{}{FAINT:#}  {}",
                 number,
                 one_line(&session.id.0, 40),
@@ -266,21 +269,21 @@ impl Chat<'_> {
                 one_line(&session.title, 60)
             ));
         }
-        say_note("/resume NUMBER goes on with one");
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.sessions = sessions
+        print_note("/resume NUMBER continues a session");
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        names.sessions = sessions
             .iter()
             .map(|session| (session.id.0.clone(), one_line(&session.title, 60)))
             .collect();
-        drop(known);
+        drop(names);
         self.listed = sessions.into_iter().map(|session| session.id).collect();
         Ok(Flow::On)
     }
 
-    /// `/new`.
+    /// Executes `/new`.
     pub(super) fn leave_session(&mut self) -> Flow {
         if let Some(session) = self.session.take() {
-            say_note(&format!("a new session; the one before was {}", session.id));
+            print_note(&format!("a new session; the one before was {}", session.id));
         }
         self.code = Code::Success;
         Flow::On

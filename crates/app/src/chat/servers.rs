@@ -1,4 +1,4 @@
-//! The servers of a conversation: what became of them meanwhile, and what they ask.
+//! Servers of a conversation: changes of state, and their questions.
 
 use std::{
     collections::BTreeMap,
@@ -13,34 +13,34 @@ use switchboard_domain::{Elicitation, ElicitationAnswer, Elicitor};
 use switchboard_mcp_client::{McpHost, ServerState, ServerStatus};
 
 use crate::{
-    cli::changed,
+    run_session::changed,
     terminal::{TerminalElicitor, one_line},
 };
 
-/// The servers as they were told of last.
+/// The last known state of the servers.
 #[derive(Debug, Default)]
-pub(super) struct Watched {
+pub(super) struct KnownServers {
     states: BTreeMap<String, (ServerState, usize)>,
-    /// How many tools of each are not what they were.
+    /// Number of changed tools per server.
     redefined: BTreeMap<String, usize>,
 }
 
-/// Something about a server that somebody should know.
+/// A change to print.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) text: String,
-    /// It is worse than it was.
+    /// The state is worse than before.
     pub(super) worse: bool,
 }
 
-impl Watched {
+impl KnownServers {
     pub(super) fn of(host: &McpHost) -> Self {
         let mut watched = Self::default();
         watched.changes(&host.servers());
         watched
     }
 
-    /// How many tools of how many servers there are.
+    /// Returns the numbers of tools and servers.
     pub(super) fn count(host: &McpHost) -> (usize, usize) {
         let ready = host.servers().into_iter();
         let ready = ready.filter(|status| status.state.takes_calls());
@@ -49,7 +49,7 @@ impl Watched {
         })
     }
 
-    /// What changed since the last time.
+    /// Returns the changes since the last call.
     pub(super) fn changes(&mut self, now: &[ServerStatus]) -> Vec<Change> {
         let mut changes = Vec::new();
         for status in now {
@@ -88,22 +88,25 @@ impl Watched {
     }
 }
 
-/// Asks while an answer is under way, and at no other time: the terminal is somebody else's then.
+/// Asks questions of servers only during a run, because the prompt owns the terminal otherwise.
 pub(super) struct WhileRunning {
     elicitor: TerminalElicitor,
-    in_run: Arc<AtomicBool>,
+    is_running: Arc<AtomicBool>,
 }
 
 impl WhileRunning {
-    pub(super) fn new(elicitor: TerminalElicitor, in_run: Arc<AtomicBool>) -> Self {
-        Self { elicitor, in_run }
+    pub(super) fn new(elicitor: TerminalElicitor, is_running: Arc<AtomicBool>) -> Self {
+        Self {
+            elicitor,
+            is_running,
+        }
     }
 }
 
 #[async_trait]
 impl Elicitor for WhileRunning {
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer {
-        if !self.in_run.load(Ordering::Relaxed) {
+        if !self.is_running.load(Ordering::Relaxed) {
             return ElicitationAnswer::Cancel;
         }
         self.elicitor.elicit(elicitation).await
@@ -137,24 +140,27 @@ mod tests {
 
     #[test]
     fn what_became_of_a_server_is_told_once() {
-        let mut watched = Watched::default();
-        let mut told = |now: ServerStatus| -> Vec<(String, bool)> {
+        let mut watched = KnownServers::default();
+        let mut changes_of = |now: ServerStatus| -> Vec<(String, bool)> {
             let changes = watched.changes(&[now]).into_iter();
             changes.map(|change| (change.text, change.worse)).collect()
         };
         let ready = |tools| status(ServerState::Ready, tools, &[]);
-        assert_eq!(told(ready(2)), [("crm: ready".to_owned(), false)]);
-        assert_eq!(told(ready(2)), []);
-        assert_eq!(told(ready(3)), [("crm: ready, 3 tools".to_owned(), false)]);
+        assert_eq!(changes_of(ready(2)), [("crm: ready".to_owned(), false)]);
+        assert_eq!(changes_of(ready(2)), []);
+        assert_eq!(
+            changes_of(ready(3)),
+            [("crm: ready, 3 tools".to_owned(), false)]
+        );
         let failed = status(ServerState::Failed, 0, &[]);
         assert_eq!(
-            told(failed.clone()),
+            changes_of(failed.clone()),
             [("crm: failed (it ended)".to_owned(), true)]
         );
-        assert_eq!(told(failed), []);
-        assert!(!told(status(ServerState::Starting, 0, &[]))[0].1);
-        let changed = told(status(ServerState::Starting, 0, &["pay"]));
+        assert_eq!(changes_of(failed), []);
+        assert!(!changes_of(status(ServerState::Starting, 0, &[]))[0].1);
+        let changed = changes_of(status(ServerState::Starting, 0, &["pay"]));
         assert!(changed[0].1 && changed[0].0.contains("`pay` of server `crm` has changed"));
-        assert_eq!(told(status(ServerState::Starting, 0, &["pay"])), []);
+        assert_eq!(changes_of(status(ServerState::Starting, 0, &["pay"])), []);
     }
 }

@@ -1,10 +1,10 @@
-//! A conversation as a text for people.
+//! A conversation as Markdown.
 
 use std::{collections::HashMap, fmt::Write as _, sync::Arc};
 
 use switchboard_domain::{Message, Part, Role, Session};
 
-/// The whole conversation as Markdown.
+/// Returns the whole conversation.
 pub(crate) fn markdown(session: &Session, messages: &[Arc<Message>]) -> String {
     let title = session.title.trim();
     let title = if title.is_empty() { "Session" } else { title };
@@ -60,12 +60,12 @@ fn write_part(text: &mut String, part: &Part, names: &HashMap<&str, &str>) {
         Part::Image(_) | Part::Document(_) | Part::Audio(_) => {
             let _ = write!(text, "\n*{}*\n", part.in_words());
         }
-        // What a model thought is no part of what was said.
+        // Reasoning is not part of a transcript.
         _ => {}
     }
 }
 
-/// Between fences that are longer than any in it.
+/// Writes a code block with a fence that does not occur in the content.
 fn fenced(text: &mut String, language: &str, content: &str) {
     let longest = content
         .split(|c| c != '`')
@@ -80,7 +80,7 @@ fn fenced(text: &mut String, language: &str, content: &str) {
     );
 }
 
-/// Where the last `most` questions begin among the messages.
+/// Returns the index of the message that starts the last `most` questions.
 pub(crate) fn last_questions(messages: &[Arc<Message>], most: usize) -> usize {
     let questions = messages
         .iter()

@@ -1,4 +1,4 @@
-//! What a session took.
+//! Tokens and cost of a session.
 
 use std::fmt::Write as _;
 
@@ -7,33 +7,33 @@ use switchboard_orchestration::{RunEvent, RunEventKind, RunReport};
 
 use crate::observe::list_prices;
 
-/// Runs that are counted.
-const MOST_RUNS: u32 = 10_000;
+/// Maximum number of counted runs.
+const MAX_RUNS: u32 = 10_000;
 
-/// What the runs of a session took, by the reports they ended with.
+/// The sums of the reports of a session's runs.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Spent {
+pub(crate) struct SessionUsage {
     pub(crate) runs: u64,
     pub(crate) steps: u64,
     pub(crate) tool_calls: u64,
-    /// By model, in the order in which they were asked first.
+    /// By model, in the order of first use.
     pub(crate) models: Vec<(ModelId, Usage, Option<f64>)>,
-    /// US dollars, as far as they are known.
+    /// US dollars of all runs with a known price.
     pub(crate) usd: f64,
-    /// Runs of which nobody knows what they cost.
+    /// Number of runs without a known price.
     pub(crate) unpriced: u64,
 }
 
-impl Spent {
-    /// What a session took until now.
+impl SessionUsage {
+    /// Reads the reports of a session.
     pub(crate) async fn of(
         store: &dyn RunStore,
         owner: &Principal,
         session: &SessionId,
     ) -> Result<Self, SessionStoreError> {
-        let mut runs = store.runs(owner, Some(session), MOST_RUNS).await?;
+        let mut runs = store.runs(owner, Some(session), MAX_RUNS).await?;
         runs.reverse();
-        let mut spent = Self::default();
+        let mut usage_sum = Self::default();
         for run in runs {
             let last = run.last_event.saturating_sub(1);
             let events = store.events(owner, &run.id, last, 1).await?;
@@ -45,10 +45,10 @@ impl Spent {
                 ..
             }) = event
             {
-                spent.add(&report);
+                usage_sum.add(&report);
             }
         }
-        Ok(spent)
+        Ok(usage_sum)
     }
 
     pub(crate) fn add(&mut self, report: &RunReport) {
@@ -72,7 +72,7 @@ impl Spent {
         }
     }
 
-    /// For a person.
+    /// Returns the text of `/usage`.
     pub(crate) fn describe(&self) -> String {
         let mut text = format!(
             "{}, {}, {}",
@@ -86,11 +86,11 @@ impl Spent {
                 Some(usd) => {
                     let _ = write!(text, ", {}", dollars(*usd));
                 }
-                None => text.push_str(", no list price is known"),
+                None => text.push_str(" (price unknown)"),
             }
         }
         if self.models.is_empty() {
-            text.push_str("\n  no model said how many tokens it took");
+            text.push_str("\n  no model reported its tokens");
         } else if self.unpriced == 0 && self.models.len() > 1 {
             let _ = write!(text, "\n  together {} by list prices", dollars(self.usd));
         }
@@ -159,37 +159,37 @@ mod tests {
 
     #[test]
     fn what_is_not_priced_is_said_and_not_taken_for_free() {
-        let mut spent = Spent::default();
-        spent.add(&report("nobody/knows", 10, 20));
-        spent.add(&report("nobody/knows", 5, 5));
-        assert_eq!(spent.unpriced, 2);
+        let mut usage_sum = SessionUsage::default();
+        usage_sum.add(&report("nobody/knows", 10, 20));
+        usage_sum.add(&report("nobody/knows", 5, 5));
+        assert_eq!(usage_sum.unpriced, 2);
         assert_eq!(
-            spent.describe(),
-            "2 answers, 4 model calls, 0 tool calls\n  nobody/knows: 15 tokens in, 25 out, no list price is known"
+            usage_sum.describe(),
+            "2 answers, 4 model calls, 0 tool calls\n  nobody/knows: 15 tokens in, 25 out (price unknown)"
         );
     }
 
     #[test]
     fn models_are_counted_apart_and_together() {
-        let mut spent = Spent::default();
-        spent.add(&report("anthropic/claude-sonnet-5-5", 1_000_000, 0));
-        spent.add(&report("openai/gpt-4o", 1_000_000, 0));
-        let text = spent.describe();
-        assert_eq!(spent.models.len(), 2);
-        assert!(spent.usd > 0.0 && text.contains("together $"), "{text}");
+        let mut usage_sum = SessionUsage::default();
+        usage_sum.add(&report("anthropic/claude-sonnet-5-5", 1_000_000, 0));
+        usage_sum.add(&report("openai/gpt-4o", 1_000_000, 0));
+        let text = usage_sum.describe();
+        assert_eq!(usage_sum.models.len(), 2);
+        assert!(usage_sum.usd > 0.0 && text.contains("together $"), "{text}");
         assert_eq!(dollars(0.001_234), "$0.00123");
     }
 
     #[test]
     fn nothing_said_is_not_zero() {
-        let mut spent = Spent::default();
+        let mut usage_sum = SessionUsage::default();
         let mut silent = report("a/b", 0, 0);
         silent.usage = Usage::default();
-        spent.add(&silent);
+        usage_sum.add(&silent);
         assert!(
-            spent
+            usage_sum
                 .describe()
-                .ends_with("no model said how many tokens it took")
+                .ends_with("no model reported its tokens")
         );
     }
 }

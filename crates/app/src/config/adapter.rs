@@ -1,4 +1,4 @@
-//! What an entry under `providers:` says of its adapter beyond address, key and model.
+//! Options of a provider's adapter, and tool calls as text.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -13,17 +13,12 @@ use super::{
     providers::{ProviderEntry, ProviderKind},
 };
 
-/// What one wire has beyond the others, as its adapter reads it: built-in tools, cache marks and so
-/// on.
+/// Options that only one wire has, such as built-in tools and cache marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AdapterOptions {
-    /// Anthropic's.
+pub(crate) enum AdapterOptions {
     Anthropic(MessagesOptions),
-    /// Gemini's.
     Gemini(GeminiOptions),
-    /// Those of Chat Completions.
     Chat(ChatOptions),
-    /// Those of Responses.
     Responses(ResponsesOptions),
 }
 
@@ -38,13 +33,13 @@ impl AdapterOptions {
             ProviderKind::OpenAiResponses => adapters(value, place).map(Self::Responses),
             ProviderKind::Ollama => Err(Problem::wrong(
                 format!("{place}.options"),
-                "left out: this wire has nothing beyond the others",
+                "absent: this wire has no options of its own",
             )),
         }
     }
 }
 
-/// The adapter knows its options; its message names what is wrong, and no value.
+/// Parses the options with the adapter's own types. Their errors contain no value.
 fn adapters<T: DeserializeOwned>(value: &Value, place: &str) -> Result<T, Problem> {
     T::deserialize(value).map_err(|error| {
         Problem::wrong(
@@ -54,29 +49,27 @@ fn adapters<T: DeserializeOwned>(value: &Value, place: &str) -> Result<T, Proble
     })
 }
 
-/// Tool calls as text.
+/// How the models of a provider call tools as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TextCalling {
-    /// The forms in which calls are read from text; `None` leaves it to the profile or adapter.
-    pub forms: Option<RecoveryForms>,
-    /// Which models are told of tools in words; `None` leaves it to the profile or adapter.
-    pub in_words: Option<InWords>,
+pub(crate) struct TextCalling {
+    /// The forms of text that are parsed as calls. `None` uses the profile or the adapter.
+    pub(crate) forms: Option<RecoveryForms>,
+    /// Which models get tools described in the prompt. `None` uses the profile or the adapter.
+    pub(crate) prompted_tools: Option<PromptedTools>,
 }
 
-/// Which models are told of tools in words.
+/// Which models get tools described in the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InWords {
-    /// None.
+pub(crate) enum PromptedTools {
     Never,
-    /// Those that are known to have no tools.
+    /// Models without tool support, according to the catalogue or the server.
     Auto,
-    /// All.
     Always,
 }
 
-impl InWords {
-    /// Whether a model is, of which is known whether it has `tools`.
-    pub fn covers(self, tools: Option<bool>) -> bool {
+impl PromptedTools {
+    /// Returns whether a model with this tool support gets tools in the prompt.
+    pub(crate) fn covers(self, tools: Option<bool>) -> bool {
         match self {
             Self::Never => false,
             Self::Auto => tools == Some(false),
@@ -95,53 +88,48 @@ impl TextCalling {
                 Problem::wrong(format!("{place}.text_calls"), format!("a list of {known}"))
             })
         });
-        let in_words = fields.read("tools_by_prompt", "true, false or auto", |value| {
+        let prompted_tools = fields.read("tools_by_prompt", "true, false or auto", |value| {
             Some(match value {
-                Value::Bool(true) => InWords::Always,
-                Value::Bool(false) => InWords::Never,
-                Value::String(word) if word == "auto" => InWords::Auto,
+                Value::Bool(true) => PromptedTools::Always,
+                Value::Bool(false) => PromptedTools::Never,
+                Value::String(word) if word == "auto" => PromptedTools::Auto,
                 _ => return None,
             })
         })?;
         Ok(Self {
             forms: forms.transpose()?,
-            in_words,
+            prompted_tools,
         })
     }
 
-    /// Whether nothing is said.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
+    pub(crate) fn is_default(self) -> bool {
+        self == Self::default()
     }
 }
 
 impl ProviderEntry {
-    /// Anthropic's options, if they are given.
-    pub fn anthropic(&self) -> Option<&MessagesOptions> {
+    pub(crate) fn anthropic(&self) -> Option<&MessagesOptions> {
         match &self.options {
             Some(AdapterOptions::Anthropic(options)) => Some(options),
             _ => None,
         }
     }
 
-    /// The options of Chat Completions, if they are given.
-    pub fn chat(&self) -> Option<&ChatOptions> {
+    pub(crate) fn chat(&self) -> Option<&ChatOptions> {
         match &self.options {
             Some(AdapterOptions::Chat(options)) => Some(options),
             _ => None,
         }
     }
 
-    /// The options of Responses, if they are given.
-    pub fn responses(&self) -> Option<&ResponsesOptions> {
+    pub(crate) fn responses(&self) -> Option<&ResponsesOptions> {
         match &self.options {
             Some(AdapterOptions::Responses(options)) => Some(options),
             _ => None,
         }
     }
 
-    /// Gemini's options, if they are given.
-    pub fn gemini(&self) -> Option<&GeminiOptions> {
+    pub(crate) fn gemini(&self) -> Option<&GeminiOptions> {
         match &self.options {
             Some(AdapterOptions::Gemini(options)) => Some(options),
             _ => None,

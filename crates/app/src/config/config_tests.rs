@@ -164,13 +164,19 @@ fn calls_written_as_text_are_switched_on_for_a_server() {
         calling.forms,
         Some(RecoveryForms::of(&[RecoveryForm::FencedJson]))
     );
-    assert_eq!(calling.in_words, Some(InWords::Always));
+    assert_eq!(calling.prompted_tools, Some(PromptedTools::Always));
 
     let text = "providers: {ollama: {tools_by_prompt: auto}, openai: {tools_by_prompt: false}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
     let providers = place.load().unwrap().providers;
-    assert_eq!(providers[0].text_calling.in_words, Some(InWords::Auto));
-    assert_eq!(providers[1].text_calling.in_words, Some(InWords::Never));
+    assert_eq!(
+        providers[0].text_calling.prompted_tools,
+        Some(PromptedTools::Auto)
+    );
+    assert_eq!(
+        providers[1].text_calling.prompted_tools,
+        Some(PromptedTools::Never)
+    );
     assert_eq!(providers[1].text_calling.forms, None);
 }
 
@@ -290,12 +296,12 @@ fn a_server_of_another_host_that_cannot_be_filled_in_spoils_no_other() {
             ("home", "the variable `userHome` is not set"),
             (
                 "name",
-                "`some name` in ${…} is no name of an environment variable",
+                "`some name` in ${…} is not the name of an environment variable",
             ),
             ("open", "a ${ has no closing }"),
             (
                 "file",
-                "its `envFile` `/project/none.env` cannot be read: there is no such file",
+                "its `envFile` `/project/none.env` cannot be read: file not found",
             ),
             (
                 "lines",
@@ -389,7 +395,7 @@ fn where_nothing_starts_servers_that_cannot_be_used_are_left_out() {
     ]);
     let sources = Sources {
         mcp_configs: vec!["mcp.json".into()],
-        nothing_starts: true,
+        is_replay: true,
         ..Sources::default()
     };
     let servers = load(&sources, &place.environment).unwrap().servers.unwrap();

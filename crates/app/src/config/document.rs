@@ -1,4 +1,4 @@
-//! From a parsed file to a [`Config`].
+//! Converts a parsed file to a [`Config`].
 
 use std::{path::Path, time::Duration};
 
@@ -10,7 +10,7 @@ use switchboard_orchestration::ApprovalPolicy;
 use super::{Config, error::Problem, observe, providers, run, serve, sessions};
 use switchboard_domain::nearest::nearest;
 
-/// The keys of a document, but for those of `run.rs`.
+/// The keys of a document, without those of `run.rs`.
 const KEYS: [&str; 22] = [
     "model",
     "instructions",
@@ -37,7 +37,7 @@ const KEYS: [&str; 22] = [
 ];
 
 const OURS: &str = "mcp_servers";
-/// The keys under which the files of other programs list servers.
+/// The keys under which other programs list servers.
 const FOREIGN: [&str; 2] = ["mcpServers", "servers"];
 
 pub(super) fn read(value: &Value, file: &Path) -> Result<Config, Problem> {
@@ -109,15 +109,14 @@ fn servers(
     Ok(Some(servers))
 }
 
-/// The fields of one map, each read with its place in every error. A field that is there but
-/// `null` counts as not given.
+/// The fields of a map, with their path for errors. `null` counts as absent.
 pub(super) struct Fields<'a> {
     fields: &'a Map<String, Value>,
     place: String,
 }
 
 impl<'a> Fields<'a> {
-    /// Takes a map whose keys are all `known`. `place` is empty for the whole document.
+    /// Checks that `value` is a map whose keys are all `known`. `place` is empty for the document.
     pub(super) fn of(value: &'a Value, place: &str, known: &[&str]) -> Result<Self, Problem> {
         let Some(fields) = value.as_object() else {
             let what = if place.is_empty() { "the file" } else { place };
@@ -149,7 +148,7 @@ impl<'a> Fields<'a> {
         self.fields.get(key).filter(|value| !value.is_null())
     }
 
-    /// Reads a field by `take`, which gives `None` if it is not as `expected`.
+    /// Reads a field with `take`. `take` returns `None` for an invalid value.
     pub(super) fn read<T>(
         &self,
         key: &str,

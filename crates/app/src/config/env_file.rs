@@ -1,4 +1,4 @@
-//! `envFile` of VS Code and Cursor: a file with variables for one server.
+//! `envFile` of VS Code and Cursor: a file with environment variables of one server.
 
 use std::path::Path;
 
@@ -7,13 +7,12 @@ use switchboard_mcp_client::config::ENV_FILE;
 
 use super::{error::Problem, files::plain};
 
-/// Replaces the `envFile` of a server by the variables of that file. Those under `env` win. A relative path is
-/// in the workspace.
+/// Replaces the `envFile` of a server by the variables of the file. Entries of `env` take
+/// precedence. A relative path is relative to the workspace.
 pub(super) fn put_in(server: &mut Value, workspace: &Path) -> Result<(), Problem> {
     let Some(fields) = server.as_object_mut() else {
         return Ok(());
     };
-    // What is not text is an error of the server's own form.
     let Some(Value::String(file)) = fields.get(ENV_FILE) else {
         return Ok(());
     };
@@ -33,14 +32,13 @@ pub(super) fn put_in(server: &mut Value, workspace: &Path) -> Result<(), Problem
             *given = variables;
         }
         Value::Null => *env = Value::Object(variables),
-        // An error of the server's own form.
         _ => {}
     }
     Ok(())
 }
 
-/// Reads lines of the form `NAME=VALUE`, with `export` in front or not. `#` begins a comment. A value may stand in
-/// single or double quotes.
+/// Parses lines of the form `NAME=VALUE`, with an optional `export`. `#` starts a comment. A value
+/// may be in single or double quotes.
 fn parse(text: &str) -> Result<Map<String, Value>, String> {
     let mut variables = Map::new();
     for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
@@ -113,7 +111,7 @@ mod tests {
         let mut server = json!({"command": "x", "envFile": "none"});
         let error = put_in(&mut server, folder.path()).unwrap_err().to_string();
         assert!(
-            error.ends_with("none` cannot be read: there is no such file"),
+            error.ends_with("none` cannot be read: file not found"),
             "{error}"
         );
     }

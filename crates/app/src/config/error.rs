@@ -1,110 +1,75 @@
-//! What is wrong with a configuration.
+//! Configuration errors.
 
 use std::path::{Path, PathBuf};
 
-/// What is wrong with a configuration, and in which file. Values are not shown: any may be a key.
+/// A configuration error and its file. Messages contain no values, which may be keys.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// Something in a file is wrong.
+pub(crate) enum ConfigError {
     #[error("{file}: {problem}", file = file.display())]
-    InFile {
-        /// The file.
-        file: PathBuf,
-        /// What.
-        problem: Problem,
-    },
-    /// A file that was asked for cannot be read.
+    InFile { file: PathBuf, problem: Problem },
+    /// An explicitly named file cannot be read.
     #[error("{file}: cannot be read: {source}", file = file.display())]
     Unreadable {
-        /// The file.
         file: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// Two files in one folder.
+    /// Two configuration files in one folder.
     #[error(
         "{} and {} are both there: keep one of them, or name the one you mean with --config",
         first.display(),
         second.display()
     )]
-    Ambiguous {
-        /// The one.
-        first: PathBuf,
-        /// The other.
-        second: PathBuf,
-    },
+    Ambiguous { first: PathBuf, second: PathBuf },
 }
 
-/// What is wrong in a file.
+/// An error inside a file.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
-    /// It is not what its name says.
+pub(crate) enum Problem {
     #[error("is not valid {format}: {message}")]
     Syntax {
-        /// YAML, TOML or JSON.
         format: &'static str,
-        /// The parser's message, with the line.
+        /// The parser's message with the line.
         message: String,
     },
-    /// Its name does not say what it is.
-    #[error("has no known ending: name it .yaml, .yml, .toml or .json")]
+    /// The file name has no known extension.
+    #[error("has no known extension: name it .yaml, .yml, .toml or .json")]
     UnknownFormat,
-    /// A key that does not exist.
+    /// An unknown key.
     #[error(
-        "`{path}` is no known key{}; there are: {}",
+        "unknown key `{path}`{}. Available: {}",
         switchboard_domain::nearest::did_you_mean(nearest.as_deref()),
         known.join(", ")
     )]
     UnknownKey {
-        /// Where, such as `providers.litellm.base_ulr`.
+        /// The path, such as `providers.litellm.base_ulr`.
         path: String,
-        /// The known key most like it.
+        /// The most similar known key.
         nearest: Option<String>,
-        /// All known keys at this place.
         known: Vec<String>,
     },
-    /// A value of the wrong type or range.
+    /// A value of the wrong type or out of range.
     #[error("`{path}` must be {expected}")]
-    WrongValue {
-        /// Where.
-        path: String,
-        /// What it must be.
-        expected: String,
-    },
-    /// A variable that is not set and has no default.
+    WrongValue { path: String, expected: String },
+    /// A variable is not set and has no default.
     #[error("the variable `{name}` is not set: set it, or write ${{{name}:-default}}")]
-    UnsetVariable {
-        /// Its name.
-        name: String,
-    },
-    /// A file of variables for a server that cannot be read.
+    UnsetVariable { name: String },
+    /// The environment file of a server cannot be read.
     #[error("its `envFile` `{}` cannot be read: {reason}", file.display())]
-    EnvFile {
-        /// The file.
-        file: PathBuf,
-        /// Why not.
-        reason: String,
-    },
-    /// Something in `${…}` that is no name of a variable.
+    EnvFile { file: PathBuf, reason: String },
+    /// `${…}` without a valid variable name.
     #[error(
-        "`{name}` in ${{…}} is no name of an environment variable; write $${{ for a literal ${{"
+        "`{name}` in ${{…}} is not the name of an environment variable; write $${{ for a literal ${{"
     )]
-    BadVariable {
-        /// What is written.
-        name: String,
-    },
-    /// `${` without `}`.
+    BadVariable { name: String },
     #[error("a ${{ has no closing }}; write $${{ for a literal ${{")]
     OpenVariable,
-    /// Something in the MCP servers.
+    /// An error in the MCP servers.
     #[error(transparent)]
     Servers(#[from] switchboard_mcp_client::config::ConfigError),
-    /// The servers are given under several keys.
+    /// Servers are listed under several keys.
     #[error("`{first}` and `{second}` both list MCP servers: keep one of them")]
     ServersTwice {
-        /// One key.
         first: &'static str,
-        /// Another.
         second: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! Where configuration is found and how a file becomes a value.
+//! Finds, parses and merges configuration files.
 
 use std::{
     io,
@@ -9,39 +9,38 @@ use secrecy::SecretString;
 use serde_json::Value;
 use switchboard_mcp_client::config::{ServerConfig, ServerTransport};
 
+use super::environment::Environment;
 use super::{
     Config, ConfigError, env_file,
     error::Problem,
     from_value,
     interpolate::{self, Scope},
 };
-use crate::environment::Environment;
 
-/// The names a configuration file may have, in the working directory and in the user's
-/// configuration folder.
-pub const CONFIG_FILE_NAMES: [&str; 4] = [
+/// Names of configuration files, in the working directory and in the user's configuration folder.
+pub(crate) const CONFIG_FILE_NAMES: [&str; 4] = [
     "switchboard.yaml",
     "switchboard.yml",
     "switchboard.toml",
     "switchboard.json",
 ];
 
-/// The parts of a file about what is started or asked, by name.
-const LEFT_OUT: [&str; 2] = ["mcp_servers", "providers"];
+/// Sections whose entries may be skipped when nothing is started.
+const OPTIONAL_SECTIONS: [&str; 2] = ["mcp_servers", "providers"];
 
-/// Which files to read besides the ones that are found.
+/// Files to read in addition to the ones that are found.
 #[derive(Debug, Clone, Default)]
-pub struct Sources {
-    /// Read instead of the project's file. The user's own is still read.
-    pub config: Option<PathBuf>,
-    /// Files that list MCP servers, in any of the known forms.
-    pub mcp_configs: Vec<PathBuf>,
-    /// Nothing is started and nobody asked: servers and providers with variables that are not set are left out.
-    pub nothing_starts: bool,
+pub(crate) struct Sources {
+    /// A file that replaces the project's file. The user's file is still read.
+    pub(crate) config: Option<PathBuf>,
+    /// Files that list MCP servers, in any supported form.
+    pub(crate) mcp_configs: Vec<PathBuf>,
+    /// No server or provider is used: entries with unset variables are skipped.
+    pub(crate) is_replay: bool,
 }
 
 /// Reads and merges all files.
-pub fn load(sources: &Sources, environment: &Environment) -> Result<Config, ConfigError> {
+pub(crate) fn load(sources: &Sources, environment: &Environment) -> Result<Config, ConfigError> {
     let mut config = Config::default();
     let user = match &environment.config_dir {
         Some(folder) => find(folder)?,
@@ -53,12 +52,12 @@ pub fn load(sources: &Sources, environment: &Environment) -> Result<Config, Conf
     };
     for file in [user, project].into_iter().flatten() {
         let value = read(&file)?;
-        let sections = if sources.nothing_starts {
-            LEFT_OUT.as_slice()
+        let sections = if sources.is_replay {
+            OPTIONAL_SECTIONS.as_slice()
         } else {
             &[]
         };
-        config = config.overlaid_by(from_value(&file, value, sections, environment)?);
+        config = config.merged_with(from_value(&file, value, sections, environment)?);
     }
     for file in &sources.mcp_configs {
         let file = environment.working_dir.join(file);
@@ -67,11 +66,11 @@ pub fn load(sources: &Sources, environment: &Environment) -> Result<Config, Conf
             Err(ConfigError::InFile {
                 problem: Problem::UnsetVariable { .. },
                 ..
-            }) if sources.nothing_starts => {}
+            }) if sources.is_replay => {}
             Err(error) => return Err(error),
         }
     }
-    if sources.nothing_starts {
+    if sources.is_replay {
         let servers = config.servers.iter_mut();
         servers.for_each(|it| it.retain(|server| !is_unusable(server)));
     }
@@ -79,12 +78,12 @@ pub fn load(sources: &Sources, environment: &Environment) -> Result<Config, Conf
 }
 
 /// Reads a file that lists MCP servers.
-pub fn load_servers(
+pub(crate) fn load_servers(
     file: &Path,
     environment: &Environment,
 ) -> Result<Vec<ServerConfig>, ConfigError> {
     let mut value = read(file)?;
-    // What is switched off, and what is about other things, may hold variables that nobody set.
+    // Disabled servers and unrelated sections may contain unset variables.
     switchboard_mcp_client::config::select(&mut value);
     let used = fill(&mut value, file, &[], environment).map_err(|it| it.in_file(file))?;
     let mut servers = switchboard_mcp_client::config::from_document(&value)
@@ -95,12 +94,12 @@ pub fn load_servers(
     Ok(servers)
 }
 
-/// Fills in a document: the servers in the form of other hosts each by itself, and then everything else. Entries of
-/// the maps under the keys `left_out` that need a variable which is not set are taken out.
+/// Expands the variables of a document. Servers in the form of other hosts are expanded one by one.
+/// Entries of the sections `optional_sections` with unset variables are removed.
 pub(super) fn fill(
     value: &mut Value,
     file: &Path,
-    left_out: &[&str],
+    optional_sections: &[&str],
     environment: &Environment,
 ) -> Result<Vec<SecretString>, Problem> {
     let scope = Scope {
@@ -110,12 +109,12 @@ pub(super) fn fill(
     let mut used = Vec::new();
     let finish = |server: &mut Value| env_file::put_in(server, scope.workspace);
     let servers = interpolate::take_foreign(value, scope, &mut used, finish);
-    // Apart from the rest: it holds placeholders that each run fills.
+    // Context values also contain placeholders, which each run fills.
     let mut context = value.get_mut("context").map(Value::take);
     if let Some(context) = &mut context {
         used.extend(interpolate::fill_context(context, scope)?);
     }
-    used.extend(interpolate::fill_but(value, left_out, scope)?);
+    used.extend(interpolate::fill_but(value, optional_sections, scope)?);
     if let Some(context) = context {
         value["context"] = context;
     }
@@ -123,7 +122,7 @@ pub(super) fn fill(
     Ok(used)
 }
 
-/// Returns the folder that an editor has opened whose file of servers this is, else the working directory.
+/// Returns the workspace folder of an editor's server file, otherwise the working directory.
 fn workspace_of<'a>(file: &'a Path, environment: &'a Environment) -> &'a Path {
     let folder = file.parent();
     let is_of_editor = |folder: &&Path| folder.ends_with(".vscode") || folder.ends_with(".cursor");
@@ -135,7 +134,7 @@ fn is_unusable(server: &ServerConfig) -> bool {
     matches!(server.transport, ServerTransport::Unusable { .. })
 }
 
-/// Servers in the form of our own `mcp_servers:` that stand in another file than a configuration.
+/// Parses servers in the form of `mcp_servers:` from another kind of file.
 pub(crate) fn servers_of(
     value: &mut Value,
     environment: &Environment,
@@ -151,7 +150,7 @@ pub(crate) fn servers_of(
 fn find(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
     let mut found: Option<PathBuf> = None;
     for file in CONFIG_FILE_NAMES.iter().map(|name| folder.join(name)) {
-        // A link to nothing or a folder of that name is there, and is told when it is read.
+        // A broken link or a folder with this name is reported when it is read.
         match std::fs::symlink_metadata(&file) {
             Ok(_) => match found {
                 Some(first) => {
@@ -173,7 +172,6 @@ fn read(file: &Path) -> Result<Value, ConfigError> {
     from_text(file, &text_of(file)?)
 }
 
-/// What stands in a file.
 pub(crate) fn text_of(file: &Path) -> Result<String, ConfigError> {
     std::fs::read_to_string(file).map_err(|source| ConfigError::Unreadable {
         file: file.to_owned(),
@@ -181,7 +179,6 @@ pub(crate) fn text_of(file: &Path) -> Result<String, ConfigError> {
     })
 }
 
-/// Parses what stands in a file, by the ending of its name.
 pub(crate) fn from_text(file: &Path, text: &str) -> Result<Value, ConfigError> {
     parse(file, text).map_err(|problem| problem.in_file(file))
 }
@@ -193,23 +190,23 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// An error that a name leads to says so without "(os error 2)".
+/// Returns the error without "(os error 2)".
 pub(super) fn plain(error: io::Error) -> io::Error {
     match error.kind() {
-        io::ErrorKind::NotFound => io::Error::new(error.kind(), "there is no such file"),
+        io::ErrorKind::NotFound => io::Error::new(error.kind(), "file not found"),
         io::ErrorKind::IsADirectory => io::Error::new(error.kind(), "it is a folder"),
         _ => error,
     }
 }
 
 fn parse(file: &Path, text: &str) -> Result<Value, Problem> {
-    // A byte order mark is no part of any of these formats, but editors write it.
+    // Editors may write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let ending = file
         .extension()
         .map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     match ending.as_deref() {
-        // A file with nothing but comments is an empty configuration.
+        // A file with only comments is an empty configuration.
         Some("yaml" | "yml") => yaml(text),
         Some("toml") => toml(text),
         Some("json") => json(text),
@@ -217,7 +214,7 @@ fn parse(file: &Path, text: &str) -> Result<Value, Problem> {
     }
 }
 
-// None of these shows the line that is wrong, as the parsers do: there may be a key in it.
+// The parsers' own messages show the invalid line, which may contain a key.
 
 fn yaml(text: &str) -> Result<Value, Problem> {
     let options = serde_saphyr::options! { with_snippet: false };
@@ -244,7 +241,7 @@ fn toml(text: &str) -> Result<Value, Problem> {
     })
 }
 
-/// With comments and commas at the end of a list, as editors write and allow them.
+/// Parses JSON with comments and trailing commas.
 fn json(text: &str) -> Result<Value, Problem> {
     let mut text = text.to_owned();
     let stripped = json_strip_comments::strip(&mut text);

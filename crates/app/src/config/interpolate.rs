@@ -1,5 +1,6 @@
-//! `${VAR}` and `${VAR:-default}` in configured strings, and what editors write in their own files:
-//! `${env:VAR}`, `${userHome}`, `${workspaceFolder}`, `${workspaceFolderBasename}`, `${pathSeparator}` and `${/}`.
+//! Expands `${VAR}` and `${VAR:-default}` in strings, and the variables of editors in their own
+//! files: `${env:VAR}`, `${userHome}`, `${workspaceFolder}`, `${workspaceFolderBasename}`,
+//! `${pathSeparator}` and `${/}`.
 
 use std::path::{MAIN_SEPARATOR_STR, Path};
 
@@ -8,11 +9,10 @@ use serde_json::{Map, Value};
 use switchboard_mcp_client::config::{foreign_servers_mut, mark_unusable};
 use switchboard_orchestration::tools::arguments::ContextTemplate;
 
+use super::environment::Environment;
 use super::error::Problem;
-use crate::environment::Environment;
 
-/// Variables that say where things are. Their values are in every second line of a server's output,
-/// and no secret.
+/// Variables that contain folders. Their values are common in output and not secret.
 const PLACES: [&str; 8] = [
     "HOME",
     "USER",
@@ -24,7 +24,7 @@ const PLACES: [&str; 8] = [
     "APPDATA",
 ];
 
-/// Where values come from.
+/// Sources of values.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
     pub(super) environment: &'a Environment,
@@ -59,8 +59,8 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Takes the servers in the form of other hosts out of a document, each filled in by itself and handed to
-/// `finish`. One for which that fails is unusable and spoils no other.
+/// Removes the servers in the form of other hosts from a document, expands each one and passes it
+/// to `finish`. A server with an error becomes unusable and does not affect the others.
 pub(super) fn take_foreign(
     document: &mut Value,
     scope: Scope<'_>,
@@ -80,37 +80,37 @@ pub(super) fn take_foreign(
         .collect()
 }
 
-/// Puts the servers back that [`take_foreign`] took. Values that look like variables were not filled in again.
+/// Inserts the servers that [`take_foreign`] removed. Their values are not expanded again.
 pub(super) fn put_back(document: &mut Value, servers: Vec<Value>) {
     for (place, server) in foreign_servers_mut(document).into_iter().zip(servers) {
         *place = server;
     }
 }
 
-/// Fills in every string of `value`; keys stay as they are. Gives the values of the variables that
-/// were used: any may be a secret.
+/// Expands every string of `value`, but no keys. Returns the values of the used variables, which
+/// may be secrets.
 pub(super) fn fill(value: &mut Value, scope: Scope<'_>) -> Result<Vec<SecretString>, Problem> {
     let mut used = Vec::new();
     fill_in(value, scope, &mut used)?;
     Ok(used)
 }
 
-/// The same, but that entries of the maps under the keys `left_out` are taken out where they need a variable that is
-/// not set.
+/// Expands like [`fill`], and removes entries of the sections `optional_sections` that need an unset
+/// variable.
 pub(super) fn fill_but(
     value: &mut Value,
-    left_out: &[&str],
+    optional_sections: &[&str],
     scope: Scope<'_>,
 ) -> Result<Vec<SecretString>, Problem> {
     let mut used = Vec::new();
-    // What is filled in is not looked at again: values may look like variables.
+    // Values are not expanded again, because they may contain `${`.
     let mut done = Vec::new();
     if let Value::Object(fields) = value {
         for (key, section) in fields.iter_mut() {
             let Value::Object(entries) = section else {
                 continue;
             };
-            if !left_out.contains(&key.as_str()) {
+            if !optional_sections.contains(&key.as_str()) {
                 continue;
             }
             let mut kept = Map::new();
@@ -129,14 +129,13 @@ pub(super) fn fill_but(
     fill_in(value, scope, &mut used)?;
     if let Value::Object(fields) = value {
         for (key, kept) in done {
-            // In its place: the key is there.
             fields.insert(key, Value::Object(kept));
         }
     }
     Ok(used)
 }
 
-/// Fills in the variables of context values and leaves the placeholders that each run fills.
+/// Expands the variables of context values and keeps the placeholders that each run fills.
 ///
 /// The result is a template: a literal `$` is `$$`.
 pub(super) fn fill_context(
@@ -216,8 +215,8 @@ fn fill_in(
     }
 }
 
-/// A default reaches to the next `}` and is taken as it stands. `$${` is a literal `${`. A variable
-/// that is set but empty takes the default, as in a shell.
+/// A default extends to the next `}`. `$${` is a literal `${`. A variable with an empty value uses
+/// the default, as in a shell.
 fn filled(text: &str, scope: Scope<'_>, used: &mut Vec<SecretString>) -> Result<String, Problem> {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;

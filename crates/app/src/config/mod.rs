@@ -1,13 +1,13 @@
-//! What the user configured.
+//! The configuration.
 //!
-//! The user's own file and the project's file are read one by one: parsed, `${VAR}` filled in, keys
-//! checked, so that every error names the file it is in. Only then are they laid over each other,
-//! the project's above the user's. Flags and `SWITCHBOARD_…` variables come on top in
-//! [`crate::cli`].
+//! The user's file and the project's file are parsed, expanded and checked one by one, so that
+//! every error names its file. Then they are merged, and the project's file takes precedence. Flags
+//! and `SWITCHBOARD_…` variables are applied by the commands.
 
 mod adapter;
 mod document;
 mod env_file;
+pub(crate) mod environment;
 mod error;
 mod files;
 mod interpolate;
@@ -24,66 +24,64 @@ use switchboard_domain::ReasoningEffort;
 use switchboard_mcp_client::config::ServerConfig;
 use switchboard_orchestration::ApprovalPolicy;
 
-pub use adapter::{AdapterOptions, InWords, TextCalling};
-pub use error::ConfigError;
-pub use files::{CONFIG_FILE_NAMES, Sources, load, load_servers};
+pub(crate) use adapter::{PromptedTools, TextCalling};
+pub(crate) use error::ConfigError;
+pub(crate) use files::{CONFIG_FILE_NAMES, Sources, load};
 pub(crate) use files::{from_text, servers_of, text_of};
-pub use observe::{AuditPlace, ObserveConfig, OtlpEndpoint};
-pub use providers::{ProviderEntry, ProviderKind};
-pub use run::{ApprovalsConfig, LimitsConfig, RunConfig};
-pub use serve::ServeConfig;
-pub use sessions::{SessionsConfig, StorePlace};
+#[cfg(all(test, feature = "otlp"))]
+pub(crate) use observe::OtlpEndpoint;
+pub(crate) use observe::{AuditPlace, ObserveConfig};
+pub(crate) use providers::{ProviderEntry, ProviderKind};
+pub(crate) use run::RunConfig;
+pub(crate) use serve::ServeConfig;
+pub(crate) use sessions::{SessionsConfig, StorePlace};
 
-use crate::environment::Environment;
+use environment::Environment;
 
-/// Everything that was configured in files, merged.
+/// The merged configuration of all files.
 #[derive(Debug, Clone, Default)]
-pub struct Config {
-    /// The files it came from, the one that wins last.
-    pub files: Vec<PathBuf>,
-    /// The model to ask, `provider/model`.
-    pub model: Option<String>,
-    /// What every conversation begins with.
-    pub instructions: Option<String>,
-    /// Which tool calls need a person's word.
-    pub approve: Option<ApprovalPolicy>,
-    /// Calls of the model in one run at most.
-    pub max_steps: Option<u32>,
-    /// Tokens of one answer at most.
-    pub max_output_tokens: Option<u32>,
-    /// How tokens are drawn.
-    pub temperature: Option<f64>,
-    /// Whether answers come piece by piece, as they are written.
-    pub stream: Option<bool>,
-    /// How much thinking is wanted.
-    pub reasoning: Option<ReasoningEffort>,
-    /// How long one tool call may take, for every server.
-    pub tool_timeout: Option<Duration>,
-    /// How long a question waits for servers that are starting and are not required.
-    pub startup_wait: Option<Duration>,
-    /// What a run may do and how it comes to its answer.
-    pub run: RunConfig,
-    /// What is kept and told of runs.
-    pub observe: ObserveConfig,
-    /// Where conversations are kept, and for how long.
-    pub sessions: SessionsConfig,
-    /// How the HTTP server is set up.
-    pub serve: ServeConfig,
-    /// Providers that were changed or added, by name, in the order given.
-    pub providers: Vec<ProviderEntry>,
-    /// The MCP servers; `None` if no file says anything about them.
-    pub servers: Option<Vec<ServerConfig>>,
-    /// Which file each of them is from, by its name.
-    pub server_files: BTreeMap<String, PathBuf>,
-    /// The values of the variables that were filled in anywhere: any may be a secret.
-    pub filled: Vec<SecretString>,
+pub(crate) struct Config {
+    /// The files in ascending precedence.
+    pub(crate) files: Vec<PathBuf>,
+    /// The default model, `provider/model`.
+    pub(crate) model: Option<String>,
+    /// The system prompt of every conversation.
+    pub(crate) instructions: Option<String>,
+    /// The approval policy.
+    pub(crate) approve: Option<ApprovalPolicy>,
+    /// Maximum number of model calls in one run.
+    pub(crate) max_steps: Option<u32>,
+    /// Maximum number of tokens in one answer.
+    pub(crate) max_output_tokens: Option<u32>,
+    pub(crate) temperature: Option<f64>,
+    /// Whether answers are streamed.
+    pub(crate) stream: Option<bool>,
+    /// The reasoning effort.
+    pub(crate) reasoning: Option<ReasoningEffort>,
+    /// Time limit of one tool call, for every server.
+    pub(crate) tool_timeout: Option<Duration>,
+    /// How long a question waits for optional servers that are starting.
+    pub(crate) startup_wait: Option<Duration>,
+    pub(crate) run: RunConfig,
+    /// Audit, logs and traces.
+    pub(crate) observe: ObserveConfig,
+    pub(crate) sessions: SessionsConfig,
+    pub(crate) serve: ServeConfig,
+    /// Changed and additional providers, in the order of the files.
+    pub(crate) providers: Vec<ProviderEntry>,
+    /// The MCP servers. `None` if no file mentions servers.
+    pub(crate) servers: Option<Vec<ServerConfig>>,
+    /// The file of each server, by name.
+    pub(crate) server_files: BTreeMap<String, PathBuf>,
+    /// The values of all expanded variables, which may be secrets.
+    pub(crate) filled: Vec<SecretString>,
 }
 
 impl Config {
-    /// Lays `over` on top: what it says wins. Providers and servers are replaced whole, by name: a
-    /// command of one file with the arguments of another would be nobody's server.
+    /// Merges `over` into this configuration. `over` takes precedence. Providers and servers are
+    /// replaced as a whole, by name.
     #[must_use]
-    fn overlaid_by(mut self, over: Self) -> Self {
+    fn merged_with(mut self, over: Self) -> Self {
         self.files.extend(over.files);
         self.filled.extend(over.filled);
         self.model = over.model.or(self.model);
@@ -97,13 +95,13 @@ impl Config {
         self.tool_timeout = over.tool_timeout.or(self.tool_timeout);
         self.startup_wait = over.startup_wait.or(self.startup_wait);
         self.server_files.extend(over.server_files);
-        self.observe = self.observe.overlaid_by(over.observe);
-        self.run = self.run.overlaid_by(over.run);
-        self.serve = self.serve.overlaid_by(over.serve);
-        self.sessions = self.sessions.overlaid_by(over.sessions);
+        self.observe = self.observe.merged_with(over.observe);
+        self.run = self.run.merged_with(over.run);
+        self.serve = self.serve.merged_with(over.serve);
+        self.sessions = self.sessions.merged_with(over.sessions);
         replace_by_name(&mut self.providers, over.providers, |entry| &entry.name);
         match over.servers {
-            // `mcp_servers: {}` says that there are none.
+            // `mcp_servers: {}` disables all servers.
             Some(servers) if servers.is_empty() => self.servers = Some(servers),
             Some(servers) => self.add_servers(servers),
             None => {}
@@ -111,7 +109,7 @@ impl Config {
         self
     }
 
-    /// Adds the servers of a file; one of the same name is replaced.
+    /// Adds the servers of a file and replaces those with the same name.
     fn add_servers_of(&mut self, file: PathBuf, servers: Vec<ServerConfig>) {
         let names = servers.iter().map(|server| server.name.clone());
         self.server_files
@@ -120,8 +118,8 @@ impl Config {
         self.files.push(file);
     }
 
-    /// Adds servers; one of the same name is replaced.
-    pub fn add_servers(&mut self, servers: Vec<ServerConfig>) {
+    /// Adds servers and replaces those with the same name.
+    pub(crate) fn add_servers(&mut self, servers: Vec<ServerConfig>) {
         replace_by_name(self.servers.get_or_insert_default(), servers, |server| {
             &server.name
         });
@@ -141,17 +139,17 @@ fn replace_by_name<T>(base: &mut Vec<T>, over: Vec<T>, name: impl Fn(&T) -> &Str
 #[path = "config_tests.rs"]
 mod tests;
 
-/// Reads a document that is already parsed, as the file `file` would be. Of the sections `left_out` what needs a
+/// Reads a document that is already parsed, as the file `file` would be. Of the sections `optional_sections` what needs a
 /// variable that is not set is left out.
 fn from_value(
     file: &std::path::Path,
     mut value: serde_json::Value,
-    left_out: &[&str],
+    optional_sections: &[&str],
     environment: &Environment,
 ) -> Result<Config, ConfigError> {
     // Servers in the form of another program, as its own file would have them.
     switchboard_mcp_client::config::select_servers(&mut value);
-    let used = files::fill(&mut value, file, left_out, environment);
+    let used = files::fill(&mut value, file, optional_sections, environment);
     let used = used.map_err(|error| error.in_file(file))?;
     let mut config = document::read(&value, file).map_err(|error| error.in_file(file))?;
     for server in config.servers.iter_mut().flatten() {

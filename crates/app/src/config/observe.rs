@@ -1,4 +1,4 @@
-//! `audit`, `log_file`, `otlp_…`: what is kept and told of runs.
+//! `audit`, `log_file`, `otlp_…`: audit, logs and traces.
 
 use std::{
     fmt,
@@ -10,39 +10,41 @@ use serde_json::Value;
 
 use super::{document::Fields, error::Problem};
 
-/// What is kept and told of runs.
+/// Audit, logs and traces.
 #[derive(Debug, Clone, Default)]
-pub struct ObserveConfig {
-    /// Where the audit goes; `None` if no file says anything about it.
-    pub audit: Option<AuditPlace>,
-    /// Whether the audit also holds what tools gave.
-    pub audit_results: Option<bool>,
-    /// Log lines go to this file instead of standard error.
-    pub log_file: Option<PathBuf>,
-    /// The OpenTelemetry collector that gets the spans.
-    pub otlp: Option<OtlpEndpoint>,
-    /// Whether spans hold what was said.
-    pub otlp_content: Option<bool>,
+pub(crate) struct ObserveConfig {
+    /// The audit file. `None` is not configured.
+    pub(crate) audit: Option<AuditPlace>,
+    /// Whether the audit includes tool results.
+    pub(crate) audit_results: Option<bool>,
+    /// The log file. `None` logs to standard error.
+    pub(crate) log_file: Option<PathBuf>,
+    /// The OpenTelemetry collector of the spans.
+    pub(crate) otlp: Option<OtlpEndpoint>,
+    /// Whether spans include message content.
+    pub(crate) otlp_content: Option<bool>,
 }
 
-/// Where the audit goes.
+/// The location of the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AuditPlace {
-    /// Nowhere.
+pub(crate) enum AuditPlace {
     Off,
-    /// To the file in the user's state folder.
+    /// The default file in the user's state folder.
     Default,
-    /// To this file.
     File(PathBuf),
 }
 
-/// A collector with the headers for it: they belong to this address and to no other.
+/// A collector with the headers that belong to its address.
 #[derive(Clone)]
-pub struct OtlpEndpoint {
+pub(crate) struct OtlpEndpoint {
     /// The base address, without `/v1/traces`.
-    pub address: String,
+    #[cfg_attr(
+        not(feature = "otlp"),
+        expect(dead_code, reason = "only the export reads it")
+    )]
+    pub(crate) address: String,
     /// Headers of every request, such as a key.
-    pub headers: Vec<(String, SecretString)>,
+    pub(crate) headers: Vec<(String, SecretString)>,
 }
 
 impl fmt::Debug for OtlpEndpoint {
@@ -55,9 +57,9 @@ impl fmt::Debug for OtlpEndpoint {
 }
 
 impl ObserveConfig {
-    /// Lays `over` on top: what it says wins.
+    /// Merges `over`, which takes precedence.
     #[must_use]
-    pub(super) fn overlaid_by(self, over: Self) -> Self {
+    pub(super) fn merged_with(self, over: Self) -> Self {
         Self {
             audit: over.audit.or(self.audit),
             audit_results: over.audit_results.or(self.audit_results),
@@ -68,7 +70,7 @@ impl ObserveConfig {
     }
 }
 
-/// Reads the keys. Files are named relative to the folder of the configuration `file`.
+/// Reads the keys. Paths are relative to the folder of the configuration `file`.
 pub(super) fn read(fields: &Fields<'_>, file: &Path) -> Result<ObserveConfig, Problem> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let place = |name: &str| folder.join(name);

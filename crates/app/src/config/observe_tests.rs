@@ -60,7 +60,7 @@ fn an_address_is_replaced_together_with_its_headers() {
     );
 
     let project = read_of(&json!({"otlp_endpoint": "http://project", "audit": false})).unwrap();
-    let both = user.clone().overlaid_by(project);
+    let both = user.clone().merged_with(project);
     let otlp = both.otlp.unwrap();
     assert_eq!(
         (otlp.address.as_str(), otlp.headers.len()),
@@ -69,7 +69,7 @@ fn an_address_is_replaced_together_with_its_headers() {
     assert_eq!(both.otlp_content, Some(true));
     assert_eq!(both.audit, Some(AuditPlace::Off));
 
-    let kept = user.overlaid_by(ObserveConfig::default()).otlp.unwrap();
+    let kept = user.merged_with(ObserveConfig::default()).otlp.unwrap();
     assert_eq!(
         (kept.address.as_str(), kept.headers.len()),
         ("http://user/?key=secret-1", 1)

@@ -1,4 +1,4 @@
-//! `providers:`, the providers that were changed or added.
+//! `providers:`, changed and additional providers.
 
 use serde_json::Value;
 use switchboard_providers_openai::Profile;
@@ -9,40 +9,39 @@ use super::{
     error::Problem,
 };
 
-/// One provider, by the name that stands before the slash of a model.
+/// A provider. Its name is the part of a model name before the slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProviderEntry {
-    /// Its name.
-    pub name: String,
-    /// Which wire it speaks.
-    pub kind: ProviderKind,
-    /// Its address; `None` takes the vendor's own or its variable.
-    pub base_url: Option<String>,
-    /// The variable that holds its key; `None` takes the vendor's own.
-    pub api_key_env: Option<String>,
-    /// The model that is meant where only the provider is given.
-    pub model: Option<String>,
-    /// How a compatible server differs from others.
-    pub profile: Option<Profile>,
-    /// What the wire has beyond the others: built-in tools, cache marks, effort.
-    pub options: Option<AdapterOptions>,
-    /// Tool calls that its models write as text, and tools told to them in words.
-    pub text_calling: TextCalling,
-    /// Whether its answers can come piece by piece; where they cannot, they are asked for as a whole.
-    pub streams: bool,
+pub(crate) struct ProviderEntry {
+    pub(crate) name: String,
+    /// The wire of the provider.
+    pub(crate) kind: ProviderKind,
+    /// The address. `None` uses the vendor's address or its variable.
+    pub(crate) base_url: Option<String>,
+    /// The variable with the API key. `None` uses the vendor's variable.
+    pub(crate) api_key_env: Option<String>,
+    /// The default model.
+    pub(crate) model: Option<String>,
+    /// The differences of a compatible server.
+    pub(crate) profile: Option<Profile>,
+    /// Options that only this wire has: built-in tools, cache marks, effort.
+    pub(crate) options: Option<AdapterOptions>,
+    /// Tool calls as text, and tools in the prompt.
+    pub(crate) text_calling: TextCalling,
+    /// Whether the server can stream.
+    pub(crate) streams: bool,
 }
 
 impl ProviderKind {
-    /// What `type:` calls it.
-    pub fn name(self) -> &'static str {
+    /// Returns the value of `type:`.
+    pub(crate) fn name(self) -> &'static str {
         let known = KINDS.into_iter().find(|(_, kind)| *kind == self);
         known.map_or("", |(name, _)| name)
     }
 }
 
 impl ProviderEntry {
-    /// A provider about which nothing is configured.
-    pub fn plain(name: &str, kind: ProviderKind) -> Self {
+    /// Returns a provider without settings.
+    pub(crate) fn plain(name: &str, kind: ProviderKind) -> Self {
         Self {
             name: name.to_owned(),
             kind,
@@ -57,24 +56,20 @@ impl ProviderEntry {
     }
 }
 
-/// The wires there are.
+/// The supported wires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProviderKind {
-    /// Anthropic Messages.
+pub(crate) enum ProviderKind {
     Anthropic,
-    /// OpenAI Chat Completions, by OpenAI itself.
+    /// OpenAI Chat Completions of OpenAI.
     OpenAi,
-    /// OpenAI Chat Completions, by any other server.
+    /// OpenAI Chat Completions of another server.
     OpenAiCompatible,
-    /// OpenAI Responses.
     OpenAiResponses,
-    /// Google Gemini.
     Gemini,
-    /// Ollama's own wire.
     Ollama,
 }
 
-/// What `type:` may be.
+/// The values of `type:`.
 const KINDS: [(&str, ProviderKind); 6] = [
     ("anthropic", ProviderKind::Anthropic),
     ("openai", ProviderKind::OpenAi),
@@ -96,7 +91,7 @@ const KEYS: [&str; 9] = [
     "stream",
 ];
 
-/// The name under which the keyless planner is there always.
+/// The name of the offline planner's provider.
 pub(crate) const OFFLINE: &str = "offline";
 
 pub(super) fn read(value: &Value) -> Result<Vec<ProviderEntry>, Problem> {
@@ -109,7 +104,7 @@ pub(super) fn read(value: &Value) -> Result<Vec<ProviderEntry>, Problem> {
         .collect()
 }
 
-/// Whether servers of other vendors speak the wire, which differ.
+/// Returns whether other vendors' servers use this wire, with differences.
 fn takes_profile(kind: ProviderKind) -> bool {
     matches!(
         kind,
@@ -128,7 +123,7 @@ fn entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
     let fields = Fields::of(value, &place, &KEYS)?;
     let kind = match (fields.one_of("type", &KINDS)?, name) {
         (Some(kind), _) => kind,
-        // A name that is a wire's own means that wire.
+        // The name of a wire selects that wire.
         (None, name) => KINDS
             .into_iter()
             .find(|(known, _)| *known == name)

@@ -1,5 +1,5 @@
-//! `strategy`, `recipe`, `fallback_models`, `limits`, `approvals`, `guards` and the like: what a run may do
-//! and how it comes to its answer.
+//! `strategy`, `recipe`, `fallback_models`, `limits`, `approvals`, `guards` and other settings of
+//! runs.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -19,7 +19,7 @@ use switchboard_orchestration::{
 
 use super::{document::Fields, error::Problem};
 
-/// The keys of the document that stand here.
+/// The keys that this module reads.
 pub(super) const KEYS: [&str; 12] = [
     "strategy",
     "recipe",
@@ -35,38 +35,33 @@ pub(super) const KEYS: [&str; 12] = [
     "context_servers",
 ];
 
-/// What a run may do and how it comes to its answer. `None` is not configured.
+/// Settings of runs. `None` is not configured.
 #[derive(Clone, Default)]
-pub struct RunConfig {
-    /// How a run comes to its answer.
-    pub strategy: Option<Strategy>,
-    /// The recipe, by name or file.
-    pub recipe: Option<String>,
-    /// Models that are asked when those before them fail.
-    pub fallback_models: Option<Vec<String>>,
-    /// What ends a run early.
-    pub limits: Option<LimitsConfig>,
-    /// Rules about tool calls.
-    pub approvals: Option<ApprovalsConfig>,
-    /// Results after which the calls behind them are not executed.
-    pub guards: Option<Vec<Guard>>,
-    /// How much of a result the model reads at once.
-    pub results: Option<ResultLimit>,
-    /// How long the conversation may grow.
-    pub history: Option<HistoryPolicy>,
-    /// How tools are offered where they are many.
-    pub search: Option<SearchPolicy>,
-    /// How long results of read-only tools are given again; zero not at all.
-    pub cache_results: Option<Duration>,
-    /// What tools are given that the model neither sees nor writes, by the name of the argument.
-    pub context: Option<BTreeMap<String, ContextTemplate>>,
-    /// The servers whose tools get it; `None` is all that ask for it.
-    pub context_servers: Option<Vec<String>>,
+pub(crate) struct RunConfig {
+    pub(crate) strategy: Option<Strategy>,
+    /// The recipe's name or file.
+    pub(crate) recipe: Option<String>,
+    /// Models that are used when the previous one fails.
+    pub(crate) fallback_models: Option<Vec<String>>,
+    pub(crate) limits: Option<LimitsConfig>,
+    pub(crate) approvals: Option<ApprovalsConfig>,
+    /// Conditions on results that stop later calls.
+    pub(crate) guards: Option<Vec<Guard>>,
+    /// Maximum size of a result in the prompt.
+    pub(crate) results: Option<ResultLimit>,
+    pub(crate) history: Option<HistoryPolicy>,
+    /// Tool search.
+    pub(crate) search: Option<SearchPolicy>,
+    /// How long results of read-only tools are cached. Zero disables the cache.
+    pub(crate) cache_results: Option<Duration>,
+    /// Arguments that the host fills in and the model does not see, by name.
+    pub(crate) context: Option<BTreeMap<String, ContextTemplate>>,
+    /// The servers that receive context values. `None` is all servers.
+    pub(crate) context_servers: Option<Vec<String>>,
 }
 
-/// `limits`.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LimitsConfig {
+pub(crate) struct LimitsConfig {
     tool_calls: Option<u32>,
     calls_per_response: Option<u32>,
     calls_per_minute: Option<u32>,
@@ -78,16 +73,15 @@ pub struct LimitsConfig {
     wall_time: Option<Duration>,
 }
 
-/// `approvals`.
 #[derive(Debug, Clone, Default)]
-pub struct ApprovalsConfig {
-    /// Those of each file that has some.
+pub(crate) struct ApprovalsConfig {
+    /// One list of rules for each file.
     layers: Vec<Rules>,
     expire_after: Option<Duration>,
     remember_for: Option<Duration>,
 }
 
-/// What two files say together.
+/// Combines the values of two files.
 fn both<T>(base: Option<T>, over: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
     match (base, over) {
         (Some(base), Some(over)) => Some(join(base, over)),
@@ -96,8 +90,8 @@ fn both<T>(base: Option<T>, over: Option<T>, join: impl FnOnce(T, T) -> T) -> Op
 }
 
 impl LimitsConfig {
-    /// Lays `over` on top, limit by limit: one that a file does not name stays.
-    fn overlaid_by(self, over: Self) -> Self {
+    /// Merges `over` limit by limit.
+    fn merged_with(self, over: Self) -> Self {
         Self {
             tool_calls: over.tool_calls.or(self.tool_calls),
             calls_per_response: over.calls_per_response.or(self.calls_per_response),
@@ -111,8 +105,7 @@ impl LimitsConfig {
         }
     }
 
-    /// Sets what is configured.
-    pub fn apply(&self, limits: &mut Limits) {
+    pub(crate) fn apply(&self, limits: &mut Limits) {
         limits.max_tool_calls = self.tool_calls;
         if self.calls_per_response.is_some() {
             limits.max_calls_per_response = self.calls_per_response;
@@ -130,9 +123,9 @@ impl LimitsConfig {
 }
 
 impl ApprovalsConfig {
-    /// Lays `over` on top. The rules of each file stay by themselves: neither what a person forbids or wants
-    /// to be asked about nor what a project does is allowed by a rule of the other one.
-    fn overlaid_by(self, over: Self) -> Self {
+    /// Merges `over`. The rules of each file stay separate: no file allows a call that another file
+    /// denies or asks about.
+    fn merged_with(self, over: Self) -> Self {
         Self {
             layers: [self.layers, over.layers].concat(),
             expire_after: over.expire_after.or(self.expire_after),
@@ -140,13 +133,11 @@ impl ApprovalsConfig {
         }
     }
 
-    /// Returns the rules of all files.
-    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.layers.iter().flat_map(|rules| &rules.0)
     }
 
-    /// Sets what is configured.
-    pub fn apply(&self, approvals: &mut Approvals) {
+    pub(crate) fn apply(&self, approvals: &mut Approvals) {
         approvals.layers.clone_from(&self.layers);
         approvals.expire_after = self.expire_after;
         approvals.remember_for = self.remember_for;
@@ -154,23 +145,23 @@ impl ApprovalsConfig {
 }
 
 impl RunConfig {
-    /// The texts in what is injected that could be secrets: no log may hold them.
-    pub fn context_secrets(&self) -> Vec<SecretString> {
+    /// Returns the context values that may be secrets.
+    pub(crate) fn context_secrets(&self) -> Vec<SecretString> {
         let values = self.context.iter().flatten();
         let texts = values.flat_map(|(_, value)| value.literals());
-        let texts = texts.filter(|text| text.len() >= SHORTEST_SECRET);
+        let texts = texts.filter(|text| text.len() >= MIN_SECRET_LENGTH);
         texts.map(SecretString::from).collect()
     }
 
-    /// Lays `over` on top: what it says wins, key by key.
+    /// Merges `over`, key by key.
     #[must_use]
-    pub(super) fn overlaid_by(self, over: Self) -> Self {
+    pub(super) fn merged_with(self, over: Self) -> Self {
         Self {
             strategy: over.strategy.or(self.strategy),
             recipe: over.recipe.or(self.recipe),
             fallback_models: over.fallback_models.or(self.fallback_models),
-            limits: both(self.limits, over.limits, LimitsConfig::overlaid_by),
-            approvals: both(self.approvals, over.approvals, ApprovalsConfig::overlaid_by),
+            limits: both(self.limits, over.limits, LimitsConfig::merged_with),
+            approvals: both(self.approvals, over.approvals, ApprovalsConfig::merged_with),
             guards: both(self.guards, over.guards, |base, over| [base, over].concat()),
             results: over.results.or(self.results),
             history: over.history.or(self.history),
@@ -196,10 +187,9 @@ impl fmt::Debug for RunConfig {
     }
 }
 
-/// Shorter ones are words such as `true` or a port, which stand everywhere.
-const SHORTEST_SECRET: usize = 8;
+/// Minimum length of a secret. Shorter values, such as a port, are common in output.
+const MIN_SECRET_LENGTH: usize = 8;
 
-/// Reads the keys.
 pub(super) fn read(fields: &Fields<'_>) -> Result<RunConfig, Problem> {
     Ok(RunConfig {
         strategy: match fields.get("strategy") {
@@ -287,7 +277,7 @@ fn whole<T: DeserializeOwned>(fields: &Fields<'_>, key: &str) -> Result<Option<T
     value.map(|value| typed(key, value)).transpose()
 }
 
-/// A part that says itself what it takes; its own words name the key.
+/// Parses a setting with its own type, whose errors name the key.
 fn typed<T: DeserializeOwned>(path: &str, value: &Value) -> Result<T, Problem> {
     T::deserialize(value).map_err(|error| {
         Problem::wrong(

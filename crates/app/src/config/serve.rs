@@ -1,4 +1,4 @@
-//! `serve`: where the HTTP server listens, who may come in, and how much at once.
+//! `serve`: address, access tokens and limits of the HTTP server.
 
 use std::{fmt, net::SocketAddr, time::Duration};
 
@@ -9,17 +9,15 @@ use switchboard_server::{AccessToken, SHORTEST_TOKEN, ServerOptions};
 
 use super::{document::Fields, error::Problem};
 
-/// How the HTTP server is set up. `None` is not configured.
+/// Settings of the HTTP server. `None` is not configured.
 #[derive(Clone, Default)]
-pub struct ServeConfig {
-    /// Where it listens.
-    pub bind: Option<SocketAddr>,
-    /// Who may come in.
-    pub tokens: Option<Vec<AccessToken>>,
-    /// Names by which it is reached.
-    pub hosts: Option<Vec<String>>,
-    /// Origins whose pages may use it from a browser.
-    pub origins: Option<Vec<String>>,
+pub(crate) struct ServeConfig {
+    pub(crate) bind: Option<SocketAddr>,
+    pub(crate) tokens: Option<Vec<AccessToken>>,
+    /// Host names of the server.
+    pub(crate) hosts: Option<Vec<String>>,
+    /// Origins whose pages may use the server.
+    pub(crate) origins: Option<Vec<String>>,
     max_runs: Option<u32>,
     max_runs_each: Option<u32>,
     max_requests: Option<u32>,
@@ -32,7 +30,7 @@ pub struct ServeConfig {
     approval_time: Option<Duration>,
     drain_time: Option<Duration>,
     keep_alive: Option<Duration>,
-    /// The tokens themselves, to be struck out of what is written down: who may come in holds their digests alone.
+    /// The tokens as text, for redaction. `tokens` has only their digests.
     secrets: Vec<SecretString>,
 }
 
@@ -67,9 +65,9 @@ const KEYS: [&str; 16] = [
 ];
 
 impl ServeConfig {
-    /// Lays `over` on top: what it says wins, key by key.
+    /// Merges `over`, key by key.
     #[must_use]
-    pub(super) fn overlaid_by(mut self, over: Self) -> Self {
+    pub(super) fn merged_with(mut self, over: Self) -> Self {
         self.secrets.extend(over.secrets);
         Self {
             secrets: self.secrets,
@@ -92,13 +90,12 @@ impl ServeConfig {
         }
     }
 
-    /// The tokens of all files, also of those that another file replaced.
-    pub fn secrets(&self) -> &[SecretString] {
+    /// Returns the tokens of all files, including replaced ones.
+    pub(crate) fn secrets(&self) -> &[SecretString] {
         &self.secrets
     }
 
-    /// What the server is given.
-    pub fn options(&self) -> ServerOptions {
+    pub(crate) fn options(&self) -> ServerOptions {
         let mut options = ServerOptions::default();
         let count = |to: &mut usize, from: Option<u32>| {
             if let Some(from) = from.and_then(|it| usize::try_from(it).ok()) {
@@ -126,7 +123,6 @@ impl ServeConfig {
     }
 }
 
-/// Reads the section.
 pub(super) fn read(value: &Value) -> Result<ServeConfig, Problem> {
     let fields = Fields::of(value, "serve", &KEYS)?;
     Ok(ServeConfig {
@@ -171,14 +167,13 @@ pub(super) fn read(value: &Value) -> Result<ServeConfig, Problem> {
     })
 }
 
-/// The tokens of a list that was read.
 fn secrets(tokens: &Value) -> Vec<SecretString> {
     let items = tokens.as_array().into_iter().flatten();
     let texts = items.filter_map(|item| item.as_str().or_else(|| item.get("token")?.as_str()));
     texts.map(SecretString::from).collect()
 }
 
-/// An origin as browsers write it: scheme, host and port, nothing behind.
+/// Returns an origin as browsers send it: scheme, host and port.
 fn origin_of(text: &str) -> Option<String> {
     let host = text
         .strip_prefix("http://")
@@ -190,7 +185,7 @@ fn origin_of(text: &str) -> Option<String> {
     is_host.then(|| text.to_owned())
 }
 
-/// A list of tokens: each a text, or a map that says whose it is.
+/// Parses a list of tokens. Each is a string, or a map with its principal.
 fn tokens(value: &Value) -> Result<Vec<AccessToken>, Problem> {
     let Some(items) = value.as_array().filter(|items| !items.is_empty()) else {
         return Err(Problem::wrong(
@@ -212,7 +207,7 @@ fn tokens(value: &Value) -> Result<Vec<AccessToken>, Problem> {
             (fields.text("token")?, principal)
         };
         let token = text.and_then(|text| AccessToken::new(&SecretString::from(text), principal));
-        // The value itself is said nowhere.
+        // The error must not contain the value.
         token.ok_or_else(|| {
             let expected = format!(
                 "a token of at least {SHORTEST_TOKEN} letters, digits or signs, without spaces; `openssl rand -hex 32` \

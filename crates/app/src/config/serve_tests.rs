@@ -67,7 +67,7 @@ fn a_file_closer_by_wins_key_by_key() {
     let user =
         read(&json!({"max_runs": 1, "hosts": ["a"], "tokens": ["0123456789abcdef"]})).unwrap();
     let project = read(&json!({"max_runs": 2})).unwrap();
-    let options = user.overlaid_by(project).options();
+    let options = user.merged_with(project).options();
     assert_eq!((options.max_runs, options.tokens.len()), (2, 1));
     assert_eq!(options.hosts, ["a"]);
 }

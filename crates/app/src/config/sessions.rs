@@ -1,4 +1,4 @@
-//! `sessions`: where conversations are kept, and for how long.
+//! `sessions`: storage and retention of conversations.
 
 use std::{
     fmt,
@@ -11,25 +11,25 @@ use serde_json::Value;
 
 use super::{document::Fields, error::Problem};
 
-/// Where conversations are kept, and for how long. `None` is not configured.
+/// Storage and retention of conversations. `None` is not configured.
 #[derive(Debug, Clone, Default)]
-pub struct SessionsConfig {
-    /// Where; else in the user's data folder.
-    pub store: Option<StorePlace>,
-    /// Whether `ask` keeps what it was asked without `--session`.
-    pub keep: Option<bool>,
-    /// Days for which a session that nobody uses is kept; else for ever.
-    pub keep_days: Option<u32>,
-    /// How many sessions are kept, the newest ones; else all.
-    pub keep_sessions: Option<u32>,
+pub(crate) struct SessionsConfig {
+    /// The store. `None` is a file in the user's data folder.
+    pub(crate) store: Option<StorePlace>,
+    /// Whether `ask` saves conversations without `--session`.
+    pub(crate) keep: Option<bool>,
+    /// Days after which an unused session is deleted. `None` is never.
+    pub(crate) keep_days: Option<u32>,
+    /// Maximum number of sessions. The newest ones are kept.
+    pub(crate) keep_sessions: Option<u32>,
 }
 
-/// Where conversations are kept.
+/// The location of the session store.
 #[derive(Clone)]
-pub enum StorePlace {
-    /// In a file of SQLite.
+pub(crate) enum StorePlace {
+    /// A SQLite file.
     File(PathBuf),
-    /// In a database of PostgreSQL, by its address. There may be a password in it.
+    /// The address of a PostgreSQL database, with a possible password.
     Postgres(SecretString),
 }
 
@@ -43,9 +43,9 @@ impl fmt::Debug for StorePlace {
 }
 
 impl SessionsConfig {
-    /// Lays `over` on top: what it says wins.
+    /// Merges `over`, which takes precedence.
     #[must_use]
-    pub(super) fn overlaid_by(self, over: Self) -> Self {
+    pub(super) fn merged_with(self, over: Self) -> Self {
         Self {
             store: over.store.or(self.store),
             keep: over.keep.or(self.keep),
@@ -54,8 +54,8 @@ impl SessionsConfig {
         }
     }
 
-    /// The address of a database and the password in it: no log may hold them.
-    pub fn secrets(&self) -> Vec<SecretString> {
+    /// Returns the address of a database and the password in it, for redaction.
+    pub(crate) fn secrets(&self) -> Vec<SecretString> {
         let Some(StorePlace::Postgres(address)) = &self.store else {
             return Vec::new();
         };
@@ -72,14 +72,14 @@ impl SessionsConfig {
             .collect()
     }
 
-    /// How long a session that nobody uses is kept.
-    pub fn unused_for(&self) -> Option<Duration> {
+    /// Returns the retention of unused sessions.
+    pub(crate) fn unused_for(&self) -> Option<Duration> {
         self.keep_days
             .map(|days| Duration::from_hours(u64::from(days) * 24))
     }
 }
 
-/// Reads the section. A file is named relative to the folder of the configuration `file`.
+/// Reads the section. A file is relative to the folder of the configuration `file`.
 pub(super) fn read(value: &Value, file: &Path) -> Result<SessionsConfig, Problem> {
     let known = ["store", "keep", "keep_days", "keep_sessions"];
     let fields = Fields::of(value, "sessions", &known)?;
@@ -91,7 +91,6 @@ pub(super) fn read(value: &Value, file: &Path) -> Result<SessionsConfig, Problem
             Some(("postgres" | "postgresql", _)) => {
                 Some(StorePlace::Postgres(SecretString::from(text)))
             }
-            // Neither another database nor a file.
             Some(_) => None,
             None if text.is_empty() => None,
             None => Some(StorePlace::File(folder.join(text))),

@@ -44,7 +44,7 @@ fn what_is_wrong_is_said_without_the_value() {
         ),
         (
             json!({"keep_day": 3}),
-            "`sessions.keep_day` is no known key (did you mean `keep_days`?)",
+            "unknown key `sessions.keep_day` (did you mean `keep_days`?)",
         ),
     ] {
         let error = of(&value).unwrap_err();
@@ -56,7 +56,7 @@ fn what_is_wrong_is_said_without_the_value() {
 #[test]
 fn what_the_later_file_says_wins_key_by_key() {
     let base = of(&json!({"store": "a.db", "keep_days": 3})).unwrap();
-    let both = base.overlaid_by(of(&json!({"keep_days": 5, "keep_sessions": 7})).unwrap());
+    let both = base.merged_with(of(&json!({"keep_days": 5, "keep_sessions": 7})).unwrap());
     assert!(both.store.is_some());
     assert_eq!((both.keep_days, both.keep_sessions), (Some(5), Some(7)));
 }

@@ -1,4 +1,4 @@
-//! What is another than in an earlier report, on a terminal.
+//! Prints the comparison with an earlier report.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use switchboard_evals::compare::{Change, Comparison, ModelComparison};
 use super::tables::{laid_out, model_name};
 use crate::terminal::{BAD, GOOD, STRONG, one_line};
 
-/// Scenarios that are named one by one.
-const MOST: usize = 40;
+/// Maximum number of listed scenarios.
+const MAX_SCENARIOS: usize = 40;
 
-/// The comparison in words and figures.
+/// Formats the comparison.
 pub(crate) fn of(comparison: &Comparison) -> String {
     let mut text = String::new();
     for model in &comparison.models {
@@ -68,7 +68,7 @@ fn scenarios(model: &ModelComparison) -> String {
     for change in [Change::Worse, Change::Better, Change::New, Change::Gone] {
         for it in model.scenarios.iter().filter(|it| it.change == change) {
             shown += 1;
-            if shown > MOST {
+            if shown > MAX_SCENARIOS {
                 continue;
             }
             let style = match change {
@@ -86,8 +86,8 @@ fn scenarios(model: &ModelComparison) -> String {
             );
         }
     }
-    if shown > MOST {
-        let _ = writeln!(text, "and {} more", shown - MOST);
+    if shown > MAX_SCENARIOS {
+        let _ = writeln!(text, "and {} more", shown - MAX_SCENARIOS);
     }
     text
 }

@@ -25,56 +25,56 @@ use switchboard_server::Parameters;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::servers::{Blueprint, Started};
+use super::servers::{ServerPlan, Started};
 use crate::{
-    cli::{
+    models::{ChoiceReason, Chosen, Provider, list_price},
+    observe::{AuditLog, Recorder},
+    run_session::{
         agent::{AgentArgs, AgentParts},
         context::{self, Context},
-        interrupt::Interrupts,
+        interrupts::Interrupts,
+        recording::RecordingMode,
     },
-    decisions::KeptDecisions,
-    model::{Because, Chosen, Provider, list_price},
-    observe::{AuditLog, Recorder},
     serve::apply,
-    tape::Tape,
+    storage::decisions::SavedDecisions,
 };
 
-/// What conversations are had with.
+/// The engine of an evaluation.
 pub(crate) struct Evaluator<'c> {
     pub(crate) context: &'c Context,
-    /// What the command line says of every run.
+    /// Options of the command line.
     pub(crate) args: AgentArgs,
-    /// Those that are asked. None where a recording answers.
+    /// The evaluated models. Empty in a replay.
     pub(crate) models: HashMap<ModelId, Arc<dyn ChatModel>>,
-    /// Those that scenarios name.
+    /// The recipes of the scenarios.
     pub(crate) recipes: HashMap<String, Arc<Recipe>>,
-    pub(crate) tape: Tape,
-    /// The servers that all conversations share.
+    pub(crate) recording: RecordingMode,
+    /// Servers that all conversations share.
     pub(crate) shared: Started,
     /// A host without servers.
     pub(crate) nothing: Arc<McpHost>,
-    pub(crate) blueprint: Blueprint,
-    /// What tools are given that models neither see nor write.
+    pub(crate) blueprint: ServerPlan,
+    /// Context values of tools.
     pub(crate) injected: ContextInjection,
-    pub(crate) decisions: KeptDecisions,
+    pub(crate) decisions: SavedDecisions,
     pub(crate) audit: AuditLog,
     pub(crate) scrubber: Scrubber,
-    pub(crate) going: Going,
+    pub(crate) background: Background,
 }
 
-/// What goes on beside the conversations.
+/// Work beside the conversations.
 #[derive(Default)]
-pub(crate) struct Going {
-    /// Servers of single conversations that are closing.
+pub(crate) struct Background {
+    /// Servers of finished conversations that are closing.
     closing: Arc<Mutex<JoinSet<()>>>,
-    /// What is kept of runs under way, by their ids.
+    /// Audit recorders of the current runs, by run id.
     audits: tokio::sync::Mutex<HashMap<Arc<str>, Recorder>>,
 }
 
 impl Evaluator<'_> {
-    /// Ends what was started, at once if somebody interrupts a second time.
+    /// Closes the servers and the audit. A second interruption kills the servers.
     pub(crate) async fn close(&self, interrupts: &Interrupts) {
-        let mut closing = std::mem::take(&mut *lock(&self.going.closing));
+        let mut closing = std::mem::take(&mut *lock(&self.background.closing));
         tokio::select! {
             biased;
             // Dropping them kills their processes.
@@ -85,60 +85,68 @@ impl Evaluator<'_> {
         self.audit.flush().await;
     }
 
-    /// The part of a recording that belongs to a conversation.
-    fn tape(&self, wish: &Wish<'_>) -> Tape {
-        self.tape.track(&format!(
+    /// Returns the part of a recording that belongs to a conversation.
+    fn recording(&self, wish: &Wish<'_>) -> RecordingMode {
+        self.recording.track(&format!(
             "{} · {} · {}",
             wish.scenario.name, wish.model, wish.repetition
         ))
     }
 
-    fn model(&self, wish: &Wish<'_>, tape: &Tape) -> Result<Arc<dyn ChatModel>, String> {
-        let found = match tape {
-            Tape::Replay(player) => player.model(wish.model),
-            Tape::Off | Tape::Recording(_) => {
+    fn model(
+        &self,
+        wish: &Wish<'_>,
+        recording: &RecordingMode,
+    ) -> Result<Arc<dyn ChatModel>, String> {
+        let found = match recording {
+            RecordingMode::Replay(player) => player.model(wish.model),
+            RecordingMode::Off | RecordingMode::Recording(_) => {
                 let model = self.models.get(wish.model);
-                model.map(|model| tape.recorded(Arc::clone(model)))
+                model.map(|model| recording.recorded(Arc::clone(model)))
             }
         };
-        found.ok_or_else(|| format!("there is no model {}", wish.model))
+        found.ok_or_else(|| format!("unknown model {}", wish.model))
     }
 
-    /// The tools of a conversation.
-    async fn tools(&self, wish: &Wish<'_>, tape: &Tape) -> Result<Arc<dyn ToolHost>, String> {
+    /// Returns the tools of a conversation.
+    async fn tools(
+        &self,
+        wish: &Wish<'_>,
+        recording: &RecordingMode,
+    ) -> Result<Arc<dyn ToolHost>, String> {
         if let Some(declared) = &wish.tools {
             return Ok(Arc::clone(declared));
         }
-        if !tape.is_replay() && !wish.scenario.fresh_servers {
+        if !recording.is_replay() && !wish.scenario.fresh_servers {
             let mut named = wish.servers.into_iter().flatten();
             if let Some(why) = named.find_map(|name| self.shared.missing(name)) {
                 return Err(why);
             }
         }
-        let host: Arc<dyn ToolHost> = if wish.scenario.fresh_servers && !tape.is_replay() {
+        let host: Arc<dyn ToolHost> = if wish.scenario.fresh_servers && !recording.is_replay() {
             let one = self.fresh().await?;
             let started = Arc::clone(&one.started);
             started.with_files(Arc::new(one))
         } else {
             self.shared.with_files(Arc::clone(&self.shared.host) as _)
         };
-        // The whole list is recorded, so that it is the same for all.
-        let host = tape.tools(host);
+        // The complete list is recorded for all conversations.
+        let host = recording.tools(host);
         Ok(match wish.servers {
             None => host,
-            Some(servers) => Arc::new(Narrowed {
+            Some(servers) => Arc::new(SelectedServers {
                 host,
                 servers: servers.to_vec(),
             }),
         })
     }
 
-    /// Servers for one conversation.
-    async fn fresh(&self) -> Result<OfOne, String> {
+    /// Starts servers for one conversation.
+    async fn fresh(&self) -> Result<ConversationServers, String> {
         let started = self.blueprint.start(self.context);
         let started = started.map_err(|failure| format!("{:#}", failure.error))?;
-        let one = OfOne {
-            closing: Arc::clone(&self.going.closing),
+        let one = ConversationServers {
+            closing: Arc::clone(&self.background.closing),
             started: Arc::new(started),
         };
         let ready = one.started.host.require_ready().await;
@@ -150,20 +158,20 @@ impl Evaluator<'_> {
 #[async_trait]
 impl Engine for Evaluator<'_> {
     async fn agent(&self, wish: Wish<'_>) -> Result<Agent, String> {
-        let tape = self.tape(&wish);
+        let recording = self.recording(&wish);
         let chosen = Chosen {
-            model: self.model(&wish, &tape)?,
-            because: Because::Named,
+            model: self.model(&wish, &recording)?,
+            reason: ChoiceReason::Named,
         };
         let recipe = match wish.recipe {
             None => None,
             Some(name) => {
                 let found = self.recipes.get(name).cloned();
-                Some(found.ok_or_else(|| format!("there is no recipe `{name}`"))?)
+                Some(found.ok_or_else(|| format!("unknown recipe `{name}`"))?)
             }
         };
         let parameters = parameters(wish.parameters)?;
-        // Another model that stands in for one would be measured in its name.
+        // A fallback model would be counted as the evaluated one.
         let mut plan = self.args.settle(self.context, recipe, chosen, Vec::new());
         apply(&parameters, &mut plan.options);
         // A person who runs a suite approves its calls.
@@ -171,20 +179,20 @@ impl Engine for Evaluator<'_> {
         if self.args.max_steps.is_none()
             && let Some(steps) = parameters.max_steps
         {
-            // Here it is the author of the suite who says it, and not a client.
+            // The author of the suite may raise the limit, unlike a client.
             plan.options.limits.max_steps = steps;
         }
         if wish.tools.is_some() && self.args.strategy.is_none() {
-            // Such a scenario is about the calls alone.
+            // Such a scenario evaluates only the calls.
             plan.options.strategy = Strategy::Loop;
         }
         let without = plan.no_tools || parameters.tools == Some(false);
         let parts = AgentParts {
-            approver: Arc::new(Nobody),
+            approver: Arc::new(NoApprover),
             decisions: &self.decisions,
             checkpoints: None,
         };
-        // The turns of a conversation share what servers keep for it, and no other conversation does.
+        // The turns of a conversation share server state, separate from other conversations.
         let conversation = Uuid::now_v7().to_string();
         let agent = plan
             .agent_with(self.context, &self.nothing, parts)
@@ -192,7 +200,7 @@ impl Engine for Evaluator<'_> {
         if without {
             return Ok(agent);
         }
-        Ok(agent.with_tools(self.tools(&wish, &tape).await?))
+        Ok(agent.with_tools(self.tools(&wish, &recording).await?))
     }
 
     fn cost(&self, model: &ModelId, usage: &Usage) -> Option<f64> {
@@ -201,7 +209,7 @@ impl Engine for Evaluator<'_> {
             return Some(0.0);
         }
         let cost = list_price(model)?.cost(usage);
-        // What the provider's own tools cost is in no list: then the sum is not the whole.
+        // List prices do not include provider tools, so the sum would be too low.
         (cost.unpriced_requests == 0).then_some(cost.usd)
     }
 
@@ -210,18 +218,18 @@ impl Engine for Evaluator<'_> {
     }
 
     fn is_replay(&self) -> bool {
-        self.tape.is_replay()
+        self.recording.is_replay()
     }
 
     fn wrote_mark(&self, wish: &Wish<'_>, call: &ToolCallRecord) -> bool {
-        match self.tape(wish) {
-            Tape::Replay(player) => player.wrote_mark(&call.id),
-            Tape::Off | Tape::Recording(_) => false,
+        match self.recording(wish) {
+            RecordingMode::Replay(player) => player.wrote_mark(&call.id),
+            RecordingMode::Off | RecordingMode::Recording(_) => false,
         }
     }
 
     async fn heard(&self, event: &RunEvent) {
-        let mut audits = self.going.audits.lock().await;
+        let mut audits = self.background.audits.lock().await;
         let recorder = audits
             .entry(Arc::clone(&event.run_id))
             .or_insert_with(|| self.audit.run(None, None));
@@ -232,29 +240,29 @@ impl Engine for Evaluator<'_> {
     }
 }
 
-/// The fields of a run that a scenario sets.
+/// Parses the run parameters of a scenario.
 pub(crate) fn parameters(fields: &Map<String, Value>) -> Result<Parameters, String> {
     serde_json::from_value(Value::Object(fields.clone())).map_err(|error| error.to_string())
 }
 
-/// Nobody to ask.
-struct Nobody;
+/// An approver without a person.
+struct NoApprover;
 
 #[async_trait]
-impl Approver for Nobody {
+impl Approver for NoApprover {
     async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
         ApprovalDecision::NobodyThere
     }
 }
 
-/// The tools of some servers of a host.
-struct Narrowed {
+/// The tools of selected servers.
+struct SelectedServers {
     host: Arc<dyn ToolHost>,
     servers: Vec<String>,
 }
 
 #[async_trait]
-impl ToolHost for Narrowed {
+impl ToolHost for SelectedServers {
     async fn tools(&self) -> ToolCatalog {
         let mut catalog = self.host.tools().await;
         let is_ours = |server: &String| self.servers.contains(server);
@@ -275,13 +283,13 @@ impl ToolHost for Narrowed {
     }
 }
 
-/// Servers of one conversation. They are closed when nobody needs them any more.
-struct OfOne {
+/// Servers of one conversation. They close when they are dropped.
+struct ConversationServers {
     closing: Arc<Mutex<JoinSet<()>>>,
     started: Arc<Started>,
 }
 
-impl Drop for OfOne {
+impl Drop for ConversationServers {
     fn drop(&mut self) {
         let started = Arc::clone(&self.started);
         lock(&self.closing).spawn(async move {
@@ -291,7 +299,7 @@ impl Drop for OfOne {
 }
 
 #[async_trait]
-impl ToolHost for OfOne {
+impl ToolHost for ConversationServers {
     async fn tools(&self) -> ToolCatalog {
         self.started.host.tools().await
     }

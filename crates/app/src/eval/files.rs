@@ -1,7 +1,7 @@
-//! `${SUITE_FILES}` in conversations: models read and write it, and servers get the folder.
+//! `${SUITE_FILES}` in conversations: models see the placeholder, servers get the folder.
 //!
-//! The folder has another name in every evaluation. Questions, recordings and reports hold `${SUITE_FILES}`
-//! instead, so that they are the same each time.
+//! The folder has a new name in every evaluation. With the placeholder, requests, recordings and
+//! reports stay the same.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use switchboard_domain::{
     ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges, ToolOutput,
 };
 
-/// The name of the folder of a suite's files in that suite.
+/// The placeholder of the folder of a suite's files.
 pub(super) const FILES: &str = "${SUITE_FILES}";
 
-/// The tools of servers that work on the files of a suite.
+/// A tool host that replaces the placeholder.
 pub(super) struct WithFiles {
     pub(super) host: Arc<dyn ToolHost>,
     pub(super) folder: String,
@@ -46,7 +46,7 @@ impl ToolHost for WithFiles {
     }
 }
 
-/// Replaces one text by another in every string of a value. Returns whether there was one.
+/// Replaces text in every string of a value. Returns whether it occurred.
 pub(super) fn replace(value: &mut Value, from: &str, to: &str) -> bool {
     let mut found = false;
     match value {

@@ -1,4 +1,4 @@
-//! Evaluations: suites, what they are run with, and what comes out on a terminal.
+//! Evaluations: suites, the engine, servers and the output at a terminal.
 
 pub(crate) mod changes;
 pub(crate) mod engine;

@@ -1,4 +1,4 @@
-//! Where a suite was read from, to say where in it something is wrong that is found out later.
+//! The file of a suite, for errors that are found after parsing.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use serde_json::{Map, Value};
 
 use super::place::Places;
 
-/// The file of a suite, and where in it things stand.
+/// The file of a suite and the lines of its parts.
 #[derive(Debug, Default)]
 pub(crate) struct Origin {
     file: String,
-    /// `None` where a line tells nothing: of a suite that is made of other files.
+    /// `None` for a suite that is made of other files.
     places: Option<Places>,
-    /// The names of all its scenarios in their order, also of those that are not run.
+    /// The names of all scenarios in file order, including excluded ones.
     scenarios: Vec<String>,
 }
 
 impl Origin {
-    /// That of a text. `scenarios` are the names in it.
+    /// Creates the origin of a text with the scenarios `scenarios`.
     pub(super) fn of(file: &str, text: Option<&str>, scenarios: Vec<String>) -> Self {
         Self {
             file: file.to_owned(),
@@ -27,7 +27,7 @@ impl Origin {
         }
     }
 
-    /// The place of a field of a scenario.
+    /// Returns the path of a field of a scenario.
     pub(crate) fn in_scenario(&self, name: &str, field: &str) -> String {
         match self.scenarios.iter().position(|it| it == name) {
             Some(at) => format!("scenarios[{at}].{field}"),
@@ -35,10 +35,10 @@ impl Origin {
         }
     }
 
-    /// An error with the file, the line and the place that it is about.
+    /// Creates an error with file, line and path.
     pub(crate) fn error(&self, place: &str, reason: impl fmt::Display) -> anyhow::Error {
         let reason = reason.to_string();
-        // Some say themselves where it is.
+        // Some messages already contain the path.
         let place_said = if reason.starts_with(&format!("`{place}")) {
             String::new()
         } else {
@@ -50,8 +50,8 @@ impl Origin {
     }
 }
 
-/// The place that a message about servers speaks of: the one that it names, else the text in which it names a variable,
-/// else the server.
+/// Returns the path for an error about servers: the path in the message, else the text with the
+/// variable in the message, else the server.
 pub(super) fn place_of(message: &str, server: &str, entry: &Map<String, Value>) -> String {
     let quoted = message.split('`').skip(1).step_by(2);
     let own = format!("mcp_servers.{server}");
@@ -70,7 +70,7 @@ pub(super) fn place_of(message: &str, server: &str, entry: &Map<String, Value>) 
     own
 }
 
-/// Finds the text that has a variable of this name filled in.
+/// Finds the text that contains this variable.
 fn find_variable(value: &Value, variable: &str, at: &str, place: &mut String) -> bool {
     match value {
         Value::String(text) => {

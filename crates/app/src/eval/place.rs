@@ -1,4 +1,4 @@
-//! Where in a YAML document something stands.
+//! Maps paths in a YAML document to lines.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_saphyr::Spanned;
 
-/// A document as the lines of its parts.
+/// The parts of a document with their positions.
 #[derive(Debug)]
 pub(super) struct Places(Spanned<Node>);
 
@@ -20,7 +20,7 @@ enum Node {
 }
 
 impl Places {
-    /// Those of a text; `None` if it is no YAML.
+    /// Parses a text. `None` if it is not YAML.
     pub(super) fn of(text: &str) -> Option<Self> {
         let options = serde_saphyr::options! { with_snippet: false };
         serde_saphyr::from_str_with_options(text, options)
@@ -28,8 +28,8 @@ impl Places {
             .map(Self)
     }
 
-    /// The line of a place such as `scenarios[2].turns[0]`, from 1; of what is not there, that of the part that it
-    /// should be in.
+    /// Returns the line of a path such as `scenarios[2].turns[0]`, starting at 1. A missing part
+    /// has the line of its parent.
     pub(super) fn line(&self, place: &str) -> Option<u64> {
         let mut node = &self.0;
         let mut rest = place;
@@ -44,12 +44,12 @@ impl Places {
         (line > 0).then_some(line)
     }
 
-    /// The place of what stands at a line and column, both from 1.
+    /// Returns the path at a line and column, both starting at 1.
     pub(super) fn at(&self, until: (u64, u64)) -> Option<String> {
         self.around(until).pop().map(|(place, _)| place)
     }
 
-    /// The place of the map of which a field begins at a line and column: that of the nearest with such a field.
+    /// Returns the path of the nearest map before a position that has this field.
     pub(super) fn holding(&self, field: &str, until: (u64, u64)) -> Option<String> {
         let has =
             |node: &Node| matches!(node, Node::Map(it) if it.iter().any(|(name, _)| name == field));
@@ -58,7 +58,7 @@ impl Places {
         Some(around.swap_remove(found).0)
     }
 
-    /// The document, the part in which something stands, the part of this, and so on.
+    /// Returns the parts that contain a position, from the document to the innermost.
     fn around(&self, until: (u64, u64)) -> Vec<(String, &Node)> {
         let mut around = vec![(String::new(), &self.0.value)];
         self.0.value.last_until(until, &mut around);
@@ -67,7 +67,7 @@ impl Places {
 }
 
 impl Node {
-    /// The part that a path begins with, and the rest of the path.
+    /// Splits a path into its first part and the rest.
     fn step<'p>(&self, path: &'p str) -> Option<(&Spanned<Node>, &'p str)> {
         match self {
             Self::Leaf => None,
@@ -77,7 +77,7 @@ impl Node {
                 Some((item, rest.strip_prefix('.').unwrap_or(rest)))
             }
             Self::Map(fields) => {
-                // A name may itself have dots.
+                // A name may contain dots.
                 let begun = fields.iter().filter_map(|(name, node)| {
                     let rest = path.strip_prefix(name.as_str())?;
                     let ends = rest.is_empty() || rest.starts_with(['.', '[']);
@@ -89,7 +89,7 @@ impl Node {
         }
     }
 
-    /// Adds the last part that begins at a place of the text or before it, the last part of this, and so on.
+    /// Adds the innermost part that starts at or before a position.
     fn last_until<'n>(&'n self, until: (u64, u64), around: &mut Vec<(String, &'n Self)>) {
         let begins =
             |node: &Spanned<Self>| (node.referenced.line(), node.referenced.column()) <= until;

@@ -1,16 +1,16 @@
-//! How far an evaluation is, on standard error.
+//! Progress of an evaluation, on standard error.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{io::IsTerminal as _, time::Duration};
 use switchboard_evals::report::RunResult;
 
 use super::tables::model_name;
-use crate::terminal::{one_line, say};
+use crate::terminal::{one_line, print_line};
 
-/// How often the time that has passed is drawn anew.
-const TICK: Duration = Duration::from_millis(250);
+/// Interval of updates.
+const UPDATE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How far it is: a bar at a terminal, else a line for each run, and nothing where that is not wanted.
+/// A progress bar at a terminal, otherwise one line for each run.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
@@ -33,8 +33,8 @@ impl Progress {
         }
     }
 
-    /// Shows that a run is over.
-    pub(crate) fn tell(&mut self, run: &RunResult) {
+    /// Shows a finished run.
+    pub(crate) fn show(&mut self, run: &RunResult) {
         self.done += 1;
         self.failed += usize::from(!run.passed);
         let name = one_line(&run.scenario, 60);
@@ -42,14 +42,14 @@ impl Progress {
         let end = if run.passed { "passed" } else { "failed" };
         if let Some(bar) = &self.bar {
             if !run.passed {
-                bar.suspend(|| say(format_args!("failed: {name} ({model})")));
+                bar.suspend(|| print_line(format_args!("failed: {name} ({model})")));
             }
             bar.set_position(self.done as u64);
             bar.set_message(format!("{} failed · {name}", self.failed));
         }
         if self.shows_lines {
             let number = (run.repetition > 1).then(|| format!(", repetition {}", run.repetition));
-            say(format_args!(
+            print_line(format_args!(
                 "[{}/{}] {end}: {name} ({model}{})",
                 self.done,
                 self.total,
@@ -58,7 +58,7 @@ impl Progress {
         }
     }
 
-    /// Takes it away.
+    /// Removes the bar.
     pub(crate) fn end(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();
@@ -67,11 +67,11 @@ impl Progress {
 }
 
 fn bar(total: usize) -> ProgressBar {
-    // No colours: the line would have to be stripped of them where they are not wanted.
+    // Without colours, because the bar would not respect `NO_COLOR`.
     let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {wide_msg}")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
     let bar = bar.with_style(style.progress_chars("━╸ "));
-    bar.enable_steady_tick(TICK);
+    bar.enable_steady_tick(UPDATE_INTERVAL);
     bar
 }

@@ -1,4 +1,4 @@
-//! The servers that an evaluation runs, and the files that are there for them.
+//! Servers and files of an evaluation.
 
 use std::{
     collections::BTreeMap,
@@ -24,26 +24,27 @@ use super::{
     origin::{Origin, place_of},
 };
 use crate::{
-    cli::{
-        Failure,
-        context::{self, Context, this_program},
-    },
-    config, injection,
+    config,
     observe::hidden_of,
-    private_file::make_folder,
-    servers::Servers,
+    run_session::{
+        context::{self, Context, this_program},
+        context_values,
+        failure::Failure,
+        servers::Servers,
+    },
+    storage::private_file::make_folder,
 };
 
-/// Which servers are started, as often as they are wanted.
+/// The servers of a suite, started once or for each conversation.
 #[derive(Debug)]
-pub(crate) struct Blueprint {
-    /// Those of the suite; `None` takes the configured ones.
+pub(crate) struct ServerPlan {
+    /// The servers of the suite. `None` uses the configured ones.
     declared: Option<Map<String, Value>>,
     files: BTreeMap<String, String>,
     origin: Arc<Origin>,
 }
 
-/// Servers that were started, with their files. These go when it is dropped.
+/// Started servers and their files. Dropping the value deletes the files.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) host: Arc<McpHost>,
@@ -51,7 +52,7 @@ pub(crate) struct Started {
 }
 
 impl Started {
-    /// No server at all.
+    /// Returns a host without servers.
     pub(crate) fn nothing() -> Result<Self, Failure> {
         Ok(Self {
             host: Arc::new(context::start(Servers::none())?),
@@ -59,7 +60,7 @@ impl Started {
         })
     }
 
-    /// Returns tools of these servers that know the folder of the suite's files.
+    /// Returns the tools with the placeholder of the suite's folder replaced.
     pub(super) fn with_files(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
         match &self.files {
             None => host,
@@ -70,7 +71,7 @@ impl Started {
         }
     }
 
-    /// Why a server takes no calls, if it does not.
+    /// Returns why a server takes no calls.
     pub(crate) fn missing(&self, server: &str) -> Option<String> {
         let mut statuses = self.host.servers().into_iter();
         let status = statuses.find(|it| it.name == server && !it.state.takes_calls())?;
@@ -79,7 +80,7 @@ impl Started {
     }
 }
 
-impl Blueprint {
+impl ServerPlan {
     pub(crate) fn of(suite: &Suite, origin: Arc<Origin>) -> Self {
         Self {
             declared: suite.mcp_servers.clone(),
@@ -88,12 +89,11 @@ impl Blueprint {
         }
     }
 
-    /// Where the suite comes from.
     pub(crate) fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// That every server that a scenario names is there, before one is started.
+    /// Checks that every server of a scenario exists, before one is started.
     pub(crate) fn check(&self, suite: &Suite, context: &Context) -> Result<(), Failure> {
         let configs = self.configs(context, Path::new("."))?.configs;
         let known: Vec<&str> = configs.iter().map(|it| it.name.as_str()).collect();
@@ -110,7 +110,7 @@ impl Blueprint {
             if !known.contains(&name.as_str()) {
                 let near = nearest(name, known.iter().copied());
                 let reason = format!(
-                    "there is no server `{name}`{}; there are: {}. Servers of a suite stand under its `mcp_servers`",
+                    "unknown server `{name}`{}. Available: {}. Add servers of a suite under its `mcp_servers`",
                     did_you_mean(near),
                     known.join(", ")
                 );
@@ -120,14 +120,13 @@ impl Blueprint {
         Ok(())
     }
 
-    /// What the suite gives to its servers and nobody is to see: what stands in their environment and headers, and
-    /// what was filled in for `${…}`. Of a server that cannot be read there is none; [`Self::check`] tells of it.
+    /// Returns the secrets of the suite's servers: environment, headers and expanded variables. A
+    /// server with errors has none; [`Self::check`] reports it.
     pub(crate) fn secrets(&self, context: &Context) -> Vec<SecretString> {
         let mut secrets = Vec::new();
         for (name, entry) in self.declared.iter().flatten() {
             let mut entry = entry.clone();
             replace(&mut entry, FILES, ".");
-            // Which program runs it is no secret.
             if bundled(name, &mut entry, "").is_err() {
                 continue;
             }
@@ -140,13 +139,13 @@ impl Blueprint {
         secrets
     }
 
-    /// Returns what tools of these servers are given that models neither see nor write.
+    /// Returns the context values of the tools.
     pub(crate) fn injection(&self, context: &Context) -> Result<ContextInjection, Failure> {
         let servers = self.configs(context, Path::new("."))?.configs;
-        Ok(injection::injection(&context.config, &servers))
+        Ok(context_values::injection(&context.config, &servers))
     }
 
-    /// Starts them. They come up in the background.
+    /// Starts the servers in the background.
     pub(crate) fn start(&self, context: &Context) -> Result<Started, Failure> {
         let folder = if self.files.is_empty() {
             None
@@ -183,30 +182,34 @@ impl Blueprint {
         let entries = value.clone();
         let read = config::servers_of(&mut value, &context.environment);
         servers.configs = read.map_err(|problem| {
-            let place = faulty(&entries, declared, context);
+            let place = invalid_server_path(&entries, declared, context);
             Failure::usage(self.origin.error(&place, problem))
         })?;
         for server in &mut servers.configs {
-            // The scenarios are about them.
+            // The scenarios need them.
             server.required = true;
             hide(server, context);
         }
         servers.bundled = false;
-        // What tools of such names were elsewhere is nothing to compare with.
+        // Tool pins of configured servers do not apply.
         servers.options.tool_pins = ToolPins::default();
         servers.options.tool_pin_store = None;
-        servers.forgotten = None;
+        servers.pin_error = None;
         Ok(servers)
     }
 }
 
-/// The place in a suite of what is wrong with its servers: in the first one that cannot be read by itself.
-fn faulty(entries: &Value, declared: &Map<String, Value>, context: &Context) -> String {
+/// Returns the path of the first server that cannot be parsed.
+fn invalid_server_path(
+    entries: &Value,
+    declared: &Map<String, Value>,
+    context: &Context,
+) -> String {
     let wrong = entries.as_object().into_iter().flatten();
     let mut wrong = wrong.filter_map(|(name, entry)| {
         let mut one = json!({ name: entry });
         let problem = config::servers_of(&mut one, &context.environment).err()?;
-        // As it stands in the suite: what runs a bundled server stands nowhere.
+        // The path refers to the suite without the generated command.
         let nothing = Map::new();
         let entry = declared.get(name).and_then(Value::as_object);
         Some(place_of(
@@ -218,20 +221,20 @@ fn faulty(entries: &Value, declared: &Map<String, Value>, context: &Context) -> 
     wrong.next().unwrap_or_else(|| "mcp_servers".to_owned())
 }
 
-/// A server may say what it was given, on its standard error too.
+/// Redacts context values, because a server may print them.
 fn hide(server: &mut ServerConfig, context: &Context) {
     server.secrets.extend(context.config.run.context_secrets());
 }
 
-/// What is wrong at a place of a suite.
+/// An error at a path of a suite.
 #[derive(Debug)]
-struct Misplaced {
+struct PathError {
     place: String,
     reason: String,
 }
 
-/// Makes of `bundled: NAME` the command that runs this server of the program.
-fn bundled(server: &str, entry: &mut Value, program: &str) -> Result<(), Misplaced> {
+/// Replaces `bundled: NAME` by the command that runs the bundled server.
+fn bundled(server: &str, entry: &mut Value, program: &str) -> Result<(), PathError> {
     let Value::Object(fields) = entry else {
         return Ok(());
     };
@@ -239,7 +242,7 @@ fn bundled(server: &str, entry: &mut Value, program: &str) -> Result<(), Misplac
         return Ok(());
     };
     let wrong = |field: &str, reason: String| {
-        Err(Misplaced {
+        Err(PathError {
             place: format!("mcp_servers.{server}{field}"),
             reason,
         })
@@ -247,7 +250,7 @@ fn bundled(server: &str, entry: &mut Value, program: &str) -> Result<(), Misplac
     let known: Vec<&str> = catalogue().iter().map(|it| it.name).collect();
     let Some(name) = bundled.as_str().filter(|name| known.contains(name)) else {
         let known = known.join(", ");
-        let reason = format!("there is no bundled server {bundled}; there are: {known}");
+        let reason = format!("unknown bundled server {bundled}. Available: {known}");
         return wrong(".bundled", reason);
     };
     if fields.contains_key("command") || fields.contains_key("url") {
@@ -265,7 +268,7 @@ fn bundled(server: &str, entry: &mut Value, program: &str) -> Result<(), Misplac
     Ok(())
 }
 
-/// A folder for the files of a suite, which goes when this is dropped.
+/// A temporary folder with the files of a suite.
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
@@ -291,7 +294,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is in a folder for such things.
+        // The system cleans its folder of temporary files.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

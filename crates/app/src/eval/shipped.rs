@@ -1,6 +1,6 @@
 //! The suites that ship with the program.
 
-/// Each by its name. They bring their own servers, which are bundled.
+/// Names and texts. The suites use bundled servers.
 pub(crate) const SHIPPED: &[(&str, &str)] = &[(
     "ten-scenarios",
     include_str!("../../evals/ten-scenarios.yaml"),

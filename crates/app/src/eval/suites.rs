@@ -1,4 +1,4 @@
-//! Where suites are, and reading them.
+//! Finds and reads suites.
 
 use std::{
     io::{self, Read as _},
@@ -12,95 +12,70 @@ use switchboard_evals::{
 };
 
 use super::{engine::parameters, origin::Origin, place::Places, shipped::SHIPPED};
-use crate::environment::Environment;
+use crate::config::environment::Environment;
 
-/// The endings that a suite's file may have.
+/// Extensions of suite files.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// What the standard input is called in messages.
+/// The name of standard input in messages.
 const STANDARD_INPUT: &str = "standard input";
 
-/// Why there is no suite.
+/// A suite cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SuitesError {
-    /// The file cannot be read.
     #[error("{file}: cannot be read: {}", plain(error))]
     Unreadable {
-        /// The file.
         file: String,
-        /// Why. It is no cause of this: the message tells it, in other words.
+        /// Not a source, because the message contains it in other words.
         error: io::Error,
     },
-    /// Its name does not say what it is.
+    /// Unknown extension.
     #[error(
-        "{file}: has no known ending: name it .yaml, .yml or .json, or give it as `-` on standard input"
+        "{file}: has no known extension: name it .yaml, .yml or .json, or give it as `-` on standard input"
     )]
-    Ending {
-        /// The file.
-        file: String,
-    },
-    /// It is neither YAML nor JSON, or its fields are not those of a suite.
+    Ending { file: String },
+    /// Invalid YAML or JSON, or unknown fields.
     #[error("{file}: {message}; docs/evaluation.md describes all fields")]
-    Shape {
-        /// The file.
-        file: String,
-        /// What is wrong and where.
-        message: String,
-    },
-    /// Something that cannot be meant.
+    Shape { file: String, message: String },
+    /// A contradiction in the suite.
     #[error("{file}: {}{error}", line.map_or_else(String::new, |line| format!("line {line}: ")))]
     Meaning {
-        /// The file.
         file: String,
-        /// The line, if it is known.
         line: Option<u64>,
-        /// What is wrong.
         error: SuiteError,
     },
-    /// There is none of this name.
+    /// Unknown suite.
     #[error(
-        "there is no suite `{name}`{}; there are: {}. One of your own is a file, such as {name}.yaml",
+        "unknown suite `{name}`{}. Available: {}. Your own suite is a file, such as {name}.yaml",
         did_you_mean(nearest.as_deref()),
         known.join(", ")
     )]
     NotFound {
-        /// The name.
         name: String,
-        /// The known one most like it.
+        /// The most similar name.
         nearest: Option<String>,
-        /// All that there are.
         known: Vec<String>,
     },
-    /// Answers to nothing.
+    /// More answer files than question files.
     #[error(
         "{answers} files of answers belong to {questions} of questions: each of --answers to one of --bfcl"
     )]
-    Answers {
-        /// How many there are.
-        answers: usize,
-        /// How many files of questions.
-        questions: usize,
-    },
-    /// Entries of the Berkeley Function Calling Leaderboard cannot be read.
+    Answers { answers: usize, questions: usize },
+    /// Invalid BFCL entries.
     #[error("{file}: {source}")]
-    Bfcl {
-        /// The file.
-        file: String,
-        /// Why.
-        source: BfclError,
-    },
+    Bfcl { file: String, source: BfclError },
 }
 
-/// An error that a name leads to says so without "(os error 2)".
+/// Returns the error without "(os error 2)".
 pub(crate) fn plain(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::NotFound => "file not found".to_owned(),
         io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
         _ => error.to_string(),
     }
 }
 
-/// A suite and where it comes from.
+/// A suite and its source.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) suite: Suite,
@@ -117,7 +92,7 @@ impl Found {
     }
 }
 
-/// Reads a suite: a file, the name of one that ships, or `-` for standard input.
+/// Reads a file, a shipped suite, or standard input for `-`.
 pub(crate) fn find(named: &str, environment: &Environment) -> Result<Found, SuitesError> {
     if named == "-" {
         let mut text = String::new();
@@ -147,13 +122,12 @@ pub(crate) fn find(named: &str, environment: &Environment) -> Result<Found, Suit
     Ok(Found::of(named, &text, suite))
 }
 
-/// Reads a suite that ships.
+/// Reads a shipped suite.
 pub(crate) fn shipped(name: &str, text: &str) -> Result<Suite, SuitesError> {
     yaml(name, text)
 }
 
-/// Reads entries of the Berkeley Function Calling Leaderboard. Answers that are not named are looked for where that
-/// benchmark keeps them: in `possible_answer/` beside the questions.
+/// Reads BFCL entries. The default answers are in `possible_answer/` beside the questions.
 pub(crate) fn find_bfcl(
     (first, more): (&Path, &[PathBuf]),
     answers: &[PathBuf],
@@ -172,7 +146,7 @@ pub(crate) fn find_bfcl(
         suite.title = format!("{}, {}", suite.title, categories(&further.title));
         suite.scenarios.extend(further.scenarios);
     }
-    // The same entries in two files are a mistake.
+    // The same entries in two files are an error.
     suite.check().map_err(|error| SuitesError::Meaning {
         file: "the entries".to_owned(),
         line: None,
@@ -199,7 +173,7 @@ fn entries(
     suite.map_err(|source| SuitesError::Bfcl { file: name, source })
 }
 
-/// What stands after the benchmark's name in a title.
+/// Returns the part of a title after the benchmark's name.
 fn categories(title: &str) -> &str {
     title.split_once(": ").map_or(title, |(_, rest)| rest)
 }
@@ -241,7 +215,7 @@ fn yaml(file: &str, text: &str) -> Result<Suite, SuitesError> {
     let read = serde_saphyr::from_str_with_options::<Suite>(text, options);
     let suite = read.map_err(|error| {
         let mut message = error.to_string().trim_end().to_owned();
-        // The parser knows the line, and not always the field.
+        // The parser knows the line, but not always the field.
         let at = error.location().filter(|at| at.line() > 0);
         let unknown = message.strip_prefix("unknown field `");
         let unknown = unknown.and_then(|rest| rest.split_once('`'));
@@ -294,7 +268,7 @@ fn checked(file: &str, text: &str, suite: Suite) -> Result<Suite, SuitesError> {
     }
 }
 
-/// That what a scenario sets of its run can be set.
+/// Checks the run parameters of all scenarios.
 fn check_parameters(suite: &Suite) -> Result<(), SuiteError> {
     for (at, scenario) in suite.scenarios.iter().enumerate() {
         parameters(&scenario.parameters).map_err(|reason| SuiteError::Meaning {

@@ -82,7 +82,7 @@ fn a_name_is_no_file() {
     let missing = find("missing.yaml", &environment).unwrap_err();
     assert_eq!(
         missing.to_string(),
-        "missing.yaml: cannot be read: there is no such file"
+        "missing.yaml: cannot be read: file not found"
     );
     // Nothing says it once more.
     assert!(std::error::Error::source(&missing).is_none());

@@ -1,4 +1,4 @@
-//! A report on a terminal.
+//! Prints a report at a terminal.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -11,13 +11,13 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::terminal::{BAD, FAINT, GOOD, STRONG, one_line};
 
-/// Runs whose faults are shown. The files have all of them.
-const MOST_FAILED: usize = 25;
+/// Maximum number of failed runs with details.
+const MAX_FAILED_RUNS: usize = 25;
 
-/// Columns of one line that a fault takes at most.
-const FAULT: usize = 400;
+/// Maximum length of a fault in columns.
+const MAX_FAULT_WIDTH: usize = 400;
 
-/// What came out: by model, by tool, by kind, and what failed.
+/// Formats a report: by model, by tool, by kind, and the failed runs.
 pub(crate) fn of(report: &Report) -> String {
     let summary = report.summary();
     let mut text = String::new();
@@ -71,7 +71,7 @@ fn models(summary: &[ModelSummary]) -> String {
     laid_out(&rows)
 }
 
-/// The runs that passed, and of how many of them it is not known whether all was right.
+/// Formats the number of passed runs and of undecided ones.
 fn passed(it: &ModelSummary) -> String {
     match it.passed_unknown {
         0 => it.passed.to_string(),
@@ -109,7 +109,7 @@ fn tools(summary: &[ModelSummary]) -> String {
     text
 }
 
-/// Runs that passed, of all, by kind of scenario: a column for each model.
+/// Formats the pass rates by kind of scenario, with one column per model.
 fn kinds(summary: &[ModelSummary]) -> String {
     let mut kinds: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (column, it) in summary.iter().enumerate() {
@@ -137,7 +137,7 @@ fn kinds(summary: &[ModelSummary]) -> String {
     format!("\n{}", laid_out(&rows))
 }
 
-/// How many calls could not be judged, if there are some.
+/// Formats the number of undecided calls.
 fn unknown(summary: &[ModelSummary]) -> String {
     match summary.iter().map(|it| it.counts.unknown).sum() {
         0 => String::new(),
@@ -158,7 +158,7 @@ fn failed(report: &Report) -> String {
         };
     }
     let mut text = format!("\n{STRONG}what failed{STRONG:#}\n");
-    for run in failed.iter().take(MOST_FAILED) {
+    for run in failed.iter().take(MAX_FAILED_RUNS) {
         let mut about = model_name(&run.model);
         if run.repetition > 1 {
             let _ = write!(about, ", repetition {}", run.repetition);
@@ -170,21 +170,25 @@ fn failed(report: &Report) -> String {
             about
         );
         for fault in faults(run) {
-            let _ = writeln!(text, "    {}", one_line(&fault, FAULT));
+            let _ = writeln!(text, "    {}", one_line(&fault, MAX_FAULT_WIDTH));
         }
     }
-    if let Some(more) = failed.len().checked_sub(MOST_FAILED).filter(|it| *it > 0) {
+    if let Some(more) = failed
+        .len()
+        .checked_sub(MAX_FAILED_RUNS)
+        .filter(|it| *it > 0)
+    {
         let _ = writeln!(text, "and {more} more: --html or --json has all of them");
     }
     text
 }
 
-/// What is wrong with a run, with the turn where there are several.
+/// Returns the faults of a run, with the turn if there are several.
 fn faults(run: &RunResult) -> Vec<String> {
     let mut faults: Vec<String> = run.error.iter().cloned().collect();
     let is_long = run.turns.len() > 1;
     for (at, turn) in run.turns.iter().enumerate() {
-        // Of a call that is missing it helps to know what was called instead.
+        // A missing call is explained by the calls that were made instead.
         let instead = turn.judgement.calls.iter().filter_map(|call| {
             let is_near = matches!(
                 call.worth,
@@ -207,7 +211,7 @@ fn faults(run: &RunResult) -> Vec<String> {
     faults
 }
 
-/// Calls, successful, failed, hallucinated, unnecessary, accuracy.
+/// Returns calls, successful, failed, hallucinated, unnecessary, accuracy.
 fn counts(counts: &Counts) -> [String; 6] {
     [
         counts.calls.to_string(),
@@ -219,14 +223,14 @@ fn counts(counts: &Counts) -> [String; 6] {
     ]
 }
 
-/// The name of a model. A report may be anybody's, and a name act on a terminal or look like another's.
+/// Returns a model name without characters that change a terminal or hide text.
 pub(crate) fn model_name(model: &ModelId) -> String {
     let is_seen = |c: &char| !is_format(*c);
     let name: String = model.to_string().chars().filter(is_seen).collect();
     one_line(&name, 80)
 }
 
-/// Characters that nobody sees: they join, separate and turn what stands around them.
+/// Returns whether a character is an invisible format character.
 fn is_format(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -244,7 +248,6 @@ fn times(ms: Option<(u64, u64)>) -> [String; 2] {
     }
 }
 
-/// Milliseconds as people read them.
 fn duration(ms: u64) -> String {
     if ms < 1_000 {
         return format!("{ms} ms");
@@ -253,7 +256,7 @@ fn duration(ms: u64) -> String {
     format!("{}.{} s", tenths / 10, tenths % 10)
 }
 
-/// Tokens read and written; with a mark where some are not known.
+/// Formats input and output tokens, with a mark if some are unknown.
 fn tokens(of: &ModelSummary) -> String {
     let Usage {
         input_tokens,
@@ -267,7 +270,7 @@ fn tokens(of: &ModelSummary) -> String {
     format!("{mark}{input} + {output}")
 }
 
-/// Rows under a head. The first column stands at the left, the others, which are figures, at the right.
+/// Formats rows under a header. The first column is left-aligned, the others are right-aligned.
 pub(super) fn laid_out(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width_of = |column: usize| {

@@ -1,4 +1,4 @@
-//! The audit file: what models and tools were asked and did, one JSON line each.
+//! The audit file: one JSON line for each model call, tool call and run.
 
 use std::{
     fmt,
@@ -19,52 +19,48 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{log::private_file, secrets::redactor};
 use crate::{
-    config::{AuditPlace, Config},
-    environment::Environment,
-    model::list_price,
-    private_file::make_folder,
+    config::{AuditPlace, Config, environment::Environment},
+    models::list_price,
+    storage::private_file::make_folder,
     terminal,
 };
 
-/// The file in the user's state folder.
 const FILE: &str = "audit.jsonl";
 
-/// Records that wait to be written. A disk that is slower makes the run wait: a record that is left
-/// out is worse.
-const WAITING: usize = 4_096;
+/// Maximum number of records in the queue. A slow disk blocks the run, because no record may be
+/// lost.
+const QUEUE_SIZE: usize = 4_096;
 
-/// How long the end of the program waits for the disk.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Time limit for the last records at the end of the program.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The audit was asked for and cannot be kept.
+/// The configured audit file cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("the audit file {} cannot be written; name another one with `audit: FILE`, or `audit: false` for none", path.display())]
-pub struct AuditError {
-    /// The file.
-    pub path: PathBuf,
-    /// What is wrong with it.
-    pub source: io::Error,
+pub(crate) struct AuditError {
+    pub(crate) path: PathBuf,
+    pub(crate) source: io::Error,
 }
 
-/// The audit of this process: one file for all its runs. Needs a runtime.
+/// The audit of this process: one file for all runs. Needs a runtime.
 #[derive(Debug)]
-pub struct AuditLog {
+pub(crate) struct AuditLog {
     file: Option<AuditFile>,
     redactor: Redactor,
     results: bool,
 }
 
 impl AuditLog {
-    /// As it is configured: in a file that is named, or else in `audit.jsonl` of the user's state folder.
-    /// Without such a folder, or if that one cannot be written, nothing is kept.
-    pub fn open(config: &Config, environment: &Environment) -> Result<Self, AuditError> {
-        let file = match place(config, environment) {
-            Place::Nowhere => None,
-            Place::Named(path) => Some(AuditFile::open(&path).map_err(|source| AuditError {
+    /// Opens the configured file, or `audit.jsonl` in the user's state folder. Only a configured
+    /// file must be writable.
+    pub(crate) fn open(config: &Config, environment: &Environment) -> Result<Self, AuditError> {
+        let file = match location(config, environment) {
+            Location::Nowhere => None,
+            Location::Named(path) => Some(AuditFile::open(&path).map_err(|source| AuditError {
                 path: path.clone(),
                 source,
             })?),
-            Place::Default(path) => match AuditFile::open(&path) {
+            Location::Default(path) => match AuditFile::open(&path) {
                 Ok(file) => Some(file),
                 Err(error) => {
                     tracing::warn!(path = %path.display(), %error, "no audit is kept");
@@ -79,16 +75,16 @@ impl AuditLog {
         })
     }
 
-    /// The file that it is kept in, if any is. It need not be there.
-    pub fn place(config: &Config, environment: &Environment) -> Option<PathBuf> {
-        match place(config, environment) {
-            Place::Nowhere => None,
-            Place::Named(path) | Place::Default(path) => Some(path),
+    /// Returns the path of the audit file, which need not exist.
+    pub(crate) fn location(config: &Config, environment: &Environment) -> Option<PathBuf> {
+        match location(config, environment) {
+            Location::Nowhere => None,
+            Location::Named(path) | Location::Default(path) => Some(path),
         }
     }
 
-    /// Keeps one run that has not begun.
-    pub fn run(&self, session_id: Option<String>, principal: Option<Principal>) -> Recorder {
+    /// Returns the recorder of a new run.
+    pub(crate) fn run(&self, session_id: Option<String>, principal: Option<Principal>) -> Recorder {
         let options = AuditOptions {
             session_id,
             principal,
@@ -102,12 +98,12 @@ impl AuditLog {
         }
     }
 
-    /// Waits until everything up to now is on the disk, for three seconds at most. Says what was lost.
-    /// To be called when runs have ended and before the process does.
-    pub async fn flush(&self) {
+    /// Waits until all records are on the disk, at most three seconds. Prints a warning if records
+    /// were lost.
+    pub(crate) async fn flush(&self) {
         let Some(file) = &self.file else { return };
         if let Err(why) = file.flush().await {
-            terminal::say_warning(&format!(
+            terminal::print_warning(&format!(
                 "the audit in {} is not complete: {why}",
                 file.path.display()
             ));
@@ -115,38 +111,37 @@ impl AuditLog {
     }
 }
 
-/// Keeps what there is to keep of one run.
+/// Writes the audit records of one run.
 #[derive(Debug)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     trail: AuditTrail,
     lines: Option<mpsc::Sender<Work>>,
 }
 
 impl Recorder {
-    /// Takes an event in. Waits only for a disk that lags thousands of records behind.
-    pub async fn observe(&mut self, event: &RunEvent) {
+    /// Records an event. Blocks only if the queue is full.
+    pub(crate) async fn observe(&mut self, event: &RunEvent) {
         let Some(lines) = &self.lines else { return };
         for record in self.trail.observe(event) {
             let mut line = match serde_json::to_vec(&record) {
                 Ok(line) => line,
                 Err(error) => {
-                    tracing::warn!(%error, "an audit record cannot be written down");
+                    tracing::warn!(%error, "failed to serialize an audit record");
                     continue;
                 }
             };
             line.push(b'\n');
-            // The writer ends only with the process.
             let _ = lines.send(Work::Line(line)).await;
         }
     }
 }
 
-/// What calls of models cost by the prices of the catalogue. What a provider calls otherwise has none,
-/// and neither have the requests of its own tools.
-pub fn list_prices() -> CostFunction {
+/// Returns the cost of model calls by list prices. Unknown models and requests of provider tools
+/// have no price.
+pub(crate) fn list_prices() -> CostFunction {
     Arc::new(|model, usage: &Usage| {
         let pricing = list_price(model)?;
-        // What was not reported would count as free.
+        // Unreported tokens would count as free.
         (usage.input_tokens.is_some() && usage.output_tokens.is_some())
             .then(|| pricing.cost(usage))
             .filter(|cost| cost.unpriced_requests == 0)
@@ -155,14 +150,14 @@ pub fn list_prices() -> CostFunction {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum Location {
     Nowhere,
     Named(PathBuf),
     Default(PathBuf),
 }
 
-/// `SWITCHBOARD_AUDIT` (a file, `on` or `off`) is above the files.
-fn place(config: &Config, environment: &Environment) -> Place {
+/// Returns the location. `SWITCHBOARD_AUDIT` (a file, `on` or `off`) takes precedence over files.
+fn location(config: &Config, environment: &Environment) -> Location {
     let configured = match environment.get("SWITCHBOARD_AUDIT").map(str::trim) {
         Some("off" | "false" | "0") => Some(AuditPlace::Off),
         Some("on" | "true" | "1") => Some(AuditPlace::Default),
@@ -171,28 +166,27 @@ fn place(config: &Config, environment: &Environment) -> Place {
     };
     let default = environment.state_dir.as_ref().map(|it| it.join(FILE));
     match (configured, default) {
-        (Some(AuditPlace::Off), _) | (None, None) => Place::Nowhere,
-        (None, Some(path)) => Place::Default(path),
-        // Asked for, so it is an error if it cannot be kept.
+        (Some(AuditPlace::Off), _) | (None, None) => Location::Nowhere,
+        (None, Some(path)) => Location::Default(path),
+        // Explicitly configured, so it must be writable.
         (Some(AuditPlace::Default), Some(path)) | (Some(AuditPlace::File(path)), _) => {
-            Place::Named(path)
+            Location::Named(path)
         }
-        // A platform without such a folder.
-        (Some(AuditPlace::Default), None) => Place::Named(environment.working_dir.join(FILE)),
+        // The platform has no state folder.
+        (Some(AuditPlace::Default), None) => Location::Named(environment.working_dir.join(FILE)),
     }
 }
 
-/// A file that only grows, written by a thread that may wait for the disk.
+/// An append-only file with a writer thread.
 struct AuditFile {
     path: PathBuf,
     lines: mpsc::Sender<Work>,
 }
 
-/// What the thread does, in order.
 #[derive(Debug)]
 enum Work {
     Line(Vec<u8>),
-    /// Hand everything to the disk and say what went wrong since the last time.
+    /// Syncs the file and returns the errors since the last flush.
     Flush(oneshot::Sender<Result<(), String>>),
 }
 
@@ -202,8 +196,8 @@ impl AuditFile {
             make_folder(folder)?;
         }
         let file = private_file(path)?;
-        let (lines, work) = mpsc::channel(WAITING);
-        // No thread of the runtime, which would wait for it at the end once more than `flush` does.
+        let (lines, work) = mpsc::channel(QUEUE_SIZE);
+        // The runtime would wait for one of its own threads at the end.
         thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || write(file, work))?;
@@ -221,13 +215,12 @@ impl AuditFile {
             let done = is_done.await;
             done.unwrap_or_else(|_| Err("its writer is gone".to_owned()))
         };
-        let in_time = tokio::time::timeout(PATIENCE, flushed).await;
+        let in_time = tokio::time::timeout(FLUSH_TIMEOUT, flushed).await;
         in_time.unwrap_or_else(|_| Err("the disk does not answer".to_owned()))
     }
 }
 
-/// One write for each record, to a file that is open for appending: records of several processes do
-/// not mix.
+/// Writes one record at a time in append mode, so that records of several processes do not mix.
 fn write<W: Disk>(mut file: W, mut work: mpsc::Receiver<Work>) {
     let mut lost = 0_u64;
     let mut why = String::new();
@@ -245,14 +238,14 @@ fn write<W: Disk>(mut file: W, mut work: mpsc::Receiver<Work>) {
                     0 => synced,
                     lost => Err(format!("{lost} records were not written: {why}")),
                 };
-                // Whoever asked has gone on if this took too long.
+                // The caller may have timed out.
                 let _ = done.send(result);
             }
         }
     }
 }
 
-/// What is written to, so that a test can have a full one.
+/// A file, or a full disk in tests.
 trait Disk {
     fn append(&mut self, line: &[u8]) -> io::Result<()>;
     fn sync(&mut self) -> io::Result<()>;
@@ -265,7 +258,7 @@ impl Disk for File {
 
     fn sync(&mut self) -> io::Result<()> {
         match self.sync_data() {
-            // A pipe or a device takes lines too, and has nothing to be synced.
+            // Pipes and devices cannot be synced.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             synced => synced,
         }

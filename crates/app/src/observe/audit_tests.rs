@@ -31,27 +31,30 @@ fn started(run_id: &str) -> RunEvent {
 fn the_variable_is_above_the_files_and_those_above_the_default() {
     let mut environment = Environment::default();
     let config = Config::default();
-    assert_eq!(place(&config, &environment), Place::Nowhere);
+    assert_eq!(location(&config, &environment), Location::Nowhere);
     environment.state_dir = Some("/state".into());
     assert_eq!(
-        place(&config, &environment),
-        Place::Default("/state/audit.jsonl".into())
+        location(&config, &environment),
+        Location::Default("/state/audit.jsonl".into())
     );
     assert_eq!(
-        place(&configured(AuditPlace::Off), &environment),
-        Place::Nowhere
+        location(&configured(AuditPlace::Off), &environment),
+        Location::Nowhere
     );
     let file = configured(AuditPlace::File("/a/b".into()));
-    assert_eq!(place(&file, &environment), Place::Named("/a/b".into()));
+    assert_eq!(
+        location(&file, &environment),
+        Location::Named("/a/b".into())
+    );
     for (value, expected) in [
-        ("off", Place::Nowhere),
-        ("on", Place::Named("/state/audit.jsonl".into())),
-        ("my.jsonl", Place::Named("/project/my.jsonl".into())),
+        ("off", Location::Nowhere),
+        ("on", Location::Named("/state/audit.jsonl".into())),
+        ("my.jsonl", Location::Named("/project/my.jsonl".into())),
     ] {
         let mut environment = Environment::of([("SWITCHBOARD_AUDIT", value)]);
         environment.state_dir = Some("/state".into());
         environment.working_dir = "/project".into();
-        assert_eq!(place(&file, &environment), expected);
+        assert_eq!(location(&file, &environment), expected);
     }
 }
 

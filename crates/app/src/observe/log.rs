@@ -1,4 +1,4 @@
-//! Log lines, on standard error or in a file.
+//! Log lines on standard error or in a file.
 
 use std::{
     fs::{File, OpenOptions},
@@ -7,31 +7,33 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use switchboard_domain::redact::{self, Redactor, SizeLimits};
+use switchboard_domain::redact::{Redactor, SizeLimits};
 use tracing::Subscriber;
 use tracing_subscriber::{EnvFilter, Layer, registry::LookupSpan};
 
-use crate::{config::ObserveConfig, environment::Environment, terminal};
+use crate::{
+    config::{ObserveConfig, environment::Environment},
+    terminal,
+};
 
-/// What a log file holds if nothing else is asked for: what happens in runs, and warnings.
+/// The default filter of a log file.
 const IN_A_FILE: &str = "info,switchboard::run=debug";
 
-/// Targets that are quiet unless they are asked for by name: rmcp logs whole messages, which hold what
-/// tools were given; spans are for collectors, and each line would repeat them; content is what was
-/// said.
+/// Targets that are logged only if the filter names them. rmcp logs whole messages with tool
+/// arguments. Spans are for collectors. Content is message text.
 const QUIET: [(&str, &str); 3] = [
     ("rmcp", "warn"),
     ("switchboard::genai", "off"),
     ("switchboard::content", "off"),
 ];
 
-/// Log lines go to standard error or to a file, and only if `SWITCHBOARD_LOG` asks for them
-/// (`SWITCHBOARD_LOG=debug`, or `switchboard_mcp_client=trace,warn`) or a file is configured.
+/// Returns the layer of log lines. Logging needs `SWITCHBOARD_LOG` (such as `debug` or
+/// `switchboard_mcp_client=trace,warn`) or a configured file.
 pub(super) fn layer<S>(
     config: &ObserveConfig,
     environment: &Environment,
     redactor: Redactor,
-    live: &redact::Redactor,
+    live: &Redactor,
 ) -> Option<Box<dyn Layer<S> + Send + Sync>>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -48,7 +50,7 @@ where
     let filter = match EnvFilter::try_new(directives(wanted)) {
         Ok(filter) => filter,
         Err(error) => {
-            terminal::say_warning(&format!(
+            terminal::print_warning(&format!(
                 "SWITCHBOARD_LOG cannot be read, so nothing is logged: {error}"
             ));
             return None;
@@ -72,7 +74,7 @@ where
                     .boxed()
             }
             Err(error) => {
-                terminal::say_warning(&format!(
+                terminal::print_warning(&format!(
                     "the log file {} cannot be written, so nothing is logged: {error}",
                     path.display()
                 ));
@@ -91,18 +93,18 @@ where
     })
 }
 
-/// Of a line nothing is left out but secrets.
+/// Lines are not truncated.
 const WHOLE: SizeLimits = SizeLimits {
     text: usize::MAX,
     items: 0,
     total: 0,
 };
 
-/// Writes lines without secrets. Each line comes in one piece.
+/// Writes lines with secrets redacted.
 struct Redacting<W> {
     to: Arc<Mutex<W>>,
     hidden: Redactor,
-    live: redact::Redactor,
+    live: Redactor,
 }
 
 impl<W: io::Write> io::Write for Redacting<W> {
@@ -122,15 +124,15 @@ impl<W: io::Write> io::Write for Redacting<W> {
     }
 }
 
-/// What is wanted, and [`QUIET`] for what it does not name.
+/// Returns the filter with [`QUIET`] for the targets that it does not name.
 fn directives(wanted: &str) -> String {
-    let quiet = QUIET.iter().filter(|(target, _)| !wanted.contains(target));
-    quiet.fold(wanted.to_owned(), |all, (target, level)| {
+    let raw_mode = QUIET.iter().filter(|(target, _)| !wanted.contains(target));
+    raw_mode.fold(wanted.to_owned(), |all, (target, level)| {
         format!("{all},{target}={level}")
     })
 }
 
-/// A file to append to. One that is made here can be read by its owner alone.
+/// Opens a file for appending. A new file has private access.
 pub(super) fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
@@ -167,7 +169,7 @@ mod tests {
             hidden: Redactor::default()
                 .with_secrets(["known-secret"])
                 .with_limits(WHOLE),
-            live: redact::Redactor::default(),
+            live: Redactor::default(),
         };
         writer.live.add_secret("of-a-client");
         let long = "x".repeat(100_000);
@@ -185,7 +187,7 @@ mod tests {
     fn nothing_is_logged_unless_it_is_asked_for() {
         type Registry = tracing_subscriber::Registry;
         let config = ObserveConfig::default();
-        let live = redact::Redactor::default();
+        let live = Redactor::default();
         let nothing = Environment::default();
         assert!(layer::<Registry>(&config, &nothing, Redactor::default(), &live).is_none());
         let asked = Environment::of([("SWITCHBOARD_LOG", "info")]);

@@ -1,73 +1,83 @@
-//! What is kept and told of what the program does: log lines, an audit file, and spans for an
-//! OpenTelemetry collector. `docs/observability.md` describes all of it.
+//! Log lines, the audit file, and spans for an OpenTelemetry collector. See
+//! `docs/observability.md`.
 //!
-//! [`start`] sets the process up once its configuration is known, [`finish`] sees to it that nothing is
-//! lost at its end. Both are the process's own: `tracing` has one subscriber for all.
+//! [`start`] sets up the process when its configuration is known. [`finish`] exports the remaining
+//! spans at its end. The subscriber of `tracing` owns the export.
 
 mod audit;
 mod log;
+#[cfg(feature = "otlp")]
+mod otlp;
+#[cfg(not(feature = "otlp"))]
+#[path = "otlp_disabled.rs"]
 mod otlp;
 mod secrets;
 
-use std::sync::OnceLock;
+use anyhow::anyhow;
+use switchboard_domain::redact::Redactor;
+use tracing_subscriber::{
+    Layer as _, filter::LevelFilter, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
 
-use switchboard_domain::redact;
-use tracing_subscriber::{layer::SubscriberExt as _, util::SubscriberInitExt as _};
+pub(crate) use audit::{AuditLog, Recorder, list_prices};
+pub(crate) use secrets::{hidden_of, known_secrets, redactor};
 
-pub use audit::{AuditError, AuditLog, Recorder, list_prices};
-pub(crate) use secrets::hidden_of;
-pub use secrets::{known_secrets, redactor};
+use crate::{
+    config::{Config, environment::Environment},
+    terminal,
+};
 
-use crate::{config::Config, environment::Environment, terminal};
-
-/// What was started and has to be ended.
-static EXPORT: OnceLock<otlp::Export> = OnceLock::new();
-
-/// Begins to log and to export spans, as far as configuration and environment say so. Only the first
-/// time in a process counts. Spans are exported by a task of the current runtime.
+/// Starts logging and the export of spans, as configured. Only the first call in a process has an
+/// effect. Log lines contain none of `live`. Needs a runtime.
 ///
-/// Log lines show none of `live`.
-pub fn start(config: &Config, environment: &Environment, live: &redact::Redactor) {
+/// Returns an error if a configuration file names a collector and the export cannot start.
+pub(crate) fn start(
+    config: &Config,
+    environment: &Environment,
+    live: &Redactor,
+) -> anyhow::Result<()> {
     let hidden = redactor(config, environment);
     let log = log::layer(&config.observe, environment, hidden, live);
-    let spans = otlp::start(config, environment);
-    let export = match spans {
+    let export = match otlp::start(config, environment) {
         Ok(export) => export,
-        Err(why) => {
-            terminal::say_warning(&format!("no spans are exported: {why}"));
+        Err(reason) if config.observe.otlp.is_some() => return Err(anyhow!(reason)),
+        Err(reason) => {
+            terminal::print_warning(&format!("no spans are exported: {reason}"));
             None
         }
     };
     if log.is_none() && export.is_none() {
-        return;
+        return Ok(());
     }
-    let layer = export.as_ref().map(|(layer, _)| layer.clone());
+    let spans = export.as_ref().map(otlp::Export::spans);
     let subscriber = tracing_subscriber::registry()
-        .with(layer.map(otlp::SpanLayer::filtered))
+        .with(spans)
+        .with(export.map(|export| export.with_filter(LevelFilter::OFF)))
         .with(log);
-    if subscriber.try_init().is_ok()
-        && let Some((_, export)) = export
-    {
-        let _ = EXPORT.set(export);
-    }
+    // A second call keeps the first subscriber.
+    let _ = subscriber.try_init();
+    Ok(())
 }
 
-/// Begins to log as the environment says, where there is no configuration: a server that this program
-/// runs as a process of its own.
-pub fn start_log(environment: &Environment) {
+/// Starts logging as the environment says, for a command without configuration.
+pub(crate) fn start_log(environment: &Environment) {
     let nothing = Config::default();
     let hidden = redactor(&nothing, environment);
-    let live = redact::Redactor::default();
+    let live = Redactor::default();
     if let Some(log) = log::layer(&nothing.observe, environment, hidden, &live) {
-        // Somebody else's subscriber stays.
+        // A second call keeps the first subscriber.
         let _ = tracing_subscriber::registry().with(log).try_init();
     }
 }
 
-/// Hands over what is left, for three seconds at most, and says what was lost.
-pub async fn finish() {
-    let Some(export) = EXPORT.get() else { return };
-    if let Some(lost) = export.finish().await {
-        terminal::say_warning(&lost);
+/// Exports the remaining spans and prints a warning if some were lost.
+pub(crate) async fn finish() {
+    let export = tracing::dispatcher::get_default(|dispatch| {
+        dispatch.downcast_ref::<otlp::Export>().cloned()
+    });
+    if let Some(export) = export
+        && let Some(warning) = export.finish().await
+    {
+        terminal::print_warning(&warning);
     }
 }

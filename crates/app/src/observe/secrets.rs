@@ -1,51 +1,50 @@
-//! The secrets that this process knows of.
+//! Secrets of the configuration and the environment.
 
 use secrecy::ExposeSecret;
 use switchboard_domain::redact::Redactor;
 use switchboard_mcp_client::config::ServerConfig;
 
-use crate::{config::Config, environment::Environment};
+use crate::config::{Config, environment::Environment};
 
-/// Takes out what reads like a secret, and the secrets that configuration and environment hold: the
-/// values of variables that are called like one (`…_API_KEY`, `…_TOKEN`) and of those that are filled
-/// in somewhere, what servers are given in their environment, their headers and their addresses, and the
-/// headers for a collector.
-pub fn redactor(config: &Config, environment: &Environment) -> Redactor {
+/// Returns a redactor of the known secrets and of text that looks like a secret.
+pub(crate) fn redactor(config: &Config, environment: &Environment) -> Redactor {
     Redactor::default().with_secrets(known_secrets(config, environment))
 }
 
-/// The secrets that configuration and environment hold: see [`redactor`].
-pub fn known_secrets(config: &Config, environment: &Environment) -> Vec<String> {
-    // The shell's own is the working directory, whose files people want to read of; in all else it is a password.
-    let by_name = environment
+/// Returns the secrets of configuration and environment: variables with secret names (`…_API_KEY`,
+/// `…_TOKEN`), expanded variables, environment, headers and addresses of servers, and headers of
+/// the collector.
+pub(crate) fn known_secrets(config: &Config, environment: &Environment) -> Vec<String> {
+    // `PWD` of a shell is the working directory. Other variables with this suffix are passwords.
+    let secret_variables = environment
         .names()
         .filter(|name| Redactor::is_secret_name(name) && *name != "PWD")
         .filter_map(|name| environment.get(name));
-    // Whatever the variable is called that a provider has its key from.
-    let of_providers = config.providers.iter();
-    let of_providers = of_providers.filter_map(|it| environment.get(it.api_key_env.as_deref()?));
+    // The key variable of a provider may have any name.
+    let provider_keys = config.providers.iter();
+    let provider_keys = provider_keys.filter_map(|it| environment.get(it.api_key_env.as_deref()?));
     let filled = config.filled.iter().map(ExposeSecret::expose_secret);
     let servers = config.servers.iter().flatten();
-    let of_servers = servers
+    let server_secrets = servers
         .flat_map(|server| &server.secrets)
         .map(ExposeSecret::expose_secret);
-    let of_collector = config.observe.otlp.iter().flat_map(|otlp| &otlp.headers);
-    let of_collector = of_collector.map(|(_, value)| value.expose_secret());
+    let collector_headers = config.observe.otlp.iter().flat_map(|otlp| &otlp.headers);
+    let collector_headers = collector_headers.map(|(_, value)| value.expose_secret());
     let injected = config.run.context_secrets();
     let injected = injected.iter().map(ExposeSecret::expose_secret);
-    let of_store = config.sessions.secrets();
-    let of_store = of_store.iter().map(ExposeSecret::expose_secret);
-    let of_clients = config.serve.secrets().iter();
-    let of_clients = of_clients.map(ExposeSecret::expose_secret);
-    let known = by_name
-        .chain(of_providers)
-        .chain(of_clients)
+    let store_secrets = config.sessions.secrets();
+    let store_secrets = store_secrets.iter().map(ExposeSecret::expose_secret);
+    let access_tokens = config.serve.secrets().iter();
+    let access_tokens = access_tokens.map(ExposeSecret::expose_secret);
+    let known = secret_variables
+        .chain(provider_keys)
+        .chain(access_tokens)
         .chain(filled)
-        .chain(of_servers)
-        .chain(of_collector)
+        .chain(server_secrets)
+        .chain(collector_headers)
         .chain(injected)
-        .chain(of_store);
-    // A header is often `Bearer SECRET`; the secret is one alone too.
+        .chain(store_secrets);
+    // The secret of a header such as `Bearer SECRET` is redacted without the scheme too.
     let whole: Vec<&str> = known.collect();
     let bare = whole.iter().filter_map(|text| text.rsplit_once(' '));
     let bare: Vec<&str> = bare.map(|(_, secret)| secret).collect();
@@ -57,7 +56,7 @@ pub fn known_secrets(config: &Config, environment: &Environment) -> Vec<String> 
     known
 }
 
-/// What a server is given that must not be shown.
+/// Returns the secret values of a server's configuration.
 pub(crate) fn hidden_of(server: &ServerConfig) -> impl Iterator<Item = String> {
     let hidden = server.hidden_values().into_iter();
     hidden.map(|value| value.expose_secret().to_owned())

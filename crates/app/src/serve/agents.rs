@@ -1,4 +1,4 @@
-//! Agents that were made, so that nothing is made again for every request.
+//! A cache of agents for requests with the same settings.
 
 use std::{
     collections::HashMap,
@@ -8,45 +8,44 @@ use std::{
 
 use switchboard_orchestration::{Agent, RunOptions};
 
-/// Agents that are kept at most.
-const MOST: usize = 64;
-/// How long one is kept: recipes are files, and which model is the first that can be asked may change.
+const MAX_AGENTS: usize = 64;
+/// Lifetime of an entry. Recipe files and the automatically chosen model may change.
 const LIFETIME: Duration = Duration::from_mins(1);
 
-/// What makes one agent another than the next, beside its options.
+/// The settings that select an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Sort {
+pub(super) struct AgentKey {
     pub(super) model: Option<String>,
     pub(super) recipe: Option<String>,
     pub(super) without_tools: bool,
 }
 
-/// An agent, and the options that a wish changes.
+/// An agent with its default options.
 #[derive(Clone)]
-pub(super) struct Made {
+pub(super) struct CachedAgent {
     pub(super) agent: Agent,
     pub(super) options: RunOptions,
     pub(super) has_tools: bool,
 }
 
-/// The agents that were made lately.
+/// The cached agents.
 #[derive(Default)]
-pub(super) struct Agents(Mutex<HashMap<Sort, (Instant, Made)>>);
+pub(super) struct AgentCache(Mutex<HashMap<AgentKey, (Instant, CachedAgent)>>);
 
-impl Agents {
-    pub(super) fn get(&self, sort: &Sort) -> Option<Made> {
+impl AgentCache {
+    pub(super) fn get(&self, key: &AgentKey) -> Option<CachedAgent> {
         let agents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (made_at, made) = agents.get(sort)?;
-        (made_at.elapsed() < LIFETIME).then(|| made.clone())
+        let (created_at, cached) = agents.get(key)?;
+        (created_at.elapsed() < LIFETIME).then(|| cached.clone())
     }
 
-    pub(super) fn keep(&self, sort: Sort, made: Made) {
+    pub(super) fn insert(&self, key: AgentKey, cached: CachedAgent) {
         let mut agents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        agents.retain(|_, (made_at, _)| made_at.elapsed() < LIFETIME);
-        if agents.len() >= MOST {
-            // Names that clients make up are turned away before this; so many different ones are none to keep.
+        agents.retain(|_, (created_at, _)| created_at.elapsed() < LIFETIME);
+        if agents.len() >= MAX_AGENTS {
+            // Unknown names are rejected earlier, so a full cache is unusual.
             agents.clear();
         }
-        agents.insert(sort, (Instant::now(), made));
+        agents.insert(key, (Instant::now(), cached));
     }
 }

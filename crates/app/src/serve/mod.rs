@@ -1,8 +1,8 @@
-//! What the HTTP server has of the application: agents for wishes, and what there is to choose from.
+//! The engine of the HTTP server: agents, models, recipes and servers.
 
 mod agents;
+mod run_parameters;
 mod watch;
-mod wish;
 
 use std::{
     sync::{Arc, atomic::AtomicU64},
@@ -18,77 +18,75 @@ use switchboard_orchestration::{Agent, questions::Questions};
 use switchboard_server::{Engine, ModelInfo, Observer, RecipeInfo, ToolPage, Wish, WishError};
 
 use crate::{
-    cli::{agent::AgentArgs, context::Context, unmatched},
-    decisions::KeptDecisions,
-    model::Readiness,
+    models::Readiness,
     observe::AuditLog,
-    recipes,
-    tape::Tape,
+    run_session::{agent::AgentArgs, context::Context, recording::RecordingMode, unmatched},
+    storage::{decisions::SavedDecisions, recipes},
 };
-use agents::Agents;
-use watch::Watch;
-pub(crate) use wish::apply;
+use agents::AgentCache;
+pub(crate) use run_parameters::apply;
+use watch::RunObserver;
 
-/// How long the first run waits for servers, if the configuration does not say it.
+/// Default time that the first run waits for optional servers.
 const STARTUP_WAIT: Duration = Duration::from_secs(5);
 
-/// The application as the server sees it.
+/// The engine of the HTTP server.
 pub(crate) struct AppEngine {
     context: Context,
-    /// Where all runs are recorded, or had again from.
-    tape: Tape,
-    /// How many runs were begun, to tell them in a recording.
-    begun: AtomicU64,
-    /// What the command line says; a wish comes on top.
+    /// The recording of all runs.
+    recording: RecordingMode,
+    /// Number of started runs, which identifies them in a recording.
+    started_runs: AtomicU64,
+    /// Options of the command line. A request may override them.
     args: AgentArgs,
     host: Arc<McpHost>,
-    /// A host without tools, for those who want none.
+    /// A host without tools.
     no_host: Arc<McpHost>,
     questions: Questions,
-    decisions: Arc<KeptDecisions>,
+    decisions: Arc<SavedDecisions>,
     audit: AuditLog,
-    agents: Agents,
-    /// Servers had their time to come up.
+    agents: AgentCache,
+    /// Completes when the servers had time to start.
     settled: Shared<BoxFuture<'static, ()>>,
 }
 
-/// What the engine is made of.
+/// Parts of the engine.
 pub(crate) struct Parts {
-    /// Without a recording that is made: that is in `tape` alone, since each run has a part of its own.
+    /// Its recording is off: `recording` has one part for each run.
     pub(crate) context: Context,
-    pub(crate) tape: Tape,
+    pub(crate) recording: RecordingMode,
     pub(crate) args: AgentArgs,
     pub(crate) host: Arc<McpHost>,
     pub(crate) no_host: Arc<McpHost>,
     pub(crate) questions: Questions,
-    pub(crate) decisions: KeptDecisions,
+    pub(crate) decisions: SavedDecisions,
     pub(crate) audit: AuditLog,
 }
 
 impl AppEngine {
     pub(crate) fn new(parts: Parts) -> Self {
-        let patience = parts.context.config.startup_wait.unwrap_or(STARTUP_WAIT);
+        let startup_wait = parts.context.config.startup_wait.unwrap_or(STARTUP_WAIT);
         let host = Arc::clone(&parts.host);
         let settled = async move {
-            // Those that take longer are offered from the next step on.
-            let _ = tokio::time::timeout(patience, host.settled()).await;
+            // Later servers are used from the next step on.
+            let _ = tokio::time::timeout(startup_wait, host.settled()).await;
         };
         Self {
             context: parts.context,
-            tape: parts.tape,
-            begun: AtomicU64::new(0),
+            recording: parts.recording,
+            started_runs: AtomicU64::new(0),
             args: parts.args,
             host: parts.host,
             no_host: parts.no_host,
             questions: parts.questions,
             decisions: Arc::new(parts.decisions),
             audit: parts.audit,
-            agents: Agents::default(),
+            agents: AgentCache::default(),
             settled: settled.boxed().shared(),
         }
     }
 
-    pub(crate) fn decisions(&self) -> &KeptDecisions {
+    pub(crate) fn decisions(&self) -> &SavedDecisions {
         &self.decisions
     }
 
@@ -96,7 +94,7 @@ impl AppEngine {
         &self.audit
     }
 
-    /// Warns of rules that match nothing, once servers had their time to start.
+    /// Warns about rules that match nothing, after the servers had time to start.
     pub(crate) async fn warn_of_unmatched_rules(&self) {
         self.settled.clone().await;
         unmatched::warn(&self.context.config.run, &self.host).await;
@@ -106,21 +104,23 @@ impl AppEngine {
         &self.host
     }
 
-    /// The model that is asked where nobody names one.
+    /// Returns the default model.
     async fn default_model(&self) -> Option<ModelId> {
         let chosen = self.context.choose_model(self.args.model.as_deref()).await;
         Some(chosen.ok()?.model.id().clone())
     }
 
-    /// The tools there are now; those that were recorded where a recording is had again.
+    /// Returns the current tools. A replay returns the recorded ones.
     async fn catalog(&self) -> ToolCatalog {
-        match &self.tape {
-            tape @ Tape::Replay(_) => tape.tools(Arc::clone(&self.host) as _).tools().await,
-            Tape::Off | Tape::Recording(_) => self.host.tools().await,
+        match &self.recording {
+            recording @ RecordingMode::Replay(_) => {
+                recording.tools(Arc::clone(&self.host) as _).tools().await
+            }
+            RecordingMode::Off | RecordingMode::Recording(_) => self.host.tools().await,
         }
     }
 
-    /// A server that is required and takes no calls.
+    /// Returns an error message for a required server that takes no calls.
     fn missing(&self) -> Option<String> {
         let servers = self.host.servers().into_iter();
         let mut missing = servers.filter(|it| it.required && !it.state.takes_calls());
@@ -136,7 +136,7 @@ impl AppEngine {
 
 #[async_trait]
 impl Engine for AppEngine {
-    // Placeholders of the context are filled by each run, from its own session and principal.
+    // Each run fills the placeholders of the context.
     async fn agent(
         &self,
         wish: &Wish,
@@ -155,7 +155,7 @@ impl Engine for AppEngine {
 
     async fn models(&self) -> Vec<ModelInfo> {
         let default = self.default_model().await;
-        if let Some(recorded) = self.tape.models() {
+        if let Some(recorded) = self.recording.models() {
             let recorded = recorded.into_iter();
             let models = recorded.map(|(id, capabilities)| ModelInfo {
                 default: default.as_ref() == Some(&id),
@@ -171,7 +171,7 @@ impl Engine for AppEngine {
         let mut models = Vec::new();
         for provider in providers.iter() {
             let ready = !matches!(providers.readiness(provider), Readiness::KeyMissing(_));
-            for (name, capabilities) in providers.known_models(provider) {
+            for (name, capabilities) in provider.known_models() {
                 let entry = provider.catalogued(&name);
                 let prices = entry.as_ref().map(|entry| &entry.prices);
                 let id = ModelId::new(&*provider.name, &*name);
@@ -190,7 +190,7 @@ impl Engine for AppEngine {
                 });
             }
         }
-        // One that is configured, or that a local server has, need not be among those that are known.
+        // A configured or local model may be missing in the list.
         if let Some(id) = default
             && !models.iter().any(|model| model.default)
         {
@@ -239,7 +239,7 @@ impl Engine for AppEngine {
             if !server.state.takes_calls() {
                 continue;
             }
-            // One that cannot say has none that could be shown.
+            // A server without apps has no pages.
             let Ok(apps) = self.host.apps(&server.name).await else {
                 continue;
             };
@@ -263,7 +263,7 @@ impl Engine for AppEngine {
     }
 
     fn knows_model(&self, model: &ModelId) -> bool {
-        if let Some(recorded) = self.tape.models() {
+        if let Some(recorded) = self.recording.models() {
             return recorded.iter().any(|(id, _)| id == model);
         }
         let id = model.to_string();
@@ -273,9 +273,9 @@ impl Engine for AppEngine {
         }
         let providers = &self.context.providers;
         providers.get(&model.provider).is_some_and(|provider| {
-            // The catalogue finds a model under more names than it has.
+            // The catalogue also finds aliases.
             let entry = provider.catalogued(&model.name);
-            let known = || providers.known_models(provider).into_iter();
+            let known = || provider.known_models().into_iter();
             entry.is_some_and(|entry| entry.name == &*model.name)
                 || known().any(|(name, _)| name == *model.name)
         })
@@ -294,6 +294,9 @@ impl Engine for AppEngine {
         let recorder = self
             .audit
             .run(session.map(str::to_owned), Some(principal.clone()));
-        Some(Box::new(Watch::new(recorder, Arc::clone(&self.decisions))))
+        Some(Box::new(RunObserver::new(
+            recorder,
+            Arc::clone(&self.decisions),
+        )))
     }
 }

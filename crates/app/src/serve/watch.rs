@@ -1,4 +1,4 @@
-//! Keeps of runs what outlives them: their audit, and what was decided for good.
+//! Records runs in the audit and saves remembered decisions.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use switchboard_domain::ApprovalScope;
 use switchboard_orchestration::{RunEvent, RunEventKind};
 use switchboard_server::Observer;
 
-use crate::{decisions::KeptDecisions, observe::Recorder};
+use crate::{observe::Recorder, storage::decisions::SavedDecisions};
 
-/// Watches one run.
-pub(super) struct Watch {
+/// The observer of one run.
+pub(super) struct RunObserver {
     recorder: Recorder,
-    decisions: Arc<KeptDecisions>,
+    decisions: Arc<SavedDecisions>,
 }
 
-impl Watch {
-    pub(super) fn new(recorder: Recorder, decisions: Arc<KeptDecisions>) -> Self {
+impl RunObserver {
+    pub(super) fn new(recorder: Recorder, decisions: Arc<SavedDecisions>) -> Self {
         Self {
             recorder,
             decisions,
@@ -25,23 +25,22 @@ impl Watch {
 }
 
 #[async_trait]
-impl Observer for Watch {
+impl Observer for RunObserver {
     async fn observe(&mut self, event: &RunEvent) {
         self.recorder.observe(event).await;
-        let may_be_for_good = match &event.kind {
+        let may_be_remembered = match &event.kind {
             RunEventKind::ToolApproved {
                 scope, remembered, ..
             } => *scope == ApprovalScope::Always && !remembered,
-            // It does not say for how long.
+            // The event has no scope.
             RunEventKind::ToolDenied { .. } => true,
             _ => false,
         };
-        if may_be_for_good {
+        if may_be_remembered {
             let decisions = Arc::clone(&self.decisions);
-            // A small file, and only if something was decided that is not in it.
-            let kept = tokio::task::spawn_blocking(move || decisions.keep()).await;
-            if let Ok(Err(error)) = kept {
-                tracing::error!(%error, "what was decided is not kept");
+            let saved = tokio::task::spawn_blocking(move || decisions.save()).await;
+            if let Ok(Err(error)) = saved {
+                tracing::error!(%error, "failed to save approval decisions");
             }
         }
     }

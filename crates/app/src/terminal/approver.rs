@@ -1,11 +1,11 @@
-//! Asks the person at the terminal.
+//! Asks the person at the terminal for approval decisions.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     Screen,
     card::Card,
-    prompt::{AsksForLines, NoAnswer, PlainLines},
+    prompt::{LineReader, NoAnswer, PlainLines},
 };
 use async_trait::async_trait;
 use switchboard_domain::{
@@ -13,34 +13,33 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::tools::arguments::{ContextInjection, Validators};
 
-/// How long a question waits until what was told before it is on the screen.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time limit for earlier output of the run to appear before a question.
+const DISPLAY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Asks on standard error and reads the answer from standard input. Where either is no terminal,
-/// nobody is there.
-pub struct TerminalApprover {
+/// Asks on standard error and reads from standard input. Both must be terminals.
+pub(crate) struct TerminalApprover {
     screen: Screen,
-    lines: Arc<dyn AsksForLines>,
-    /// Says what an input that was changed must fit.
+    lines: Arc<dyn LineReader>,
+    /// Validates edited input.
     tools: Option<(Arc<dyn ToolHost>, ContextInjection)>,
-    /// Nobody is asked now; the run is stored and somebody decides later.
+    /// Leaves requests open, so that the run is stored.
     later: bool,
 }
 
-/// What a person typed.
+/// A parsed reply.
 #[derive(Debug, PartialEq, Eq)]
 enum Reply {
     Yes(ApprovalScope),
     Edit(JsonObject),
-    /// The input is to be changed in the editor.
+    /// Opens the input in the editor.
     OpenEditor,
     No(Option<String>),
     Unclear,
 }
 
 impl TerminalApprover {
-    /// An approver that holds `screen` still while it asks.
-    pub fn new(screen: Screen) -> Self {
+    /// Creates an approver that pauses `screen` during a question.
+    pub(crate) fn new(screen: Screen) -> Self {
         Self {
             screen,
             lines: Arc::new(PlainLines),
@@ -49,23 +48,23 @@ impl TerminalApprover {
         }
     }
 
-    /// Reads the answers in another way.
+    /// Sets the source of replies.
     #[must_use]
-    pub fn reading(mut self, lines: Arc<dyn AsksForLines>) -> Self {
+    pub(crate) fn reading(mut self, lines: Arc<dyn LineReader>) -> Self {
         self.lines = lines;
         self
     }
 
-    /// Takes no changed input that does not fit its tool, as the model and the person see it.
+    /// Validates edited input against the tool's schema.
     #[must_use]
-    pub fn checking(mut self, tools: Arc<dyn ToolHost>, hidden: ContextInjection) -> Self {
+    pub(crate) fn checking(mut self, tools: Arc<dyn ToolHost>, hidden: ContextInjection) -> Self {
         self.tools = Some((tools, hidden));
         self
     }
 
-    /// Leaves every question open instead of asking it.
+    /// Leaves every request open.
     #[must_use]
-    pub fn who_decides_later(mut self) -> Self {
+    pub(crate) fn deferring(mut self) -> Self {
         self.later = true;
         self
     }
@@ -77,18 +76,18 @@ impl Approver for TerminalApprover {
         if self.later {
             return ApprovalDecision::Later;
         }
-        if !self.lines.is_somebody_there() {
+        if !self.lines.is_interactive() {
             return ApprovalDecision::NobodyThere;
         }
-        // What the run told until now is shown first. Where it is kept, that is on its way through the store.
-        let told = self.screen.told_of_question(&request.tool_use.id);
-        let _ = tokio::time::timeout(PATIENCE, told).await;
+        // Earlier events of the run appear first. A stored run delays them.
+        let shown = self.screen.question_shown(&request.tool_use.id);
+        let _ = tokio::time::timeout(DISPLAY_TIMEOUT, shown).await;
         let _turn = self.screen.turn().await;
-        self.screen.hold_still();
-        super::say(self.card(request));
+        self.screen.pause();
+        super::print_line(self.card(request));
         if request.redefined {
-            super::say_warning(
-                "this tool is not what it was when it was last approved; `switchboard tools list` shows it",
+            super::print_warning(
+                "the definition of this tool has changed since it was last approved; `switchboard tools list` shows it",
             );
         }
         loop {
@@ -112,7 +111,9 @@ impl Approver for TerminalApprover {
                             scope: ApprovalScope::Once,
                         };
                     }
-                    Err(faults) => super::say_warning(&format!("that does not fit: {faults}")),
+                    Err(faults) => super::print_warning(&format!(
+                        "the input does not match the schema: {faults}"
+                    )),
                 },
                 Ok(Reply::No(reason)) => {
                     return ApprovalDecision::Deny {
@@ -121,7 +122,7 @@ impl Approver for TerminalApprover {
                     };
                 }
                 Ok(Reply::Unclear | Reply::OpenEditor) => {}
-                // The run is being cancelled, which drops this question.
+                // Cancelling the run drops this future.
                 Err(NoAnswer::Interrupted) => std::future::pending().await,
                 Err(NoAnswer::Ended) => return ApprovalDecision::NobodyThere,
             }
@@ -147,15 +148,15 @@ impl TerminalApprover {
     /// Asks one question and returns the reply.
     async fn reply(&self) -> Result<Reply, NoAnswer> {
         let question = if self.lines.can_edit() {
-            "  run it? [y]es, in this [s]ession, [a]lways, [e]dit, [n]o or no: REASON"
+            "  Run it? [y]es, [s]ession, [a]lways, [e]dit, [n]o (or no: REASON)"
         } else {
-            "  run it? [y]es, in this [s]ession, [a]lways, [n]o or no: REASON, or the input to use as {…}"
+            "  Run it? [y]es, [s]ession, [a]lways, [n]o (or no: REASON), or the input to use as {…}"
         };
         let line = self.lines.ask(question.to_owned()).await?;
         Ok(understand(&line))
     }
 
-    /// The input as somebody changed it, once it is one that the tool takes; `None` if they would rather not.
+    /// Lets the person edit the input until it is valid. `None` if the person gives up.
     async fn edited(&self, request: &ApprovalRequest) -> Option<JsonObject> {
         let input = request.input_shown();
         let mut text = serde_json::to_string_pretty(&input).unwrap_or_default();
@@ -164,14 +165,16 @@ impl TerminalApprover {
             match serde_json::from_str(&text) {
                 Ok(input) => match self.check(request, &input).await {
                     Ok(()) => return Some(input),
-                    Err(faults) => super::say_warning(&format!("that does not fit: {faults}")),
+                    Err(faults) => super::print_warning(&format!(
+                        "the input does not match the schema: {faults}"
+                    )),
                 },
-                Err(error) => super::say_warning(&format!("that is no JSON object: {error}")),
+                Err(error) => super::print_warning(&format!("not a JSON object: {error}")),
             }
         }
     }
 
-    /// What is wrong with an input for the tool that is asked about.
+    /// Validates an input.
     async fn check(&self, request: &ApprovalRequest, input: &JsonObject) -> Result<(), String> {
         let Some((tools, hidden)) = &self.tools else {
             return Ok(());
@@ -202,7 +205,7 @@ fn understand(line: &str) -> Reply {
         return match serde_json::from_str(line) {
             Ok(input) => Reply::Edit(input),
             Err(error) => {
-                super::say_warning(&format!("that is no JSON object: {error}"));
+                super::print_warning(&format!("not a JSON object: {error}"));
                 Reply::Unclear
             }
         };

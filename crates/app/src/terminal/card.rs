@@ -7,21 +7,21 @@ use switchboard_domain::ToolContent;
 
 use super::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, one_line, without_controls};
 
-/// Characters of an input that are shown.
+/// Maximum length of an input in characters.
 const INPUT_WIDTH: usize = 120;
-/// Characters of a result that are shown.
+/// Maximum length of a result in characters.
 const RESULT_WIDTH: usize = 120;
 
-/// A tool call as a person sees it.
+/// A tool call for display.
 #[derive(Debug, Clone)]
 pub(super) struct Card {
     tool: String,
     input: String,
-    /// Nothing left out, for somebody who has to decide.
+    /// The complete input, for an approval decision.
     whole_input: String,
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Done(Duration),
@@ -42,7 +42,7 @@ impl Card {
         }
     }
 
-    /// While it runs, without colours: the line is drawn by the progress bar.
+    /// Formats a running call without colours, because the progress bar draws it.
     pub(super) fn running(&self, progress: Option<&str>) -> String {
         let mut line = format!("{} {}", self.tool, self.input);
         if let Some(progress) = progress {
@@ -76,7 +76,7 @@ impl Card {
     }
 }
 
-/// What the provider did on its own side.
+/// Formats work of the provider's own tools.
 pub(super) fn provider_block(kind: &str, text: Option<&str>) -> String {
     let mut line = format!("{FAINT}◇{FAINT:#} {STRONG}{}{STRONG:#}", one_line(kind, 80));
     let text = one_line(text.unwrap_or_default(), RESULT_WIDTH);
@@ -86,7 +86,7 @@ pub(super) fn provider_block(kind: &str, text: Option<&str>) -> String {
     line
 }
 
-/// An input from end to end: on one line if it is short, else laid out.
+/// Formats a complete input: on one line if it is short, otherwise indented.
 fn whole(input: &Value) -> String {
     let short = input.to_string();
     let text = if short.chars().count() <= INPUT_WIDTH {
@@ -97,7 +97,6 @@ fn whole(input: &Value) -> String {
     without_controls(&text).into_owned()
 }
 
-/// A duration as people write it.
 pub(super) fn shown(duration: Duration) -> String {
     if duration < Duration::from_secs(1) {
         format!("{} ms", duration.as_millis())

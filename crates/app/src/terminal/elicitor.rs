@@ -1,4 +1,4 @@
-//! Asks the person at the terminal what a server wants to know.
+//! Asks the person at the terminal for information that a server requests.
 
 use std::{
     fmt::{self, Write as _},
@@ -10,30 +10,29 @@ use serde_json::{Map, Value};
 use switchboard_domain::{Elicitation, ElicitationAnswer, ElicitationForm, Elicitor};
 
 use super::{
-    DOUBTFUL, FAINT, STRONG, Screen, one_line,
-    prompt::{AsksForLines, PlainLines},
-    say, without_controls,
+    DOUBTFUL, FAINT, STRONG, Screen, one_line, print_line,
+    prompt::{LineReader, PlainLines},
+    without_controls,
 };
 
-/// Asks on standard error and reads the answers from standard input. Where either is no terminal,
-/// nobody is there.
-pub struct TerminalElicitor {
+/// Asks on standard error and reads from standard input. Both must be terminals.
+pub(crate) struct TerminalElicitor {
     screen: Screen,
-    lines: Arc<dyn AsksForLines>,
+    lines: Arc<dyn LineReader>,
 }
 
 impl TerminalElicitor {
-    /// An elicitor that holds `screen` still while it asks.
-    pub fn new(screen: Screen) -> Self {
+    /// Creates an elicitor that pauses `screen` during a question.
+    pub(crate) fn new(screen: Screen) -> Self {
         Self {
             screen,
             lines: Arc::new(PlainLines),
         }
     }
 
-    /// Reads the answers in another way.
+    /// Sets the source of replies.
     #[must_use]
-    pub fn reading(mut self, lines: Arc<dyn AsksForLines>) -> Self {
+    pub(crate) fn reading(mut self, lines: Arc<dyn LineReader>) -> Self {
         self.lines = lines;
         self
     }
@@ -48,23 +47,22 @@ impl fmt::Debug for TerminalElicitor {
 #[async_trait]
 impl Elicitor for TerminalElicitor {
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer {
-        if !self.lines.is_somebody_there() {
+        if !self.lines.is_interactive() {
             return ElicitationAnswer::Cancel;
         }
-        // One question at a time, whoever asks it.
         let _turn = self.screen.turn().await;
-        self.screen.hold_still();
-        say(heading(elicitation));
+        self.screen.pause();
+        print_line(heading(elicitation));
         match &elicitation.form {
             ElicitationForm::Fields { schema } => fields(schema, &*self.lines).await,
             ElicitationForm::Url { url, .. } => address(url, &*self.lines).await,
-            // Something newer, which cannot be shown and so cannot be agreed to.
+            // Unknown kinds of requests cannot be shown.
             _ => ElicitationAnswer::Cancel,
         }
     }
 }
 
-/// Who asks, and what.
+/// Formats the server and its message.
 fn heading(elicitation: &Elicitation) -> String {
     format!(
         "{DOUBTFUL}?{DOUBTFUL:#} {STRONG}{}{STRONG:#} asks: {}",
@@ -73,10 +71,10 @@ fn heading(elicitation: &Elicitation) -> String {
     )
 }
 
-const WAYS_OUT: &str = "  (:decline refuses to answer, :cancel puts it off)";
+const WAYS_OUT: &str = "  (:decline to refuse, :cancel to skip)";
 
-async fn address(url: &str, lines: &dyn AsksForLines) -> ElicitationAnswer {
-    say(format_args!(
+async fn address(url: &str, lines: &dyn LineReader) -> ElicitationAnswer {
+    print_line(format_args!(
         "  it wants you to visit {STRONG}{}{STRONG:#}\n  {FAINT}{WAYS_OUT}{FAINT:#}",
         without_controls(url)
     ));
@@ -99,8 +97,8 @@ async fn address(url: &str, lines: &dyn AsksForLines) -> ElicitationAnswer {
     }
 }
 
-async fn fields(schema: &Value, lines: &dyn AsksForLines) -> ElicitationAnswer {
-    say(format_args!("{FAINT}{WAYS_OUT}{FAINT:#}"));
+async fn fields(schema: &Value, lines: &dyn LineReader) -> ElicitationAnswer {
+    print_line(format_args!("{FAINT}{WAYS_OUT}{FAINT:#}"));
     let mut content = Map::new();
     for field in Field::all(schema) {
         loop {
@@ -116,7 +114,7 @@ async fn fields(schema: &Value, lines: &dyn AsksForLines) -> ElicitationAnswer {
                         break;
                     }
                     Ok(None) => break,
-                    Err(wrong) => say(format_args!("  {DOUBTFUL}!{DOUBTFUL:#} {wrong}")),
+                    Err(wrong) => print_line(format_args!("  {DOUBTFUL}!{DOUBTFUL:#} {wrong}")),
                 },
             }
         }
@@ -131,7 +129,7 @@ struct Field<'s> {
     required: bool,
 }
 
-/// What may be chosen: the value that is sent, and how it is called.
+/// A choice: value and title.
 type Choice<'s> = (&'s str, &'s str);
 
 impl<'s> Field<'s> {
@@ -154,7 +152,7 @@ impl<'s> Field<'s> {
         self.schema["type"].as_str().unwrap_or("string")
     }
 
-    /// The schema that holds the choices: of a list its items'.
+    /// Returns the schema with the choices. A list has them in its items.
     fn options(&self) -> &'s Value {
         match self.schema.get("items") {
             Some(items) => items,
@@ -162,8 +160,7 @@ impl<'s> Field<'s> {
         }
     }
 
-    /// The choices, if there are any: `enum` with `enumNames`, or `oneOf`/`anyOf` of constants with
-    /// titles.
+    /// Returns the choices: `enum` with `enumNames`, or `oneOf`/`anyOf` of constants with titles.
     fn choices(&self) -> Vec<Choice<'s>> {
         let options = self.options();
         let titled = options["oneOf"].as_array().or(options["anyOf"].as_array());
@@ -215,8 +212,8 @@ impl<'s> Field<'s> {
         format!("{text} {FAINT}({}){FAINT:#}:", hints.join("; "))
     }
 
-    /// The value that a line means; none where the field may be left out. Whether it is within the
-    /// schema's bounds is checked by whoever sends it.
+    /// Parses a line. `None` skips an optional field. The MCP client checks the bounds of the
+    /// schema.
     fn read(&self, text: &str) -> Result<Option<Value>, String> {
         if text.is_empty() {
             return match self.schema.get("default") {
@@ -290,7 +287,7 @@ impl<'s> Field<'s> {
     }
 }
 
-/// The choice of that number, value or title.
+/// Returns the choice with this number, value or title.
 fn choose(choices: &[Choice<'_>], text: &str) -> Result<Value, String> {
     let by_word = choices.iter().find(|(value, shown)| {
         value.eq_ignore_ascii_case(text) || shown.eq_ignore_ascii_case(text)
@@ -301,7 +298,10 @@ fn choose(choices: &[Choice<'_>], text: &str) -> Result<Value, String> {
     };
     match by_word.or_else(by_number) {
         Some((value, _)) => Ok((*value).into()),
-        None => Err(format!("`{}` is none of the choices", one_line(text, 40))),
+        None => Err(format!(
+            "`{}` is not one of the choices",
+            one_line(text, 40)
+        )),
     }
 }
 

@@ -50,12 +50,12 @@ fn a_line_becomes_a_value_of_the_field_or_says_what_is_wrong() {
     assert!(
         read("colour", "3")
             .unwrap_err()
-            .contains("none of the choices")
+            .contains("not one of the choices")
     );
     assert!(
         read("colour", "0")
             .unwrap_err()
-            .contains("none of the choices")
+            .contains("not one of the choices")
     );
     assert_eq!(read("parts", "1, beta"), given(json!(["a", "b"])));
 }

@@ -1,24 +1,26 @@
-//! How things look to a person.
+//! Terminal output and questions.
 //!
-//! Answers go to standard output and everything else to standard error. Text from models and
-//! servers never reaches a terminal as it is: it could hold escape sequences.
+//! Answers go to standard output and everything else to standard error. Text of models and servers
+//! is cleaned first, because it may contain escape sequences.
 
 mod approver;
 mod card;
 mod elicitor;
+pub(crate) mod output;
 mod plain;
 mod preset;
 mod prompt;
 mod screen;
+pub(crate) mod table;
 
 use std::io::Write as _;
 
-pub use approver::TerminalApprover;
-pub use elicitor::TerminalElicitor;
-pub use plain::{is_harmful, one_line, without_controls};
-pub use preset::{PresetAnswer, PresetApprover};
-pub use prompt::{AsksForLines, NoAnswer, PlainLines, is_somebody_there};
-pub use screen::Screen;
+pub(crate) use approver::TerminalApprover;
+pub(crate) use elicitor::TerminalElicitor;
+pub(crate) use plain::{is_control, one_line, without_controls};
+pub(crate) use preset::{PresetAnswer, PresetApprover};
+pub(crate) use prompt::{LineReader, NoAnswer, PlainLines, is_interactive};
+pub(crate) use screen::Screen;
 
 use anstream::{ColorChoice, adapter::strip_str};
 use anstyle::{AnsiColor, Style};
@@ -29,12 +31,10 @@ pub(crate) const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 pub(crate) const STRONG: Style = Style::new().bold();
 pub(crate) const FAINT: Style = Style::new().dimmed();
 
-/// Writes a line to standard error; colours only where they are wanted. That nobody can read it is
-/// no reason to stop.
+/// Writes a line to standard error, with colours if wanted. Ignores a closed standard error.
 ///
-/// In one write: what servers and others write there comes between lines, not into one, and each piece would be a
-/// system call.
-pub(crate) fn say(line: impl std::fmt::Display) {
+/// The line is written at once, so that lines of servers do not mix into it.
+pub(crate) fn print_line(line: impl std::fmt::Display) {
     let mut error = anstream::stderr();
     let mut text = format!("{line}\n");
     if error.current_choice() == ColorChoice::Never {
@@ -43,8 +43,8 @@ pub(crate) fn say(line: impl std::fmt::Display) {
     let _ = error.write_all(text.as_bytes());
 }
 
-/// Says an error with its causes, on lines of their own where they are long.
-pub fn say_error(error: &anyhow::Error) {
+/// Prints an error with its causes, on separate lines if they are long.
+pub(crate) fn print_error(error: &anyhow::Error) {
     let mut text = without_controls(&error.to_string()).into_owned();
     let mut last = error.to_string();
     for cause in error.chain().skip(1) {
@@ -56,20 +56,20 @@ pub fn say_error(error: &anyhow::Error) {
         }
         last = cause;
     }
-    say(format_args!("{BAD}error:{BAD:#} {text}"));
+    print_line(format_args!("{BAD}error:{BAD:#} {text}"));
 }
 
-/// Says that something is not as it should be, though the work goes on.
-pub(crate) fn say_warning(text: &str) {
-    say(format_args!(
+/// Prints a warning.
+pub(crate) fn print_warning(text: &str) {
+    print_line(format_args!(
         "{DOUBTFUL}warning:{DOUBTFUL:#} {}",
         without_controls(text)
     ));
 }
 
-/// Says something good to know.
-pub(crate) fn say_note(text: &str) {
-    say(format_args!(
+/// Prints a note.
+pub(crate) fn print_note(text: &str) {
+    print_line(format_args!(
         "{FAINT}note: {}{FAINT:#}",
         without_controls(text)
     ));

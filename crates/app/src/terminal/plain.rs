@@ -1,19 +1,19 @@
-//! Text from elsewhere, made harmless.
+//! Removes control characters from text.
 
 use std::borrow::Cow;
 
-/// The text without control characters but line breaks and tabs: no escape sequence survives.
-pub fn without_controls(text: &str) -> Cow<'_, str> {
-    if text.chars().any(is_harmful) {
-        Cow::Owned(text.chars().filter(|&c| !is_harmful(c)).collect())
+/// Removes control characters except line breaks and tabs.
+pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
+    if text.chars().any(is_control) {
+        Cow::Owned(text.chars().filter(|&c| !is_control(c)).collect())
     } else {
         Cow::Borrowed(text)
     }
 }
 
-/// The beginning of the text on one line, at most `width` characters; what is left out shows as
-/// `…`.
-pub fn one_line(text: &str, width: usize) -> String {
+/// Returns the start of the text on one line with at most `width` characters. `…` marks omitted
+/// text.
+pub(crate) fn one_line(text: &str, width: usize) -> String {
     let mut line = String::new();
     let mut length = 0;
     for word in text.split_whitespace() {
@@ -21,9 +21,8 @@ pub fn one_line(text: &str, width: usize) -> String {
             line.push(' ');
             length += 1;
         }
-        for c in word.chars().filter(|&c| !is_harmful(c)) {
+        for c in word.chars().filter(|&c| !is_control(c)) {
             if length >= width {
-                // Room for the mark itself.
                 line.pop();
                 line.push('…');
                 return line;
@@ -35,8 +34,8 @@ pub fn one_line(text: &str, width: usize) -> String {
     line
 }
 
-/// Control characters, and the marks that change the direction of text and so what it seems to say.
-pub fn is_harmful(c: char) -> bool {
+/// Returns whether a character controls a terminal or changes the direction of text.
+pub(crate) fn is_control(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,4 +1,4 @@
-//! Answers that were given before the questions came.
+//! Approval decisions that were made before the run requests them.
 
 use std::{
     collections::HashMap,
@@ -9,28 +9,27 @@ use std::{
 use async_trait::async_trait;
 use switchboard_domain::{ApprovalDecision, ApprovalRequest, Approver};
 
-use super::is_somebody_there;
+use super::is_interactive;
 
-/// An answer that was given before the question came.
+/// An early decision.
 #[derive(Debug, Clone)]
-pub struct PresetAnswer {
-    /// The tool use that it is about.
-    pub id: String,
-    /// The fingerprint of the tool's definition when it was given: a yes is a yes to this one.
-    pub fingerprint: Option<String>,
-    /// The answer.
-    pub decision: ApprovalDecision,
+pub(crate) struct PresetAnswer {
+    /// The id of the tool use.
+    pub(crate) id: String,
+    /// The fingerprint of the tool definition at the time of the decision.
+    pub(crate) fingerprint: Option<String>,
+    pub(crate) decision: ApprovalDecision,
 }
 
-/// Gives answers that are known already, each once, and leaves every other question to somebody else.
-pub struct PresetApprover {
+/// Returns early decisions, each once, and delegates other requests.
+pub(crate) struct PresetApprover {
     answers: Mutex<HashMap<String, PresetAnswer>>,
     otherwise: Arc<dyn Approver>,
 }
 
 impl PresetApprover {
-    /// With these answers, and somebody for every other question.
-    pub fn new(
+    /// Creates an approver with early decisions and a delegate.
+    pub(crate) fn new(
         answers: impl IntoIterator<Item = PresetAnswer>,
         otherwise: Arc<dyn Approver>,
     ) -> Self {
@@ -50,12 +49,12 @@ impl Approver for PresetApprover {
         };
         let known = match known {
             None => None,
-            // The tool is another one than when the run was stored.
+            // The tool has changed since the run was stored.
             Some(preset)
                 if matches!(preset.decision, ApprovalDecision::Allow { .. })
                     && preset.fingerprint != request.fingerprint =>
             {
-                (!is_somebody_there()).then_some(ApprovalDecision::Later)
+                (!is_interactive()).then_some(ApprovalDecision::Later)
             }
             Some(preset) => Some(preset.decision),
         };

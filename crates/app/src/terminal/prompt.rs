@@ -1,13 +1,13 @@
-//! A question at the terminal and the line that answers it.
+//! Questions at the terminal.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use async_trait::async_trait;
 
-/// Why a question has no answer.
+/// A question without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoAnswer {
-    /// The person pressed Ctrl-C, which stops the run.
+pub(crate) enum NoAnswer {
+    /// Ctrl-C, which stops the run.
     Interrupted,
     /// The input ended.
     Ended,
@@ -15,32 +15,32 @@ pub enum NoAnswer {
 
 /// Asks a person for a line of text.
 #[async_trait]
-pub trait AsksForLines: Send + Sync {
-    /// Whether a person can be asked.
-    fn is_somebody_there(&self) -> bool;
+pub(crate) trait LineReader: Send + Sync {
+    /// Returns whether a person is present.
+    fn is_interactive(&self) -> bool;
 
-    /// Writes `question` and reads the line that answers it. Dropping the future withdraws the question.
+    /// Prints `question` and reads the answer. Dropping the future withdraws the question.
     async fn ask(&self, question: String) -> Result<String, NoAnswer>;
 
-    /// Whether a text can be given to be changed.
+    /// Returns whether [`Self::edit`] is supported.
     fn can_edit(&self) -> bool {
         false
     }
 
-    /// Has a text changed, which may have several lines; `None` if it is to stay as it is.
+    /// Lets the person edit a text of several lines. `None` if it stays unchanged.
     async fn edit(&self, _question: String, _text: String) -> Option<String> {
         None
     }
 }
 
-/// Asks on standard error and reads the answer from standard input, as the terminal gives it.
+/// Reads answers from standard input without a line editor.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PlainLines;
+pub(crate) struct PlainLines;
 
 #[async_trait]
-impl AsksForLines for PlainLines {
-    fn is_somebody_there(&self) -> bool {
-        is_somebody_there()
+impl LineReader for PlainLines {
+    fn is_interactive(&self) -> bool {
+        is_interactive()
     }
 
     async fn ask(&self, question: String) -> Result<String, NoAnswer> {
@@ -48,12 +48,12 @@ impl AsksForLines for PlainLines {
     }
 }
 
-/// Whether a person can be asked: both ways must be a terminal.
-pub fn is_somebody_there() -> bool {
+/// Returns whether a person is present: standard input and standard error are terminals.
+pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Writes `question` to standard error and reads one line; `None` if standard input ended.
+/// Prints `question` and reads one line. `None` at the end of standard input.
 async fn ask(question: String) -> Option<String> {
     let read = tokio::task::spawn_blocking(move || {
         forget_what_was_typed();
@@ -69,11 +69,11 @@ async fn ask(question: String) -> Option<String> {
     read.await.ok().flatten()
 }
 
-/// What was typed before the question was there is no answer to it.
+/// Discards input that was typed before the question.
 #[cfg(unix)]
 fn forget_what_was_typed() {
     use rustix::termios::{QueueSelector, tcflush};
-    // Where it does not work there is no terminal.
+    // It fails only without a terminal.
     let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
 }
 

@@ -1,4 +1,4 @@
-//! Standard error during a run: cards, notes, and what is being waited for.
+//! Standard error during a run: tool cards, notes and progress.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,25 +15,24 @@ use tokio::sync::watch;
 
 use super::{
     card::{Card, End, provider_block},
-    say, say_warning,
+    print_line, print_warning,
 };
 
-/// How often something that is waited for is drawn anew.
-const TICK: Duration = Duration::from_millis(100);
+/// Interval of progress updates.
+const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What stands on standard error. Cheap to clone; all clones are the same screen, so that whoever
-/// asks a person something can hold it still.
+/// The content of standard error. Cheap to clone; clones share it, so that a question can pause it.
 #[derive(Clone)]
-pub struct Screen {
+pub(crate) struct Screen {
     state: Arc<Mutex<State>>,
-    /// Whoever asks a person something holds it, so that no question writes into another.
+    /// Held during a question, so that questions do not mix.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// The calls of which it was told that somebody is asked about them.
+    /// Calls whose approval request was shown.
     questions: Arc<watch::Sender<HashSet<String>>>,
     asking: Arc<watch::Sender<bool>>,
 }
 
-/// Somebody is asked something.
+/// A question in progress.
 pub(super) struct Turn {
     asking: Arc<watch::Sender<bool>>,
     _turn: tokio::sync::OwnedMutexGuard<()>,
@@ -46,9 +45,9 @@ impl Drop for Turn {
 }
 
 struct State {
-    /// Drawn over and over; `None` where standard error is no terminal.
+    /// Progress bars. `None` without a terminal.
     bars: Option<MultiProgress>,
-    /// Whether calls are shown, not only what is wrong.
+    /// Whether tool calls are shown, and not only problems.
     shows_cards: bool,
     waiting: Option<ProgressBar>,
     calls: HashMap<String, Call>,
@@ -61,8 +60,8 @@ struct Call {
 }
 
 impl Screen {
-    /// A screen. `shows_cards` is for runs whose answer people read.
-    pub fn new(shows_cards: bool) -> Self {
+    /// Creates a screen. `shows_cards` is for answers that people read.
+    pub(crate) fn new(shows_cards: bool) -> Self {
         let bars = std::io::stderr()
             .is_terminal()
             .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
@@ -80,18 +79,18 @@ impl Screen {
         }
     }
 
-    /// Shows that something is waited for, until the next thing happens.
-    pub fn wait_for(&self, what: &str) {
+    /// Shows a progress message until the next event.
+    pub(crate) fn show_progress(&self, what: &str) {
         self.state().wait_for(what);
     }
 
-    /// Takes away what is drawn over and over, so that something else can be written.
-    pub fn hold_still(&self) {
-        self.state().hold_still();
+    /// Removes the progress bars.
+    pub(crate) fn pause(&self) {
+        self.state().pause();
     }
 
-    /// Shows one thing that happened.
-    pub fn show(&self, event: &RunEventKind) {
+    /// Shows an event.
+    pub(crate) fn show(&self, event: &RunEventKind) {
         self.state().show(event);
         match event {
             RunEventKind::ToolAwaitingApproval { id } => self.questions.send_modify(|all| {
@@ -102,14 +101,14 @@ impl Screen {
         }
     }
 
-    /// Waits until it was told that somebody is asked about this call.
-    pub(super) async fn told_of_question(&self, id: &str) {
+    /// Waits until the approval request of this call was shown.
+    pub(super) async fn question_shown(&self, id: &str) {
         let mut questions = self.questions.subscribe();
-        // The sender is in this value.
+        // The sender is a field of this value.
         let _ = questions.wait_for(|all| all.contains(id)).await;
     }
 
-    /// Waits until nobody else asks a person something. Until it is dropped, somebody is asked.
+    /// Waits for other questions to end. The returned value marks a question in progress.
     pub(super) async fn turn(&self) -> Turn {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         self.asking.send_replace(true);
@@ -119,19 +118,19 @@ impl Screen {
         }
     }
 
-    /// Whether somebody is asked something.
+    /// Returns whether a question is in progress.
     pub(crate) fn is_asking(&self) -> bool {
         *self.asking.borrow()
     }
 
-    /// Waits until nobody is asked anything.
-    pub(crate) async fn asks_nothing(&self) {
+    /// Waits until no question is in progress.
+    pub(crate) async fn no_question(&self) {
         let mut asking = self.asking.subscribe();
-        // The sender is in this value.
+        // The sender is a field of this value.
         let _ = asking.wait_for(|asking| !asking).await;
     }
 
-    /// The call that a person is asked about, on one line.
+    /// Returns the line of a call that needs approval.
     pub(super) fn question(&self, id: &str) -> Option<String> {
         let state = self.state();
         state.calls.get(id).map(|call| call.card.asked())
@@ -152,19 +151,19 @@ impl State {
     fn show(&mut self, event: &RunEventKind) {
         match event {
             RunEventKind::ToolsUnavailable { problem } => {
-                self.line(|| say_warning(&format!("{}: {}", problem.server, problem.message)));
+                self.line(|| print_warning(&format!("{}: {}", problem.server, problem.message)));
             }
             RunEventKind::ModelCallStarted { model, .. } => {
                 self.wait_for(&format!("asking {model}"));
             }
             RunEventKind::ReasoningDelta { .. } => self.wait_for("thinking"),
-            RunEventKind::TextDelta { .. } => self.hold_still(),
+            RunEventKind::TextDelta { .. } => self.pause(),
             RunEventKind::ToolInputStarted { name, .. } => {
                 self.wait_for(&format!("preparing {name}"));
             }
             RunEventKind::ProviderBlock { kind, text } if self.shows_cards => {
                 self.stop_waiting();
-                self.line(|| say(provider_block(kind, text.as_deref())));
+                self.line(|| print_line(provider_block(kind, text.as_deref())));
             }
             RunEventKind::ModelCallRetried {
                 attempt,
@@ -172,13 +171,13 @@ impl State {
                 reason,
                 ..
             } => {
-                self.line(|| say_warning(&asked_again(reason, *delay_ms, *attempt)));
+                self.line(|| print_warning(&asked_again(reason, *delay_ms, *attempt)));
                 self.wait_for("asking again");
             }
             RunEventKind::ModelCallFinished { .. } | RunEventKind::ModelCallFailed { .. } => {
                 self.stop_waiting();
             }
-            RunEventKind::Warning { warning } => self.line(|| say_warning(&warning.message)),
+            RunEventKind::Warning { warning } => self.line(|| print_warning(&warning.message)),
             RunEventKind::ToolPlanned {
                 id,
                 server,
@@ -234,12 +233,12 @@ impl State {
                     (false, _) => End::Done(duration),
                 };
                 if self.shows_cards {
-                    self.line(|| say(call.card.ended(end, content)));
+                    self.line(|| print_line(call.card.ended(end, content)));
                 }
             }
             RunEventKind::RunFinished { report } => {
-                self.hold_still();
-                say_end(report);
+                self.pause();
+                print_end(report);
             }
             _ => {}
         }
@@ -252,7 +251,7 @@ impl State {
         {
             let bar = bars.add(spinner());
             bar.set_message(call.card.running(None));
-            bar.enable_steady_tick(TICK);
+            bar.enable_steady_tick(UPDATE_INTERVAL);
             call.bar = Some(bar);
         }
     }
@@ -263,7 +262,7 @@ impl State {
         };
         let bar = self.waiting.get_or_insert_with(|| {
             let bar = bars.add(spinner());
-            bar.enable_steady_tick(TICK);
+            bar.enable_steady_tick(UPDATE_INTERVAL);
             bar
         });
         bar.set_message(super::one_line(what, 60));
@@ -275,7 +274,7 @@ impl State {
         }
     }
 
-    fn hold_still(&mut self) {
+    fn pause(&mut self) {
         self.stop_waiting();
         for call in self.calls.values_mut() {
             if let Some(bar) = call.bar.take() {
@@ -284,7 +283,7 @@ impl State {
         }
     }
 
-    /// Writes a line above what is drawn over and over.
+    /// Writes a line above the progress bars.
     fn line(&self, write: impl FnOnce()) {
         match &self.bars {
             Some(bars) => bars.suspend(write),
@@ -295,7 +294,7 @@ impl State {
 
 impl Drop for State {
     fn drop(&mut self) {
-        self.hold_still();
+        self.pause();
     }
 }
 
@@ -308,22 +307,22 @@ fn asked_again(reason: &str, delay_ms: u64, attempt: u32) -> String {
     format!("{reason}. The model is asked again{pause} (attempt {attempt}).")
 }
 
-/// Says how a run ended, if it did not end with an answer.
-fn say_end(report: &RunReport) {
+/// Prints how a run ended without an answer.
+fn print_end(report: &RunReport) {
     let message = report
         .error
         .as_ref()
         .map_or("no answer", |error| error.message.as_str());
     match report.outcome {
         Outcome::Completed => {}
-        Outcome::Limited => say_warning(&format!("stopped at a limit: {message}")),
-        Outcome::Failed => super::say_error(&anyhow::anyhow!("{message}")),
-        Outcome::Cancelled => super::say_note("interrupted"),
+        Outcome::Limited => print_warning(&format!("stopped at a limit: {message}")),
+        Outcome::Failed => super::print_error(&anyhow::anyhow!("{message}")),
+        Outcome::Cancelled => super::print_note("interrupted"),
     }
 }
 
 fn spinner() -> ProgressBar {
-    // No colours: the line would have to be stripped of them where they are not wanted.
+    // Without colours, because the bar would not respect `NO_COLOR`.
     let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}")
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
     ProgressBar::new_spinner().with_style(style)

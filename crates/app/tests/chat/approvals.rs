@@ -27,20 +27,20 @@ async fn an_input_is_edited_checked_and_run() {
     let mut chat = chat_with(&place, &["--approve", "ask"], [], (45, 100));
     chat.wait_for("prompt", is_ready);
     chat.line(TICKET);
-    chat.shows("run it? [y]es");
+    chat.shows("Run it? [y]es");
     let screen = chat.shows("›");
     assert!(
         screen.contains("? customer-service · create_support_ticket"),
         "{screen}"
     );
     chat.keys("e\r");
-    chat.shows("Enter takes it");
+    chat.shows("Enter: accept");
     chat.shows("\"subject\": \"test\"");
     // All of it is replaced by what does not fit the tool.
     chat.keys("\u{15}\u{15}\u{1b}[200~{\"customer_id\": \"seven\"}\u{1b}[201~");
     chat.shows("\"seven\"");
     chat.keys("\r");
-    chat.shows("that does not fit");
+    chat.shows("does not match the schema");
     let input = json!({"customer_id": 8, "priority": "high", "subject": "edited"}).to_string();
     chat.keys(&format!("\u{15}\u{1b}[200~{input}\u{1b}[201~"));
     chat.shows("\"edited\"");
@@ -60,7 +60,7 @@ async fn a_no_has_a_reason_and_a_yes_holds_for_the_session() {
     let mut chat = chat_with(&place, &["--approve", "ask"], [], (50, 100));
     chat.wait_for("prompt", is_ready);
     chat.line(TICKET);
-    chat.shows("run it?");
+    chat.shows("Run it?");
     chat.shows("›");
     chat.keys("no: the wrong customer\r");
     chat.shows("⊘ customer-service · create_support_ticket");
@@ -68,7 +68,7 @@ async fn a_no_has_a_reason_and_a_yes_holds_for_the_session() {
     let said = serde_json::to_string(&tool_uses(&place).await).unwrap();
     assert!(said.contains("the wrong customer"), "{said}");
 
-    let asked = |screen: &str| screen.matches("run it?").count();
+    let asked = |screen: &str| screen.matches("Run it?").count();
     chat.line(TICKET);
     chat.wait_for("second question", |screen| {
         asked(screen) == 2 && screen.ends_with('›')
@@ -91,7 +91,7 @@ async fn ctrl_c_at_a_question_stops_the_run_and_not_the_program() {
     let mut chat = chat_with(&place, &["--approve", "ask"], [], (40, 100));
     chat.wait_for("prompt", is_ready);
     chat.line(TICKET);
-    chat.shows("run it?");
+    chat.shows("Run it?");
     chat.shows("›");
     chat.keys("\u{3}");
     chat.shows("note: interrupted");
@@ -112,22 +112,22 @@ async fn what_was_put_off_is_asked_when_the_run_goes_on() {
     let mut chat = chat_with(&place, &["--approve", "later"], [], (40, 100));
     chat.wait_for("prompt", is_ready);
     chat.line(TICKET);
-    chat.shows("the run waits for your word about");
+    chat.shows("the run waits for your approval of");
     chat.wait_for("prompt", is_ready);
     // Until then the session takes no other question.
     chat.line("Something else");
-    chat.shows("what becomes of it?");
+    chat.shows("What now?");
     chat.wait_for("question", |screen| screen.ends_with('›'));
     chat.keys("l\r");
     chat.wait_for("prompt", is_ready);
     chat.line("/continue");
-    chat.shows("run it?");
+    chat.shows("Run it?");
     chat.wait_for("question", |screen| screen.ends_with('›'));
     chat.keys("y\r");
     chat.shows("✔ customer-service · create_support_ticket");
     chat.wait_for("prompt", is_ready);
     chat.line("/continue");
-    chat.shows("no run of this session waits");
+    chat.shows("this session has no pending run");
     chat.keys("\u{4}");
     assert_eq!(chat.end(), 0);
 }

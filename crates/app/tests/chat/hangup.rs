@@ -45,7 +45,7 @@ fn wait_for_prompt(mut pty: &Pty) {
         }
     }
     let seen = String::from_utf8_lossy(&seen);
-    assert!(seen.contains("of 1 server"), "{seen}");
+    assert!(seen.contains("from 1 server"), "{seen}");
 }
 
 /// Closes the terminal and waits for the end of the program and of its server.

@@ -148,7 +148,7 @@ async fn a_run_whose_process_was_killed_is_abandoned() {
     chat.shows("[a]bandon");
     chat.shows("›");
     chat.keys("a\r");
-    chat.shows("the run is over");
+    chat.shows("the run is discarded");
     chat.wait_for("prompt", is_ready);
     chat.line("Another thing");
     chat.shows("Something else.");

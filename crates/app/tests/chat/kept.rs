@@ -71,7 +71,7 @@ async fn sessions_are_exported_imported_deleted_and_pruned() {
     assert_eq!(deleted.code, 0, "{deleted}");
     let gone = place.run(["sessions", "show", "one"]).await;
     assert_eq!(gone.code, 2, "{gone}");
-    assert!(gone.stderr.contains("there is no session `one`"), "{gone}");
+    assert!(gone.stderr.contains("unknown session `one`"), "{gone}");
     let imported = place.run(["sessions", "import", "one.json"]).await;
     assert_eq!(imported.stdout.trim(), "one", "{imported}");
     let again = place
@@ -122,7 +122,7 @@ async fn a_run_that_waits_goes_on_in_a_chat() {
     );
     let busy = ask(&place, &["--session", "t"]).await;
     assert_eq!(busy.code, 2, "{busy}");
-    assert!(busy.stderr.contains("waits for your word"), "{busy}");
+    assert!(busy.stderr.contains("waits for your approval"), "{busy}");
 
     // Nobody is there to ask, so the call does not run, and the model is told so.
     let input = "/continue\n/usage\n";

@@ -26,7 +26,7 @@ async fn answers_alone_are_on_standard_output() {
     assert_eq!(done.code, 0, "{done}");
     assert!(done.stderr.contains("> second question"), "{done}");
     assert!(done.stderr.contains("1 answer, 1 model call"), "{done}");
-    assert!(done.stderr.contains("there is no /nonsense"), "{done}");
+    assert!(done.stderr.contains("unknown command /nonsense"), "{done}");
     let request = fake.request(1).await;
     let messages = request.json()["messages"].as_array().unwrap();
     assert_eq!(messages[0]["content"], "first\nquestion");

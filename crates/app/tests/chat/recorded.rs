@@ -141,10 +141,10 @@ async fn what_cannot_be_recorded_or_had_again_is_said_before_it_begins() {
     for (args, said) in [
         (
             &["--record", "notes.txt"][..],
-            "it is there and is no recording",
+            "the file exists and is not a recording",
         ),
         (&["--record", "a", "--replay", "b"], "cannot be used with"),
-        (&["--replay", "gone.jsonl"], "there is no such file"),
+        (&["--replay", "gone.jsonl"], "file or folder not found"),
         (&["--replay", "notes.txt"], "this is no recording"),
     ] {
         let done = chat(&place, args, "Hello\n").await;

@@ -55,7 +55,7 @@ pub(crate) async fn sessions(place: &Place) -> serde_json::Value {
 async fn a_question_is_answered_with_a_tool_and_the_session_stays() {
     let place = Place::new();
     let mut chat = chat_with(&place, &[], [], (40, 100));
-    chat.shows("/help lists what you can say");
+    chat.shows("/help for commands");
     chat.wait_for("prompt", is_ready);
     chat.line("What is the account value of customer 42?");
     chat.shows("✔ customer-service · calculate_account_value");
@@ -65,7 +65,7 @@ async fn a_question_is_answered_with_a_tool_and_the_session_stays() {
     chat.line("/tools");
     chat.shows("create_support_ticket(customer_id");
     chat.line("/nonsense");
-    chat.shows("there is no /nonsense");
+    chat.shows("unknown command /nonsense");
     chat.line("/save talk.md");
     chat.shows("written to talk.md");
     chat.line("/quit");
@@ -105,7 +105,7 @@ async fn a_conversation_goes_on_after_its_end_and_with_another_model() {
     assert!(screen.contains("❯ My name is Ada. What is it?"), "{screen}");
     assert!(screen.contains("Your name is Ada."), "{screen}");
     chat.line("/model openai/gpt-other");
-    chat.shows("openai/gpt-other is asked from now on");
+    chat.shows("model: openai/gpt-other");
     chat.line("And now?");
     chat.shows("Still Ada.");
     chat.wait_for("prompt", is_ready);
@@ -140,7 +140,7 @@ async fn lines_are_edited_completed_and_remembered() {
     chat.keys("/usa\t");
     chat.shows("❯ /usage");
     chat.keys("\r");
-    chat.shows("nothing was asked in this session yet");
+    chat.shows("this session has no questions yet");
     chat.wait_for("prompt", is_ready);
     chat.keys("one\u{1b}\rtwo\\\rthree");
     chat.shows("… three");
@@ -157,7 +157,7 @@ async fn lines_are_edited_completed_and_remembered() {
     chat.keys("unfinished");
     chat.shows("❯ unfinished");
     chat.keys("\u{3}");
-    chat.shows("Ctrl-D or /quit leaves");
+    chat.shows("press Ctrl-D or type /quit to quit");
     chat.wait_for("prompt", is_ready);
     chat.line("/quit");
     assert_eq!(chat.end(), 0);
@@ -285,12 +285,12 @@ async fn a_recipe_and_approvals_are_changed_in_the_middle() {
     chat.line("/approve");
     chat.shows("ask (offline/planner asks before a tool");
     chat.line("/approve none");
-    chat.shows("that holds from the next question on");
+    chat.shows("applies from the next question on");
     chat.line(TICKET);
     chat.shows("⊘ customer-service · create_support_ticket");
     chat.wait_for("prompt", is_ready);
     chat.line("/recipe nothing-like-it");
-    chat.shows("there is no recipe `nothing-like-it`");
+    chat.shows("unknown recipe `nothing-like-it`");
     chat.line("/servers");
     chat.shows("customer-service  ready");
     chat.line("/model nobody/knows");
@@ -298,7 +298,7 @@ async fn a_recipe_and_approvals_are_changed_in_the_middle() {
     chat.line("/new");
     chat.shows("a new session");
     chat.line("/resume");
-    chat.shows("/resume NUMBER goes on with one");
+    chat.shows("/resume NUMBER continues a session");
     chat.line("/resume 1");
     chat.shows(&format!("❯ {TICKET}"));
     chat.keys("\u{4}");

@@ -151,20 +151,20 @@ async fn what_is_wrong_is_told_with_its_place() {
             "{\n\"scenarios\": {}}".to_owned(),
             &["a.json", "line 2"],
         ),
-        ("a.txt", String::new(), &["there is no suite `a.txt`"]),
+        ("a.txt", String::new(), &["unknown suite `a.txt`"]),
         ("a.toml", String::new(), &["name it .yaml, .yml or .json"]),
         (
             "a.yaml",
             format!("servers: [custmer-service]\n{}", scenario("say: x")),
             &[
-                "a.yaml: line 1: servers[0]: there is no server `custmer-service` (did you mean `customer-service`?)",
+                "a.yaml: line 1: servers[0]: unknown server `custmer-service` (did you mean `customer-service`?)",
             ],
         ),
         (
             "a.yaml",
             "scenarios:\n- {name: One, turns: [{say: x}]}\n- name: Two\n  servers: [nowhere]\n  turns: [{say: x}]\n"
                 .to_owned(),
-            &["a.yaml: line 4: scenarios[1].servers[0]: there is no server `nowhere`"],
+            &["a.yaml: line 4: scenarios[1].servers[0]: unknown server `nowhere`"],
         ),
         (
             "a.yaml",
@@ -200,7 +200,7 @@ async fn what_is_wrong_is_told_with_its_place() {
             ),
             &[
                 "a.yaml: line 1: mcp_servers.x.bundled: ",
-                "there are: customer-service",
+                "Available: customer-service",
             ],
         ),
         (
@@ -219,14 +219,17 @@ async fn what_is_wrong_is_told_with_its_place() {
     }
     let place = Place::new().with_file("shop.yaml", &suite());
     for (args, said) in [
-        (&["--json", "nowhere/report.json"][..], "no such folder"),
+        (
+            &["--json", "nowhere/report.json"][..],
+            "the folder does not exist",
+        ),
         (&["--scenario", "nothing*"], "no scenario is of this name"),
-        (&["--approve", "later"], "nobody comes back"),
+        (&["--approve", "later"], "an evaluation cannot wait"),
         (&["--min-passed", "90"], "it must be a share"),
         (&["--compare", "shop.yaml"], "this is no report"),
         (
             &["--compare", "nope.json"],
-            "error: nope.json: the report cannot be read: there is no such file\n",
+            "error: nope.json: the report cannot be read: file not found\n",
         ),
         (
             &["--scenario", "nothing*", "--kind", "casual*"],
@@ -505,7 +508,7 @@ async fn a_file_is_named_for_one_thing() {
         // No other way around it: what is there and no recording stays.
         (
             &["--record", "before.json"],
-            "nothing can be recorded in before.json: it is there and is no recording",
+            "cannot record to before.json: the file exists and is not a recording",
         ),
         (&["--json", "/", "--html", "x"], "it is a folder"),
     ];

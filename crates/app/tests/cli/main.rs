@@ -19,6 +19,8 @@ mod logins;
 mod observability;
 mod offers;
 mod offline;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod peers;
 mod planner_approvals;
 mod proxies;

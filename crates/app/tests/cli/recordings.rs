@@ -177,7 +177,7 @@ async fn what_does_not_match_is_named_with_the_way_out() {
         ),
         (
             &["--replay", "gone.jsonl", "?"],
-            "gone.jsonl cannot be had again: there is no such file",
+            "gone.jsonl cannot be replayed: file or folder not found",
         ),
         (
             &["--replay", "switchboard.json", "?"],
@@ -189,7 +189,7 @@ async fn what_does_not_match_is_named_with_the_way_out() {
         ),
         (
             &["--record", "no/such/folder", "?"],
-            "nothing can be recorded in no/such/folder",
+            "cannot record to no/such/folder",
         ),
     ] {
         let done = ask(&other, args).await;
@@ -225,7 +225,7 @@ async fn a_recording_is_one_runs_at_a_time() {
     gate.reached().await;
     let second = ask(&place, &args).await;
     assert_eq!((second.code, second.stdout.as_str()), (2, ""), "{second}");
-    let said = "nothing can be recorded in run.jsonl: another run is recording in it";
+    let said = "cannot record to run.jsonl: another run is recording to it";
     assert!(second.stderr.contains(said), "{second}");
     gate.open();
     let first = Done::from(first.wait_with_output().await.unwrap());
@@ -450,7 +450,7 @@ async fn conversations_that_went_on_at_once_are_each_had_again() {
     let done = other.run(replay).await;
     assert_eq!(done.code, 2, "{done}");
     for said in [
-        "does not fit what was run",
+        "does not match the evaluation",
         "`\"A ticket!\"`",
         "and 11 more",
     ] {

@@ -143,7 +143,7 @@ async fn what_was_settled_when_it_began_is_refused_by_name() {
         let done = resume(&place, &id, &[options, &["--allow"]].concat()).await;
         assert_eq!(done.code, 2, "{options:?}: {done}");
         assert!(
-            done.stderr.contains(options[0]) && done.stderr.contains("that it began with"),
+            done.stderr.contains(options[0]) && done.stderr.contains("a resumed run keeps"),
             "{options:?}: {done}"
         );
     }

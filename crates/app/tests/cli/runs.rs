@@ -58,7 +58,7 @@ async fn a_run_that_waits_is_continued_by_another_process() {
     );
     let again = place.run(["runs", "resume", &id, "--allow"]).await;
     assert_eq!(again.code, 2, "{again}");
-    assert!(again.stderr.contains("there is no stored run"), "{again}");
+    assert!(again.stderr.contains("unknown run"), "{again}");
 }
 
 #[tokio::test]

@@ -103,7 +103,7 @@ async fn the_doctor_says_what_is_there_and_what_to_do() {
     for expected in [
         "recipe        general-chat (shipped)",
         "offline/planner is asked: it is configured",
-        "offline/planner stands in",
+        "offline/planner is a fallback",
         "there is no provider `nobody`",
     ] {
         assert!(done.stdout.contains(expected), "{expected:?}: {done}");
@@ -366,7 +366,7 @@ async fn a_wrong_value_of_a_variable_is_told_as_such() {
     let place = Place::new()
         .with_variable("SWITCHBOARD_APPROVE", "maybe")
         .with_variable("SWITCHBOARD_OUTPUT", "xml");
-    let tip = "the value is that of the variable SWITCHBOARD_APPROVE";
+    let tip = "the value is from the variable SWITCHBOARD_APPROVE";
     let done = place.run(["ask", "-o", "json", "Hi"]).await;
     assert_eq!(done.code, 2, "{done}");
     assert!(done.stderr.contains(tip), "{done}");

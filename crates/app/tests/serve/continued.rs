@@ -251,6 +251,9 @@ async fn the_terminal_goes_on_with_a_run_as_it_was_begun() {
     begun_and_gone(&place, None).await;
     let chat = ["chat", "--session", "of-bare-false"];
     let talked = place.run_with_input(chat, "/continue\n/abandon\n").await;
-    assert!(talked.stderr.contains("is not known"), "{talked}");
-    assert!(talked.stderr.contains("the run is over"), "{talked}");
+    assert!(
+        talked.stderr.contains("its parameters are unknown"),
+        "{talked}"
+    );
+    assert!(talked.stderr.contains("the run is discarded"), "{talked}");
 }

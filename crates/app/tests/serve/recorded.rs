@@ -297,17 +297,16 @@ async fn what_cannot_be_recorded_or_had_again_is_said_before_it_listens() {
     by_chat(&server, "Are you there?").await;
     let before = recording(&place);
     for (args, said) in [
-        (&["--record", FILE][..], "another run is recording in it"),
+        (&["--record", FILE][..], "another run is recording to it"),
         (
             &["--record", "notes.txt"],
-            "it is there and is no recording",
+            "the file exists and is not a recording",
         ),
-        (&["--record", "no/such/folder"], "nothing can be recorded"),
+        (&["--record", "no/such/folder"], "cannot record to"),
         (&["--record", "a", "--replay", FILE], "cannot be used with"),
-        (&["--replay", "gone.jsonl"], "there is no such file"),
+        (&["--replay", "gone.jsonl"], "file or folder not found"),
         (&["--replay", "notes.txt"], "this is no recording"),
         (&["--replay", FILE, "-m", "acme/one"], "it has those of"),
-        (&["--pace", "recorded"], "--replay"),
     ] {
         let args = [&["serve", "--bind", "127.0.0.1:0"], args].concat();
         let done = place.run(args).await;
@@ -350,7 +349,7 @@ async fn that_nothing_more_can_be_written_is_said_at_once_and_runs_go_on() {
     server.terminate();
     let (code, said) = server.ended().await;
     assert_eq!(code, 1, "{said}");
-    let told = said.matches("nothing more is recorded in pipe").count();
+    let told = said.matches("recording to pipe").count();
     assert_eq!(told, 1, "{said}");
     assert!(said.contains("the recording cannot be written"), "{said}");
 }

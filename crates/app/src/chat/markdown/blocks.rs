@@ -1,28 +1,28 @@
-//! Text that grows, cut into blocks that no longer change.
+//! Splits growing text into blocks that no longer change.
 
-/// A block that is this long is cut at the next end of a line: whatever grows is laid out again for every word.
-const LONG_BLOCK: usize = 32 * 1024;
-/// A line that is this long is cut where it stands.
-const LONG_LINE: usize = 8 * 1024;
+/// Maximum size of a block in bytes. Longer blocks are split at a line end, because a growing block
+/// is laid out for every delta.
+const MAX_BLOCK_BYTES: usize = 32 * 1024;
+/// Maximum size of a line in bytes. Longer lines are split.
+const MAX_LINE_BYTES: usize = 8 * 1024;
 
-/// What a block is made of.
+/// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Anything but code between fences, such as a paragraph, a list or a table.
+    /// Text outside code fences, such as a paragraph, a list or a table.
     Text,
-    /// The line that begins or ends code.
+    /// The first or last line of code.
     Fence,
-    /// A line of code. Each is a block: none changes another.
+    /// A line of code.
     Code,
 }
 
-/// A piece of the text. All of them in a row are the text.
+/// A part of the text. All blocks together are the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) kind: Kind,
-    /// As it was written, with the line breaks.
     pub(crate) raw: String,
-    /// It belongs to the block before it: nothing stands between them.
+    /// The block continues the previous one without a gap.
     pub(crate) joined: bool,
 }
 
@@ -33,30 +33,30 @@ struct Fence {
     length: usize,
 }
 
-/// Cuts text into blocks as it comes. Where the text was split on its way makes no difference.
+/// Splits text into blocks. The result does not depend on the size of the deltas.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Splitter {
-    /// The lines of the block that may still grow.
+    /// Lines of the growing block.
     open: String,
-    /// The line that is not ended yet.
+    /// The unfinished line.
     line: String,
-    /// The block before was cut, and this one goes on with it.
+    /// The previous block was split.
     joined: bool,
-    /// The lines are code, until this fence is closed.
+    /// The open code fence.
     code: Option<Fence>,
-    /// The same within an item of a list, which is a part of its block.
+    /// The open code fence in a list item, which is part of the item's block.
     code_in_list: Option<Fence>,
     in_list: bool,
     after_blank: bool,
 }
 
 impl Splitter {
-    /// Takes more of the text in and gives the blocks that it ends.
+    /// Adds text and returns the finished blocks.
     pub(crate) fn push(&mut self, text: &str) -> Vec<Block> {
         let mut ended = Vec::new();
         for c in text.chars() {
             self.line.push(c);
-            if c == '\n' || self.line.len() >= LONG_LINE {
+            if c == '\n' || self.line.len() >= MAX_LINE_BYTES {
                 let line = std::mem::take(&mut self.line);
                 self.take_line(&line, &mut ended);
             }
@@ -64,7 +64,7 @@ impl Splitter {
         ended
     }
 
-    /// The blocks that there would be if the text ended here.
+    /// Returns the unfinished blocks as if the text ended here.
     pub(crate) fn preview(&self) -> Vec<Block> {
         self.clone().finish()
     }
@@ -112,7 +112,7 @@ impl Splitter {
         let is_item = is_item(line);
         if self.in_list && indent < 2 {
             let after_blank = self.after_blank;
-            // Items are blocks, so that a long list does not stay open to its end.
+            // List items are blocks, so that a long list does not stay open.
             if is_item || after_blank {
                 self.end_block(ended);
                 self.joined = !after_blank;
@@ -139,8 +139,8 @@ impl Splitter {
 
     fn add(&mut self, line: &str, ended: &mut Vec<Block>) {
         self.open.push_str(line);
-        let is_cut = !line.ends_with('\n') && line.len() >= LONG_LINE;
-        if is_cut || self.open.len() >= LONG_BLOCK {
+        let is_cut = !line.ends_with('\n') && line.len() >= MAX_LINE_BYTES;
+        if is_cut || self.open.len() >= MAX_BLOCK_BYTES {
             self.end_block(ended);
             self.joined = true;
         }
@@ -169,7 +169,7 @@ impl Fence {
             return None;
         }
         let length = text.bytes().take_while(|&byte| byte == mark).count();
-        // Backticks behind them make it code within a line.
+        // Backticks after the fence mean inline code.
         let is_fence = length >= 3 && (mark == b'~' || !text[length..].contains('`'));
         is_fence.then_some(Self { mark, length })
     }
@@ -182,7 +182,7 @@ impl Fence {
     }
 }
 
-/// Whether the line begins an item of a list.
+/// Returns whether the line starts a list item.
 fn is_item(line: &str) -> bool {
     let text = line.trim_start_matches([' ', '\t']);
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -191,7 +191,7 @@ fn is_item(line: &str) -> bool {
     } else {
         text.strip_prefix(['-', '*', '+'])
     };
-    // `---` is a rule and `**` begins bold text.
+    // `---` is a rule and `**` starts bold text.
     after.is_some_and(|after| after.starts_with([' ', '\t', '\n']))
 }
 

@@ -60,13 +60,13 @@ fn what_never_ends_is_cut_so_that_laying_it_out_again_stays_cheap() {
     let text = "word ".repeat(20_000);
     let all = blocks(&text);
     assert!(all.len() > 5);
-    assert!(all.iter().all(|block| block.raw.len() <= LONG_LINE));
+    assert!(all.iter().all(|block| block.raw.len() <= MAX_LINE_BYTES));
     assert!(all[1..].iter().all(|block| block.joined));
     let lines = "a line of text\n".repeat(10_000);
     assert!(
         blocks(&lines)
             .iter()
-            .all(|it| it.raw.len() <= LONG_BLOCK + 100)
+            .all(|it| it.raw.len() <= MAX_BLOCK_BYTES + 100)
     );
 }
 

@@ -1,26 +1,26 @@
-//! Characters with styles, and breaking them into rows.
+//! Styled characters and line wrapping.
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::terminal::is_harmful;
+use crate::terminal::is_control;
 
 /// A character on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Glyph {
     pub(super) c: char,
-    /// Columns.
+    /// Width in columns.
     pub(super) width: usize,
     pub(super) style: Style,
 }
 
-/// Text as glyphs: control characters are left out, tabs are spaces.
+/// Converts text to glyphs without control characters. Tabs become spaces.
 pub(super) fn glyphs(text: &str, style: Style) -> impl Iterator<Item = Glyph> {
     text.chars().flat_map(move |c| {
         let (c, times) = match c {
             '\t' => (' ', 4),
             '\n' => (' ', 1),
-            c if is_harmful(c) => (c, 0),
+            c if is_control(c) => (c, 0),
             c => (c, 1),
         };
         let glyph = Glyph {
@@ -32,13 +32,13 @@ pub(super) fn glyphs(text: &str, style: Style) -> impl Iterator<Item = Glyph> {
     })
 }
 
-/// Columns of all of them.
+/// Returns the width in columns.
 pub(super) fn width(glyphs: &[Glyph]) -> usize {
     glyphs.iter().map(|glyph| glyph.width).sum()
 }
 
-/// Breaks a line between its words, and a word that is wider than a row where the row ends. Every row has at
-/// most `most` columns; a character that is wider than that is left out. An empty line is one empty row.
+/// Wraps a line at spaces, and longer words at the end of a row. Every row has at most `most`
+/// columns. An empty line is one empty row.
 pub(super) fn wrap(line: &[Glyph], most: usize) -> Vec<Vec<Glyph>> {
     let mut rows: Vec<Vec<Glyph>> = vec![Vec::new()];
     let mut used = 0;
@@ -52,7 +52,7 @@ pub(super) fn wrap(line: &[Glyph], most: usize) -> Vec<Vec<Glyph>> {
         let fits = used + wide <= most;
         if is_space {
             let begins_row = used == 0 && rows.len() > 1;
-            // Spaces where a row is broken are the break.
+            // Spaces at a break are dropped.
             if fits && !begins_row {
                 push(&mut rows, part);
                 used += wide;
@@ -92,8 +92,8 @@ fn push(rows: &mut [Vec<Glyph>], glyphs: &[Glyph]) {
     }
 }
 
-/// A row as it is written: every style is ended. What joins the character before it has none at the beginning,
-/// where terminals would join it to another row.
+/// Returns a row with escape sequences. A joining character at its start is dropped, because
+/// terminals would join it to another row.
 pub(super) fn paint(glyphs: &[Glyph]) -> String {
     let mut text = String::new();
     let mut style = Style::new();

@@ -1,7 +1,7 @@
-//! Markdown at a terminal, while it is still being written.
+//! Renders Markdown at a terminal while it arrives.
 //!
-//! [`Splitter`] cuts the text into blocks at the ends of its lines, [`rows`] makes a block rows of a terminal,
-//! and [`View`] draws what changed of them.
+//! [`blocks::Splitter`] splits the text into blocks, [`rows::rows`] renders a block as rows, and
+//! [`View`] draws the changed rows.
 
 mod blocks;
 mod inline;

@@ -1,4 +1,4 @@
-//! A block of Markdown as rows of a terminal.
+//! Renders a block of Markdown as rows of a terminal.
 
 use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -9,10 +9,10 @@ use super::{
     table::Table,
 };
 
-/// Columns of a bullet or of what stands before code.
-const STEP: usize = 2;
+/// Indentation of list items and code in columns.
+const INDENT: usize = 2;
 
-/// How things look.
+/// The styles.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
     code: Style,
@@ -22,7 +22,7 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// With or without colours. Bold, italic and underlined are none.
+    /// Creates the styles with or without colours.
     pub(crate) fn new(colours: bool) -> Self {
         let colour = |colour: AnsiColor| {
             if colours {
@@ -44,7 +44,7 @@ impl Look {
     }
 }
 
-/// The rows of a block, none wider than `most` columns, each with its styles ended.
+/// Returns the rows of a block, each at most `most` columns wide.
 pub(crate) fn rows(block: &Block, most: usize, look: Look) -> Vec<String> {
     let most = most.max(1);
     let rows = match block.kind {
@@ -56,9 +56,9 @@ pub(crate) fn rows(block: &Block, most: usize, look: Look) -> Vec<String> {
 }
 
 fn code_rows(raw: &str, most: usize, look: Look) -> Vec<Vec<Glyph>> {
-    let indent = if most > 4 * STEP { STEP } else { 0 };
+    let indent = if most > 4 * INDENT { INDENT } else { 0 };
     let line: Vec<Glyph> = glyphs(raw.trim_end_matches(['\n', '\r']), look.code).collect();
-    // Code is broken where the row ends: its spaces mean something.
+    // Code keeps its spaces and breaks at the end of a row.
     let mut rows: Vec<Vec<Glyph>> = vec![Vec::new()];
     let mut used = 0;
     let room = most - indent;
@@ -80,25 +80,25 @@ fn code_rows(raw: &str, most: usize, look: Look) -> Vec<Vec<Glyph>> {
     rows
 }
 
-/// Something that what it holds is indented by.
+/// A list item or quotation, which indents its content.
 struct Container {
     first: Vec<Glyph>,
     further: Vec<Glyph>,
-    /// `first` stands already.
+    /// The first row was written.
     begun: bool,
 }
 
-/// Lays one block out.
+/// The layout of one block.
 struct Layout {
     most: usize,
     look: Look,
     rows: Vec<Vec<Glyph>>,
     containers: Vec<Container>,
-    /// The numbers of the lists that are open; `None` has bullets.
+    /// Numbers of the open lists. `None` is a bullet list.
     lists: Vec<Option<u64>>,
     styles: Vec<Style>,
     line: Vec<Glyph>,
-    /// The address of a link, and where its text begins in the line.
+    /// Open links: address and start of the text.
     links: Vec<(String, usize)>,
     table: Option<Table>,
     row: Vec<Vec<Glyph>>,
@@ -126,7 +126,7 @@ impl Layout {
         let options =
             Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
         for (event, range) in Parser::new_ext(raw, options).into_offset_iter() {
-            // A blank line that was written between two parts of a block is one on the screen as well.
+            // A blank line in the source is a blank row.
             if matches!(event, Event::Start(_) | Event::Rule)
                 && self.line.is_empty()
                 && self.table.is_none()
@@ -184,7 +184,7 @@ impl Layout {
             Event::TaskListMarker(done) => {
                 self.text(if done { "☑ " } else { "☐ " }, self.style());
             }
-            // Not asked for of the parser.
+            // These extensions of the parser are off.
             Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
                 self.text(&text, self.style());
             }
@@ -254,7 +254,7 @@ impl Layout {
                 if let Some(container) = self.containers.last()
                     && !container.begun
                 {
-                    // An item with nothing in it.
+                    // An empty item.
                     self.row(Vec::new());
                 }
                 self.containers.pop();
@@ -272,7 +272,7 @@ impl Layout {
                     let written = self.line.get(from..).unwrap_or_default();
                     let text: String = written.iter().map(|glyph| glyph.c).collect();
                     let is_said = text == address || address == format!("mailto:{text}");
-                    // Text of a model must not hide where it leads.
+                    // The address must be visible, because a model may hide it.
                     if !is_said && !address.is_empty() {
                         self.text(
                             &format!(" ({address})"),
@@ -321,11 +321,11 @@ impl Layout {
         });
     }
 
-    /// Columns beside what the containers take.
+    /// Returns the columns inside the containers.
     fn room(&self) -> usize {
         let taken: usize = self.containers.iter().map(|it| width(&it.further)).sum();
         if taken + 4 > self.most {
-            // So deep that nothing would be left: what is indented is cut instead.
+            // Deep nesting: the indentation is cut.
             return self.most.min(4);
         }
         self.most - taken
@@ -368,21 +368,21 @@ impl Layout {
     }
 }
 
-/// Both, with the colour of the second where it has one.
+/// Combines two styles. The second one takes precedence.
 fn over(base: Style, style: Style) -> Style {
     let effects = base.get_effects() | style.get_effects();
     base.fg_color(style.get_fg_color().or(base.get_fg_color()))
         .effects(effects)
 }
 
-/// Nothing stands in it but what containers put before their rows.
+/// Returns whether a row contains only indentation.
 fn is_blank(row: &[Glyph]) -> bool {
     row.iter().all(|glyph| matches!(glyph.c, ' ' | '│'))
 }
 
 fn ends_with_blank_line(text: &str) -> bool {
     let mut lines = text.rsplit('\n');
-    // What stands before the beginning of the next part in its own line.
+    // The rest of the line belongs to the next part.
     let own = lines.next().unwrap_or_default();
     own.trim_matches([' ', '>']).is_empty()
         && lines

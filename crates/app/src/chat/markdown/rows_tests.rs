@@ -2,7 +2,8 @@ use anstream::adapter::strip_str;
 use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{super::blocks::Splitter, *};
+use super::*;
+use crate::chat::markdown::blocks::Splitter;
 
 fn laid_out(text: &str, most: usize) -> String {
     let mut splitter = Splitter::default();

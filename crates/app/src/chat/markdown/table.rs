@@ -1,13 +1,13 @@
-//! A table as rows of a terminal.
+//! Renders a table as rows of a terminal.
 
 use anstyle::Style;
 
 use super::inline::{Glyph, glyphs, width, wrap};
 
-/// A column is not made narrower than this: its table is shown cell by cell instead.
-const NARROWEST: usize = 4;
+/// Minimum width of a column. Narrower tables are shown cell by cell.
+const MIN_COLUMN_WIDTH: usize = 4;
 
-/// A table that is read.
+/// A parsed table.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) head: Vec<Vec<Glyph>>,
@@ -54,7 +54,7 @@ impl Table {
         rows
     }
 
-    /// For screens on which the columns have no room beside each other.
+    /// Renders one cell per row, for narrow terminals.
     fn cell_by_cell(&self, most: usize, faint: Style) -> Vec<Vec<Glyph>> {
         let mut rows = Vec::new();
         for (index, cells) in self.body.iter().enumerate() {
@@ -75,11 +75,11 @@ impl Table {
     }
 }
 
-/// Makes the widest columns narrower until all of them fit.
+/// Reduces the widest columns until the table fits.
 fn fit(mut widths: Vec<usize>, most: usize) -> Option<Vec<usize>> {
     while widths.iter().sum::<usize>() > most {
         let widest = widths.iter_mut().max()?;
-        if *widest <= NARROWEST {
+        if *widest <= MIN_COLUMN_WIDTH {
             return None;
         }
         *widest -= 1;
@@ -87,7 +87,7 @@ fn fit(mut widths: Vec<usize>, most: usize) -> Option<Vec<usize>> {
     Some(widths)
 }
 
-/// One line of the table, whose cells may take several rows.
+/// Renders one line of the table, with several rows for long cells.
 fn line(cells: &[Vec<Glyph>], widths: &[usize], faint: Style) -> Vec<Vec<Glyph>> {
     let empty = Vec::new();
     let columns: Vec<Vec<Vec<Glyph>>> = widths

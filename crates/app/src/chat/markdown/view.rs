@@ -1,4 +1,4 @@
-//! Draws Markdown as it comes.
+//! Draws Markdown while it arrives.
 
 use std::{
     fmt::Write as _,
@@ -13,28 +13,28 @@ use super::{
     rows::{Look, rows},
 };
 
-/// Rows and columns of a terminal.
+/// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) columns: usize,
     pub(crate) rows: usize,
 }
 
-/// What draws: the finished blocks stand, and what may still change is drawn again as far as it changed.
+/// Draws finished blocks once and redraws the changed part of the growing ones.
 ///
-/// Every row is ended, so that whatever else writes to the terminal begins in a row of its own. No row is as wide
-/// as the terminal: how it would break it is its own matter.
+/// Every row ends with a line break, so that other output starts on a new row. No row is as wide as
+/// the terminal, because terminals differ in how they wrap.
 #[derive(Debug)]
 pub(crate) struct View<W> {
     out: W,
     look: Look,
-    /// The terminal breaks rows again that no longer fit when it is made narrower.
+    /// The terminal wraps rows again when it becomes narrower.
     reflows: bool,
     splitter: Splitter,
-    /// Rows that stand below the finished ones and may still change.
+    /// Rows that may still change, below the finished ones.
     live: Vec<String>,
     size: Size,
-    /// Something stands above, and what comes next is set apart from it.
+    /// A blank row is due before the next block.
     gap: bool,
     /// A row of this text was drawn.
     begun: bool,
@@ -57,14 +57,14 @@ impl<W: Write> View<W> {
         }
     }
 
-    /// Shows more of the text, on a terminal of this size.
+    /// Adds text.
     pub(crate) fn push(&mut self, text: &str, size: Size) -> io::Result<()> {
         let ended = self.splitter.push(text);
         let open = self.splitter.preview();
         self.draw(&ended, &open, size)
     }
 
-    /// Ends the text. What comes next begins anew.
+    /// Ends the text. The next text starts from scratch.
     pub(crate) fn finish(&mut self, size: Size) -> io::Result<()> {
         let ended = self.splitter.finish();
         self.draw(&ended, &[], size)?;
@@ -73,7 +73,7 @@ impl<W: Write> View<W> {
         Ok(())
     }
 
-    /// Takes away what may still change while something else is written above it.
+    /// Removes the growing rows while `write` prints above them.
     pub(crate) fn above(&mut self, size: Size, write: impl FnOnce()) -> io::Result<()> {
         let open = self.splitter.preview();
         let mut text = String::new();
@@ -96,7 +96,7 @@ impl<W: Write> View<W> {
         for block in open {
             lay(block, width, self.look, &mut gap, &mut begun, &mut live);
         }
-        // What cannot be reached any more could not be taken away.
+        // Rows above the screen cannot be redrawn.
         let most = size.rows.saturating_sub(2).max(1);
         if live.len() > most {
             live.drain(..live.len() - most);
@@ -123,8 +123,8 @@ impl<W: Write> View<W> {
         Ok(())
     }
 
-    /// Goes to the first row that is another one, and gives how many stand. Where a row only became longer, just
-    /// that is written.
+    /// Moves to the first changed row and returns the number of unchanged rows. A row that only
+    /// became longer is extended.
     fn continue_row(&self, same: usize, wanted: &[String], size: Size, text: &mut String) -> usize {
         let is_last = same + 1 == self.live.len() && size == self.size;
         if let (true, Some(old), Some(new)) = (is_last, self.live.get(same), wanted.get(same))
@@ -140,7 +140,7 @@ impl<W: Write> View<W> {
         same
     }
 
-    /// Takes away the rows behind the first `standing` ones.
+    /// Removes the rows after the first `standing` ones.
     fn rewind(&self, standing: usize, size: Size, text: &mut String) {
         let gone = self.live.get(standing..).unwrap_or_default();
         let narrower = size.columns < self.size.columns && self.reflows;
@@ -159,7 +159,7 @@ impl<W: Write> View<W> {
         }
     }
 
-    /// Writes it in one piece, which terminals that can show at once.
+    /// Writes everything at once, with synchronized output.
     fn put(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -170,12 +170,12 @@ impl<W: Write> View<W> {
     }
 }
 
-/// Something, without styles, of which every terminal says that each character takes one column.
+/// Returns whether every terminal shows the row with one column per character.
 fn is_plain(row: &str) -> bool {
     !row.is_empty() && row.chars().all(|c| c.width() == Some(1))
 }
 
-/// The rows of a block, set apart from what stands before it.
+/// Returns the rows of a block, with a gap before it.
 fn lay(
     block: &Block,
     width: usize,
@@ -188,7 +188,7 @@ fn lay(
         *gap = *begun;
     }
     let rows = rows(block, width, look);
-    // An empty line of code is a row, an empty paragraph is none.
+    // An empty code line is a row, an empty paragraph is not.
     if rows.is_empty() || (block.kind == Kind::Text && rows.iter().all(String::is_empty)) {
         return;
     }

@@ -1,9 +1,7 @@
 use proptest::prelude::*;
 
-use super::{
-    super::blocks::tests::{marked_text, pieces_of},
-    *,
-};
+use super::*;
+use crate::chat::markdown::blocks::tests::{marked_text, pieces_of};
 
 /// A terminal that is as big as it is said to be.
 struct Terminal {

@@ -1,41 +1,35 @@
-//! What the environment and the configuration say about the export.
+//! Settings of the export.
 //!
 //! The variables are those of the OpenTelemetry specification ("OTLP Exporter Configuration", "SDK
-//! environment variables"), as far as they concern spans over HTTP.
+//! environment variables") for spans over HTTP.
 
 use std::time::Duration;
 
+use opentelemetry_otlp::Protocol;
 use secrecy::SecretString;
 use switchboard_providers_common::Headers;
 
-use crate::{config::ObserveConfig, environment::Environment};
+use crate::config::{ObserveConfig, environment::Environment};
 
-/// Where spans go and as whose.
+/// Settings of the export.
 #[derive(Debug)]
 pub(super) struct Settings {
-    /// The whole address.
+    /// The complete URL.
     pub(super) url: String,
     pub(super) headers: Headers,
-    /// What is said of the program as a whole.
+    /// Attributes of the program.
     pub(super) resource: Vec<(String, String)>,
-    pub(super) form: Form,
-    /// How long one request may take.
+    pub(super) protocol: Protocol,
+    /// Time limit of one request.
     pub(super) timeout: Duration,
-    /// Spans hold what was said.
+    /// Whether spans include message content.
     pub(super) content: bool,
-}
-
-/// The form of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    Json,
-    Binary,
 }
 
 const TRACES: &str = "/v1/traces";
 
-/// Reads them; `None` if nothing is to be exported. Headers go only where they were given for: those of
-/// the environment to an address of the environment.
+/// Reads the settings. `None` if no export is configured. Headers of the environment are sent only
+/// to an address of the environment.
 pub(super) fn read(
     config: &ObserveConfig,
     environment: &Environment,
@@ -63,13 +57,13 @@ pub(super) fn read(
         return Err("the address of the collector must begin with http:// or https://".to_owned());
     }
     let either = |one: &str, other: &str| environment.get(one).or(environment.get(other));
-    let protocol = either(
+    let name = either(
         "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
         "OTEL_EXPORTER_OTLP_PROTOCOL",
     );
-    let form = match protocol.map(str::trim) {
-        None | Some("http/json") => Form::Json,
-        Some("http/protobuf") => Form::Binary,
+    let protocol = match name.map(str::trim) {
+        None | Some("http/json") => Protocol::HttpJson,
+        Some("http/protobuf") => Protocol::HttpBinary,
         Some("grpc") => {
             return Err(
                 "OTEL_EXPORTER_OTLP_PROTOCOL is grpc, and only HTTP is spoken here: take \
@@ -92,7 +86,7 @@ pub(super) fn read(
     Ok(Some(Settings {
         url,
         headers,
-        form,
+        protocol,
         resource: resource(environment)?,
         timeout: Duration::from_millis(timeout.filter(|ms| *ms > 0).unwrap_or(10_000)),
         content: match content {
@@ -106,7 +100,7 @@ fn is_true(value: Option<&str>) -> bool {
     value.is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
-/// The address for spans below a base address, of which a query stays.
+/// Appends the path of spans to a base address and keeps its query.
 fn with_path(base: &str) -> String {
     let (path, query) = base
         .split_once('?')
@@ -128,7 +122,6 @@ fn headers_of(environment: &Environment) -> Result<Headers, String> {
     Ok(headers)
 }
 
-/// `service.name` above all.
 fn resource(environment: &Environment) -> Result<Vec<(String, String)>, String> {
     let own = [
         ("service.name", "switchboard"),
@@ -151,7 +144,7 @@ fn resource(environment: &Environment) -> Result<Vec<(String, String)>, String> 
     Ok(resource)
 }
 
-/// `key=value,key=value` with values in percent-encoding, as W3C baggage has it. An error names the
+/// Parses `key=value,key=value` with percent-encoded values, as in W3C baggage. An error names the
 /// variable and not its value, which may be a key.
 fn pairs(environment: &Environment, name: &str) -> Result<Vec<(String, String)>, String> {
     let text = environment.get(name).unwrap_or_default();
@@ -168,7 +161,7 @@ fn pairs(environment: &Environment, name: &str) -> Result<Vec<(String, String)>,
         .ok_or_else(|| format!("{name} must be written key=value,key=value"))
 }
 
-/// Without percent-encoding; `None` if it is broken.
+/// Decodes percent-encoding. `None` if it is invalid.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

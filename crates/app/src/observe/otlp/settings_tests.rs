@@ -92,12 +92,12 @@ fn what_is_said_of_the_program_can_be_changed() {
     assert_eq!(of("deployment.environment"), ["tést"]);
     assert_eq!(settings.timeout, Duration::from_millis(250));
     assert!(!settings.content);
-    assert_eq!(settings.form, Form::Json);
+    assert_eq!(settings.protocol, Protocol::HttpJson);
     let binary = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
     ];
-    assert_eq!(read_of(&binary).form, Form::Binary);
+    assert_eq!(read_of(&binary).protocol, Protocol::HttpBinary);
 }
 
 #[test]

@@ -1,0 +1,152 @@
+//! The clients, and what they measure.
+
+use std::{fs, time::Instant};
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use serde_json::{Value, json};
+
+use super::{
+    Outcome,
+    process::{Process, cpus, pin_to},
+};
+
+/// Requests of one round.
+const REQUESTS: u32 = 512;
+/// Requests in progress at the same time.
+const CONCURRENCY: usize = 64;
+const QUESTION: &str = "What is the state of order 4711, and when will it be here?";
+/// A word of the answer and how often a complete answer contains it.
+const EXPECTED: (&str, usize) = ("Thursday", 7);
+
+/// One kind of request.
+#[derive(Clone, Copy)]
+struct Kind {
+    name: &'static str,
+    /// Uses `POST /chat` with its stored runs instead of Chat Completions.
+    stored: bool,
+    streamed: bool,
+    with_tool: bool,
+}
+
+const KINDS: [Kind; 4] = [
+    Kind {
+        name: "chat-whole",
+        stored: false,
+        streamed: false,
+        with_tool: false,
+    },
+    Kind {
+        name: "chat-stream",
+        stored: false,
+        streamed: true,
+        with_tool: false,
+    },
+    Kind {
+        name: "chat-stream-tool",
+        stored: false,
+        streamed: true,
+        with_tool: true,
+    },
+    Kind {
+        name: "stored-whole",
+        stored: true,
+        streamed: false,
+        with_tool: false,
+    },
+];
+
+/// A server and the client that calls it.
+struct Target<'a> {
+    client: reqwest::Client,
+    address: &'a str,
+    stored: bool,
+    streamed: bool,
+}
+
+impl<'a> Target<'a> {
+    fn new(address: &'a str, kind: Kind, stored: bool) -> Outcome<Self> {
+        Ok(Self {
+            client: reqwest::Client::builder().no_proxy().build()?,
+            address,
+            stored,
+            streamed: kind.streamed,
+        })
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Outcome<String> {
+        let request = self.client.post(format!("{}{path}", self.address));
+        let request = request.header("content-type", "application/json");
+        let response = request.body(body.to_string()).send().await?;
+        Ok(response.error_for_status()?.text().await?)
+    }
+
+    /// Sends one request and checks that the answer is complete.
+    async fn ask(&self) -> Outcome<()> {
+        let answer = if self.stored {
+            self.post("/chat", &json!({"message": QUESTION})).await?
+        } else {
+            let messages = json!([{"role": "user", "content": QUESTION}]);
+            let body = json!({"model": "default", "messages": messages, "stream": self.streamed});
+            self.post("/v1/chat/completions", &body).await?
+        };
+        let (word, count) = EXPECTED;
+        if answer.matches(word).count() >= count {
+            return Ok(());
+        }
+        let start: String = answer.chars().take(500).collect();
+        Err(format!("incomplete answer from {}: {start}", self.address).into())
+    }
+
+    /// Returns requests per second, and median and 99th percentile of the response times.
+    async fn round(&self) -> Outcome<[f64; 3]> {
+        let start = Instant::now();
+        let requests = stream::iter(0..REQUESTS).map(|_| async {
+            let start = Instant::now();
+            self.ask().await?;
+            Outcome::Ok(start.elapsed().as_secs_f64() * 1e6)
+        });
+        let mut times: Vec<f64> = requests.buffer_unordered(CONCURRENCY).try_collect().await?;
+        let elapsed = start.elapsed().as_secs_f64();
+        times.sort_by(f64::total_cmp);
+        let quantile = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
+        Ok([f64::from(REQUESTS) / elapsed, quantile(50), quantile(99)])
+    }
+}
+
+pub(crate) async fn measure(program: &str, turn: &str, rounds: u32) -> Outcome<()> {
+    let [client_cpu, server_cpu] = cpus()?;
+    let turn = fs::canonicalize(turn)?;
+    let tools = turn.to_str().ok_or("the path of `turn` is not text")?;
+    pin_to(client_cpu)?;
+    let folder = tempfile::tempdir()?;
+    let model = Process::model(&turn, folder.path()).await?;
+    for kind in KINDS {
+        let folder = tempfile::tempdir()?;
+        let configuration = json!({
+            "model": "bench/m",
+            "providers": {"bench": {"base_url": format!("{}/v1", model.address)}},
+            "mcp_servers": {"orders": {"command": tools, "args": ["serve-tools"]}},
+        });
+        let arguments: &[&str] = if kind.with_tool { &[] } else { &["--no-tools"] };
+        pin_to(server_cpu)?;
+        let server = Process::switchboard(program, folder.path(), &configuration, arguments);
+        let server = server.await?;
+        pin_to(client_cpu)?;
+        let direct = Target::new(&model.address, kind, false)?;
+        let through = Target::new(&server.address, kind, kind.stored)?;
+        // Warm-up, not counted.
+        through.ask().await?;
+        let cpu_before = server.usage()?.cpu;
+        for _ in 0..rounds {
+            let [rate, p50, p99] = direct.round().await?;
+            let [our_rate, our_p50, our_p99] = through.round().await?;
+            let name = kind.name;
+            println!("{name} {rate:.1} {p50:.0} {p99:.0} {our_rate:.1} {our_p50:.0} {our_p99:.0}");
+        }
+        let usage = server.usage()?;
+        let cpu = (usage.cpu - cpu_before) / f64::from(rounds * REQUESTS);
+        println!("{} used {cpu:.1} {:.0}", kind.name, usage.peak);
+        server.end().await?;
+    }
+    model.end().await
+}

@@ -1,0 +1,46 @@
+//! Compares the cost of a complete turn with a hand-written baseline: `cargo xtask bench turn`.
+//!
+//! A turn is: the model calls a tool, an MCP server over stdio runs it, the model answers. The
+//! baseline has no validation, limits, events or approvals. Both sides use the same model server
+//! in another process and one MCP server each. The servers run on one CPU and this process on
+//! another, as a remote model would.
+//!
+//! `turn [BATCHES]` prints one line for each batch: its name, then the CPU time per turn of the
+//! baseline and of Switchboard and the elapsed time per turn of both, in microseconds. CPU time is
+//! that of this process only. `turn serve-tools` and `turn serve-model` run the servers.
+
+#![allow(clippy::print_stdout, reason = "the program prints its measurements")]
+
+#[cfg(unix)]
+mod bench;
+#[cfg(unix)]
+mod floor;
+#[cfg(unix)]
+mod script;
+#[cfg(unix)]
+mod servers;
+
+/// The allocator of the program, for both sides.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[cfg(unix)]
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+#[cfg(unix)]
+fn main() -> Outcome<()> {
+    // A single thread, so that no time is spent on waking other threads.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    match std::env::args().nth(1).as_deref() {
+        Some("serve-tools") => runtime.block_on(servers::tools()),
+        Some("serve-model") => runtime.block_on(servers::model()),
+        batches => runtime.block_on(bench::measure(batches.map_or(Ok(10), str::parse)?)),
+    }
+}
+
+#[cfg(not(unix))]
+fn main() {
+    println!("the CPU time of a process is measured on Unix only");
+}

@@ -1,0 +1,171 @@
+//! The MCP server and the model server of the benchmark.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::header::CONTENT_TYPE,
+    response::{IntoResponse, Response},
+    routing::post,
+    serve::ListenerExt,
+};
+use rmcp::{
+    RoleServer, ServerHandler, ServiceExt,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
+        JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+        Tool,
+    },
+    service::RequestContext,
+};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::{Outcome, script};
+
+struct Orders {
+    records: String,
+}
+
+impl ServerHandler for Orders {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let properties = json!({
+            "text": {"type": "string", "description": "What to look for."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 100},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        });
+        let schema = JsonObject::from_iter([
+            ("type".to_owned(), json!("object")),
+            ("properties".to_owned(), properties),
+            ("required".to_owned(), json!(["text"])),
+        ]);
+        let about = "Finds orders by words of their text, the newest first.";
+        let tool = Tool::new("find", about, Arc::new(schema));
+        Ok(ListToolsResult::with_all_items(vec![tool]))
+    }
+
+    async fn call_tool(
+        &self,
+        _params: CallToolRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let text = ContentBlock::text(self.records.as_str());
+        Ok(CallToolResult::success(vec![text]).into())
+    }
+}
+
+pub(crate) async fn tools() -> Outcome<()> {
+    let records = script::records();
+    let transport = (tokio::io::stdin(), tokio::io::stdout());
+    let serving = Orders { records }.serve(transport).await?;
+    serving.waiting().await?;
+    Ok(())
+}
+
+/// The prepared responses. Index 0 is the streamed form, index 1 the complete document.
+struct Answers {
+    call: [Bytes; 2],
+    text: [Bytes; 2],
+}
+
+impl Answers {
+    fn new() -> Self {
+        let call = |arguments: &str| {
+            json!([{
+                "index": 0, "id": "call_1", "type": "function",
+                "function": {"name": "orders__find", "arguments": arguments},
+            }])
+        };
+        let mut pieces = vec![json!({"role": "assistant", "tool_calls": call("")})];
+        for piece in script::ARGUMENTS.split_inclusive(' ') {
+            let function = json!({"arguments": piece});
+            pieces.push(json!({"tool_calls": [{"index": 0, "function": function}]}));
+        }
+        let whole = json!({"role": "assistant", "tool_calls": call(script::ARGUMENTS)});
+        let mut words = vec![json!({"role": "assistant", "content": ""})];
+        words.extend(
+            script::words()
+                .into_iter()
+                .map(|word| json!({"content": word})),
+        );
+        let text = json!({"role": "assistant", "content": script::words().concat()});
+        Self {
+            call: [
+                streamed(&pieces, "tool_calls"),
+                self::whole(&whole, "tool_calls"),
+            ],
+            text: [streamed(&words, "stop"), self::whole(&text, "stop")],
+        }
+    }
+}
+
+fn usage() -> Value {
+    json!({"prompt_tokens": 400, "completion_tokens": 91, "total_tokens": 491})
+}
+
+fn whole(message: &Value, finish: &str) -> Bytes {
+    let answer = json!({
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1_790_000_000, "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": usage(),
+    });
+    answer.to_string().into()
+}
+
+fn streamed(deltas: &[Value], finish: &str) -> Bytes {
+    let chunk = |choices: Value, usage: Value| {
+        let chunk = json!({
+            "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_790_000_000,
+            "model": "m", "choices": choices, "usage": usage,
+        });
+        format!("data: {chunk}\n\n")
+    };
+    let mut stream = String::new();
+    for delta in deltas {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": null});
+        stream += &chunk(json!([choice]), Value::Null);
+    }
+    let last = json!({"index": 0, "delta": {}, "finish_reason": finish});
+    stream += &chunk(json!([last]), Value::Null);
+    stream += &chunk(json!([]), usage());
+    stream += "data: [DONE]\n\n";
+    stream.into()
+}
+
+async fn answer(State(answers): State<Arc<Answers>>, request: Bytes) -> Response {
+    let has = |what: &[u8]| request.windows(what.len()).any(|window| window == what);
+    let streams = has(br#""stream":true"#);
+    // Calls the tool until the request contains its result.
+    let wants = has(br#""tools":[{"#) && !has(br#""role":"tool""#);
+    let bodies = if wants { &answers.call } else { &answers.text };
+    let kind = if streams {
+        "text/event-stream"
+    } else {
+        "application/json"
+    };
+    let body = bodies[usize::from(!streams)].clone();
+    ([(CONTENT_TYPE, kind)], body).into_response()
+}
+
+/// Prints the port and serves until the process is killed.
+pub(crate) async fn model() -> Outcome<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("{}", listener.local_addr()?.port());
+    // Delayed acknowledgements would dominate the measurement.
+    let listener = listener.tap_io(|connection| {
+        let _ = connection.set_nodelay(true);
+    });
+    let routes = Router::new()
+        .route("/v1/chat/completions", post(answer))
+        .with_state(Arc::new(Answers::new()));
+    Ok(axum::serve(listener, routes).await?)
+}

@@ -1,0 +1,357 @@
+//! Executes the slash commands.
+
+use std::{fmt::Write as _, fs::OpenOptions, io::Write as _, sync::PoisonError};
+
+use anyhow::{Context as _, anyhow};
+use futures_util::StreamExt as _;
+use switchboard_domain::{
+    SessionStore as _,
+    nearest::{did_you_mean, nearest},
+};
+
+use super::{
+    Chat, Flow,
+    slash_commands::{Command, help},
+    transcript,
+    usage::SessionUsage,
+};
+use switchboard_orchestration::ApprovalPolicy;
+
+use crate::{
+    commands::mcp::{servers::describe, tools::parameters},
+    models::Readiness,
+    run_session::{
+        agent::ApproveArgs,
+        arguments::Approve,
+        failure::{Code, Failure},
+    },
+    storage::recipes,
+    terminal::{one_line, output, print_line, print_note, print_warning, table::table},
+};
+
+impl Chat<'_> {
+    pub(super) async fn execute(&mut self, command: Command) -> Result<Flow, Failure> {
+        self.code = Code::Success;
+        match command {
+            Command::Model(Some(name)) => self.set_model(name).await,
+            Command::Model(None) => {
+                self.write(&self.models())?;
+                Ok(Flow::On)
+            }
+            Command::Tools(server) => self.tools(server.as_deref()).await,
+            Command::Servers => {
+                let statuses = self.host.servers();
+                if statuses.is_empty() {
+                    print_note("no servers are configured");
+                } else {
+                    self.write(&describe(&statuses))?;
+                }
+                Ok(Flow::On)
+            }
+            Command::Recipe(Some(name)) => self.set_recipe(name).await,
+            Command::Recipe(None) => self.recipes(),
+            Command::Usage => self.usage().await,
+            Command::Save(file) => match self.save(file.as_deref()).await {
+                Ok(message) => {
+                    print_note(&message);
+                    Ok(Flow::On)
+                }
+                Err(error) => Ok(self.failed(&error)),
+            },
+            Command::Resume(named) => self.resume(named).await,
+            Command::New => Ok(self.leave_session()),
+            Command::Approve(how) => self.approve(how.as_deref()).await,
+            Command::Continue | Command::Abandon => self.open_run_command(&command).await,
+            Command::Help => {
+                self.write(&help())?;
+                Ok(Flow::On)
+            }
+            Command::Quit => Ok(Flow::Leave(self.code)),
+        }
+    }
+
+    /// Prints a list: to standard output at a terminal, otherwise to standard error.
+    fn write(&self, text: &str) -> Result<(), Failure> {
+        if self.has_editor() {
+            return output::lines(text).map_err(Failure::run);
+        }
+        // Standard output contains only answers.
+        print_line(text.trim_end());
+        Ok(())
+    }
+
+    /// Collects the names for completion.
+    pub(super) async fn update_completion(&mut self) {
+        let catalog = self.catalog().await;
+        let providers = &self.context.providers;
+        let mut models = Vec::new();
+        for provider in providers.iter() {
+            if matches!(providers.readiness(provider), Readiness::KeyMissing(_)) {
+                continue;
+            }
+            let names = provider.known_models().into_iter();
+            models.extend(names.map(|(name, _)| format!("{}/{name}", provider.name)));
+        }
+        if let Some(recorded) = self.context.recording.models() {
+            models = recorded.iter().map(|(id, _)| id.to_string()).collect();
+        }
+        let entries = recipes::list(&self.context.environment).unwrap_or_default();
+        let sessions = self.conversations.list(100).await.unwrap_or_default();
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        names.models = models;
+        names.tools = catalog.tools.iter().map(|it| it.name.clone()).collect();
+        names.servers = self.host.servers().into_iter().map(|it| it.name).collect();
+        names.recipes = entries.into_iter().map(|it| it.name).collect();
+        names.sessions = sessions
+            .into_iter()
+            .map(|it| (it.id.0, one_line(&it.title, 60)))
+            .collect();
+        names
+            .folder
+            .clone_from(&self.context.environment.working_dir);
+    }
+
+    /// Prints the changes of the servers since the last call.
+    pub(super) async fn print_server_changes(&mut self) {
+        let changes = self.servers.changes(&self.host.servers());
+        if changes.is_empty() {
+            return;
+        }
+        for change in &changes {
+            if change.worse {
+                print_warning(&change.text);
+            } else {
+                print_note(&change.text);
+            }
+        }
+        self.update_completion().await;
+    }
+
+    async fn set_model(&mut self, name: String) -> Result<Flow, Failure> {
+        let mut args = self.args.clone();
+        args.model = Some(name);
+        match self.replan(args).await {
+            Ok(()) => {
+                print_note(&format!("model: {}", self.model));
+                Ok(Flow::On)
+            }
+            Err(failure) => Ok(self.failed(&failure.error)),
+        }
+    }
+
+    fn models(&self) -> String {
+        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.model.to_string();
+        let mut text = String::new();
+        let others = names.models.iter().filter(|name| **name != current);
+        let _ = writeln!(text, "* {current}");
+        for name in others {
+            let _ = writeln!(text, "  {}", one_line(name, 100));
+        }
+        text
+    }
+
+    async fn tools(&mut self, server: Option<&str>) -> Result<Flow, Failure> {
+        let catalog = self.catalog().await;
+        let mut servers: Vec<String> = self.host.servers().into_iter().map(|it| it.name).collect();
+        // A replay runs no server.
+        let origins = catalog.tools.iter().filter_map(|tool| tool.origin.as_ref());
+        for origin in origins {
+            if !servers.contains(&origin.server) {
+                servers.push(origin.server.clone());
+            }
+        }
+        if let Some(name) = server
+            && !servers.iter().any(|server| server == name)
+        {
+            let near = nearest(name, servers.iter().map(String::as_str));
+            return Ok(self.failed(&anyhow!(
+                "unknown server `{name}`{}. Available: {}",
+                did_you_mean(near),
+                servers.join(", ")
+            )));
+        }
+        for problem in &catalog.problems {
+            print_warning(&format!("{}: {}", problem.server, problem.message));
+        }
+        let rows: Vec<[String; 3]> = catalog
+            .tools
+            .iter()
+            .filter_map(|tool| {
+                let (of, name) = match &tool.origin {
+                    Some(origin) => (origin.server.as_str(), origin.tool.as_str()),
+                    None => ("", tool.name.as_str()),
+                };
+                let is_meant = server.is_none_or(|server| server == of);
+                is_meant.then(|| {
+                    [
+                        one_line(of, 40),
+                        format!("{}({})", one_line(name, 64), parameters(&tool.input_schema)),
+                        one_line(&tool.description, 100),
+                    ]
+                })
+            })
+            .collect();
+        if rows.is_empty() {
+            print_note("no tools");
+        } else {
+            self.write(&table(&rows))?;
+        }
+        Ok(Flow::On)
+    }
+
+    fn recipes(&mut self) -> Result<Flow, Failure> {
+        let entries = match recipes::list(&self.context.environment) {
+            Ok(entries) => entries,
+            Err(error) => return Ok(self.failed(&error.into())),
+        };
+        let configured = self.context.config.run.recipe.as_deref();
+        let current = self.args.recipe.as_deref().or(configured);
+        let mut rows = Vec::new();
+        for entry in entries {
+            let mark = if current == Some(entry.name.as_str()) {
+                "*"
+            } else {
+                " "
+            };
+            let about = match entry.recipe {
+                Ok(recipe) => recipe.description.or(recipe.title).unwrap_or_default(),
+                Err(error) => {
+                    print_warning(&error.to_string());
+                    continue;
+                }
+            };
+            rows.push([mark.to_owned(), entry.name, one_line(&about, 100)]);
+        }
+        self.write(&table(&rows))?;
+        if let Some(current) = current {
+            print_note(&format!("{current} is followed; /recipe off follows none"));
+        }
+        Ok(Flow::On)
+    }
+
+    async fn set_recipe(&mut self, name: String) -> Result<Flow, Failure> {
+        let mut args = self.args.clone();
+        if matches!(name.as_str(), "off" | "none") {
+            if self.context.config.run.recipe.is_some() {
+                return Ok(self.failed(&anyhow!(
+                    "the configuration names a recipe, which is followed unless another one is named"
+                )));
+            }
+            args.recipe = None;
+        } else {
+            args.recipe = Some(name);
+        }
+        match self.replan(args).await {
+            Ok(()) => {
+                print_note(&match &self.args.recipe {
+                    Some(name) => format!(
+                        "the recipe {name} is followed from now on, by {}",
+                        self.model
+                    ),
+                    None => "no recipe is followed from now on".to_owned(),
+                });
+                Ok(Flow::On)
+            }
+            Err(failure) => Ok(self.failed(&failure.error)),
+        }
+    }
+
+    async fn approve(&mut self, how: Option<&str>) -> Result<Flow, Failure> {
+        let approve = match how {
+            Some("ask") => Approve::Ask,
+            Some("all") => Approve::All,
+            Some("none") => Approve::None,
+            Some("later") => Approve::Later,
+            Some(other) => {
+                return Ok(self.failed(&anyhow!(
+                    "/approve takes ask, all, none or later, and not `{}`",
+                    one_line(other, 40)
+                )));
+            }
+            None => {
+                let plan = self.args.plan(&self.context).await?;
+                let approval = &plan.options.approval;
+                let capabilities = plan.chosen.model.capabilities();
+                let requires_approval =
+                    capabilities.requires_approval && !approval.approved_in_advance;
+                print_note(&format!(
+                    "tool approval: {}",
+                    match approval.policy {
+                        ApprovalPolicy::All if requires_approval => {
+                            "ask (offline/planner asks before a tool that is not read-only; `/approve all` \
+                             allows every one)"
+                        }
+                        _ if plan.later => "later (store the run when an approval is needed)",
+                        ApprovalPolicy::All => "all (every tool is allowed)",
+                        ApprovalPolicy::None => "none (read-only tools only)",
+                        ApprovalPolicy::Ask => "ask (except read-only tools)",
+                    }
+                ));
+                return Ok(Flow::On);
+            }
+        };
+        let mut args = self.args.clone();
+        args.approve = ApproveArgs::in_person(Some(approve));
+        match self.replan(args).await {
+            Ok(()) => {
+                print_note("applies from the next question on");
+                Ok(Flow::On)
+            }
+            Err(failure) => Ok(self.failed(&failure.error)),
+        }
+    }
+
+    async fn usage(&mut self) -> Result<Flow, Failure> {
+        let Some(session) = &self.session else {
+            print_note("this session has no questions yet");
+            return Ok(Flow::On);
+        };
+        let store = self.conversations.sessions.store();
+        let usage = SessionUsage::of(&**store, &self.conversations.owner, &session.id).await;
+        match usage {
+            Ok(usage) => {
+                self.write(&usage.describe())?;
+                Ok(Flow::On)
+            }
+            Err(error) => Ok(self.failed(&error.into())),
+        }
+    }
+
+    /// Writes the session to a new file and returns a message.
+    async fn save(&self, file: Option<&str>) -> anyhow::Result<String> {
+        let Some(session) = &self.session else {
+            return Err(anyhow!("this session has no questions yet"));
+        };
+        let short: String = session.id.0.chars().take(18).collect();
+        let name = file.map_or_else(|| format!("chat-{short}.md"), ToOwned::to_owned);
+        let path = self.context.environment.working_dir.join(&name);
+        let store = self.conversations.sessions.store();
+        let is_json = path
+            .extension()
+            .is_some_and(|it| it.eq_ignore_ascii_case("json"));
+        let text = if is_json {
+            let mut text = String::new();
+            let mut pieces = store.export(&self.conversations.owner, Some(&session.id));
+            while let Some(piece) = pieces.next().await {
+                text.push_str(&piece?);
+            }
+            text
+        } else {
+            let messages = store
+                .messages(&self.conversations.owner, &session.id, 0)
+                .await?;
+            transcript::markdown(session, &messages)
+        };
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options
+            .open(&path)
+            .with_context(|| format!("{name} cannot be written; /save FILE names another one"))?;
+        file.write_all(text.as_bytes())
+            .with_context(|| format!("{name} cannot be written"))?;
+        Ok(format!("written to {name}"))
+    }
+}

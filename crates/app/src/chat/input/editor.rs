@@ -1,0 +1,344 @@
+//! The line editor.
+
+use std::{
+    borrow::Cow,
+    io,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use reedline::{
+    Color, ColumnarMenu, DefaultHinter, EditCommand, Emacs, FileBackedHistory, KeyCode,
+    KeyModifiers, MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch,
+    PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu, Signal, ValidationResult,
+    Validator, default_emacs_keybindings,
+};
+use serde::de::IgnoredAny;
+use tokio::time::timeout;
+
+use super::completion::{NameCompleter, SharedNames};
+use crate::{
+    run_session::interrupts::{Interrupts, Presses},
+    storage::private_file,
+    terminal::{LineReader, NoAnswer, print_line, print_warning, without_controls},
+};
+
+/// Maximum number of lines in the history.
+const HISTORY: usize = 1_000;
+/// Time limit for the editor to stop. It checks its stop flag every 100 ms.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
+const MENU: &str = "words";
+
+/// Input of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Line {
+    Text(String),
+    Interrupted,
+    /// Ctrl-D, or the terminal was closed.
+    End,
+}
+
+/// The line editor of a terminal. Cheap to clone; one line is read at a time.
+#[derive(Clone)]
+pub(crate) struct Editor {
+    /// The editor of questions, with history. Its lock stands for the terminal.
+    main: Arc<Mutex<Reedline>>,
+    /// Stops the editor of questions.
+    stop: Arc<AtomicBool>,
+    colours: bool,
+    presses: Presses,
+}
+
+impl Editor {
+    /// Creates an editor with its history in a private file.
+    pub(crate) fn new(
+        history: Option<PathBuf>,
+        known: SharedNames,
+        colours: bool,
+        presses: Presses,
+    ) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut keys = default_emacs_keybindings();
+        keys.add_binding(
+            KeyModifiers::NONE,
+            KeyCode::Tab,
+            ReedlineEvent::UntilFound(vec![
+                ReedlineEvent::Menu(MENU.to_owned()),
+                ReedlineEvent::MenuNext,
+            ]),
+        );
+        let menu = ColumnarMenu::default().with_name(MENU);
+        let mut main = plain_editor(colours, &stop)
+            .with_edit_mode(Box::new(Emacs::new(keys)))
+            .with_completer(Box::new(NameCompleter(known)))
+            .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
+            .with_partial_completions(true)
+            .with_quick_completions(true)
+            .with_hinter(Box::new(
+                DefaultHinter::default().with_style(if colours {
+                    Color::Default.dimmed()
+                } else {
+                    Color::Default.normal()
+                }),
+            ))
+            .with_validator(Box::new(ContinuedLine))
+            // A line with a leading space is not saved, as in shells.
+            .with_history_exclusion_prefix(Some(" ".to_owned()));
+        match history.map(open_history).transpose() {
+            Ok(Some(history)) => main = main.with_history(history),
+            Ok(None) => {}
+            Err(error) => {
+                print_warning(&format!("failed to open the history of questions: {error}"));
+            }
+        }
+        Self {
+            main: Arc::new(Mutex::new(main)),
+            stop,
+            colours,
+            presses,
+        }
+    }
+
+    /// Reads a question. Ends at an interruption.
+    pub(crate) async fn read(&self, interrupts: &Interrupts) -> io::Result<Line> {
+        if interrupts.is_interrupted() {
+            return Ok(Line::End);
+        }
+        let main = Arc::clone(&self.main);
+        let mut reading = tokio::task::spawn_blocking(move || {
+            let mut editor = main.lock().unwrap_or_else(PoisonError::into_inner);
+            let line = line_of(editor.read_line(&EditorPrompt::QUESTION));
+            // An error appears at the next write.
+            let _ = editor.sync_history();
+            line
+        });
+        let line = tokio::select! {
+            line = &mut reading => line,
+            () = interrupts.first() => {
+                // The editor must restore the terminal mode.
+                self.stop.store(true, Ordering::Relaxed);
+                match timeout(STOP_TIMEOUT, &mut reading).await {
+                    Ok(line) => line,
+                    // The terminal is gone, and the editor reads it for ever.
+                    Err(_) => return Ok(Line::End),
+                }
+            }
+        };
+        line.map_err(io::Error::other)?.map(|line| match line {
+            Line::Text(text) => Line::Text(joined_lines(&text)),
+            other => other,
+        })
+    }
+
+    /// Reads an answer, or edits a text.
+    async fn read_answer(&self, prompt: EditorPrompt, text: Option<String>) -> Line {
+        let (main, colours) = (Arc::clone(&self.main), self.colours);
+        // Stops this question only.
+        let stop = Arc::new(AtomicBool::new(false));
+        let guard = StopOnDrop(Some(Arc::clone(&stop)));
+        let reading = tokio::task::spawn_blocking(move || {
+            let _terminal = main.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut editor = plain_editor(colours, &stop);
+            if let Some(text) = text {
+                editor = editor.with_validator(Box::new(CompleteJson));
+                editor.run_edit_commands(&[EditCommand::InsertString(text)]);
+            }
+            line_of(editor.read_line(&prompt))
+        });
+        let line = reading.await;
+        guard.disarm();
+        match line {
+            Ok(Ok(line)) => line,
+            _ => Line::End,
+        }
+    }
+}
+
+/// Withdraws a question when its future is dropped.
+struct StopOnDrop(Option<Arc<AtomicBool>>);
+
+impl StopOnDrop {
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        if let Some(stop) = &self.0 {
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[async_trait]
+impl LineReader for Editor {
+    fn is_interactive(&self) -> bool {
+        true
+    }
+
+    async fn ask(&self, question: String) -> Result<String, NoAnswer> {
+        print_line(question);
+        match self.read_answer(EditorPrompt::ANSWER, None).await {
+            Line::Text(text) => Ok(text),
+            Line::Interrupted => {
+                self.presses.press();
+                Err(NoAnswer::Interrupted)
+            }
+            Line::End => Err(NoAnswer::Ended),
+        }
+    }
+
+    fn can_edit(&self) -> bool {
+        true
+    }
+
+    async fn edit(&self, question: String, text: String) -> Option<String> {
+        print_line(format_args!(
+            "{question} (Enter: accept · Alt+Enter: new line · Ctrl-C: cancel)"
+        ));
+        // The text must be visible as it is sent.
+        let text = without_controls(&text).into_owned();
+        match self.read_answer(EditorPrompt::EDIT, Some(text)).await {
+            Line::Text(text) => Some(text),
+            Line::Interrupted | Line::End => None,
+        }
+    }
+}
+
+/// Creates an editor without history.
+fn plain_editor(colours: bool, stop: &Arc<AtomicBool>) -> Reedline {
+    Reedline::create()
+        .with_ansi_colors(colours)
+        .with_break_signal(Arc::clone(stop))
+        .use_bracketed_paste(true)
+}
+
+fn open_history(path: PathBuf) -> io::Result<Box<FileBackedHistory>> {
+    private_file::open_or_create(&path)?;
+    let history = FileBackedHistory::with_file(HISTORY, path).map_err(io::Error::other)?;
+    Ok(Box::new(history))
+}
+
+fn line_of(signal: io::Result<Signal>) -> io::Result<Line> {
+    Ok(match signal? {
+        Signal::Success(text) => Line::Text(text),
+        Signal::CtrlC => Line::Interrupted,
+        _ => Line::End,
+    })
+}
+
+/// Removes the backslashes that continue a line.
+pub(crate) fn joined_lines(text: &str) -> String {
+    text.replace("\\\n", "\n")
+}
+
+/// A line that ends with a backslash continues.
+struct ContinuedLine;
+
+impl Validator for ContinuedLine {
+    fn validate(&self, line: &str) -> ValidationResult {
+        if line.ends_with('\\') {
+            ValidationResult::Incomplete
+        } else {
+            ValidationResult::Complete
+        }
+    }
+}
+
+/// Unclosed JSON continues. Other errors appear when it is parsed.
+struct CompleteJson;
+
+impl Validator for CompleteJson {
+    fn validate(&self, line: &str) -> ValidationResult {
+        match serde_json::from_str::<IgnoredAny>(line) {
+            Err(error) if error.is_eof() && !line.trim().is_empty() => ValidationResult::Incomplete,
+            _ => ValidationResult::Complete,
+        }
+    }
+}
+
+/// The prompts of the first and the following lines.
+#[derive(Debug, Clone, Copy)]
+struct EditorPrompt {
+    first: &'static str,
+    further: &'static str,
+}
+
+impl EditorPrompt {
+    const QUESTION: Self = Self {
+        first: "❯ ",
+        further: "… ",
+    };
+    const ANSWER: Self = Self {
+        first: "  › ",
+        further: "    ",
+    };
+    const EDIT: Self = Self {
+        first: "  ",
+        further: "  ",
+    };
+}
+
+impl Prompt for EditorPrompt {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
+        Cow::Borrowed(self.first)
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        Cow::Borrowed(self.further)
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        let found = match search.status {
+            PromptHistorySearchStatus::Passing => "",
+            PromptHistorySearchStatus::Failing => "nothing with ",
+        };
+        Cow::Owned(format!("({found}{}) ", search.term))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backslash_at_the_end_begins_a_line() {
+        let goes_on =
+            |text: &str| matches!(ContinuedLine.validate(text), ValidationResult::Incomplete);
+        assert!(goes_on("one\\") && !goes_on("one\\ ") && !goes_on("one"));
+        assert_eq!(joined_lines("one\\\ntwo\n\\three"), "one\ntwo\n\\three");
+    }
+
+    #[test]
+    fn json_goes_on_until_it_is_closed() {
+        let goes_on =
+            |text: &str| matches!(CompleteJson.validate(text), ValidationResult::Incomplete);
+        assert!(goes_on("{\"a\": [1,") && goes_on("{"));
+        assert!(!goes_on("{\"a\": 1}") && !goes_on("{]") && !goes_on(""));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_was_said_is_kept_where_nobody_else_reads_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/history");
+        drop(open_history(path.clone()).unwrap());
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

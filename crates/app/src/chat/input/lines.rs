@@ -1,0 +1,51 @@
+//! Input without a line editor.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use super::editor::{Line, joined_lines};
+use crate::{
+    run_session::interrupts::Interrupts,
+    terminal::{print_line, without_controls},
+};
+
+const MARK: &str = "> ";
+
+/// Reads a line of standard input. Repeats it on standard error, so that questions and answers
+/// appear together there.
+pub(crate) async fn read(interrupts: &Interrupts) -> io::Result<Line> {
+    let reading = tokio::task::spawn_blocking(read_line);
+    tokio::select! {
+        line = reading => line.map_err(io::Error::other)?,
+        () = interrupts.first() => Ok(Line::Interrupted),
+    }
+}
+
+fn read_line() -> io::Result<Line> {
+    let stdin = io::stdin();
+    let is_typed = stdin.is_terminal();
+    let mut text = String::new();
+    loop {
+        if is_typed {
+            let mut error = anstream::stderr();
+            // A closed standard error does not matter.
+            let _ = write!(error, "{MARK}");
+            let _ = error.flush();
+        }
+        let before = text.len();
+        if stdin.lock().read_line(&mut text)? == 0 && before == text.len() {
+            break;
+        }
+        if !text.trim_end_matches(['\n', '\r']).ends_with('\\') {
+            break;
+        }
+    }
+    if text.is_empty() {
+        return Ok(Line::End);
+    }
+    let text = text.replace("\r\n", "\n");
+    let text = joined_lines(text.trim_end_matches('\n'));
+    if !is_typed {
+        print_line(format_args!("{MARK}{}", without_controls(&text)));
+    }
+    Ok(Line::Text(text))
+}

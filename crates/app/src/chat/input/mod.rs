@@ -1,0 +1,5 @@
+//! Input of a conversation: the line editor and plain lines.
+
+pub(super) mod completion;
+pub(super) mod editor;
+pub(super) mod lines;

@@ -1,0 +1,97 @@
+//! Output of answers.
+
+use std::io::{self, Stdout, stdout};
+
+use switchboard_orchestration::{RunEvent, RunEventKind};
+
+use super::{
+    markdown::{Look, View},
+    raw_mode::{reflows, size},
+};
+use crate::{
+    config::environment::Environment,
+    terminal::{
+        Screen,
+        output::{Answer, AskOutput},
+        without_controls,
+    },
+};
+
+/// The output of answers.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// A terminal, with rendered Markdown.
+    Terminal(Box<View<Stdout>>),
+    /// Another output, with unchanged text.
+    Plain(Answer),
+}
+
+impl Output {
+    /// Creates the output of a terminal.
+    pub(crate) fn terminal(environment: &Environment) -> Self {
+        let colours = environment.get("NO_COLOR").is_none();
+        let reflows = reflows(
+            environment.get("TERM"),
+            environment.get("XTERM_VERSION").is_some(),
+        );
+        Self::Terminal(Box::new(View::new(stdout(), Look::new(colours), reflows)))
+    }
+
+    pub(crate) fn plain(form: AskOutput) -> Self {
+        Self::Plain(Answer::new(form))
+    }
+
+    /// Prints an event.
+    pub(crate) fn show(&mut self, event: &RunEvent, screen: &Screen) -> io::Result<()> {
+        let kind = &event.kind;
+        match self {
+            Self::Plain(answer) => {
+                let on_screen_first = matches!(kind, RunEventKind::TextDelta { .. });
+                if on_screen_first {
+                    screen.show(kind);
+                }
+                answer.write(event)?;
+                answer.flush()?;
+                if !on_screen_first {
+                    screen.show(kind);
+                }
+                Ok(())
+            }
+            Self::Terminal(view) => match kind {
+                RunEventKind::TextDelta { text } => {
+                    screen.show(kind);
+                    view.push(&without_controls(text), size())
+                }
+                // Temporary rows below the answer.
+                RunEventKind::ReasoningDelta { .. }
+                | RunEventKind::ToolInputStarted { .. }
+                | RunEventKind::ToolInputDelta { .. }
+                | RunEventKind::ToolProgressed { .. } => {
+                    screen.show(kind);
+                    Ok(())
+                }
+                // The answer continues below the message.
+                RunEventKind::Warning { .. }
+                | RunEventKind::ToolsUnavailable { .. }
+                | RunEventKind::ServerChanged { .. }
+                | RunEventKind::ProviderBlock { .. } => view.above(size(), || screen.show(kind)),
+                _ => {
+                    view.finish(size())?;
+                    screen.show(kind);
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// Prints a complete text, such as an earlier answer.
+    pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
+        match self {
+            Self::Plain(_) => crate::terminal::output::lines(&without_controls(text)),
+            Self::Terminal(view) => {
+                view.push(&without_controls(text), size())?;
+                view.finish(size())
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Terminal mode and size.
+
+use super::markdown::Size;
+
+/// Returns the size of the terminal of standard output.
+pub(crate) fn size() -> Size {
+    #[cfg(unix)]
+    if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
+        && size.ws_col > 0
+    {
+        return Size {
+            columns: usize::from(size.ws_col),
+            rows: usize::from(size.ws_row.max(1)),
+        };
+    }
+    Size {
+        columns: 80,
+        rows: 24,
+    }
+}
+
+/// Returns whether the terminal wraps its rows again when it becomes narrower. Most do.
+pub(crate) fn reflows(term: Option<&str>, xterm: bool) -> bool {
+    let cuts = ["linux", "vt100", "vt220", "screen", "xterm-mono"];
+    !xterm && !term.is_some_and(|term| cuts.contains(&term))
+}
+
+/// Turns off echo and line mode while output is written, so that typed characters stay for the next
+/// line. Ctrl-C stays a signal. Dropping the value restores the mode.
+#[derive(Debug)]
+pub(crate) struct RawMode {
+    #[cfg(unix)]
+    before: Option<rustix::termios::Termios>,
+}
+
+impl RawMode {
+    #[cfg(unix)]
+    pub(crate) fn begin() -> Self {
+        use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+        let before = tcgetattr(std::io::stdin()).ok();
+        if let Some(before) = &before {
+            let mut raw_mode = before.clone();
+            raw_mode
+                .local_modes
+                .remove(LocalModes::ECHO | LocalModes::ICANON);
+            // On failure typed characters are visible.
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &raw_mode);
+        }
+        Self { before }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn begin() -> Self {
+        Self {}
+    }
+}
+
+#[cfg(unix)]
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        use rustix::termios::{OptionalActions, tcsetattr};
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}

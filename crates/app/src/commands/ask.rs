@@ -1,0 +1,141 @@
+//! `ask`: answers one question.
+
+mod piped;
+
+use std::io::{IsTerminal as _, Read as _};
+
+use clap::Args;
+use switchboard_domain::Session;
+
+use crate::{
+    config::environment::Environment,
+    run_session::{
+        agent::{AgentArgs, Plan},
+        arguments::OutputArgs,
+        context::Context,
+        conversations::{Conversations, check_id},
+        failure::{Code, Failure},
+        follow::{RunStart, execute, print_chosen_model},
+        interrupts::Interrupts,
+        recording::RecordingArgs,
+    },
+    terminal,
+};
+
+/// Arguments of `ask`.
+#[derive(Debug, Args)]
+pub(crate) struct AskArgs {
+    /// Question to answer; - reads it from standard input. Piped text beside a question is sent
+    /// with it
+    question: String,
+    /// Continue or start the saved conversation with this id
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    #[command(flatten)]
+    agent: AgentArgs,
+    #[command(flatten)]
+    shown: OutputArgs,
+    #[command(flatten)]
+    recording: RecordingArgs,
+}
+
+pub(crate) async fn run(
+    args: AskArgs,
+    environment: Environment,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    let mut context = Context::load_for(&args.shown.global, &args.recording, environment)?;
+    context.recording = args.recording.replay(&context)?;
+    let mut plan = args.agent.plan(&context).await?;
+    let question = question(&args.question, interrupts).await?;
+    print_chosen_model(&plan.chosen, &context);
+    args.recording.begin(&mut context, &mut plan)?;
+    let result = answer(args, question, plan, &context, interrupts).await;
+    context.recording.finish(result)
+}
+
+async fn answer(
+    args: AskArgs,
+    question: String,
+    plan: Plan,
+    context: &Context,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    let keeps = args.session.is_some() || context.config.sessions.keep == Some(true);
+    if !keeps {
+        let start = RunStart::Question(question);
+        return execute(plan, args.shown.output, context, interrupts, start).await;
+    }
+    let conversations = Conversations::open(&context.config, &context.environment)
+        .await
+        .map_err(Failure::usage)?;
+    let result = match session_of(&conversations, args.session.as_deref(), &question).await {
+        Ok(session) => {
+            let start = RunStart::InSession(
+                conversations.clone(),
+                session.id,
+                question,
+                Box::new(args.agent),
+            );
+            execute(plan, args.shown.output, context, interrupts, start).await
+        }
+        Err(failure) => Err(failure),
+    };
+    conversations.sessions.close().await;
+    result
+}
+
+/// Returns the named session and creates it if necessary. Without a name, creates a new one.
+async fn session_of(
+    conversations: &Conversations,
+    named: Option<&str>,
+    question: &str,
+) -> Result<Session, Failure> {
+    let found = match named {
+        Some(id) => {
+            check_id(id).map_err(Failure::usage)?;
+            conversations.named(id).await.map_err(Failure::run)?
+        }
+        None => None,
+    };
+    match found {
+        Some(session) => {
+            // Checked before a server starts.
+            let free = conversations.check_free(&session.id).await;
+            free.map_err(Failure::usage)?;
+            Ok(session)
+        }
+        None => conversations
+            .begin(named, question)
+            .await
+            .map_err(Failure::run),
+    }
+}
+
+async fn question(text: &str, interrupts: &Interrupts) -> Result<String, Failure> {
+    let is_input = text == "-";
+    let question = if is_input {
+        if std::io::stdin().is_terminal() {
+            terminal::print_note("reading the question from standard input, up to Ctrl-D");
+        }
+        let mut question = String::new();
+        std::io::stdin()
+            .read_to_string(&mut question)
+            .map_err(|error| {
+                Failure::usage(error).context("the question on standard input is not readable text")
+            })?;
+        question
+    } else {
+        text.to_owned()
+    };
+    if question.trim().is_empty() {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "the question is empty: give it as `switchboard ask \"…\"`, or `-` to read it from \
+             standard input"
+        )));
+    }
+    if is_input {
+        return Ok(question);
+    }
+    piped::with_piped_text(question, interrupts).await
+}

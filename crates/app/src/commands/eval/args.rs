@@ -1,0 +1,326 @@
+//! Arguments of `eval`, and their effect on a suite.
+
+use std::{collections::HashMap, num::NonZeroUsize, path::PathBuf, sync::Arc};
+
+use anyhow::anyhow;
+use clap::Args;
+use switchboard_domain::{ChatModel, ModelId};
+use switchboard_evals::suite::{Suite, Thresholds};
+use switchboard_orchestration::{strategy::Strategy, tools::pattern::Pattern};
+
+use crate::{
+    eval::{
+        origin::Origin,
+        suites::{self, Found},
+    },
+    run_session::{
+        agent::{AgentArgs, ApproveArgs},
+        arguments::{Approve, Global},
+        context::Context,
+        failure::Failure,
+        follow::print_chosen_model,
+        recording::{RecordingArgs, RecordingMode},
+    },
+    terminal::output::ListOutput,
+};
+
+/// Arguments of `eval`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct EvalArgs {
+    /// Suite to run: a file (YAML, JSON), the name of a shipped suite, or - for standard input
+    #[arg(
+        value_name = "FILE|NAME",
+        required_unless_present_any = ["list", "report", "bfcl"],
+        conflicts_with_all = ["list", "report", "bfcl"]
+    )]
+    pub(crate) suite: Option<String>,
+    /// List the shipped suites
+    #[arg(long, conflicts_with_all = ["report", "bfcl"])]
+    pub(crate) list: bool,
+    /// Print this report again instead of running a suite
+    #[arg(
+        long,
+        value_name = "REPORT",
+        conflicts_with_all = ["bfcl", "record", "replay", "model", "scenario", "kind", "repetitions"]
+    )]
+    pub(crate) report: Option<PathBuf>,
+    /// Compare with this earlier report
+    #[arg(long, value_name = "REPORT")]
+    pub(crate) compare: Option<PathBuf>,
+    /// Exit with code 1 if a result is worse than in the earlier report
+    #[arg(long, requires = "compare")]
+    pub(crate) fail_if_worse: bool,
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    #[command(flatten)]
+    pub(crate) bfcl: BfclArgs,
+    #[command(flatten)]
+    pub(crate) thresholds: ThresholdArgs,
+    #[command(flatten)]
+    pub(crate) recording: RecordingArgs,
+    #[command(flatten)]
+    pub(crate) results: ResultArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What is run")]
+pub(crate) struct RunArgs {
+    /// Model to evaluate (repeatable); default: the models of the suite, or the model of `ask`
+    #[arg(short, long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Vec<String>,
+    /// Run only scenarios with this name (repeatable): the whole name with `*` and `?`, or a part
+    /// of it
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) scenario: Vec<String>,
+    /// Run only scenarios of this kind (repeatable), with the same patterns
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) kind: Vec<String>,
+    /// Number of runs for each scenario and model
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repetitions: Option<u32>,
+    /// Number of concurrent conversations [default: number of cores, at most 8]
+    #[arg(long, value_name = "N")]
+    pub(crate) at_once: Option<NonZeroUsize>,
+    /// Recipe for scenarios without one, instead of the suite's recipe
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) recipe: Option<String>,
+    /// How answers are produced: loop, or gather-format
+    #[arg(long, env = "SWITCHBOARD_STRATEGY")]
+    pub(crate) strategy: Option<Strategy>,
+    /// Which tool calls are allowed: all; `ask` and `none` allow read-only tools only, because no
+    /// person is present
+    #[arg(long, value_name = "all|ask|none", env = "SWITCHBOARD_APPROVE", value_parser = approve)]
+    pub(crate) approve: Option<Approve>,
+    /// Maximum number of model calls for each answer
+    #[arg(
+        long,
+        value_name = "N",
+        env = "SWITCHBOARD_MAX_STEPS",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(crate) max_steps: Option<u32>,
+    /// Don't stream
+    #[arg(long)]
+    pub(crate) no_stream: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Berkeley Function Calling Leaderboard")]
+pub(crate) struct BfclArgs {
+    /// Run the entries of this BFCL file instead of a suite (repeatable)
+    #[arg(long, value_name = "QUESTIONS")]
+    pub(crate) bfcl: Vec<PathBuf>,
+    /// Expected answers for the entries, in the same order [default: `possible_answer/` beside the
+    /// questions]
+    #[arg(long, value_name = "ANSWERS", requires = "bfcl")]
+    pub(crate) answers: Vec<PathBuf>,
+    /// Limit the number of entries
+    #[arg(long, value_name = "N", requires = "bfcl")]
+    pub(crate) limit: Option<NonZeroUsize>,
+}
+
+/// Thresholds that replace those of the suite.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What must be reached, each as 0.9 or 90%")]
+pub(crate) struct ThresholdArgs {
+    /// Minimum share of passed runs
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) min_passed: Option<f64>,
+    /// Minimum share of correct calls
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) min_accuracy: Option<f64>,
+    /// Maximum share of hallucinated calls
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) max_hallucinated: Option<f64>,
+    /// Maximum share of unnecessary calls
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) max_unnecessary: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What comes out")]
+pub(crate) struct ResultArgs {
+    /// Write the report to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write a page with charts and all transcripts to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: ListOutput,
+    /// Print no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  switchboard eval --list
+  switchboard eval ten-scenarios --model offline/planner --html report.html
+  switchboard eval mine.yaml -m anthropic/claude-sonnet-5-5 -m openai/gpt-6.1-sol --repetitions 3
+  switchboard eval mine.yaml --record mine.recording.jsonl --json before.json
+  switchboard eval mine.yaml --replay mine.recording.jsonl --min-passed 90%
+  switchboard eval mine.yaml --json now.json --compare before.json --fail-if-worse
+  switchboard eval --report now.json --compare before.json --html changes.html
+
+Exit codes: 0 all that must be reached was, 1 something was missed or could not be run,
+2 wrong usage or configuration, 130 interrupted. docs/evaluation.md describes suites.";
+
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.trim();
+    let read = match number.strip_suffix('%') {
+        Some(percent) => percent.trim().parse().map(|it: f64| it / 100.0),
+        None => number.parse(),
+    };
+    match read {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("it must be a share, such as 0.9 or 90%".to_owned()),
+    }
+}
+
+fn approve(text: &str) -> Result<Approve, String> {
+    match text {
+        "all" => Ok(Approve::All),
+        "ask" => Ok(Approve::Ask),
+        "none" => Ok(Approve::None),
+        "later" => Err("an evaluation cannot wait for a decision: use all, ask or none".to_owned()),
+        _ => Err("it must be all, ask or none".to_owned()),
+    }
+}
+
+impl RunArgs {
+    /// Returns the options of every run.
+    pub(crate) fn agent(&self) -> AgentArgs {
+        AgentArgs {
+            strategy: self.strategy.clone(),
+            approve: ApproveArgs::in_person(self.approve),
+            max_steps: self.max_steps,
+            no_stream: self.no_stream,
+            ..AgentArgs::default()
+        }
+    }
+}
+
+impl ThresholdArgs {
+    pub(crate) fn apply(&self, to: &mut Thresholds) {
+        to.passed = self.min_passed.or(to.passed);
+        to.accuracy = self.min_accuracy.or(to.accuracy);
+        to.hallucinated = self.max_hallucinated.or(to.hallucinated);
+        to.unnecessary = self.max_unnecessary.or(to.unnecessary);
+    }
+}
+
+impl EvalArgs {
+    /// Reads the suite and applies the options.
+    pub(crate) fn suite(&self, context: &Context) -> Result<(Suite, Origin), Failure> {
+        let environment = &context.environment;
+        let read = match (&self.suite, self.bfcl.bfcl.split_first()) {
+            (Some(named), _) => suites::find(named, environment),
+            (None, Some((first, more))) => {
+                suites::find_bfcl((first, more), &self.bfcl.answers, environment)
+            }
+            (None, None) => suites::find("-", environment),
+        };
+        let Found { mut suite, origin } = read.map_err(Failure::usage)?;
+        self.narrow(&mut suite)?;
+        if let Some(limit) = self.bfcl.limit {
+            suite.scenarios.truncate(limit.get());
+        }
+        if let Some(repetitions) = self.run.repetitions {
+            suite.repetitions = repetitions;
+        }
+        if let Some(recipe) = &self.run.recipe {
+            suite.recipe = Some(recipe.clone());
+        }
+        self.thresholds.apply(&mut suite.thresholds);
+        Ok((suite, origin))
+    }
+
+    /// Removes the scenarios that no pattern matches.
+    fn narrow(&self, suite: &mut Suite) -> Result<(), Failure> {
+        let (names, kinds) = (&self.run.scenario, &self.run.kind);
+        let all = std::mem::take(&mut suite.scenarios);
+        let (left, others): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .partition(|it| is_wanted(names, &it.name) && is_wanted(kinds, &it.kind));
+        if left.is_empty() {
+            let mut there: Vec<String> = others
+                .iter()
+                .map(|it| match it.kind.as_str() {
+                    "" => it.name.clone(),
+                    kind => format!("{} ({kind})", it.name),
+                })
+                .collect();
+            let more = there.len().saturating_sub(20);
+            there.truncate(20);
+            let more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
+            return Err(Failure::usage(anyhow!(
+                "no scenario is of this name and kind; there are: {}{more}",
+                there.join(", ")
+            )));
+        }
+        suite.scenarios = left;
+        Ok(())
+    }
+
+    /// Returns the models to evaluate and their connections.
+    pub(crate) async fn models(
+        &self,
+        suite: &Suite,
+        context: &Context,
+        recording: &RecordingMode,
+    ) -> Result<(Vec<ModelId>, HashMap<ModelId, Arc<dyn ChatModel>>), Failure> {
+        let mut names: Vec<Option<String>> = self.run.model.iter().cloned().map(Some).collect();
+        if names.is_empty() {
+            names.extend(suite.models.iter().map(|it| Some(it.to_string())));
+        }
+        if names.is_empty() {
+            match recording {
+                RecordingMode::Replay(player) => {
+                    names.extend(player.models().iter().map(|it| Some(it.to_string())));
+                }
+                RecordingMode::Off | RecordingMode::Recording(_) => {}
+            }
+        }
+        if names.is_empty() {
+            names.push(
+                context
+                    .environment
+                    .get("SWITCHBOARD_MODEL")
+                    .map(str::to_owned),
+            );
+        }
+        let (mut ids, mut models) = (Vec::new(), HashMap::new());
+        for name in names {
+            let chosen = match recording.choose(name.as_deref(), None) {
+                Some(chosen) => chosen?,
+                None => context.choose_model(name.as_deref()).await?,
+            };
+            print_chosen_model(&chosen, context);
+            let id = chosen.model.id().clone();
+            if !ids.contains(&id) {
+                ids.push(id.clone());
+                models.insert(id, chosen.model);
+            }
+        }
+        Ok((ids, models))
+    }
+}
+
+/// Returns whether a pattern matches. No patterns match everything.
+fn is_wanted(patterns: &[String], text: &str) -> bool {
+    let text = text.to_lowercase();
+    patterns.is_empty()
+        || patterns.iter().any(|pattern| {
+            let pattern = pattern.to_lowercase();
+            text.contains(&pattern) || Pattern::new(pattern).matches(&text)
+        })
+}

@@ -1,0 +1,237 @@
+//! `eval`: evaluates how well models use tools.
+
+mod args;
+mod results;
+
+use std::{collections::HashMap, fs, num::NonZeroUsize, path::Path, sync::Arc};
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use switchboard_domain::ModelId;
+use switchboard_evals::{report::Report, run::Ran, suite::Suite};
+use switchboard_orchestration::recipe::Recipe;
+
+use crate::run_session::{
+    agent,
+    context::{self, Context},
+    failure::{Code, Failure},
+    interrupts::Interrupts,
+};
+use crate::{
+    config::environment::Environment,
+    eval::{
+        engine::{Background, Evaluator},
+        origin::Origin,
+        progress::Progress,
+        servers::{ServerPlan, Started},
+        suites::plain,
+    },
+    observe::AuditLog,
+    run_session::{
+        context_values,
+        recording::{RecordingMode, program, scrubber},
+        servers::Servers,
+    },
+    storage::decisions::SavedDecisions,
+    terminal::{self, Screen},
+};
+pub(crate) use args::EvalArgs;
+
+pub(crate) async fn run(
+    args: EvalArgs,
+    environment: Environment,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    if args.list {
+        return results::list(args.results.output);
+    }
+    args.check_files(&environment)?;
+    let earlier = args.compare.as_deref();
+    let earlier = earlier.map(|file| report(file, &environment)).transpose()?;
+    if let Some(file) = &args.report {
+        let mut report = report(file, &environment)?;
+        args.thresholds.apply(&mut report.thresholds);
+        return args.print(&report, earlier.as_ref(), &environment);
+    }
+    let mut context = Context::load_for(&args.global, &args.recording, environment)?;
+    let (suite, origin) = args.suite(&context)?;
+    let blueprint = ServerPlan::of(&suite, Arc::new(origin));
+    // The secrets of the suite's servers are known before the audit, the recording and the report
+    // are opened.
+    let given = blueprint.secrets(&context);
+    context.config.filled.extend(given);
+    let replay = args.recording.replay(&context)?;
+    let (models, asked) = args.models(&suite, &context, &replay).await?;
+    let recipes = recipes(
+        &suite,
+        args.run.recipe.as_deref(),
+        blueprint.origin(),
+        &context,
+    )?;
+    let injected = if replay.is_replay() {
+        context_values::configured(&context.config)
+    } else {
+        blueprint.check(&suite, &context)?;
+        blueprint.injection(&context)?
+    };
+    let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
+    let decisions = SavedDecisions::load(&context.environment).map_err(Failure::usage)?;
+    let recording = args.recording.record(&context)?.unwrap_or(replay);
+    // The files never contain results of an earlier evaluation, however this one ends.
+    let nothing = report_of(&suite, &recording, none_of(suite.planned(models.len())));
+    args.write_files(&nothing, earlier.as_ref(), &context.environment)?;
+    let uses_shared = |suite: &Suite| {
+        let mut scenarios = suite.scenarios.iter();
+        scenarios.any(|it| it.tools.is_empty() && !it.fresh_servers)
+    };
+    let shared = if recording.is_replay() || !uses_shared(&suite) {
+        Started::nothing()?
+    } else {
+        blueprint.start(&context)?
+    };
+    let evaluator = Evaluator {
+        args: args.run.agent(),
+        models: asked,
+        recipes,
+        recording: recording.clone(),
+        nothing: Arc::new(context::start(Servers::none())?),
+        scrubber: scrubber(&context),
+        context: &context,
+        shared,
+        blueprint,
+        injected,
+        decisions,
+        audit,
+        background: Background::default(),
+    };
+    let result = evaluate(&args, &suite, &models, &evaluator, interrupts).await;
+    evaluator.close(interrupts).await;
+    let code = match result {
+        Ok(report) => {
+            let told = args.print(&report, earlier.as_ref(), &context.environment);
+            if report.is_unfinished() {
+                told.map(|_| Code::Interrupted)
+            } else {
+                told.and_then(|code| fits(&recording, code))
+            }
+        }
+        Err(failure) => Err(failure),
+    };
+    recording.finish(code)
+}
+
+/// Runs the suite after its servers have started.
+async fn evaluate(
+    args: &EvalArgs,
+    suite: &Suite,
+    models: &[ModelId],
+    evaluator: &Evaluator<'_>,
+    interrupts: &Interrupts,
+) -> Result<Report, Failure> {
+    let screen = Screen::new(false);
+    if !args.results.quiet {
+        screen.show_progress("starting MCP servers");
+    }
+    let host = &evaluator.shared.host;
+    let ready = tokio::select! {
+        () = interrupts.first() => None,
+        ready = host.require_ready() => Some(ready),
+    };
+    screen.pause();
+    let planned = suite.planned(models.len());
+    let Some(ready) = ready else {
+        return Ok(report_of(suite, &evaluator.recording, none_of(planned)));
+    };
+    ready.map_err(Failure::run)?;
+    for status in host.servers() {
+        if let Some(why) = evaluator.shared.missing(&status.name) {
+            terminal::print_warning(&why);
+        }
+    }
+    let mut progress = Progress::new(planned, args.results.quiet);
+    let done = |run: &_| progress.show(run);
+    let at_once = args.run.at_once.map_or_else(at_once, NonZeroUsize::get);
+    let ran = suite.run(evaluator, models, at_once, interrupts.first(), done);
+    let ran = ran.await;
+    progress.end();
+    Ok(report_of(suite, &evaluator.recording, ran))
+}
+
+fn report_of(suite: &Suite, recording: &RecordingMode, ran: Ran) -> Report {
+    let made = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let program = if recording.is_replay() {
+        format!("{}, from a recording", program())
+    } else {
+        program()
+    };
+    Report::new(suite, program, made, ran)
+}
+
+/// Returns the result of an evaluation without runs.
+fn none_of(planned: usize) -> Ran {
+    Ran {
+        runs: Vec::new(),
+        not_run: planned as u64,
+    }
+}
+
+/// Returns the number of cores, at most 8, to spare the providers.
+fn at_once() -> usize {
+    std::thread::available_parallelism().map_or(2, |cores| cores.get().min(8))
+}
+
+/// A replay with missing responses is an error.
+fn fits(recording: &RecordingMode, code: Code) -> Result<Code, Failure> {
+    let RecordingMode::Replay(player) = recording else {
+        return Ok(code);
+    };
+    match player.missed().as_slice() {
+        [] => Ok(code),
+        [first, more @ ..] => {
+            let more = match more.len() {
+                0 => String::new(),
+                more => format!(" (and {more} more)"),
+            };
+            Err(Failure::usage(anyhow!(
+                "the recording does not match the evaluation: {first}{more}"
+            )))
+        }
+    }
+}
+
+fn report(file: &Path, environment: &Environment) -> Result<Report, Failure> {
+    let path = environment.working_dir.join(file);
+    let text = fs::read_to_string(&path)
+        .map_err(|error| anyhow!("the report cannot be read: {}", plain(&error)));
+    let read = text.and_then(|text| Ok(Report::read(&text)?));
+    read.map_err(|error| Failure::usage(error).context(file.display().to_string()))
+}
+
+/// Reads the recipes of the suite, and the recipe of the command line.
+fn recipes(
+    suite: &Suite,
+    named: Option<&str>,
+    origin: &Origin,
+    context: &Context,
+) -> Result<HashMap<String, Arc<Recipe>>, Failure> {
+    let mut recipes = HashMap::new();
+    let of_suite = suite.recipe.iter();
+    let of_suite = of_suite.map(|name| (name, named.is_none().then(|| "recipe".to_owned())));
+    let of_scenarios = suite.scenarios.iter().filter_map(|scenario| {
+        let place = origin.in_scenario(&scenario.name, "recipe");
+        Some((scenario.recipe.as_ref()?, Some(place)))
+    });
+    for (name, place) in of_suite.chain(of_scenarios) {
+        if !recipes.contains_key(name) {
+            let recipe = agent::recipe(name, context).map_err(|failure| match place {
+                Some(place) => Failure {
+                    error: origin.error(&place, format!("{:#}", failure.error)),
+                    ..failure
+                },
+                None => failure,
+            })?;
+            recipes.insert(name.clone(), recipe);
+        }
+    }
+    Ok(recipes)
+}

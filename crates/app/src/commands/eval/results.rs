@@ -1,0 +1,294 @@
+//! Output of `eval`: files, tables and missed thresholds.
+
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use anyhow::anyhow;
+use serde::Serialize;
+use switchboard_evals::{
+    compare::Comparison,
+    figure::Figure,
+    page,
+    report::{ModelSummary, Report},
+};
+
+use super::args::EvalArgs;
+use crate::{
+    config::environment::Environment,
+    eval::{
+        changes,
+        shipped::SHIPPED,
+        suites,
+        tables::{self, model_name},
+    },
+    run_session::failure::{Code, Failure},
+    terminal::{
+        self, one_line,
+        output::{self, ListOutput},
+        table::table,
+    },
+};
+
+impl EvalArgs {
+    /// Checks that the output files are writable and contain nothing else, before hours of work.
+    pub(crate) fn check_files(&self, environment: &Environment) -> Result<(), Failure> {
+        let results = &self.results;
+        for file in [&results.json, &results.html].into_iter().flatten() {
+            let path = environment.working_dir.join(file);
+            let wrong = if path.is_dir() {
+                "it is a folder: name a file in it"
+            } else if path.parent().is_some_and(Path::is_dir) {
+                continue;
+            } else {
+                "the folder does not exist: create it first"
+            };
+            return Err(Failure::usage(anyhow!("{}: {wrong}", file.display())));
+        }
+        self.check_different(environment)
+    }
+
+    /// Checks that no output file is used twice.
+    fn check_different(&self, environment: &Environment) -> Result<(), Failure> {
+        let [record, replay] = self.recording.files();
+        let results = &self.results;
+        let written = [
+            ("--json", results.json.as_deref()),
+            ("--html", results.html.as_deref()),
+            ("--record", record),
+        ];
+        let read = [
+            ("the suite", self.suite.as_deref().map(Path::new)),
+            ("--replay", replay),
+            ("--report", self.report.as_deref()),
+            ("--compare", self.compare.as_deref()),
+            ("--recipe", self.run.recipe.as_deref().map(Path::new)),
+            ("--config", self.global.config.as_deref()),
+        ];
+        let lists = [
+            ("--bfcl", &self.bfcl.bfcl),
+            ("--answers", &self.bfcl.answers),
+            ("--mcp-config", &self.global.mcp_config),
+        ];
+        let lists = lists.iter().flat_map(|(what, files)| {
+            let files = files.iter();
+            files.map(|file| (*what, Some(file.as_path())))
+        });
+        let place = |(what, file): (&'static str, Option<&Path>)| {
+            Some((what, place_of(&environment.working_dir.join(file?))?))
+        };
+        let read: Vec<_> = read.into_iter().chain(lists).filter_map(place).collect();
+        let written: Vec<_> = written.into_iter().filter_map(place).collect();
+        for (at, (what, file)) in written.iter().enumerate() {
+            let mut others = written[at + 1..].iter().chain(&read);
+            if let Some((other, _)) = others.find(|(_, it)| it == file) {
+                return Err(Failure::usage(anyhow!(
+                    "{what} and {other} name the same file, {}: name another one for {what}",
+                    file.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the canonical path of a file. `None` for a pipe or device, which stores nothing.
+fn place_of(path: &Path) -> Option<PathBuf> {
+    match path.canonicalize() {
+        Ok(place) => place.is_file().then_some(place),
+        Err(_) => Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)),
+    }
+}
+
+impl EvalArgs {
+    /// Writes and prints the report and the missed thresholds.
+    pub(crate) fn print(
+        &self,
+        report: &Report,
+        earlier: Option<&Report>,
+        environment: &Environment,
+    ) -> Result<Code, Failure> {
+        let comparison = earlier.map(|earlier| Comparison::of(earlier, report));
+        let mut missed = report.missed();
+        if self.fail_if_worse {
+            missed.extend(comparison.iter().flat_map(|it| self.worse(it)));
+        }
+        let written = Written {
+            report,
+            summary: report.summary(),
+            missed: &missed,
+            comparison: comparison.as_ref(),
+        };
+        let files = self.write(&written, earlier, environment);
+        let shown = match self.results.output {
+            ListOutput::Json => output::pretty(&written),
+            ListOutput::Text => {
+                let mut text = tables::of(report);
+                if let Some(comparison) = &comparison {
+                    text.push_str(&changes::of(comparison));
+                }
+                output::lines(&text)
+            }
+        };
+        match shown {
+            // The exit code matters even if the reader closes the output.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            shown => shown.map_err(Failure::run)?,
+        }
+        files?;
+        if self.fail_if_worse {
+            // A model without a counterpart may be a newer version.
+            for model in comparison.iter().flat_map(|it| &it.only_later) {
+                terminal::print_warning(&format!(
+                    "{}: the earlier report has nothing of this model to compare with",
+                    model_name(model)
+                ));
+            }
+        }
+        for what in &missed {
+            terminal::print_line(format_args!(
+                "{bad}missed:{bad:#} {}",
+                one_line(what, 1_000),
+                bad = terminal::BAD
+            ));
+        }
+        Ok(if missed.is_empty() {
+            Code::Success
+        } else {
+            Code::Failed
+        })
+    }
+}
+
+impl EvalArgs {
+    /// Returns what is worse than in the earlier report. A missing comparison counts as worse.
+    fn worse(&self, comparison: &Comparison) -> Vec<String> {
+        if comparison.is_empty() {
+            return vec![
+                "nothing can be compared: the reports have no scenario of a model in common; make the earlier one \
+                 anew"
+                    .to_owned(),
+            ];
+        }
+        let mut worse = comparison.worse();
+        let narrows = &self.run;
+        let is_part =
+            !(narrows.scenario.is_empty() && narrows.kind.is_empty()) || self.bfcl.limit.is_some();
+        for it in &comparison.models {
+            let mut figures = it.figures.iter();
+            let lost = figures.find(|it| {
+                it.figure == Figure::Accuracy && it.earlier.is_some() && it.later.is_none()
+            });
+            if let Some(lost) = lost.filter(|_| it.has_both()) {
+                worse.push(format!(
+                    "{}: accuracy: {} before, not known now: no call is judged any more",
+                    it.model,
+                    lost.earlier_text()
+                ));
+            }
+            // Scenarios that the command line excluded are not missing.
+            let gone = it.scenarios.iter().filter(|it| {
+                !is_part && it.later.is_none() && it.earlier.is_some_and(|it| it.passed > 0)
+            });
+            worse.extend(gone.map(|gone| {
+                format!(
+                    "{}: `{}` passed {} before, and is not there now",
+                    it.model,
+                    gone.scenario,
+                    gone.earlier_text()
+                )
+            }));
+        }
+        worse
+    }
+
+    /// Writes only the files of a report.
+    pub(crate) fn write_files(
+        &self,
+        report: &Report,
+        earlier: Option<&Report>,
+        environment: &Environment,
+    ) -> Result<(), Failure> {
+        let written = Written {
+            report,
+            summary: report.summary(),
+            missed: &report.missed(),
+            comparison: None,
+        };
+        self.write(&written, earlier, environment)
+    }
+
+    fn write(
+        &self,
+        written: &Written<'_>,
+        earlier: Option<&Report>,
+        environment: &Environment,
+    ) -> Result<(), Failure> {
+        if let Some(file) = &self.results.json {
+            let mut text = serde_json::to_string_pretty(written).map_err(Failure::run)?;
+            text.push('\n');
+            write(file, &text, environment)?;
+        }
+        if let Some(file) = &self.results.html {
+            write(file, &page::html(written.report, earlier), environment)?;
+        }
+        Ok(())
+    }
+}
+
+/// A report with its summary.
+#[derive(Serialize)]
+struct Written<'r> {
+    #[serde(flatten)]
+    report: &'r Report,
+    summary: Vec<ModelSummary>,
+    missed: &'r [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comparison: Option<&'r Comparison>,
+}
+
+fn write(file: &Path, text: &str, environment: &Environment) -> Result<(), Failure> {
+    let path = environment.working_dir.join(file);
+    fs::write(path, text).map_err(|error| {
+        Failure::run(error).context(format!("{} cannot be written", file.display()))
+    })
+}
+
+#[derive(Serialize)]
+struct Listed {
+    name: &'static str,
+    title: String,
+    scenarios: usize,
+}
+
+pub(crate) fn list(form: ListOutput) -> Result<Code, Failure> {
+    let mut listed = Vec::new();
+    for (name, text) in SHIPPED {
+        let suite = suites::shipped(name, text).map_err(Failure::run)?;
+        listed.push(Listed {
+            name,
+            title: suite.title,
+            scenarios: suite.scenarios.len(),
+        });
+    }
+    match form {
+        ListOutput::Json => output::pretty(&listed),
+        ListOutput::Text => {
+            let cells: Vec<[String; 3]> = listed
+                .iter()
+                .map(|it| {
+                    [
+                        it.name.to_owned(),
+                        format!("{} scenarios", it.scenarios),
+                        one_line(&it.title, 120),
+                    ]
+                })
+                .collect();
+            output::lines(&table(&cells))
+        }
+    }
+    .map_err(Failure::run)?;
+    Ok(Code::Success)
+}

@@ -1,0 +1,231 @@
+//! The command line: one module for each command.
+
+mod ask;
+mod chat;
+mod doctor;
+mod eval;
+pub(crate) mod mcp;
+mod models;
+mod recipes;
+mod runs;
+mod serve;
+mod sessions;
+
+use std::time::Duration;
+
+use clap::{
+    CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
+
+use crate::{
+    config::environment::Environment,
+    observe,
+    run_session::{
+        failure::{Code, Failure},
+        interrupts::Interrupts,
+    },
+    terminal,
+};
+
+/// Switchboard connects any language model to any tool.
+#[derive(Debug, Parser)]
+#[command(
+    name = "switchboard",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "Exit codes: 0 answered, 1 failed, 2 wrong usage or configuration, \
+                  3 a limit was reached, 4 the run waits for your approval, 130 interrupted."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Answer one question, with the tools of the MCP servers
+    Ask(ask::AskArgs),
+    /// Chat with a model and its tools (conversations are saved)
+    Chat(chat::ChatArgs),
+    /// List, show, export, import or delete saved conversations
+    Sessions(sessions::SessionsArgs),
+    /// Serve the web page and the HTTP interface
+    Serve(serve::ServeArgs),
+    /// Evaluate how well models use tools: run scenarios, print a table, write a report
+    Eval(Box<eval::EvalArgs>),
+    /// List, resume and analyse runs
+    Runs(runs::RunsArgs),
+    /// List the tools of the MCP servers, or call one
+    Tools(mcp::tools::ToolsArgs),
+    /// List or read MCP resources
+    Resources(mcp::resources::ResourcesArgs),
+    /// List or get MCP prompts
+    Prompts(mcp::prompts::PromptsArgs),
+    /// Show the state of every MCP server, or log in to one
+    Servers(mcp::servers::ServersArgs),
+    /// Show what is configured, reachable and missing, with a remedy for each problem
+    Doctor(doctor::DoctorArgs),
+    /// List available models
+    Models(models::ModelsArgs),
+    /// List recipes, or show one
+    Recipes(recipes::RecipesArgs),
+    /// Run a bundled MCP server on standard input and output, or over HTTP
+    McpServer(mcp::mcp_server::McpServerArgs),
+}
+
+/// Runs the program and returns its exit code.
+pub fn main() -> Code {
+    let matches = match without_empty_variables(Cli::command()).try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return print_clap_error(error),
+    };
+    let parsed = Cli::from_arg_matches(&matches).map_err(Failure::usage);
+    match parsed.and_then(start) {
+        Ok(code) => code,
+        // The reader has enough, as in `switchboard tools list | head -1`.
+        Err(failure) if failure.is_broken_pipe() => Code::Success,
+        Err(failure) => {
+            terminal::print_error(&failure.error);
+            failure.code
+        }
+    }
+}
+
+/// Prints help, version or a usage error.
+fn print_clap_error(error: clap::Error) -> Code {
+    let (error, code) = if error.use_stderr() {
+        (with_variable(error), Code::Usage)
+    } else {
+        (error, Code::Success)
+    };
+    // A closed output cannot be reported.
+    let _ = error.print();
+    code
+}
+
+/// Adds a tip that names the environment variable if it contains the invalid value.
+fn with_variable(mut error: clap::Error) -> clap::Error {
+    let mut command = Cli::command();
+    command.build();
+    if let Some(variable) = invalid_variable(&command, &error) {
+        let tip = format!("the value is from the variable {variable}");
+        let tips = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    error
+}
+
+/// Returns the variable of the invalid option, if the option is not on the command line.
+fn invalid_variable(command: &clap::Command, error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let arg = find_argument(command, name)?;
+    let variable = arg
+        .get_env()
+        .filter(|name| std::env::var_os(name).is_some())?;
+    let is_given = std::env::args().skip(1).any(|word| {
+        let long = arg
+            .get_long()
+            .and_then(|long| word.strip_prefix("--")?.strip_prefix(long));
+        let is_long = long.is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
+        // Short options may be combined.
+        let is_short = word.starts_with('-')
+            && !word.starts_with("--")
+            && arg.get_short().is_some_and(|short| word.contains(short));
+        is_long || is_short
+    });
+    (!is_given).then(|| variable.to_string_lossy().into_owned())
+}
+
+/// Finds an argument of a command or of its subcommands by its display name.
+fn find_argument<'c>(command: &'c clap::Command, name: &str) -> Option<&'c clap::Arg> {
+    let mut args = command.get_arguments();
+    args.find(|arg| arg.to_string() == name).or_else(|| {
+        let mut subcommands = command.get_subcommands();
+        subcommands.find_map(|command| find_argument(command, name))
+    })
+}
+
+/// Makes clap ignore variables with an empty value, like the rest of this program.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|arg| {
+            let value = arg.get_env().and_then(std::env::var_os);
+            if value.is_some_and(|value| value.is_empty()) {
+                arg.env(None::<&'static str>)
+            } else {
+                arg
+            }
+        })
+        .mut_subcommands(without_empty_variables)
+}
+
+/// Time limit for dropping the remaining tasks. A blocked read of standard input never ends.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
+
+fn start(cli: Cli) -> Result<Code, Failure> {
+    let environment = Environment::of_this_process()
+        .map_err(|error| Failure::usage(error).context("failed to read the working directory"))?;
+    // The signal listener needs a worker while another one is blocked.
+    let workers = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::run(error).context("failed to start the runtime"))?;
+    let result = runtime.block_on(run(cli, environment));
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    result
+}
+
+async fn run(cli: Cli, environment: Environment) -> Result<Code, Failure> {
+    let interrupts = Interrupts::listen()
+        .map_err(|error| Failure::run(error).context("failed to listen for signals"))?;
+    // The server exports its last spans within its own time to stop.
+    let exports_spans = matches!(cli.command, Command::Serve(_));
+    let result = Box::pin(dispatch(cli.command, environment, &interrupts)).await;
+    if !exports_spans {
+        observe::finish().await;
+    }
+    result
+}
+
+async fn dispatch(
+    command: Command,
+    environment: Environment,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    match command {
+        Command::Ask(args) => ask::run(args, environment, interrupts).await,
+        Command::Chat(args) => chat::run(args, environment, interrupts).await,
+        Command::Sessions(args) => sessions::run(args, environment).await,
+        Command::Serve(args) => serve::run(args, environment, interrupts).await,
+        Command::Eval(args) => eval::run(*args, environment, interrupts).await,
+        Command::Runs(args) => runs::run(args, environment, interrupts).await,
+        Command::Tools(args) => mcp::tools::run(args, environment, interrupts).await,
+        Command::Resources(args) => mcp::resources::run(args, environment, interrupts).await,
+        Command::Prompts(args) => mcp::prompts::run(args, environment, interrupts).await,
+        Command::Servers(args) => mcp::servers::run(args, environment, interrupts).await,
+        Command::Doctor(args) => doctor::run(args, environment, interrupts).await,
+        Command::Models(args) => models::run(args, environment, interrupts).await,
+        Command::Recipes(args) => recipes::run(&args, &environment),
+        Command::McpServer(args) => {
+            observe::start_log(&environment);
+            mcp::mcp_server::run(args, &environment, interrupts).await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,146 @@
+//! `recipes`: lists recipes and shows one.
+
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use switchboard_orchestration::strategy::Strategy;
+
+use crate::{
+    config::environment::Environment,
+    storage::recipes::{self, Entry},
+    terminal::{one_line, print_warning},
+};
+use crate::{
+    run_session::failure::{Code, Failure},
+    terminal::{
+        output::{self, ListOutput},
+        table::table,
+    },
+};
+
+/// Arguments of `recipes`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct RecipesArgs {
+    #[command(subcommand)]
+    command: Option<RecipesCommand>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: ListOutput,
+}
+
+#[derive(Debug, Subcommand)]
+enum RecipesCommand {
+    /// List the recipes of this folder, of the user and the shipped ones
+    List {
+        /// Output format
+        #[arg(short, long, value_enum, default_value_t)]
+        output: ListOutput,
+    },
+    /// Show the file of a recipe; as JSON, the parsed recipe and its prompt
+    Show {
+        /// Name or file of the recipe
+        #[arg(value_name = "NAME|FILE")]
+        recipe: String,
+        /// Output format
+        #[arg(short, long, value_enum, default_value_t)]
+        output: ListOutput,
+    },
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    title: Option<String>,
+    description: Option<String>,
+    model: Option<String>,
+    strategy: Option<&'static str>,
+    /// The file, or `shipped`.
+    source: String,
+    error: Option<String>,
+}
+
+pub(crate) fn run(args: &RecipesArgs, environment: &Environment) -> Result<Code, Failure> {
+    match &args.command {
+        Some(RecipesCommand::Show { recipe, output }) => show(recipe, *output, environment),
+        Some(RecipesCommand::List { output }) => list(*output, environment),
+        None => list(args.output, environment),
+    }
+}
+
+fn list(form: ListOutput, environment: &Environment) -> Result<Code, Failure> {
+    let entries = recipes::list(environment).map_err(Failure::usage)?;
+    let rows: Vec<Row> = entries.into_iter().map(row).collect();
+    match form {
+        ListOutput::Json => output::pretty(&rows),
+        ListOutput::Text => {
+            for error in rows.iter().filter_map(|row| row.error.as_deref()) {
+                print_warning(error);
+            }
+            let cells: Vec<[String; 3]> = rows
+                .iter()
+                .filter(|row| row.error.is_none())
+                .map(|row| {
+                    let about = row.description.as_deref().or(row.title.as_deref());
+                    [
+                        row.name.clone(),
+                        one_line(&near(&row.source, environment), 60),
+                        one_line(about.unwrap_or_default(), 120),
+                    ]
+                })
+                .collect();
+            output::lines(&table(&cells))
+        }
+    }
+    .map_err(Failure::run)?;
+    Ok(Code::Success)
+}
+
+/// Shortens the path of a file in the working directory.
+fn near(source: &str, environment: &Environment) -> String {
+    Path::new(source)
+        .strip_prefix(&environment.working_dir)
+        .map_or_else(|_| source.to_owned(), |file| file.display().to_string())
+}
+
+fn row(entry: Entry) -> Row {
+    let source = entry.source.to_string();
+    match entry.recipe {
+        Ok(recipe) => Row {
+            name: entry.name,
+            strategy: recipe.strategy.as_ref().map(Strategy::name),
+            title: recipe.title,
+            description: recipe.description,
+            model: recipe.model,
+            source,
+            error: None,
+        },
+        Err(error) => Row {
+            name: entry.name,
+            strategy: None,
+            title: None,
+            description: None,
+            model: None,
+            source,
+            error: Some(error.to_string()),
+        },
+    }
+}
+
+fn show(name: &str, form: ListOutput, environment: &Environment) -> Result<Code, Failure> {
+    let found = recipes::find(name, environment).map_err(Failure::usage)?;
+    for key in &found.recipe.ignored {
+        print_warning(&format!("`{key}` of the recipe means nothing here"));
+    }
+    match form {
+        ListOutput::Json => output::pretty(&serde_json::json!({
+            "source": found.source.to_string(),
+            "recipe": found.recipe,
+            "prompt": found.recipe.instructions(),
+        })),
+        ListOutput::Text => output::foreign(&found.text),
+    }
+    .map_err(Failure::run)?;
+    Ok(Code::Success)
+}

@@ -1,0 +1,363 @@
+//! `runs stats`: statistics of the audit.
+
+use std::{
+    fmt::Write as _,
+    fs::File,
+    io::{self, BufRead as _, BufReader},
+    path::{Path, PathBuf},
+};
+
+use anyhow::anyhow;
+use clap::Args;
+use jiff::{Span, Timestamp, civil::DateTime, tz::TimeZone};
+use serde::Serialize;
+use serde_json::{Value, json};
+use switchboard_orchestration::{
+    observe::audit::AuditRecord,
+    observe::metrics::{CallCounts, Histogram, Metrics, RequestCounts, Snapshot, TokenCounts},
+};
+
+use crate::{
+    config::environment::Environment,
+    observe::AuditLog,
+    terminal::{print_note, print_warning},
+};
+use crate::{
+    run_session::{
+        arguments::Global,
+        context::Context,
+        failure::{Code, Failure},
+    },
+    terminal::output::{self, ListOutput},
+};
+
+/// Arguments of `runs stats`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A call is unnecessary if the same one had its result before in the same run; the accuracy \
+                  of a tool or model is the share of its calls that were successful and necessary. Inputs are \
+                  in the audit without secrets and cut to size, so calls that differ in nothing else count as \
+                  the same. Costs are by list prices, where they are known."
+)]
+pub(crate) struct StatsArgs {
+    /// Audit files to read instead of the configured one
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Count records since a date or time in UTC (2026-11-21, 2026-11-21T08:00) or a duration (7d,
+    /// 12h)
+    #[arg(long, value_name = "WHEN", value_parser = Since::read)]
+    since: Option<Since>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: ListOutput,
+    #[command(flatten)]
+    global: Global,
+}
+
+/// The start of the counted period.
+#[derive(Debug, Clone, Copy)]
+struct Since(Timestamp);
+
+impl Since {
+    fn read(text: &str) -> Result<Self, String> {
+        if let Ok(time) = text.parse::<Timestamp>() {
+            return Ok(Self(time));
+        }
+        // A date without time means its start.
+        if let Ok(moment) = text.parse::<DateTime>() {
+            let time = TimeZone::UTC.to_timestamp(moment);
+            return time.map(Self).map_err(|error| error.to_string());
+        }
+        let now = Timestamp::now().to_zoned(TimeZone::UTC);
+        let ago = text.parse::<Span>().ok();
+        ago.and_then(|ago| now.checked_sub(ago).ok())
+            .map(|then| Self(then.timestamp()))
+            .ok_or_else(|| "not a date, a time or a duration such as 7d or 12h".to_owned())
+    }
+}
+
+/// The records that were read, and their sums.
+#[derive(Debug, Default)]
+struct Read {
+    metrics: Metrics,
+    files: Vec<PathBuf>,
+    records: u64,
+    /// Lines that are not records of this version.
+    unreadable: u64,
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+}
+
+pub(crate) fn run(args: &StatsArgs, environment: Environment) -> Result<Code, Failure> {
+    let mut read = Read::default();
+    if args.files.is_empty() {
+        let context = Context::load(&args.global, environment)?;
+        let Some(file) = AuditLog::location(&context.config, &context.environment) else {
+            return Err(Failure::usage(anyhow!(
+                "no audit is kept here (`audit: false`), so there is nothing to count: name a file"
+            )));
+        };
+        match read.file(&file, args.since) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                print_note(&format!("nothing was recorded yet in {}", file.display()));
+            }
+            read => read.map_err(|error| failed(&file, &error))?,
+        }
+    }
+    for file in &args.files {
+        read.file(file, args.since)
+            .map_err(|error| failed(file, &error))?;
+    }
+    match args.output {
+        ListOutput::Json => output::pretty(&read.report()).map_err(Failure::run)?,
+        ListOutput::Text => output::lines(&read.text()).map_err(Failure::run)?,
+    }
+    read.print_gaps();
+    Ok(Code::Success)
+}
+
+/// Opens a file or a pipe. A pipe without writer is empty and does not block.
+#[cfg(unix)]
+fn open(file: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
+
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let opened = open(file, flags | OFlags::NONBLOCK, Mode::empty())?;
+    // Reading blocks again.
+    fcntl_setfl(&opened, fcntl_getfl(&opened)? - OFlags::NONBLOCK)?;
+    Ok(File::from(opened))
+}
+
+#[cfg(not(unix))]
+fn open(file: &Path) -> io::Result<File> {
+    File::open(file)
+}
+
+fn failed(file: &Path, error: &io::Error) -> Failure {
+    let why = match error.kind() {
+        io::ErrorKind::NotFound => "file not found".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+        _ => error.to_string(),
+    };
+    Failure::usage(anyhow!("{}: cannot be read: {why}", file.display()))
+}
+
+impl Read {
+    fn file(&mut self, file: &Path, since: Option<Since>) -> io::Result<()> {
+        let mut lines = BufReader::new(open(file)?);
+        self.files.push(file.to_owned());
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if lines.read_until(b'\n', &mut line)? == 0 {
+                return Ok(());
+            }
+            if !line.trim_ascii().is_empty() {
+                self.line(&line, since);
+            }
+        }
+    }
+
+    fn line(&mut self, line: &[u8], since: Option<Since>) {
+        let Ok(record) = serde_json::from_slice::<AuditRecord>(line) else {
+            self.unreadable += 1;
+            return;
+        };
+        if since.is_some_and(|since| record.time < since.0) {
+            return;
+        }
+        self.records += 1;
+        let time = record.time;
+        self.first = Some(self.first.map_or(time, |first| first.min(time)));
+        self.last = Some(self.last.map_or(time, |last| last.max(time)));
+        self.metrics.observe_record(&record);
+    }
+
+    fn text(&self) -> String {
+        let counted = self.metrics.snapshot();
+        let (Some(first), Some(last)) = (self.first, self.last) else {
+            return String::new();
+        };
+        let mut ends = String::new();
+        for (count, end) in [
+            (counted.runs_completed, "completed"),
+            (counted.runs_limited, "limited"),
+            (counted.runs_failed, "failed"),
+            (counted.runs_cancelled, "cancelled"),
+            (self.metrics.parked_runs() as u64, "stored to wait"),
+            (self.metrics.unfinished_runs() as u64, "without an end"),
+        ] {
+            if count > 0 {
+                let _ = write!(ends, ", {count} {end}");
+            }
+        }
+        let ends = ends.strip_prefix(", ").unwrap_or("no run");
+        format!(
+            "runs: {ends} ({first:.0} to {last:.0})\n\n{}",
+            counted.table()
+        )
+    }
+
+    /// Prints which numbers are incomplete.
+    fn print_gaps(&self) {
+        if self.unreadable > 0 {
+            print_warning(&format!(
+                "lines that are not audit records of this version, not counted: {}",
+                self.unreadable
+            ));
+        }
+        let open = self.metrics.unfinished_calls();
+        if open > 0 {
+            print_note(&format!(
+                "tool calls without an end in the record: {open}; they are under way, or their program ended \
+                 and what they did is not known. They are not counted"
+            ));
+        }
+    }
+
+    fn report(&self) -> Report {
+        let Snapshot {
+            runs_started,
+            runs_completed,
+            runs_limited,
+            runs_failed,
+            runs_cancelled,
+            tools,
+            models,
+            ..
+        } = self.metrics.snapshot();
+        let models = models.into_iter().map(|model| ModelRow {
+            model: model.model.to_string(),
+            requests: model.requests,
+            latency: Latency::of(&model.latency),
+            tokens: model.tokens,
+            // Unknown costs are not zero.
+            cost_usd: (model.requests.successful > model.unpriced).then_some(model.cost_usd),
+            unpriced: model.unpriced,
+            tool_calls: Calls::of(&model.tool_calls),
+        });
+        let tools = tools.into_iter().map(|tool| ToolRow {
+            server: tool.server,
+            tool: tool.tool,
+            calls: Calls::of(&tool.calls),
+            latency: Latency::of(&tool.latency),
+        });
+        Report {
+            files: self.files.clone(),
+            records: self.records,
+            unreadable_lines: self.unreadable,
+            first: self.first,
+            last: self.last,
+            runs: json!({
+                "started": runs_started,
+                "completed": runs_completed,
+                "limited": runs_limited,
+                "failed": runs_failed,
+                "cancelled": runs_cancelled,
+                "waiting": self.metrics.parked_runs(),
+                "unfinished": self.metrics.unfinished_runs(),
+            }),
+            unfinished_calls: self.metrics.unfinished_calls(),
+            tools: tools.collect(),
+            models: models.collect(),
+        }
+    }
+}
+
+/// The object of `-o json`.
+#[derive(Debug, Serialize)]
+struct Report {
+    files: Vec<PathBuf>,
+    records: u64,
+    unreadable_lines: u64,
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+    runs: Value,
+    unfinished_calls: usize,
+    tools: Vec<ToolRow>,
+    models: Vec<ModelRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct ToolRow {
+    server: Option<String>,
+    tool: String,
+    calls: Calls,
+    latency: Latency,
+}
+
+#[derive(Debug, Serialize)]
+struct ModelRow {
+    model: String,
+    requests: RequestCounts,
+    latency: Latency,
+    tokens: TokenCounts,
+    cost_usd: Option<f64>,
+    unpriced: u64,
+    tool_calls: Calls,
+}
+
+/// Outcomes of calls, with derived numbers.
+#[derive(Debug, Serialize)]
+struct Calls {
+    #[serde(flatten)]
+    counts: CallCounts,
+    accuracy: Option<f64>,
+}
+
+impl Calls {
+    fn of(counts: &CallCounts) -> Self {
+        Self {
+            counts: *counts,
+            accuracy: counts.accuracy(),
+        }
+    }
+}
+
+/// Durations of calls in milliseconds. Percentiles are estimates within a bucket.
+#[derive(Debug, Serialize)]
+struct Latency {
+    count: u64,
+    mean_ms: Option<u64>,
+    p50_ms: Option<u64>,
+    p95_ms: Option<u64>,
+    max_ms: Option<u64>,
+}
+
+impl Latency {
+    fn of(histogram: &Histogram) -> Self {
+        Self {
+            count: histogram.count,
+            mean_ms: histogram.mean_ms(),
+            p50_ms: histogram.quantile_ms(0.5),
+            p95_ms: histogram.quantile_ms(0.95),
+            max_ms: (histogram.count > 0).then_some(histogram.max_ms),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+
+    #[test]
+    fn since_is_a_date_a_time_or_how_long_ago() {
+        let date = Since::read("2026-11-21").unwrap().0;
+        assert_eq!(date.to_string(), "2026-11-21T00:00:00Z");
+        let time = Since::read("2026-11-21T08:00:00+01:00").unwrap().0;
+        assert_eq!(time.to_string(), "2026-11-21T07:00:00Z");
+        let utc = Since::read("2026-11-21T08:00").unwrap().0;
+        assert_eq!(utc.to_string(), "2026-11-21T08:00:00Z");
+        for (ago, hours) in [("12h", 12), ("7d", 7 * 24)] {
+            let span = SignedDuration::from_hours(hours);
+            let earliest = Timestamp::now() - span;
+            let read = Since::read(ago).unwrap().0;
+            assert!(earliest <= read && read <= Timestamp::now() - span, "{ago}");
+        }
+        for wrong in ["", "yesterday", "2026-13-01", "12"] {
+            assert!(Since::read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! `serve`: the HTTP server and the web page.
+
+use std::{
+    io::Write as _,
+    net::SocketAddr,
+    pin::pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use anyhow::anyhow;
+use clap::Args;
+use futures_util::FutureExt as _;
+use switchboard_domain::Elicitor;
+use switchboard_mcp_client::ClientHandlers;
+use switchboard_orchestration::questions::Questions;
+use switchboard_server::{Server, ServerError, Shutdown};
+use tokio::{
+    net::TcpListener,
+    time::{Instant, timeout_at},
+};
+
+use crate::run_session::{
+    agent::AgentArgs,
+    arguments::Global,
+    changed,
+    context::{self, Context},
+    failure::{Code, Failure},
+    interrupts::Interrupts,
+};
+use crate::{
+    config::environment::Environment,
+    models::sampler::ModelSampler,
+    observe::{self, AuditLog},
+    run_session::{
+        recording::{RecordingArgs, RecordingMode},
+        servers::Servers,
+    },
+    serve::{AppEngine, Parts},
+    storage::{decisions::SavedDecisions, sessions::Sessions},
+    terminal,
+};
+
+const DEFAULT_BIND: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8484);
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Address to listen on; an address other than loopback requires `serve.tokens` in the
+    /// configuration. Port 0 selects a free port
+    #[arg(long, value_name = "ADDRESS:PORT", env = "SWITCHBOARD_BIND")]
+    bind: Option<SocketAddr>,
+    #[command(flatten)]
+    agent: AgentArgs,
+    #[command(flatten)]
+    global: Global,
+    #[command(flatten)]
+    recording: RecordingArgs,
+}
+
+pub(crate) async fn run(
+    args: ServeArgs,
+    environment: Environment,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    let mut context = Context::load_for(&args.global, &args.recording, environment)?;
+    context.recording = args.recording.replay(&context)?;
+    let config = &context.config.serve;
+    let options = config.options();
+    let bind = args.bind.or(config.bind).unwrap_or(DEFAULT_BIND);
+    Server::check(&options, bind).map_err(Failure::usage)?;
+    // Configuration errors appear before anything starts.
+    let plan = args.agent.plan(&context).await?;
+    let listener = TcpListener::bind(bind).await.map_err(|error| {
+        Failure::run(anyhow!(
+            "cannot listen on {bind}: {error}. Choose another address with --bind"
+        ))
+    })?;
+    let address = listener.local_addr().map_err(Failure::run)?;
+    // An existing recording is replaced only after all checks.
+    let recording = args.recording.record(&context)?;
+    let recording = recording.unwrap_or_else(|| context.recording.clone());
+    let sessions = Sessions::open(&context.config, &context.environment).await;
+    let sessions = sessions.map_err(Failure::run)?;
+    let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
+    let decisions = SavedDecisions::load(&context.environment).map_err(Failure::usage)?;
+    let questions = Questions::default();
+    let mut servers = if plan.no_tools {
+        Servers::none()
+    } else {
+        context.servers()?
+    };
+    servers.options.client_handlers = ClientHandlers {
+        elicitor: Some(Arc::new(questions.clone()) as Arc<dyn Elicitor>),
+        sampler: Some(Arc::new(ModelSampler::new(Arc::clone(&plan.sampled)))),
+        ..ClientHandlers::default()
+    };
+    let host = Arc::new(context::start(servers)?);
+    changed::warn(&host);
+    let engine = Arc::new(AppEngine::new(Parts {
+        no_host: Arc::new(context::start(Servers::none())?),
+        host,
+        context,
+        recording: recording.clone(),
+        args: args.agent,
+        questions,
+        decisions,
+        audit,
+    }));
+    let shutdown_time = options.shutdown_time();
+    let server = Server::new(
+        Arc::clone(&engine) as Arc<_>,
+        sessions.as_sessions(),
+        sessions.as_runs(),
+        options,
+    );
+    if let RecordingMode::Replay(player) = &recording {
+        terminal::print_note(&format!(
+            "{} recorded answers of models and tools are given, each once: no model is asked, and no server runs",
+            player.left()
+        ));
+    }
+    print_address(address);
+    let asked_to_stop = Arc::new(OnceLock::new());
+    let shutdown = Shutdown {
+        first: {
+            let (interrupts, asked) = (interrupts.clone(), Arc::clone(&asked_to_stop));
+            async move {
+                interrupts.first().await;
+                asked.get_or_init(Instant::now);
+            }
+            .boxed()
+        },
+        second: {
+            let interrupts = interrupts.clone();
+            async move { interrupts.second().await }.boxed()
+        },
+    };
+    let serving = server.serve(listener, shutdown);
+    let outcome = alongside(serving, engine.warn_of_unmatched_rules()).await;
+    let end = *asked_to_stop.get_or_init(Instant::now) + shutdown_time;
+    close(&engine, &sessions, interrupts, end).await;
+    recording.finish(match outcome {
+        Ok(()) => Ok(Code::Success),
+        Err(error @ ServerError::Unguarded { .. }) => Err(Failure::usage(error)),
+        Err(error) => Err(Failure::run(error)),
+    })
+}
+
+/// Runs `other` until `main` completes.
+async fn alongside<T>(main: impl Future<Output = T>, other: impl Future<Output = ()>) -> T {
+    let mut main = pin!(main);
+    tokio::select! {
+        done = &mut main => return done,
+        () = other => {}
+    }
+    main.await
+}
+
+/// Time reserved for killing the MCP servers and dropping open tasks.
+const KILL_TIME: Duration = Duration::from_millis(700);
+
+/// Closes the store, the MCP servers and the logs, and returns at `end` at the latest. Ending the
+/// process after that is safe: every acknowledged write is stored, and its locks end with it.
+async fn close(
+    engine: &Arc<AppEngine>,
+    sessions: &Sessions,
+    interrupts: &Interrupts,
+    end: Instant,
+) {
+    let keeping = {
+        let engine = Arc::clone(engine);
+        tokio::task::spawn_blocking(move || engine.decisions().save())
+    };
+    let closing = async {
+        let (kept, (), (), ()) = tokio::join!(
+            keeping,
+            context::close(engine.host(), interrupts),
+            sessions.close(),
+            engine.audit().flush(),
+        );
+        if let Ok(Err(error)) = kept {
+            terminal::print_warning(&format!("failed to save approval decisions: {error}"));
+        }
+        observe::finish().await;
+    };
+    // A negative remainder counts as zero.
+    let limit = end.checked_sub(KILL_TIME).unwrap_or(end);
+    if timeout_at(limit, closing).await.is_err() {
+        terminal::print_warning(
+            "the session store or an MCP server did not close within `serve.drain_time` and was cut off; \
+             runs that were under way can be continued",
+        );
+        engine.host().kill().await;
+    }
+}
+
+/// Prints one line for people and for programs that read the port.
+fn print_address(address: SocketAddr) {
+    // A closed standard error does not matter.
+    let _ = writeln!(anstream::stderr(), "listening on http://{address}");
+}

@@ -1,0 +1,78 @@
+//! A copy of the environment, read once at the start.
+//!
+//! Code that depends on variables takes an [`Environment`], so that tests need not change the
+//! process.
+
+use std::{collections::HashMap, fmt, path::PathBuf};
+
+/// Environment variables and the user's folders. `Debug` shows no values, which may be keys.
+#[derive(Clone, Default)]
+pub(crate) struct Environment {
+    variables: HashMap<String, String>,
+    /// The folder of the user's configuration, if the platform has one.
+    pub(crate) config_dir: Option<PathBuf>,
+    /// The folder of the user's data, if the platform has one.
+    pub(crate) data_dir: Option<PathBuf>,
+    /// The folder of logs and the audit, if the platform has one.
+    pub(crate) state_dir: Option<PathBuf>,
+    pub(crate) working_dir: PathBuf,
+}
+
+impl Environment {
+    /// Copies the environment of this process without variables that are not Unicode.
+    pub(crate) fn of_this_process() -> std::io::Result<Self> {
+        use etcetera::BaseStrategy as _;
+        let variables = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let folders = etcetera::choose_base_strategy().ok();
+        let folders = folders.as_ref();
+        Ok(Self {
+            variables,
+            config_dir: folders.map(|it| it.config_dir().join("switchboard")),
+            data_dir: folders.map(|it| it.data_dir().join("switchboard")),
+            // Windows has no such folder.
+            state_dir: folders
+                .map(|it| it.state_dir().unwrap_or_else(|| it.data_dir()))
+                .map(|it| it.join("switchboard")),
+            working_dir: std::env::current_dir()?,
+        })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of<N: Into<String>, V: Into<String>>(
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        Self {
+            variables: variables
+                .into_iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the value of a variable. An empty or blank value counts as unset.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.variables
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.trim().is_empty())
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.variables.keys().map(String::as_str)
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Environment")
+            .field("variables", &self.variables.len())
+            .field("config_dir", &self.config_dir)
+            .field("data_dir", &self.data_dir)
+            .field("state_dir", &self.state_dir)
+            .field("working_dir", &self.working_dir)
+            .finish()
+    }
+}

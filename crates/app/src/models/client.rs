@@ -1,0 +1,300 @@
+//! Connections to providers of every wire.
+
+use std::sync::Arc;
+
+use secrecy::SecretString;
+use switchboard_domain::{ChatModel, ModelCapabilities, ModelError, ModelErrorKind};
+use switchboard_providers_anthropic::{self as anthropic, AnthropicClient, AnthropicConfig};
+use switchboard_providers_common::{TextCalls, text_tool_calls::RecoveryForms};
+use switchboard_providers_gemini::{
+    self as gemini, GeminiClient, GeminiConfig, ProviderConfig as _,
+};
+use switchboard_providers_offline::DemoModel;
+use switchboard_providers_ollama::{self as ollama, OllamaClient, OllamaConfig, ToolsByPrompt};
+use switchboard_providers_openai::{self as openai, OpenAiClient, OpenAiConfig, Profile};
+
+use crate::config::{
+    PromptedTools, ProviderEntry, ProviderKind, TextCalling, environment::Environment,
+};
+
+/// A connection to a provider. Its models share a connection pool.
+pub(crate) enum Client {
+    Anthropic(AnthropicClient),
+    Chat(OpenAiClient),
+    Responses(OpenAiClient),
+    Gemini(GeminiClient),
+    Ollama(OllamaClient),
+    Offline,
+}
+
+/// A model that a provider lists.
+pub(crate) struct Served {
+    pub(crate) name: String,
+    /// Maximum number of prompt and answer tokens together.
+    pub(crate) context_window: Option<u64>,
+}
+
+impl Served {
+    fn all<T>(models: Vec<T>, one: impl Fn(T) -> (String, Option<u64>)) -> Vec<Self> {
+        models
+            .into_iter()
+            .map(|model| {
+                let (name, context_window) = one(model);
+                Self {
+                    name,
+                    context_window,
+                }
+            })
+            .collect()
+    }
+}
+
+/// Returns the variables that may contain the key. Messages name the first one.
+pub(crate) fn key_variables(entry: &ProviderEntry) -> Vec<&str> {
+    if let Some(variable) = &entry.api_key_env {
+        return vec![variable];
+    }
+    if !is_vendors_own(entry) {
+        return Vec::new();
+    }
+    match entry.kind {
+        ProviderKind::Anthropic => vec![
+            anthropic::config::API_KEY_VARIABLE,
+            anthropic::config::AUTH_TOKEN_VARIABLE,
+        ],
+        ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
+            vec![openai::config::API_KEY_VARIABLE]
+        }
+        // Google's guide names this variable first.
+        ProviderKind::Gemini => vec!["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        ProviderKind::Ollama | ProviderKind::OpenAiCompatible => Vec::new(),
+    }
+}
+
+/// Returns the variable that may contain the address.
+pub(crate) fn address_variable(kind: ProviderKind) -> Option<&'static str> {
+    match kind {
+        ProviderKind::Anthropic => Some(anthropic::config::BASE_URL_VARIABLE),
+        ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
+            Some(openai::config::BASE_URL_VARIABLE)
+        }
+        ProviderKind::Gemini => Some(gemini::config::BASE_URL_VARIABLE),
+        ProviderKind::Ollama => Some(ollama::config::HOST_VARIABLE),
+        ProviderKind::OpenAiCompatible => None,
+    }
+}
+
+impl Client {
+    /// Creates the client without a request. Fails if a key or an address is missing or invalid.
+    pub(crate) fn of(entry: &ProviderEntry, environment: &Environment) -> Result<Self, ModelError> {
+        // The entry takes precedence over the variables of the vendor's SDK. A server at another
+        // address gets no key of the vendor unless the entry names it.
+        let lookup = |name: &str| -> Option<String> {
+            if Some(name) == address_variable(entry.kind) && entry.base_url.is_some() {
+                return entry.base_url.clone();
+            }
+            let variable = match &entry.api_key_env {
+                Some(variable) if is_key_of(entry.kind, name) => Some(variable.as_str()),
+                // Only the named credential is used.
+                Some(_) if Some(name) != address_variable(entry.kind) => None,
+                _ => is_vendors_own(entry).then_some(name),
+            };
+            variable
+                .and_then(|variable| environment.get(variable))
+                .map(str::to_owned)
+        };
+        Ok(match entry.kind {
+            ProviderKind::Anthropic => {
+                let mut config = AnthropicConfig::from_lookup(lookup)?;
+                if let Some(options) = entry.anthropic() {
+                    config.options.clone_from(options);
+                }
+                config.provider.clone_from(&entry.name);
+                Self::Anthropic(AnthropicClient::new(config)?)
+            }
+            ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
+                let mut config = OpenAiConfig::from_lookup(lookup)?;
+                config.provider.clone_from(&entry.name);
+                if let Some(options) = entry.chat() {
+                    config.chat.clone_from(options);
+                }
+                if let Some(profile) = &entry.profile {
+                    config.profile.clone_from(profile);
+                }
+                if let Some(options) = entry.responses() {
+                    config.responses.clone_from(options);
+                }
+                let client = OpenAiClient::new(config)?;
+                if entry.kind == ProviderKind::OpenAi {
+                    Self::Chat(client)
+                } else {
+                    Self::Responses(client)
+                }
+            }
+            ProviderKind::OpenAiCompatible => {
+                Self::Chat(OpenAiClient::new(compatible(entry, environment)?)?)
+            }
+            ProviderKind::Gemini => {
+                let mut config = GeminiConfig::from_lookup(lookup)?;
+                if let Some(options) = entry.gemini() {
+                    config.options.clone_from(options);
+                }
+                config.provider.clone_from(&entry.name);
+                Self::Gemini(GeminiClient::new(config)?)
+            }
+            ProviderKind::Ollama => {
+                let mut config = OllamaConfig::from_lookup(lookup)?;
+                config.provider.clone_from(&entry.name);
+                if let Some(forms) = entry.text_calling.forms {
+                    config.text_calls = forms;
+                }
+                config.tools_by_prompt = match entry.text_calling.prompted_tools {
+                    Some(PromptedTools::Never) => ToolsByPrompt::Never,
+                    Some(PromptedTools::Auto) | None => ToolsByPrompt::Auto,
+                    Some(PromptedTools::Always) => ToolsByPrompt::Always,
+                };
+                Self::Ollama(OllamaClient::new(config)?)
+            }
+        })
+    }
+
+    /// Returns a model of the provider.
+    ///
+    /// Only Ollama needs a request, because only the server has the capabilities of its models.
+    pub(crate) async fn model(&self, name: &str) -> Result<Arc<dyn ChatModel>, ModelError> {
+        Ok(match self {
+            Self::Anthropic(client) => Arc::new(client.model(name)),
+            Self::Chat(client) => Arc::new(client.model(name)),
+            Self::Responses(client) => Arc::new(client.model_on::<openai::Responses>(name)),
+            Self::Gemini(client) => Arc::new(client.model(name)),
+            Self::Ollama(client) => Arc::new(client.model_as_shown(name).await?),
+            Self::Offline => Arc::new(DemoModel::new()),
+        })
+    }
+
+    /// Returns the models that the provider lists. `None` if the wire has no list.
+    pub(crate) async fn served(&self) -> Option<Result<Vec<Served>, ModelError>> {
+        Some(match self {
+            Self::Offline => return None,
+            Self::Anthropic(client) => client
+                .list_models()
+                .await
+                .map(|models| Served::all(models, |m| (m.name, m.context_window))),
+            Self::Chat(client) | Self::Responses(client) => client
+                .list_models()
+                .await
+                .map(|models| Served::all(models, |m| (m.name, m.context_window))),
+            Self::Gemini(client) => client
+                .list_models()
+                .await
+                .map(|models| Served::all(models, |m| (m.name, m.context_window))),
+            Self::Ollama(client) => client
+                .list_models()
+                .await
+                .map(|models| Served::all(models, |m| (m.name, None))),
+        })
+    }
+
+    /// Returns whether a local server answers.
+    pub(crate) async fn is_there(&self) -> bool {
+        match self {
+            Self::Ollama(client) => client.is_there().await,
+            _ => false,
+        }
+    }
+}
+
+/// Returns the known capabilities of a model without a request.
+pub(crate) fn capabilities(entry: &ProviderEntry, model: &str) -> ModelCapabilities {
+    match entry.kind {
+        ProviderKind::Anthropic => anthropic::capabilities(model),
+        ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
+            let profile = entry.profile.clone().unwrap_or_else(Profile::openai);
+            openai::capabilities(model, &profile)
+        }
+        ProviderKind::OpenAiCompatible => openai::capabilities(model, &profile(entry)),
+        ProviderKind::Gemini => gemini::capabilities(model),
+        ProviderKind::Ollama => ModelCapabilities::default(),
+    }
+}
+
+/// Returns whether the entry is the vendor's own server.
+fn is_vendors_own(entry: &ProviderEntry) -> bool {
+    entry.base_url.is_none() && entry.name == entry.kind.name()
+}
+
+/// Returns whether the variable `name` contains a key of this wire.
+fn is_key_of(kind: ProviderKind, name: &str) -> bool {
+    match kind {
+        ProviderKind::Anthropic => name == anthropic::config::API_KEY_VARIABLE,
+        ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
+            name == openai::config::API_KEY_VARIABLE
+        }
+        ProviderKind::Gemini => gemini::config::API_KEY_VARIABLES.contains(&name),
+        ProviderKind::Ollama => name == ollama::config::API_KEY_VARIABLE,
+        ProviderKind::OpenAiCompatible => false,
+    }
+}
+
+fn compatible(
+    entry: &ProviderEntry,
+    environment: &Environment,
+) -> Result<OpenAiConfig, ModelError> {
+    let address = entry.base_url.as_deref().unwrap_or_default();
+    let mut config = OpenAiConfig::compatible(&entry.name, address).with_profile(profile(entry));
+    if let Some(options) = entry.chat() {
+        config.chat.clone_from(options);
+    }
+    let Some(variable) = &entry.api_key_env else {
+        return Ok(config);
+    };
+    match environment.get(variable) {
+        Some(key) => Ok(config.with_api_key(SecretString::from(key))),
+        None => Err(ModelError::new(
+            &entry.name,
+            ModelErrorKind::Configuration,
+            format!(
+                "the variable `{variable}`, which `providers.{name}.api_key_env` names, is not set: \
+                 set it to the server's key, or remove `api_key_env` if the server needs none",
+                name = entry.name
+            ),
+        )),
+    }
+}
+
+fn profile(entry: &ProviderEntry) -> Profile {
+    let mut profile = entry.profile.clone().unwrap_or_else(Profile::generic);
+    if let Some(forms) = entry.text_calling.forms {
+        profile.recovery = forms;
+    }
+    if let Some(prompted_tools) = entry.text_calling.prompted_tools {
+        // Models without tool support always get tools in the prompt.
+        profile.tools_by_prompt = prompted_tools == PromptedTools::Always;
+    }
+    profile
+}
+
+/// Adds the parser of tool calls as text where the adapter does not include it.
+pub(crate) fn with_text_calls(
+    model: Arc<dyn ChatModel>,
+    entry: &ProviderEntry,
+) -> Arc<dyn ChatModel> {
+    let has_its_own = matches!(
+        entry.kind,
+        ProviderKind::OpenAiCompatible | ProviderKind::Ollama
+    );
+    let TextCalling {
+        forms,
+        prompted_tools,
+    } = entry.text_calling;
+    if has_its_own || entry.text_calling.is_default() {
+        return model;
+    }
+    let prompted_tools = prompted_tools.is_some_and(|it| it.covers(model.capabilities().tools));
+    let model = TextCalls::of(model, forms.unwrap_or(RecoveryForms::NONE));
+    Arc::new(if prompted_tools {
+        model.telling_in_words()
+    } else {
+        model
+    })
+}

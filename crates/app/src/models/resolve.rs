@@ -1,0 +1,171 @@
+//! Resolution of model names, for every command and every HTTP route.
+
+use switchboard_domain::{
+    ModelId,
+    nearest::{did_you_mean, nearest},
+};
+
+use super::{ModelChoiceError, Provider, Providers, Readiness};
+
+/// Prefixes of model names, each with the vendor that owns the family.
+const FAMILIES: [(&str, &str); 4] = [
+    ("claude-", "anthropic"),
+    ("gpt-", "openai"),
+    ("chatgpt-", "openai"),
+    ("gemini-", "gemini"),
+];
+
+/// Maximum number of models that an error message lists.
+const MAX_LISTED: usize = 12;
+
+impl Providers {
+    /// Returns the provider that serves the model `text`, and the model's name on the wire.
+    ///
+    /// The first match counts:
+    ///
+    /// 1. `PROVIDER/MODEL`, or a provider alone, which means its default model;
+    /// 2. an exact name: of the configuration, then of the catalogue;
+    /// 3. a name of the catalogue with a date or another version (`claude-sonnet-4-5-20250929`);
+    /// 4. a family (`claude-…`, `gpt-…`, `o3…`, `gemini-…`), at the provider that owns it;
+    /// 5. the only provider with a key, else the only one with a configured address.
+    ///
+    /// Rules 2 to 5 skip providers without a key. The name reaches the provider unchanged.
+    pub(crate) fn resolve(&self, text: &str) -> Result<(&Provider, String), ModelChoiceError> {
+        let text = text.trim().trim_end_matches('/');
+        if let Ok(id) = text.parse::<ModelId>() {
+            let provider = self.find_provider(&id.provider)?;
+            check_offline_name(provider, &id.name)?;
+            return Ok((provider, id.name.to_string()));
+        }
+        if let Some(provider) = self.get(text) {
+            let model = provider.default_model.clone();
+            let model = model.ok_or_else(|| ModelChoiceError::NoModel {
+                provider: provider.name.clone(),
+            })?;
+            return Ok((provider, model));
+        }
+        let owner = self.owner(text, |provider| self.has_access(provider));
+        match owner.or_else(|| self.only_provider(text)) {
+            Some(provider) => Ok((provider, text.to_owned())),
+            None => Err(self.unresolved(text)),
+        }
+    }
+
+    /// Returns the first provider that accepts the name by rules 2 to 4.
+    fn owner(&self, name: &str, is_usable: impl Fn(&Provider) -> bool) -> Option<&Provider> {
+        let usable = || self.iter().filter(|provider| is_usable(provider));
+        let configured = || {
+            let mut ids = self.configured().iter().filter(|id| &*id.name == name);
+            ids.find_map(|id| usable().find(|provider| provider.name == *id.provider))
+        };
+        configured()
+            .or_else(|| usable().find(|it| it.default_model.as_deref() == Some(name)))
+            .or_else(|| usable().find(|it| it.catalogued_here(name) == Some(name)))
+            .or_else(|| usable().find(|it| it.catalogued_here(name).is_some()))
+            .or_else(|| {
+                let family = family(name)?;
+                usable().find(|it| it.vendor() == Some(family))
+            })
+    }
+
+    fn has_access(&self, provider: &Provider) -> bool {
+        !matches!(self.readiness(provider), Readiness::KeyMissing(_))
+    }
+
+    /// Returns the only provider with a key; where none has one, the only one with an address.
+    fn only_provider(&self, name: &str) -> Option<&Provider> {
+        if self.mistyped(name).is_some() {
+            return None;
+        }
+        let (mut keys, mut addresses) = (Vec::new(), Vec::new());
+        for provider in self.iter() {
+            match self.readiness(provider) {
+                Readiness::Key(variable) => keys.push((variable, provider)),
+                Readiness::NoKeyNeeded => {
+                    addresses.extend(self.address(provider).map(|it| (it, provider)));
+                }
+                Readiness::KeyMissing(_) => {}
+            }
+        }
+        let candidates = if keys.is_empty() { addresses } else { keys };
+        // Two wires of one vendor share a key.
+        let (access, provider) = candidates.first()?;
+        let is_only = candidates.iter().all(|(other, _)| other == access);
+        (is_only && !self.refuses(provider, name)).then_some(*provider)
+    }
+
+    /// Returns whether a vendor's own server is asked for a model of another vendor.
+    fn refuses(&self, provider: &Provider, name: &str) -> bool {
+        let vendors = (family(name), provider.vendor());
+        let is_foreign = matches!(vendors, (Some(family), Some(vendor)) if family != vendor);
+        is_foreign && self.address(provider).is_none()
+    }
+
+    /// Returns the provider that a name without digits is probably meant to be.
+    fn mistyped(&self, name: &str) -> Option<&str> {
+        if name.contains(|c: char| c.is_ascii_digit()) {
+            return None;
+        }
+        nearest(name, self.iter().map(|provider| provider.name.as_str()))
+    }
+
+    fn unresolved(&self, name: &str) -> ModelChoiceError {
+        let without_key = self.owner(name, |_| true).and_then(|provider| {
+            let Readiness::KeyMissing(variable) = self.readiness(provider) else {
+                return None;
+            };
+            Some(format!(
+                ": it belongs to `{}`, which has no key. Set {variable}",
+                provider.name
+            ))
+        });
+        let askable = self.iter().filter(|provider| self.has_access(provider));
+        let known = askable.flat_map(|provider| {
+            let models = provider.known_models().into_iter();
+            models.map(|(model, _)| format!("{}/{model}", provider.name))
+        });
+        ModelChoiceError::NoProvider {
+            name: name.to_owned(),
+            hint: without_key.unwrap_or_else(|| did_you_mean(self.mistyped(name))),
+            known: known.take(MAX_LISTED).collect(),
+        }
+    }
+}
+
+/// Refuses names that the planner in this program does not have.
+fn check_offline_name(provider: &Provider, name: &str) -> Result<(), ModelChoiceError> {
+    match &provider.default_model {
+        Some(known) if provider.is_offline() && known != name => {
+            Err(ModelChoiceError::UnknownModel {
+                provider: provider.name.clone(),
+                name: name.to_owned(),
+                known: known.clone(),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the vendor whose models have names like this one.
+fn family(name: &str) -> Option<&'static str> {
+    let base = name.strip_prefix("ft:").unwrap_or(name);
+    // Open weights, which OpenAI does not serve.
+    if base.starts_with("gpt-oss") {
+        return None;
+    }
+    let is_reasoning_series = base.strip_prefix('o').is_some_and(|rest| {
+        let number = rest.split('-').next().unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    if is_reasoning_series {
+        return Some("openai");
+    }
+    let mut families = FAMILIES.into_iter();
+    families
+        .find(|(prefix, _)| base.starts_with(prefix))
+        .map(|(_, vendor)| vendor)
+}
+
+#[cfg(test)]
+#[path = "resolve_tests.rs"]
+mod tests;

@@ -1,0 +1,501 @@
+//! Options of a run, and the agent that they describe.
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use clap::{ArgMatches, Args, FromArgMatches, parser::ValueSource};
+use switchboard_domain::{Approver, ChatModel, Delivery, Sampling, ToolHost};
+use switchboard_mcp_client::McpHost;
+use switchboard_orchestration::{
+    Agent, BegunWith, Limits, Run, RunOptions,
+    persistence::checkpoint::Checkpoints,
+    policy::approval::Approvals,
+    recipe::Recipe,
+    strategy::Strategy,
+    tools::results::{CacheOptions, ResultCache},
+};
+
+use super::{arguments::Approve, context::Context, failure::Failure};
+use super::{context_values, recording::RecordingMode};
+use crate::{
+    config::environment::Environment,
+    models::{Chosen, list_price},
+    storage::{decisions::SavedDecisions, recipes, runs::StoredRuns},
+    terminal::{self, PresetAnswer, PresetApprover, Screen, TerminalApprover},
+};
+
+/// Options of a run.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct AgentArgs {
+    /// Model to use, such as anthropic/claude-sonnet-5-5; a provider alone selects its default
+    /// model
+    #[arg(short, long, value_name = "PROVIDER/MODEL", env = "SWITCHBOARD_MODEL")]
+    pub(crate) model: Option<String>,
+    /// Model to use when the previous ones fail (repeatable)
+    #[arg(
+        long,
+        value_name = "PROVIDER/MODEL",
+        env = "SWITCHBOARD_FALLBACK",
+        value_delimiter = ','
+    )]
+    pub(crate) fallback: Vec<String>,
+    /// Recipe with prompt, tools, examples and limits for a kind of task; `switchboard recipes`
+    /// lists them
+    #[arg(long, value_name = "NAME|FILE", env = "SWITCHBOARD_RECIPE")]
+    pub(crate) recipe: Option<String>,
+    /// How the answer is produced: loop, or gather-format (gather with tools, then format)
+    #[arg(long, env = "SWITCHBOARD_STRATEGY")]
+    pub(crate) strategy: Option<Strategy>,
+    #[command(flatten)]
+    pub(crate) approve: ApproveArgs,
+    /// Maximum number of model calls
+    #[arg(
+        long,
+        value_name = "N",
+        env = "SWITCHBOARD_MAX_STEPS",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(crate) max_steps: Option<u32>,
+    /// Don't stream; print each answer when it is complete
+    #[arg(long)]
+    pub(crate) no_stream: bool,
+    /// Start no MCP servers and use no tools
+    #[arg(long)]
+    pub(crate) no_tools: bool,
+}
+
+/// `--approve`, and whether a person gave it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ApproveArgs {
+    pub(crate) approve: Option<Approve>,
+    /// It is from the command line or a conversation, not from a variable.
+    in_person: bool,
+}
+
+#[derive(Args)]
+struct ApproveOption {
+    /// Which tool calls need your approval; by default none, except those of offline/planner that
+    /// are not read-only
+    #[arg(long, value_enum, env = "SWITCHBOARD_APPROVE")]
+    approve: Option<Approve>,
+}
+
+impl ApproveArgs {
+    /// Returns the option as a person gives it.
+    pub(crate) fn in_person(approve: Option<Approve>) -> Self {
+        Self {
+            approve,
+            in_person: true,
+        }
+    }
+
+    fn is_later(self) -> bool {
+        self.approve == Some(Approve::Later)
+    }
+}
+
+impl Args for ApproveArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        ApproveOption::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        ApproveOption::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for ApproveArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let ApproveOption { approve } = ApproveOption::from_arg_matches(matches)?;
+        Ok(Self {
+            approve,
+            in_person: matches.value_source("approve") == Some(ValueSource::CommandLine),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Options of a resumed run. Missing options keep the values of the stored run. The variables of
+/// these options apply to new questions only.
+#[derive(Debug, Args)]
+pub(crate) struct ResumedArgs {
+    /// Model to use instead of the stored one
+    #[arg(short, long, value_name = "PROVIDER/MODEL")]
+    model: Option<String>,
+    /// Model to use when the previous ones fail (repeatable)
+    #[arg(
+        long,
+        value_name = "PROVIDER/MODEL",
+        env = "SWITCHBOARD_FALLBACK",
+        value_delimiter = ','
+    )]
+    fallback: Vec<String>,
+    /// Which further tool calls need your approval; calls that already wait keep waiting
+    #[arg(long, value_enum)]
+    approve: Option<Approve>,
+    /// Maximum number of model calls, counted from the start of the run
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_steps: Option<u32>,
+    /// Don't stream; print each further answer when it is complete
+    #[arg(long)]
+    no_stream: bool,
+    #[command(flatten)]
+    settled: Settled,
+}
+
+/// Options that apply only at the start of a run. They are accepted to explain this in an error.
+#[derive(Debug, Args)]
+struct Settled {
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    recipe: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
+    strategy: Option<String>,
+    #[arg(long, hide = true)]
+    no_tools: bool,
+}
+
+impl Settled {
+    fn check(&self) -> Result<(), Failure> {
+        let (option, what) = if self.recipe.is_some() {
+            ("--recipe", "the recipe")
+        } else if self.strategy.is_some() {
+            ("--strategy", "the strategy")
+        } else if self.no_tools {
+            ("--no-tools", "the tools")
+        } else {
+            return Ok(());
+        };
+        Err(Failure::usage(anyhow!(
+            "{option} applies to new questions only: a resumed run keeps {what}"
+        )))
+    }
+}
+
+/// Applies the option. The rules of the files stay, because a later option may reset the policy.
+fn approve_by(approvals: &mut Approvals, ApproveArgs { approve, in_person }: ApproveArgs) {
+    let Some(approve) = approve else { return };
+    approvals.policy = approve.into();
+    approvals.policy_overrides_rules = approve == Approve::None;
+    approvals.approved_in_advance = in_person && approve == Approve::All;
+}
+
+impl ResumedArgs {
+    /// Returns whether new requests for approval are stored. Reads the variable too: without it a
+    /// request would be lost where no person can answer.
+    pub(crate) fn decides_later(&self, environment: &Environment) -> bool {
+        match self.approve {
+            Some(approve) => approve == Approve::Later,
+            None => environment.get("SWITCHBOARD_APPROVE") == Some("later"),
+        }
+    }
+
+    /// Checks the options that need no configuration.
+    pub(crate) fn check(&self, run: &Run) -> Result<(), Failure> {
+        self.settled.check()?;
+        match self.max_steps {
+            Some(most) if most <= run.steps() => Err(Failure::usage(anyhow!(
+                "the run has asked its model {} times already, and --max-steps counts from its beginning: \
+                 say a number above that",
+                run.steps()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Chooses the models and applies the options to the run.
+    pub(crate) async fn plan(&self, run: &mut Run, context: &Context) -> Result<Plan, Failure> {
+        let model = self
+            .model
+            .clone()
+            .unwrap_or_else(|| run.model().to_string());
+        let (chosen, fallbacks) = models(context, Some(&model), &self.fallback).await?;
+        if let Some(steps) = self.max_steps {
+            run.limit_steps(steps);
+        }
+        if self.approve.is_some() {
+            let mut approvals = run.options().approval.clone();
+            approve_by(&mut approvals, ApproveArgs::in_person(self.approve));
+            run.set_approvals(approvals);
+        }
+        if self.no_stream {
+            run.set_delivery(Delivery::Whole);
+        }
+        Ok(Plan {
+            sampled: Arc::clone(&chosen.model),
+            chosen,
+            fallbacks,
+            // The run contains both.
+            recipe: None,
+            options: run.options().clone(),
+            later: self.decides_later(&context.environment),
+            preset: Vec::new(),
+            runs: None,
+            no_tools: false,
+        })
+    }
+}
+
+/// Returns the model and the fallback models: from the option, otherwise from the configuration.
+pub(crate) async fn models(
+    context: &Context,
+    named: Option<&str>,
+    fallback: &[String],
+) -> Result<(Chosen, Vec<Arc<dyn ChatModel>>), Failure> {
+    let chosen = context.choose_model(named).await?;
+    let configured = context.config.run.fallback_models.as_deref();
+    let wanted = if fallback.is_empty() {
+        configured.unwrap_or_default()
+    } else {
+        fallback
+    };
+    let mut fallbacks = Vec::new();
+    for name in wanted {
+        // A fallback model that was not used in the recording is not in it.
+        if !context.recording.lacks(name) {
+            fallbacks.push(context.choose_model(Some(name)).await?.model);
+        }
+    }
+    Ok((chosen, fallbacks))
+}
+
+/// Reads a recipe and warns about ignored keys.
+pub(crate) fn recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, Failure> {
+    let found = recipes::find(name, &context.environment).map_err(Failure::usage)?;
+    if !found.recipe.ignored.is_empty() {
+        terminal::print_warning(&format!(
+            "recipe {}: these keys mean nothing here: {}",
+            found.recipe.name,
+            found.recipe.ignored.join(", ")
+        ));
+    }
+    Ok(Arc::new(found.recipe))
+}
+
+/// The settings of an agent before anything is started.
+pub(crate) struct Plan {
+    pub(crate) chosen: Chosen,
+    /// The model for sampling. It is never recorded: its responses are part of tool results, and
+    /// `--match order` would count them as answers of the run.
+    pub(crate) sampled: Arc<dyn ChatModel>,
+    fallbacks: Vec<Arc<dyn ChatModel>>,
+    pub(crate) recipe: Option<Arc<Recipe>>,
+    pub(crate) options: RunOptions,
+    pub(crate) later: bool,
+    /// Answers to pending approval requests.
+    pub(crate) preset: Vec<PresetAnswer>,
+    /// The store of a resumed run.
+    pub(crate) runs: Option<StoredRuns>,
+    pub(crate) no_tools: bool,
+}
+
+impl AgentArgs {
+    /// Chooses the models, reads the recipe and resolves the options. Errors appear before a server
+    /// starts.
+    pub(crate) async fn plan(&self, context: &Context) -> Result<Plan, Failure> {
+        let config = &context.config.run;
+        let named = self.recipe.as_deref().or(config.recipe.as_deref());
+        let recipe = named.map(|name| recipe(name, context)).transpose()?;
+        let of_recipe = recipe.as_ref().and_then(|recipe| recipe.model.as_deref());
+        let named = self.model.as_deref().or(of_recipe);
+        let (chosen, fallbacks) = models(context, named, &self.fallback).await?;
+        Ok(self.settle(context, recipe, chosen, fallbacks))
+    }
+
+    /// Returns the plan with this recipe and these models.
+    pub(crate) fn settle(
+        &self,
+        context: &Context,
+        recipe: Option<Arc<Recipe>>,
+        chosen: Chosen,
+        fallbacks: Vec<Arc<dyn ChatModel>>,
+    ) -> Plan {
+        Plan {
+            options: self.options(context, recipe.as_deref()),
+            no_tools: self.no_tools || recipe.as_ref().is_some_and(|it| !it.tools.enabled),
+            later: self.approve.is_later(),
+            preset: Vec::new(),
+            runs: None,
+            sampled: Arc::clone(&chosen.model),
+            chosen,
+            fallbacks,
+            recipe,
+        }
+    }
+
+    /// Returns the name of the recipe.
+    pub(crate) fn recipe_name(&self, context: &Context) -> Option<String> {
+        let named = self.recipe.as_ref().or(context.config.run.recipe.as_ref());
+        named.cloned()
+    }
+
+    /// Returns the parameters that are stored with a run.
+    pub(crate) fn run_parameters(&self, context: &Context, agent: &Agent) -> BegunWith {
+        let mut run_parameters = BegunWith::of(agent);
+        run_parameters.recipe = self.recipe_name(context);
+        run_parameters.without_tools = self.no_tools;
+        run_parameters
+    }
+
+    /// A flag takes precedence over the recipe, the recipe over the configuration. A recipe can
+    /// only lower limits and tighten approvals.
+    fn options(&self, context: &Context, recipe: Option<&Recipe>) -> RunOptions {
+        let config = &context.config;
+        let reasoning = recipe.and_then(|recipe| recipe.reasoning.effort);
+        let temperature = recipe.and_then(|recipe| recipe.temperature);
+        let stream = recipe.and_then(|recipe| recipe.stream).or(config.stream);
+        let mut options = RunOptions {
+            sampling: Sampling {
+                temperature: temperature.or(config.temperature),
+                ..Sampling::default()
+            },
+            max_output_tokens: config.max_output_tokens,
+            reasoning: reasoning.or(config.reasoning),
+            delivery: if self.no_stream || stream == Some(false) {
+                Delivery::Whole
+            } else {
+                Delivery::Streamed
+            },
+            guards: config.run.guards.clone().unwrap_or_default(),
+            results: config.run.results.clone().unwrap_or_default(),
+            history: config.run.history.clone().unwrap_or_default(),
+            search: config.run.search.clone().unwrap_or_default(),
+            ..RunOptions::default()
+        };
+        options.approval.policy = config.approve.unwrap_or_default();
+        if let Some(approvals) = &config.run.approvals {
+            approvals.apply(&mut options.approval);
+        }
+        approve_by(&mut options.approval, self.approve);
+        options.limits = config.max_steps.map_or_else(Limits::default, Limits::steps);
+        if let Some(limits) = &config.run.limits {
+            limits.apply(&mut options.limits);
+        }
+        if let Some(recipe) = recipe {
+            recipe.policy.tighten(&mut options.approval);
+            recipe.policy.limit(&mut options.limits);
+            recipe.limits.limit(&mut options.limits);
+            if let Some(configured) = config.max_steps {
+                options.limits.max_steps = options.limits.max_steps.min(configured);
+            }
+        }
+        if let Some(steps) = self.max_steps {
+            options.limits.max_steps = steps;
+        }
+        let of_recipe = recipe.and_then(|recipe| recipe.strategy.clone());
+        let strategy = self.strategy.clone().or(of_recipe);
+        if let Some(strategy) = strategy.or(config.run.strategy.clone()) {
+            options.strategy = strategy;
+        }
+        options
+    }
+}
+
+/// Parts of an agent that are not configured.
+pub(crate) struct AgentParts<'p> {
+    /// Decides about tool calls.
+    pub(crate) approver: Arc<dyn Approver>,
+    /// Remembered approval decisions.
+    pub(crate) decisions: &'p SavedDecisions,
+    /// The store of its runs.
+    pub(crate) checkpoints: Option<Arc<dyn Checkpoints>>,
+}
+
+impl Plan {
+    /// Records the responses of the models, except those for sampling.
+    pub(crate) fn record(&mut self, recording: &RecordingMode) {
+        self.chosen.model = recording.recorded(Arc::clone(&self.chosen.model));
+        for model in &mut self.fallbacks {
+            *model = recording.recorded(Arc::clone(model));
+        }
+    }
+
+    /// Returns the tools of a host, recorded or replayed.
+    fn tools(&self, context: &Context, host: &Arc<McpHost>) -> Arc<dyn ToolHost> {
+        let host = Arc::clone(host) as Arc<dyn ToolHost>;
+        if self.no_tools {
+            return host;
+        }
+        context.recording.tools(host)
+    }
+
+    /// Returns the agent for one question at the terminal.
+    pub(crate) fn agent(
+        mut self,
+        context: &Context,
+        host: &Arc<McpHost>,
+        screen: &Screen,
+        decisions: &SavedDecisions,
+    ) -> Agent {
+        let approver = TerminalApprover::new(screen.clone()).checking(
+            self.tools(context, host),
+            context_values::configured(&context.config),
+        );
+        let approver: Arc<dyn Approver> = Arc::new(if self.later {
+            approver.deferring()
+        } else {
+            approver
+        });
+        let preset = std::mem::take(&mut self.preset);
+        let runs = self.runs.take();
+        let runs = runs.map_or_else(|| StoredRuns::of(&context.environment), Ok);
+        let checkpoints = match runs {
+            Ok(runs) => Some(Arc::new(runs) as Arc<dyn Checkpoints>),
+            Err(error) => {
+                if self.later {
+                    terminal::print_warning(&error.to_string());
+                }
+                None
+            }
+        };
+        let parts = AgentParts {
+            approver: Arc::new(PresetApprover::new(preset, approver)),
+            decisions,
+            checkpoints,
+        };
+        self.agent_with(context, host, parts)
+    }
+
+    /// Returns the agent.
+    pub(crate) fn agent_with(
+        self,
+        context: &Context,
+        host: &Arc<McpHost>,
+        parts: AgentParts<'_>,
+    ) -> Agent {
+        let config = &context.config;
+        let tools = self.tools(context, host);
+        let mut agent = Agent::new(self.chosen.model)
+            .named("switchboard")
+            .with_tools(tools)
+            .with_redefined_tools(host.redefined_tools())
+            .with_options(self.options)
+            .with_approver(parts.approver)
+            .with_steady_clock(context.steady.clone())
+            .with_decisions(parts.decisions.shared.clone())
+            .with_prices(list_price);
+        for fallback in self.fallbacks {
+            agent = agent.with_fallback(fallback);
+        }
+        if let Some(instructions) = &config.instructions {
+            agent = agent.with_instructions(instructions);
+        }
+        if let Some(recipe) = self.recipe {
+            agent = agent.with_recipe(recipe);
+        }
+        if let Some(checkpoints) = parts.checkpoints {
+            agent = agent.with_checkpoints(checkpoints);
+        }
+        agent = agent.with_context(context_values::configured(config));
+        if let Some(lifetime) = config.run.cache_results.filter(|it| !it.is_zero()) {
+            agent = agent.with_cache(Arc::new(ResultCache::new(CacheOptions {
+                lifetime,
+                ..CacheOptions::default()
+            })));
+        }
+        agent
+    }
+}

@@ -1,0 +1,89 @@
+//! Argument values that the host fills in.
+
+use std::path::Path;
+
+use switchboard_mcp_client::config::{ServerConfig, ServerTransport};
+use switchboard_orchestration::tools::arguments::{ContextInjection, ContextTemplate};
+
+use super::context::this_program;
+use crate::config::Config;
+
+/// The argument that contains the conversation id. The model never sees it.
+const DATABASE_CONTEXT: &str = "databaseContext";
+/// The field of the argument with the conversation id.
+const CONVERSATION: &str = "conversationId";
+/// Bundled servers that keep state for each conversation.
+const WITH_CONVERSATIONS: [&str; 2] = ["graph", "bte"];
+
+/// Returns the context values of tools: the configured ones, and the conversation id for bundled
+/// servers.
+pub(crate) fn injection<'s>(
+    config: &Config,
+    servers: impl IntoIterator<Item = &'s ServerConfig>,
+) -> ContextInjection {
+    let mut injected = ContextInjection::new().reserving(DATABASE_CONTEXT);
+    for (name, value) in config.run.context.iter().flatten() {
+        injected = injected.with_template(name, value.clone());
+    }
+    if let Some(servers) = &config.run.context_servers {
+        injected = injected.only_for(servers.iter().cloned());
+    }
+    for server in servers.into_iter().filter(|it| has_conversations(it)) {
+        let conversation = ContextTemplate::session_id_under(CONVERSATION);
+        injected = injected.with_default(&server.name, DATABASE_CONTEXT, conversation);
+    }
+    injected
+}
+
+/// Returns the context values of the configured servers.
+pub(crate) fn configured(config: &Config) -> ContextInjection {
+    injection(config, config.servers.iter().flatten())
+}
+
+/// Returns whether a server is bundled and keeps state for each conversation.
+fn has_conversations(server: &ServerConfig) -> bool {
+    let ServerTransport::Stdio { command, args, .. } = &server.transport else {
+        return false;
+    };
+    let command = Path::new(command);
+    let is_bundled = args
+        .windows(2)
+        .any(|pair| pair[0] == "mcp-server" && WITH_CONVERSATIONS.contains(&pair[1].as_str()));
+    is_bundled
+        && (command
+            .file_stem()
+            .is_some_and(|name| name == "switchboard")
+            || this_program().is_ok_and(|program| program == command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_bundled_servers_with_conversations_get_the_session() {
+        let server =
+            |command: &str, args: &[&str]| ServerConfig::stdio("s", command, args.iter().copied());
+        for (command, args, expected) in [
+            ("switchboard", &["mcp-server", "graph"][..], true),
+            (
+                "/opt/bin/switchboard",
+                &["mcp-server", "bte", "--url", "http://b"],
+                true,
+            ),
+            ("switchboard", &["mcp-server", "customer-service"], false),
+            (
+                "switchboard",
+                &["mcp-server", "workspace", "--root", "graph"],
+                false,
+            ),
+            ("npx", &["mcp-server", "graph"], false),
+            ("switchboard", &["graph"], false),
+        ] {
+            let server = server(command, args);
+            assert_eq!(has_conversations(&server), expected, "{command} {args:?}");
+        }
+        let http = ServerConfig::http("s", "http://localhost:1/mcp");
+        assert!(!has_conversations(&http));
+    }
+}

@@ -1,0 +1,168 @@
+//! Saved conversations of the terminal user.
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use switchboard_domain::{
+    Principal, RunRecord, RunState, RunStore as _, Session, SessionId, SessionStore as _,
+    SessionStoreError,
+};
+use switchboard_orchestration::persistence::{Journal, JournalError};
+use uuid::Uuid;
+
+use crate::{
+    config::{Config, environment::Environment},
+    storage::sessions::{Sessions, SessionsError},
+    terminal::one_line,
+};
+
+/// Maximum length of a title in characters.
+const MAX_TITLE_LENGTH: usize = 80;
+/// Maximum length of a session id in characters.
+const MAX_ID_LENGTH: usize = 128;
+
+/// The saved conversations of the terminal user. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Conversations {
+    pub(crate) sessions: Sessions,
+    pub(crate) journal: Journal,
+    pub(crate) owner: Principal,
+}
+
+impl Conversations {
+    pub(crate) async fn open(
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<Self, SessionsError> {
+        Ok(Self::of(Sessions::open(config, environment).await?))
+    }
+
+    pub(crate) fn of(sessions: Sessions) -> Self {
+        let owner = Principal::default();
+        let journal = Journal::new(sessions.as_sessions(), sessions.as_runs(), owner.clone());
+        Self {
+            sessions,
+            journal,
+            owner,
+        }
+    }
+
+    /// Returns the session with exactly this id.
+    pub(crate) async fn named(&self, id: &str) -> Result<Option<Session>, SessionsError> {
+        let id = SessionId(id.to_owned());
+        Ok(self.sessions.store().get(&self.owner, &id).await?)
+    }
+
+    /// Returns the sessions, newest first.
+    pub(crate) async fn list(&self, limit: u32) -> Result<Vec<Session>, SessionsError> {
+        Ok(self.sessions.store().list(&self.owner, limit).await?)
+    }
+
+    /// Creates a session titled with `message`.
+    pub(crate) async fn begin(
+        &self,
+        id: Option<&str>,
+        message: &str,
+    ) -> Result<Session, SessionsError> {
+        let session = Session {
+            id: SessionId(id.map_or_else(|| Uuid::now_v7().to_string(), ToOwned::to_owned)),
+            title: one_line(message, MAX_TITLE_LENGTH),
+            created_at: Timestamp::now().to_string(),
+            messages: 0,
+        };
+        let created = self.sessions.store().create(&self.owner, &session).await;
+        match created {
+            // Another process created the same session.
+            Err(SessionStoreError::Exists { .. }) if id.is_some() => {}
+            created => created?,
+        }
+        Ok(session)
+    }
+
+    /// Returns the unfinished run of a session.
+    pub(crate) async fn open_run(
+        &self,
+        session: &SessionId,
+    ) -> Result<Option<RunRecord>, SessionsError> {
+        let store = self.sessions.store();
+        let runs = store.runs(&self.owner, Some(session), 1).await?;
+        let mut runs = runs.into_iter();
+        Ok(runs.find(|run| run.state != RunState::Finished))
+    }
+
+    /// Returns an error if a session has an unfinished run.
+    pub(crate) async fn check_free(&self, session: &SessionId) -> anyhow::Result<()> {
+        match self.open_run(session).await? {
+            Some(run) => Err(busy_error(session, &run.id, Some(run.state))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks the form of a session id.
+pub(crate) fn check_id(id: &str) -> anyhow::Result<()> {
+    let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@');
+    if id.is_empty() || id.chars().count() > MAX_ID_LENGTH || !id.chars().all(is_fine) {
+        return Err(anyhow!(
+            "`{}` cannot be the id of a session: an id has up to {MAX_ID_LENGTH} letters, digits, and - _ . : @",
+            one_line(id, 40)
+        ));
+    }
+    Ok(())
+}
+
+fn busy_error(session: &SessionId, run: &str, state: Option<RunState>) -> anyhow::Error {
+    let (how, way_out) = match state {
+        Some(RunState::Waiting) => (
+            "has a run that waits for your approval",
+            format!("`switchboard chat --session {session}` resumes or discards it"),
+        ),
+        Some(RunState::Interrupted) => (
+            "has a run that was interrupted",
+            format!("`switchboard chat --session {session}` resumes or discards it"),
+        ),
+        _ => (
+            "is busy: another process executes its run",
+            "wait until that is over, or name another session".to_owned(),
+        ),
+    };
+    anyhow!("session `{session}` {how} ({run}): {way_out}")
+}
+
+/// Adds a remedy to an error where one exists.
+pub(crate) fn with_remedy(error: JournalError) -> anyhow::Error {
+    match error {
+        JournalError::Store(SessionStoreError::Busy { session, run }) => {
+            busy_error(&session, &run, None)
+        }
+        JournalError::Store(SessionStoreError::Conflict { id, .. }) => {
+            anyhow!("session `{id}` was changed by another process: send the question again")
+        }
+        other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_words_that_a_command_line_takes_as_they_are() {
+        for id in ["a", "nightly-2026.11", "team:ada@home", "Ü_1"] {
+            assert!(check_id(id).is_ok(), "{id}");
+        }
+        for id in ["", "a b", "a/b", "../x", "x\u{1b}[2J", &"a".repeat(129)] {
+            assert!(check_id(id).is_err(), "{id:?}");
+        }
+    }
+
+    #[test]
+    fn a_session_that_is_busy_says_the_way_out() {
+        let session = SessionId("s1".into());
+        let waits = busy_error(&session, "r1", Some(RunState::Waiting)).to_string();
+        assert!(
+            waits.contains("waits for your approval (r1)") && waits.contains("chat --session s1")
+        );
+        let works = busy_error(&session, "r1", None).to_string();
+        assert!(works.contains("another process executes its run (r1): wait"));
+    }
+}

@@ -1,0 +1,439 @@
+//! Follows a run from the start of its servers to its exit code.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use anyhow::anyhow;
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use switchboard_domain::{
+    ApprovalDecision, ChatModel, Elicitor, Message, ModelId, SessionId, ToolHost as _, Usage,
+};
+use switchboard_mcp_client::{ClientHandlers, HostError, McpHost, ServerState};
+use switchboard_orchestration::{
+    Agent, BegunWith, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
+    ToolFailure,
+    persistence::{KeptEnd, TakenRun},
+};
+use uuid::Uuid;
+
+use super::{
+    agent::{AgentArgs, Plan, ResumedArgs},
+    arguments::OutputArgs,
+    changed,
+    context::{self, Context},
+    conversations::{Conversations, with_remedy},
+    failure::{Code, Failure},
+    interrupts::Interrupts,
+    running::Running,
+    servers::Servers,
+    unmatched,
+};
+use crate::{
+    models::{ChoiceReason, Chosen, sampler::ModelSampler},
+    observe::{AuditLog, Recorder},
+    storage::{decisions::SavedDecisions, runs::StoredRuns},
+    terminal::{
+        self, PresetAnswer, Screen, TerminalElicitor,
+        output::{Answer, AskOutput},
+    },
+};
+
+/// The input of a run.
+pub(crate) enum RunStart {
+    /// A question without a session.
+    Question(String),
+    /// The next question of a session.
+    InSession(Conversations, SessionId, String, Box<AgentArgs>),
+    /// A stored run without a session.
+    Resumed(Box<Run>),
+    /// A stored run of a session.
+    Taken(Conversations, Box<TakenRun>),
+}
+
+/// Resumes a stored run without a session.
+pub(crate) async fn resume(
+    mut run: Run,
+    runs: StoredRuns,
+    answer: Option<ApprovalDecision>,
+    (resumed, shown): (&ResumedArgs, &OutputArgs),
+    context: &Context,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    let mut plan = resumed.plan(&mut run, context).await?;
+    plan.runs = Some(runs);
+    plan.preset = presets(&run, answer.as_ref());
+    let start = RunStart::Resumed(Box::new(run));
+    execute(plan, shown.output, context, interrupts, start).await
+}
+
+/// Resumes a stored run of a session.
+pub(crate) async fn resume_taken(
+    conversations: &Conversations,
+    mut taken: TakenRun,
+    answer: Option<ApprovalDecision>,
+    (resumed, shown): (&ResumedArgs, &OutputArgs),
+    context: &Context,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    let mut plan = match resumed.plan(taken.run_mut(), context).await {
+        Ok(plan) => plan,
+        Err(failure) => {
+            taken.leave().await;
+            return Err(failure);
+        }
+    };
+    let begun = BegunWith::read(taken.record().wish.as_ref());
+    plan.no_tools = begun.is_some_and(|begun| begun.without_tools);
+    plan.preset = presets(taken.run(), answer.as_ref());
+    let start = RunStart::Taken(conversations.clone(), Box::new(taken));
+    execute(plan, shown.output, context, interrupts, start).await
+}
+
+/// Returns the same answer for every pending approval request.
+fn presets(run: &Run, answer: Option<&ApprovalDecision>) -> Vec<PresetAnswer> {
+    let answers = answer.into_iter().flat_map(|answer| {
+        let open = run.pending_approvals().into_iter();
+        open.map(|request| PresetAnswer {
+            id: request.tool_use.id.clone(),
+            fingerprint: request.fingerprint.clone(),
+            decision: answer.clone(),
+        })
+    });
+    answers.collect()
+}
+
+pub(crate) async fn execute(
+    plan: Plan,
+    output: AskOutput,
+    context: &Context,
+    interrupts: &Interrupts,
+    start: RunStart,
+) -> Result<Code, Failure> {
+    let mut servers = if plan.no_tools {
+        Servers::none()
+    } else {
+        context.servers()?
+    };
+    let screen = Screen::new(output == AskOutput::Text);
+    servers.options.client_handlers = answering(&screen, &plan.sampled);
+    let host = Arc::new(context::start(servers)?);
+    let model = plan.chosen.model.id().clone();
+    let (audit, decisions) = match open_stores(context) {
+        Ok(read) => read,
+        Err(failure) => {
+            if let RunStart::Taken(_, taken) = start {
+                taken.leave().await;
+            }
+            context::close(&host, interrupts).await;
+            return Err(failure);
+        }
+    };
+    let session = match &start {
+        RunStart::InSession(_, session, ..) => Some(session.0.clone()),
+        RunStart::Taken(_, taken) => Some(taken.record().session.0.clone()),
+        _ => None,
+    };
+    let mut recorder = audit.run(session.clone(), None);
+    let mut answer = Answer::new(output);
+    let result = match ready(&host, startup_wait(context), &screen, interrupts).await {
+        Ok(()) => {
+            unmatched::warn(&context.config.run, &host).await;
+            // The changed tools are known only now.
+            let agent = plan.agent(context, &host, &screen, &decisions);
+            match begin(&agent, start, context, &screen).await {
+                Ok(run) => follow(run, &screen, &mut answer, &mut recorder, interrupts).await,
+                Err(failure) => Err(failure),
+            }
+        }
+        Err(early) => {
+            if let RunStart::Taken(_, taken) = start {
+                taken.leave().await;
+            }
+            early.report(session, &model, &screen, &mut answer)
+        }
+    };
+    if let Err(error) = decisions.save() {
+        terminal::print_warning(&format!("failed to save your approval decisions: {error}"));
+    }
+    tokio::join!(context::close(&host, interrupts), audit.flush());
+    result
+}
+
+/// Opens the audit and the remembered decisions.
+fn open_stores(context: &Context) -> Result<(AuditLog, SavedDecisions), Failure> {
+    let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
+    let decisions = SavedDecisions::load(&context.environment).map_err(Failure::usage)?;
+    Ok((audit, decisions))
+}
+
+async fn begin(
+    agent: &Agent,
+    start: RunStart,
+    context: &Context,
+    screen: &Screen,
+) -> Result<Running, Failure> {
+    let screen = screen.clone();
+    Ok(match start {
+        RunStart::Question(question) => Running::ephemeral(agent.ask(question), screen),
+        RunStart::Resumed(run) => Running::ephemeral(agent.resume(*run), screen),
+        RunStart::Taken(conversations, taken) => {
+            Running::persisted(conversations.journal.go_on(agent, *taken), screen)
+        }
+        RunStart::InSession(conversations, session, question, args) => {
+            let message = Arc::new(Message::user(question));
+            let wish = args.run_parameters(context, agent).stored();
+            let begun = conversations.journal;
+            let begun = begun.begin_with(agent, &session, vec![message], wish);
+            let run = begun
+                .await
+                .map_err(|error| Failure::usage(with_remedy(error)))?;
+            Running::persisted(run, screen)
+        }
+    })
+}
+
+/// Prints the name of an automatically chosen model.
+pub(crate) fn print_chosen_model(chosen: &Chosen, context: &Context) {
+    match chosen.reason {
+        ChoiceReason::NothingElse => terminal::print_note(&nothing_else(context)),
+        ChoiceReason::Answers => terminal::print_note(&format!(
+            "no key is set, so the local {} is asked",
+            chosen.model.id()
+        )),
+        ChoiceReason::Named | ChoiceReason::Key(_) => {}
+    }
+}
+
+/// Returns the handlers of server requests: the person at the terminal, and the model for sampling.
+fn answering(screen: &Screen, model: &Arc<dyn ChatModel>) -> ClientHandlers {
+    let elicitor = terminal::is_interactive()
+        .then(|| Arc::new(TerminalElicitor::new(screen.clone())) as Arc<dyn Elicitor>);
+    ClientHandlers {
+        elicitor,
+        sampler: Some(Arc::new(ModelSampler::new(Arc::clone(model)))),
+        ..ClientHandlers::default()
+    }
+}
+
+/// A run ended before its first step.
+pub(crate) enum StartupFailure {
+    Interrupted,
+    Server(HostError),
+}
+
+/// Default time that a question waits for optional servers.
+const STARTUP_WAIT: Duration = Duration::from_secs(5);
+
+pub(crate) fn startup_wait(context: &Context) -> Duration {
+    context.config.startup_wait.unwrap_or(STARTUP_WAIT)
+}
+
+/// Waits for the servers: without limit for required ones, at most `startup_wait` for the others. Later
+/// ones are used from the next step on.
+pub(crate) async fn ready(
+    host: &McpHost,
+    startup_wait: Duration,
+    screen: &Screen,
+    interrupts: &Interrupts,
+) -> Result<(), StartupFailure> {
+    screen.show_progress("starting MCP servers");
+    let result = tokio::select! {
+        () = interrupts.first() => Err(StartupFailure::Interrupted),
+        ready = started(host, startup_wait) => ready.map_err(StartupFailure::Server),
+    };
+    screen.pause();
+    if result.is_ok() {
+        changed::warn(host);
+    }
+    result
+}
+
+async fn started(host: &McpHost, startup_wait: Duration) -> Result<(), HostError> {
+    let mut changes = host.changes();
+    let mut settled = pin!(host.require_ready());
+    if let Ok(ready) = tokio::time::timeout(startup_wait, settled.as_mut()).await {
+        return ready;
+    }
+    let is_missing = || {
+        let servers = host.servers();
+        let mut required = servers.iter().filter(|server| server.required);
+        required.any(|server| server.state == ServerState::Starting)
+    };
+    while is_missing() {
+        tokio::select! {
+            ready = settled.as_mut() => return ready,
+            Some(_) = changes.next() => {}
+        }
+    }
+    Ok(())
+}
+
+impl StartupFailure {
+    /// Reports the failure in the same form as the end of a run.
+    fn report(
+        self,
+        session_id: Option<String>,
+        model: &ModelId,
+        screen: &Screen,
+        answer: &mut Answer,
+    ) -> Result<Code, Failure> {
+        let (outcome, error) = match self {
+            Self::Interrupted => (Outcome::Cancelled, None),
+            Self::Server(error) => {
+                let error = RunError {
+                    kind: RunErrorKind::ServerUnavailable,
+                    message: error.to_string(),
+                    provider: None,
+                    status: None,
+                    request_id: None,
+                };
+                (Outcome::Failed, Some(error))
+            }
+        };
+        let run_id = Uuid::now_v7().to_string();
+        let report = RunReport {
+            run_id: run_id.clone(),
+            session_id,
+            model: model.clone(),
+            answer: String::new(),
+            content: Vec::new(),
+            outcome,
+            finish_reason: None,
+            steps: 0,
+            usage: Usage::default(),
+            tool_calls: Vec::new(),
+            warnings: Vec::new(),
+            error,
+        };
+        let event = RunEvent {
+            run_id: run_id.into(),
+            seq: 1,
+            time: Timestamp::now(),
+            kind: RunEventKind::RunFinished {
+                report: Box::new(report),
+            },
+        };
+        answer.write(&event).map_err(Failure::run)?;
+        screen.show(&event.kind);
+        Ok(code_of(outcome))
+    }
+}
+
+/// Prints a run as it happens. The first interruption cancels it; the second one returns at once.
+async fn follow(
+    mut run: Running,
+    screen: &Screen,
+    answer: &mut Answer,
+    recorder: &mut Recorder,
+    interrupts: &Interrupts,
+) -> Result<Code, Failure> {
+    let cancel = run.cancel_handle();
+    let session = run.session().cloned();
+    let mut interrupted = false;
+    let mut code = Code::Failed;
+    loop {
+        let event = tokio::select! {
+            biased;
+            () = interrupts.second() => {
+                // The program ends, so a closed output no longer matters.
+                let _ = answer.flush();
+                return Ok(Code::Interrupted);
+            }
+            () = interrupts.first(), if !interrupted => {
+                interrupted = true;
+                cancel.cancel();
+                continue;
+            }
+            event = run.next() => event,
+            // Deltas that arrive together are written together.
+            () = std::future::ready(()), if answer.has_pending() => {
+                answer.flush().map_err(Failure::run)?;
+                continue;
+            }
+        };
+        let Some(event) = event else {
+            answer.flush().map_err(Failure::run)?;
+            if let Some(KeptEnd::Failed(error)) = run.end() {
+                let failure = anyhow!("the answer could not be saved: {error}");
+                return Err(Failure::run(failure));
+            }
+            return Ok(if interrupted { Code::Interrupted } else { code });
+        };
+        recorder.observe(&event).await;
+        // The answer's line must end before other output on the same terminal.
+        let on_screen_first = matches!(event.kind, RunEventKind::TextDelta { .. });
+        if on_screen_first {
+            screen.show(&event.kind);
+        }
+        // A closed output drops the run and with it the request and the calls.
+        answer.write(&event).map_err(Failure::run)?;
+        if !on_screen_first {
+            answer.flush().map_err(Failure::run)?;
+            screen.show(&event.kind);
+        }
+        match &event.kind {
+            RunEventKind::RunFinished { report } => {
+                code = code_of(report.outcome);
+                print_unapproved_calls(report);
+            }
+            RunEventKind::RunParked { .. } => {
+                code = Code::Waiting;
+                let way_on = match &session {
+                    Some(session) => format!("switchboard chat --session {session}"),
+                    None => format!("switchboard runs resume {}", event.run_id),
+                };
+                terminal::print_note(&format!(
+                    "run saved, waiting for approval. Continue with: {way_on}"
+                ));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Prints the calls that were not approved because no person was present, and how to allow them.
+pub(crate) fn print_unapproved_calls(report: &RunReport) {
+    let calls = report.tool_calls.iter();
+    let mut tools: Vec<String> = calls
+        .filter(|call| call.failure == Some(ToolFailure::NotApproved))
+        .map(|call| format!("`{}`", terminal::one_line(&call.tool, 64)))
+        .collect();
+    tools.dedup();
+    if tools.is_empty() || terminal::is_interactive() {
+        return;
+    }
+    let (verb, them) = if tools.len() == 1 {
+        ("was", "it")
+    } else {
+        ("were", "them")
+    };
+    terminal::print_note(&format!(
+        "{} {verb} not run: nobody is there to approve {them}; allow {them} with `--approve all`, or store the run \
+         for a decision with `--approve later`",
+        tools.join(", ")
+    ));
+}
+
+pub(crate) fn code_of(outcome: Outcome) -> Code {
+    match outcome {
+        Outcome::Completed => Code::Success,
+        Outcome::Limited => Code::Limited,
+        Outcome::Failed => Code::Failed,
+        Outcome::Cancelled => Code::Interrupted,
+    }
+}
+
+fn nothing_else(context: &Context) -> String {
+    let mut variables: Vec<&str> = context
+        .providers
+        .iter()
+        .filter_map(|provider| provider.key_variable())
+        .collect();
+    // Two wires of one vendor share a key.
+    variables.dedup();
+    format!(
+        "no key is set ({}), so offline/planner answers: it matches words and is no language model; \
+         set a key or name a model with --model",
+        variables.join(", ")
+    )
+}

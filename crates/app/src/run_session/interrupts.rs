@@ -1,0 +1,225 @@
+//! Signals: Ctrl-C, `SIGTERM` from a supervisor, `SIGHUP` from a closed terminal.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use tokio::sync::watch;
+
+use super::failure::Code;
+
+/// Interval of the checks whether the terminal still exists.
+#[cfg(unix)]
+const TERMINAL_CHECK: Duration = Duration::from_secs(1);
+
+/// Time for an orderly end after a second interruption. Then the process exits, because it may be
+/// blocked in a write to a reader that does not read.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(800);
+
+/// Counts the interruptions since the start of the program. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Interrupts {
+    state: Arc<State>,
+    count: watch::Receiver<u32>,
+}
+
+#[derive(Debug)]
+struct State {
+    count: watch::Sender<u32>,
+    /// Presses of Ctrl-C while it stops a run and not the program.
+    presses: watch::Sender<u32>,
+    captures_keys: AtomicBool,
+}
+
+/// Presses of Ctrl-C while they do not end the program.
+#[derive(Debug, Clone)]
+pub(crate) struct Presses {
+    state: Arc<State>,
+    seen: watch::Receiver<u32>,
+}
+
+impl Presses {
+    /// Waits for the next press that was not seen yet.
+    pub(crate) async fn next(&mut self) {
+        if self.seen.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Discards the presses until now.
+    pub(crate) fn clear(&mut self) {
+        self.seen.borrow_and_update();
+    }
+
+    /// Counts a press that the line editor received as a key.
+    pub(crate) fn press(&self) {
+        self.state.presses.send_modify(|count| *count += 1);
+    }
+}
+
+impl Interrupts {
+    /// Starts to listen for signals. Needs a runtime with more than one worker.
+    pub(crate) fn listen() -> io::Result<Self> {
+        let (count, seen) = watch::channel(0);
+        let state = Arc::new(State {
+            count,
+            presses: watch::channel(0).0,
+            captures_keys: AtomicBool::new(false),
+        });
+        let mut signals = Signals::new()?;
+        let receiver = Arc::clone(&state);
+        tokio::spawn(async move {
+            while let Some(signal) = signals.next().await {
+                receiver.receive(signal);
+            }
+        });
+        Ok(Self { state, count: seen })
+    }
+
+    /// From now on Ctrl-C is counted in the returned value and does not end the program.
+    pub(crate) fn capture_keys(&self) -> Presses {
+        self.state.captures_keys.store(true, Ordering::Relaxed);
+        Presses {
+            state: Arc::clone(&self.state),
+            seen: self.state.presses.subscribe(),
+        }
+    }
+
+    /// Lets Ctrl-C end the program again.
+    pub(crate) fn release_keys(&self) {
+        self.state.captures_keys.store(false, Ordering::Relaxed);
+    }
+
+    /// Counts a hang-up when the terminal of standard input is gone. It need not send `SIGHUP`, and
+    /// a line editor reads a dead terminal for ever. Runs on the runtime until then.
+    #[cfg(unix)]
+    pub(crate) fn watch_terminal(&self) {
+        let state = Arc::clone(&self.state);
+        tokio::spawn(async move {
+            while rustix::termios::tcgetattr(io::stdin()).is_ok() {
+                tokio::time::sleep(TERMINAL_CHECK).await;
+            }
+            state.receive(Signal::HangUp);
+        });
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn watch_terminal(&self) {}
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        *self.count.borrow() > 0
+    }
+
+    /// Waits for the first interruption. Returns immediately if it has happened.
+    pub(crate) async fn first(&self) {
+        self.reached(1).await;
+    }
+
+    /// Waits for the second interruption.
+    pub(crate) async fn second(&self) {
+        self.reached(2).await;
+    }
+
+    async fn reached(&self, times: u32) {
+        let mut count = self.count.clone();
+        if count.wait_for(|count| *count >= times).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl State {
+    fn receive(&self, signal: Signal) {
+        match signal {
+            Signal::Key if self.captures_keys.load(Ordering::Relaxed) => {
+                self.presses.send_modify(|count| *count += 1);
+                return;
+            }
+            // The shell and the system may both send a signal.
+            #[cfg(unix)]
+            Signal::HangUp => {
+                self.count.send_if_modified(|count| {
+                    let is_first = *count == 0;
+                    *count = (*count).max(1);
+                    is_first
+                });
+                return;
+            }
+            _ => self.count.send_modify(|count| *count += 1),
+        }
+        if *self.count.borrow() == 2 {
+            thread::spawn(exit_after_timeout);
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a thread of its own, because every worker of the runtime may be blocked in a write"
+)]
+fn exit_after_timeout() {
+    thread::sleep(EXIT_TIMEOUT);
+    std::process::exit(i32::from(Code::Interrupted as u8));
+}
+
+/// A reason to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    /// Ctrl-C.
+    Key,
+    /// The terminal was closed.
+    #[cfg(unix)]
+    HangUp,
+    /// A supervisor ends the program.
+    #[cfg(unix)]
+    Terminate,
+}
+
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) -> Option<Signal> {
+        tokio::select! {
+            Some(()) = self.interrupt.recv() => Some(Signal::Key),
+            Some(()) = self.hang_up.recv() => Some(Signal::HangUp),
+            Some(()) = self.terminate.recv() => Some(Signal::Terminate),
+            else => None,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    #[expect(clippy::unnecessary_wraps, reason = "fails on Unix")]
+    fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) -> Option<Signal> {
+        tokio::signal::ctrl_c().await.ok().map(|()| Signal::Key)
+    }
+}

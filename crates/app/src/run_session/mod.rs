@@ -1,0 +1,15 @@
+//! Code that every command shares: it starts servers, builds an agent and follows a run.
+
+pub(crate) mod agent;
+pub(crate) mod arguments;
+pub(crate) mod changed;
+pub(crate) mod context;
+pub(crate) mod context_values;
+pub(crate) mod conversations;
+pub(crate) mod failure;
+pub(crate) mod follow;
+pub(crate) mod interrupts;
+pub(crate) mod recording;
+pub(crate) mod running;
+pub(crate) mod servers;
+pub(crate) mod unmatched;

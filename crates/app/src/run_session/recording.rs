@@ -1,0 +1,338 @@
+//! Recording and replay of model and tool traffic: `--record` and `--replay`.
+
+mod file;
+
+use std::{
+    fs::File,
+    io::{self, BufReader, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::anyhow;
+use clap::{Args, ValueEnum};
+use switchboard_domain::{ChatModel, ModelCapabilities, ModelId, ToolHost};
+use switchboard_evals::recording::{Matching, Player, Recorder, Scrubber};
+use switchboard_orchestration::{Agent, tools::arguments::ContextInjection};
+
+use super::{
+    agent::Plan,
+    context::Context,
+    context_values,
+    failure::{Code, Failure},
+};
+use crate::{
+    models::{ChoiceReason, Chosen},
+    observe::known_secrets,
+    terminal,
+};
+use file::RecordingFile;
+
+/// Options of recording and replay.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Recordings")]
+pub(crate) struct RecordingArgs {
+    /// Record model and tool traffic to FILE, with secrets redacted
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    record: Option<PathBuf>,
+    /// Replay a recording (no model or server is contacted)
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
+    /// How requests are matched: by the exact request, or in recorded order if requests contain
+    /// changing data such as dates
+    #[arg(long = "match", value_enum, default_value_t, requires = "replay")]
+    matching: MatchArg,
+}
+
+/// How requests are matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum MatchArg {
+    /// The same request
+    #[default]
+    Exact,
+    /// In recorded order
+    Order,
+}
+
+/// Recording mode: record, replay or off.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum RecordingMode {
+    #[default]
+    Off,
+    Recording(Recorder),
+    Replay(Player),
+}
+
+impl RecordingArgs {
+    /// Opens the recording of `--replay`.
+    pub(crate) fn replay(&self, context: &Context) -> Result<RecordingMode, Failure> {
+        let Some(file) = &self.replay else {
+            return Ok(RecordingMode::Off);
+        };
+        let path = context.environment.working_dir.join(file);
+        let failed = |error: anyhow::Error| {
+            Failure::usage(error).context(format!("{} cannot be replayed", file.display()))
+        };
+        let opened = File::open(&path).map_err(|error| failed(plainly(error)))?;
+        // Some systems open folders and fail when reading.
+        if opened.metadata().is_ok_and(|it| it.is_dir()) {
+            let folder = io::ErrorKind::IsADirectory.into();
+            return Err(failed(plainly(folder)));
+        }
+        let player = Player::with_scrubber(BufReader::new(opened), scrubber(context));
+        let player = player.map_err(|error| failed(error.into()))?;
+        let matching = match self.matching {
+            MatchArg::Exact => Matching::Exact,
+            MatchArg::Order => Matching::Order,
+        };
+        let hidden = context_values::configured(&context.config);
+        let player = player.with_matching(matching);
+        Ok(RecordingMode::Replay(player.hiding(hidden)))
+    }
+
+    /// Returns whether a recording is replayed.
+    pub(crate) fn is_replay(&self) -> bool {
+        self.replay.is_some()
+    }
+
+    /// Returns the files of `--record` and `--replay`.
+    pub(crate) fn files(&self) -> [Option<&Path>; 2] {
+        [self.record.as_deref(), self.replay.as_deref()]
+    }
+
+    /// Starts the recording of `--record` and records the models of the plan. Called last before
+    /// the servers start, because it replaces an existing recording.
+    pub(crate) fn begin(&self, context: &mut Context, plan: &mut Plan) -> Result<(), Failure> {
+        if let Some(recording) = self.record(context)? {
+            plan.record(&recording);
+            context.recording = recording;
+        }
+        Ok(())
+    }
+
+    /// Opens the recording of `--record`. An existing recording is replaced when there is a first
+    /// response.
+    pub(crate) fn record(&self, context: &Context) -> Result<Option<RecordingMode>, Failure> {
+        let Some(file) = &self.record else {
+            return Ok(None);
+        };
+        let path = context.environment.working_dir.join(file);
+        let recorder = begin(&path, file, scrubber(context)).map_err(|error| {
+            Failure::usage(error).context(format!("cannot record to {}", file.display()))
+        })?;
+        let hidden = context_values::configured(&context.config);
+        Ok(Some(RecordingMode::Recording(recorder.hiding(hidden))))
+    }
+}
+
+fn begin(path: &Path, name: &Path, scrubber: Scrubber) -> anyhow::Result<Recorder> {
+    let reel = RecordingFile::open(path).map_err(plainly)?;
+    let failed = WarningWriter {
+        to: reel,
+        name: name.display().to_string(),
+        has_begun: false,
+    };
+    Ok(Recorder::new(failed, &program(), scrubber)?)
+}
+
+/// A writer that prints a warning when recording fails, because a run may continue for days.
+struct WarningWriter<W> {
+    to: W,
+    name: String,
+    /// Errors before the first write end the command.
+    has_begun: bool,
+}
+
+impl<W: Write> Write for WarningWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes);
+        match &written {
+            Ok(_) => self.has_begun = true,
+            Err(error) if self.has_begun && error.kind() != io::ErrorKind::Interrupted => {
+                terminal::print_warning(&format!("recording to {} stopped: {error}", self.name));
+            }
+            Err(_) => {}
+        }
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Returns the error without "(os error 2)".
+fn plainly(error: io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => anyhow!("file or folder not found"),
+        io::ErrorKind::IsADirectory => anyhow!("it is a folder: name a file in it"),
+        _ => error.into(),
+    }
+}
+
+/// Returns the program's name and version for recordings and reports.
+pub(crate) fn program() -> String {
+    format!("switchboard {}", env!("CARGO_PKG_VERSION"))
+}
+
+/// Returns a redactor of the known secrets.
+pub(crate) fn scrubber(context: &Context) -> Scrubber {
+    let mut known = known_secrets(&context.config, &context.environment);
+    let variables = context.providers.iter().filter_map(|it| it.key_variable());
+    let keys = variables.filter_map(|variable| context.environment.get(variable));
+    known.extend(keys.map(str::to_owned));
+    Scrubber::new(known)
+}
+
+impl RecordingMode {
+    pub(crate) fn is_replay(&self) -> bool {
+        matches!(self, Self::Replay(_))
+    }
+
+    /// Returns the part of the recording that belongs to one of several conversations.
+    pub(crate) fn track(&self, name: &str) -> Self {
+        match self {
+            Self::Off => Self::Off,
+            Self::Recording(recorder) => Self::Recording(recorder.track(name)),
+            Self::Replay(player) => Self::Replay(player.track(name)),
+        }
+    }
+
+    /// Returns this recording without the values of `hidden`.
+    fn hiding(&self, hidden: &ContextInjection) -> Self {
+        let hidden = hidden.clone();
+        match self {
+            Self::Off => Self::Off,
+            Self::Recording(recorder) => Self::Recording(recorder.clone().hiding(hidden)),
+            Self::Replay(player) => Self::Replay(player.clone().hiding(hidden)),
+        }
+    }
+
+    /// Returns the part of the recording that belongs to one run of the server. A replay finds it
+    /// by its requests, because runs may start in another order.
+    pub(crate) fn run(&self, number: u64) -> Self {
+        match self {
+            Self::Replay(player) => Self::Replay(player.conversation()),
+            Self::Off | Self::Recording(_) => self.track(&format!("run {number}")),
+        }
+    }
+
+    /// Returns the agent with recorded or replayed models and tools.
+    pub(crate) fn of(&self, agent: Agent, has_tools: bool) -> Agent {
+        if matches!(self, Self::Off) {
+            return agent;
+        }
+        let tools = agent.tools().filter(|_| has_tools).cloned();
+        let agent = agent.with_each_model(|model| match self {
+            Self::Replay(player) => player.model(model.id()).unwrap_or(model),
+            Self::Off | Self::Recording(_) => self.recorded(model),
+        });
+        // The values that the client sent for this run are not recorded either.
+        let hiding = self.hiding(agent.context());
+        match tools {
+            Some(tools) => agent.with_tools(hiding.tools(tools)),
+            None => agent,
+        }
+    }
+
+    /// Returns the models of a replayed recording, with their capabilities.
+    pub(crate) fn models(&self) -> Option<Vec<(ModelId, ModelCapabilities)>> {
+        let Self::Replay(player) = self else {
+            return None;
+        };
+        let models = player.models().into_iter();
+        let models = models.filter_map(|id| {
+            let capabilities = player.model(&id)?.capabilities().clone();
+            Some((id, capabilities))
+        });
+        Some(models.collect())
+    }
+
+    /// Returns the model, recorded if a recording is made.
+    pub(crate) fn recorded(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
+        match self {
+            Self::Recording(recorder) => recorder.model(model),
+            Self::Off | Self::Replay(_) => model,
+        }
+    }
+
+    /// Returns the tools of a host, recorded or replayed.
+    pub(crate) fn tools(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
+        match self {
+            Self::Off => host,
+            Self::Recording(recorder) => recorder.tools(host),
+            Self::Replay(player) => player.tools().unwrap_or(host),
+        }
+    }
+
+    /// Returns whether a replayed recording has no response of this model.
+    pub(crate) fn lacks(&self, name: &str) -> bool {
+        match self {
+            Self::Replay(player) => named(player, name).is_none(),
+            Self::Off | Self::Recording(_) => false,
+        }
+    }
+
+    /// Returns the model of a replay: the one that `flag` names, the configured one, or the first
+    /// in the recording.
+    pub(crate) fn choose(
+        &self,
+        flag: Option<&str>,
+        configured: Option<&str>,
+    ) -> Option<Result<Chosen, Failure>> {
+        let Self::Replay(player) = self else {
+            return None;
+        };
+        let found = if let Some(name) = flag {
+            named(player, name)
+        } else {
+            let configured = configured.and_then(|name| named(player, name));
+            configured.or_else(|| player.models().into_iter().next())
+        };
+        let model = found.and_then(|id| player.model(&id));
+        let chosen = model.map(|model| Chosen {
+            model,
+            reason: ChoiceReason::Named,
+        });
+        Some(chosen.ok_or_else(|| Failure::usage(missing_model_error(player, flag))))
+    }
+
+    /// Flushes the recording and returns the result of the command.
+    pub(crate) fn finish(&self, result: Result<Code, Failure>) -> Result<Code, Failure> {
+        let Self::Recording(recorder) = self else {
+            return result;
+        };
+        match (recorder.finish(), result) {
+            (Ok(()), result) => result,
+            // A broken pipe is an error here, unlike for the answer.
+            (Err(error), Ok(Code::Success)) => Err(Failure::run(anyhow!("{error}"))),
+            (Err(error), result) => {
+                terminal::print_warning(&error.to_string());
+                result
+            }
+        }
+    }
+}
+
+/// Returns the model of a recording by `PROVIDER/MODEL`, its name or its provider.
+fn named(player: &Player, name: &str) -> Option<ModelId> {
+    let name = name.trim_end_matches('/');
+    let mut models = player.models().into_iter();
+    models.find(|id| id.to_string() == name || &*id.name == name || &*id.provider == name)
+}
+
+/// Returns the error for a model without recorded responses.
+pub(crate) fn missing_model_error(player: &Player, name: Option<&str>) -> anyhow::Error {
+    let models: Vec<String> = player.models().iter().map(ToString::to_string).collect();
+    match (name, models.as_slice()) {
+        (_, []) => {
+            anyhow!("the recording has no response of any model: record it again with --record")
+        }
+        (name, models) => anyhow!(
+            "the recording has no answer of {}; it has those of: {}. Name one of them with --model, or make the \
+             recording anew",
+            name.unwrap_or("this model"),
+            models.join(", ")
+        ),
+    }
+}

@@ -1,0 +1,212 @@
+//! The file of a recording.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write},
+    path::Path,
+};
+
+use serde::Deserialize;
+
+/// Maximum size of the first line, which identifies a recording.
+const MAX_HEADER_BYTES: u64 = 64 << 10;
+
+/// Maximum number of bytes held back before the first response.
+const MAX_HELD_BYTES: usize = 16 << 20;
+
+/// The file of a recording in progress.
+///
+/// An older recording in it stays until the first response, because it may have cost money and the
+/// run may fail before.
+#[derive(Debug)]
+pub(crate) struct RecordingFile {
+    file: File,
+    /// The lines before the first response, while the older recording is still in the file.
+    held: Option<Vec<u8>>,
+}
+
+/// A line of a recording.
+#[derive(Deserialize)]
+struct Header {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+impl RecordingFile {
+    /// Opens and locks a private file. Fails if the file exists and is not a recording.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        // A pipe or device cannot be opened for reading and writing and has no content.
+        let is_special = std::fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
+        if is_special {
+            let file = options.create(false).open(path)?;
+            return Ok(Self { file, held: None });
+        }
+        let mut file = options.read(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(io::Error::other(
+                    "another run is recording to it: wait for its end, or choose another file",
+                ));
+            }
+            // Some file systems have no locks.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let held = if file.metadata()?.len() == 0 {
+            None
+        } else if is_recording(&file) {
+            file.rewind()?;
+            Some(Vec::new())
+        } else {
+            return Err(io::Error::other(
+                "the file exists and is not a recording: choose another file, or remove it",
+            ));
+        };
+        make_private(&file)?;
+        Ok(Self { file, held })
+    }
+}
+
+fn is_recording(file: &File) -> bool {
+    let mut line = Vec::new();
+    let read = BufReader::new(file.take(MAX_HEADER_BYTES)).read_until(b'\n', &mut line);
+    read.is_ok() && is_line(&line, "recording")
+}
+
+fn is_line(line: &[u8], kind: &str) -> bool {
+    serde_json::from_slice(line).is_ok_and(|head: Header| head.kind == kind)
+}
+
+/// Removes the access of other users from an existing file.
+#[cfg(unix)]
+fn make_private(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut permissions = file.metadata()?.permissions();
+    let private = permissions.mode() & !0o077;
+    if permissions.mode() == private {
+        return Ok(());
+    }
+    permissions.set_mode(private);
+    file.set_permissions(permissions)
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+fn make_private(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
+impl Write for RecordingFile {
+    /// Holds lines back until the first response.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(held) = &mut self.held else {
+            return self.file.write(bytes);
+        };
+        held.extend(bytes);
+        if is_line(bytes, "answer") || held.len() > MAX_HELD_BYTES {
+            let all = std::mem::take(held);
+            self.held = None;
+            self.file.set_len(0)?;
+            self.file.write_all(&all)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "{\"type\":\"recording\",\"version\":1,\"program\":\"old\"}\n{\"old\":1}\n";
+
+    #[test]
+    fn an_older_recording_stays_until_there_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.jsonl");
+        let read = || std::fs::read_to_string(&path).unwrap();
+        let mut first = RecordingFile::open(&path).unwrap();
+        first.write_all(OLD.as_bytes()).unwrap();
+        drop(first);
+        assert_eq!(read(), OLD);
+        let mut second = RecordingFile::open(&path).unwrap();
+        let lines = [
+            "{\"type\":\"recording\",\"version\":1,\"program\":\"new\"}\n",
+            "{\"type\":\"catalog\",\"tools\":[]}\n",
+            "{\"type\":\"message\",\"number\":0,\"message\":{\"type\":\"answer\"}}\n",
+            "{\"type\":\"answer\",\"took_ms\":1}\n",
+            "{\"type\":\"call\",\"took_ms\":1}\n",
+        ];
+        for line in &lines[..3] {
+            second.write_all(line.as_bytes()).unwrap();
+            second.flush().unwrap();
+            assert_eq!(read(), OLD);
+        }
+        second.write_all(lines[3].as_bytes()).unwrap();
+        assert_eq!(read(), lines[..4].concat());
+        second.write_all(lines[4].as_bytes()).unwrap();
+        assert_eq!(read(), lines.concat());
+    }
+
+    #[test]
+    fn what_is_held_back_does_not_grow_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.jsonl");
+        std::fs::write(&path, OLD).unwrap();
+        let mut reel = RecordingFile::open(&path).unwrap();
+        let line = vec![b'x'; 1 << 20];
+        for _ in 0..=MAX_HELD_BYTES >> 20 {
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), OLD);
+            reel.write_all(&line).unwrap();
+        }
+        let written = std::fs::metadata(&path).unwrap().len();
+        assert_eq!(written, (MAX_HELD_BYTES + line.len()) as u64);
+    }
+
+    #[test]
+    fn a_file_has_one_run_at_a_time_and_is_a_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.jsonl");
+        let first = RecordingFile::open(&path).unwrap();
+        let refused = RecordingFile::open(&path).unwrap_err().to_string();
+        assert!(refused.contains("another run is recording"), "{refused}");
+        drop(first);
+        RecordingFile::open(&path).unwrap();
+        let suite = folder.path().join("suite.yaml");
+        std::fs::write(&suite, "scenarios: []").unwrap();
+        let refused = RecordingFile::open(&suite).unwrap_err().to_string();
+        assert!(refused.contains("is not a recording"), "{refused}");
+        assert_eq!(std::fs::read_to_string(&suite).unwrap(), "scenarios: []");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_everybody_could_read_is_the_owners_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.jsonl");
+        std::fs::write(&path, OLD).unwrap();
+        let open = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(&path, open).unwrap();
+        RecordingFile::open(&path).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_no_file_is_nobodys() {
+        let null = Path::new("/dev/null");
+        let _first = RecordingFile::open(null).unwrap();
+        let mut second = RecordingFile::open(null).unwrap();
+        second.write_all(b"anything").unwrap();
+    }
+}

@@ -1,0 +1,146 @@
+//! Warnings about rules of the configuration that match no server or tool.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use switchboard_domain::{
+    ToolDefinition, ToolHost as _,
+    nearest::{did_you_mean, nearest},
+};
+use switchboard_mcp_client::McpHost;
+use switchboard_orchestration::{
+    policy::approval::{Rule, RuleVerdict},
+    tools::pattern::Pattern,
+};
+
+use crate::{config::RunConfig, terminal};
+
+/// A configured server.
+struct Server {
+    name: String,
+    /// Whether its tools are known.
+    is_ready: bool,
+}
+
+/// What rules can match.
+struct KnownNames {
+    servers: Vec<Server>,
+    tools: Vec<Arc<ToolDefinition>>,
+}
+
+/// Prints a warning for every rule that matches nothing, and logs it.
+pub(crate) async fn warn(config: &RunConfig, host: &McpHost) {
+    for message in messages(config, host).await {
+        tracing::warn!("{message}");
+        terminal::print_warning(&message);
+    }
+}
+
+/// Returns a message for every name in `approvals` and `guards` that matches nothing.
+///
+/// The tools of a server that did not start are unknown, so names that may belong to it are not
+/// reported.
+pub(crate) async fn messages(config: &RunConfig, host: &McpHost) -> Vec<String> {
+    let rules = config.approvals.as_ref();
+    let rules: Vec<&Rule> = rules.map_or_else(Vec::new, |it| it.rules().collect());
+    let guards = config.guards.as_deref().unwrap_or_default();
+    if rules.is_empty() && guards.is_empty() {
+        return Vec::new();
+    }
+    // Before the tools are listed: a server that becomes ready in between counts as not ready.
+    let servers = host.servers().into_iter().map(|status| Server {
+        name: status.name,
+        is_ready: status.state.takes_calls(),
+    });
+    let servers: Vec<Server> = servers.collect();
+    if servers.is_empty() {
+        // No tool is offered, such as with `--no-tools`.
+        return Vec::new();
+    }
+    let tools = host.tools().await.tools;
+    let known = KnownNames { servers, tools };
+    let rules = rules.into_iter();
+    let mut messages: Vec<String> = rules.flat_map(|rule| known.of_rule(rule)).collect();
+    messages.extend(guards.iter().filter_map(|guard| {
+        let problem = known.unknown_tool(&guard.tool, None, false)?;
+        Some(format!(
+            "`guards`: a guard names tool {problem}; the guard has no effect"
+        ))
+    }));
+    messages
+}
+
+impl KnownNames {
+    fn of_rule(&self, rule: &Rule) -> Vec<String> {
+        let verdict = match rule.verdict {
+            RuleVerdict::Allow => "allow",
+            RuleVerdict::Ask => "ask",
+            RuleVerdict::Deny => "deny",
+        };
+        let message = |what: &str, problem: String| {
+            format!(
+                "`approvals.rules`: a rule with verdict `{verdict}` names {what} {problem}; this part of the \
+                 rule has no effect"
+            )
+        };
+        if let Some(server) = &rule.server
+            && let Some(problem) = self.unknown_server(server)
+        {
+            return vec![message("server", problem)];
+        }
+        let tools = rule.tool.iter();
+        tools
+            .filter_map(|tool| self.unknown_tool(tool, rule.server.as_ref(), true))
+            .map(|problem| message("tool", problem))
+            .collect()
+    }
+
+    fn unknown_server(&self, pattern: &Pattern) -> Option<String> {
+        let names = || self.servers.iter().map(|server| server.name.as_str());
+        if names().any(|name| pattern.matches(name)) {
+            return None;
+        }
+        let near = did_you_mean(nearest(pattern.as_str(), names()));
+        Some(format!(
+            "`{pattern}`, and no configured server has this name{near}"
+        ))
+    }
+
+    /// Returns a description of the problem if no tool has the name. With `own`, the name on the
+    /// server counts as well as the name that the model sees.
+    fn unknown_tool(&self, name: &Pattern, of: Option<&Pattern>, own: bool) -> Option<String> {
+        let is_meant = |server: &str| of.is_none_or(|pattern| pattern.matches(server));
+        let mut servers = self.servers.iter();
+        if servers.any(|it| !it.is_ready && is_meant(&it.name) && self.may_be_of(name, it)) {
+            return None;
+        }
+        let mut names = BTreeSet::new();
+        for tool in &self.tools {
+            let origin = tool.origin.as_ref();
+            if !is_meant(origin.map_or("", |origin| &origin.server)) {
+                continue;
+            }
+            names.insert(tool.name.as_str());
+            names.extend(origin.filter(|_| own).map(|origin| origin.tool.as_str()));
+        }
+        if names.iter().any(|known| name.matches(known)) {
+            return None;
+        }
+        let near = did_you_mean(nearest(name.as_str(), names.iter().copied()));
+        Some(match of {
+            Some(server) => {
+                format!("`{name}`, and no tool of server `{server}` has this name{near}")
+            }
+            None => format!("`{name}`, and no tool has this name{near}"),
+        })
+    }
+
+    /// Returns whether a name can be that of a tool of `server`: not if it begins with the name of another
+    /// server.
+    fn may_be_of(&self, name: &Pattern, server: &Server) -> bool {
+        let Some((prefix, _)) = name.as_str().split_once("__") else {
+            return true;
+        };
+        let mut others = self.servers.iter().filter(|it| it.name != server.name);
+        !others.any(|other| other.name == prefix)
+    }
+}

@@ -1,0 +1,268 @@
+//! Creates agents from the parameters of a client.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use async_trait::async_trait;
+use switchboard_domain::{
+    ApprovalDecision, ApprovalRequest, Approver, ToolChoice,
+    nearest::{did_you_mean, nearest},
+};
+use switchboard_orchestration::{
+    Agent, ApprovalPolicy, RunOptions, tools::arguments::ClientContext,
+};
+use switchboard_server::{Approve, Parameters, Wish, WishError};
+
+use super::{
+    AppEngine,
+    agents::{AgentKey, CachedAgent},
+};
+use crate::{
+    run_session::agent::{AgentArgs, AgentParts},
+    storage::recipes,
+};
+
+impl AppEngine {
+    pub(super) async fn agent_for(&self, wish: &Wish) -> Result<Agent, WishError> {
+        let parameters = &wish.parameters;
+        let model = Self::model_name(wish)?;
+        if let Some(name) = &wish.recipe {
+            self.check_recipe(name).await?;
+        }
+        let key = AgentKey {
+            model,
+            recipe: wish.recipe.clone(),
+            without_tools: parameters.tools == Some(false),
+        };
+        let cached = if let Some(cached) = self.agents.get(&key) {
+            cached
+        } else {
+            let cached = self.create_agent(&key).await?;
+            self.agents.insert(key, cached.clone());
+            cached
+        };
+        let CachedAgent {
+            agent,
+            mut options,
+            has_tools,
+        } = cached;
+        apply(parameters, &mut options);
+        if let ToolChoice::Only(names) = &options.tool_choice {
+            self.check_tools(names).await?;
+        }
+        let agent = agent
+            .with_options(options)
+            // Changed tools may appear while the server runs.
+            .with_redefined_tools(self.host.redefined_tools());
+        // The cached agent contains no values of a client.
+        let agent = if wish.context.is_empty() {
+            agent
+        } else {
+            let agent = with_client_values(agent, &wish.context)?;
+            for text in wish.context.texts() {
+                self.context.live_secrets.add_secret(text);
+            }
+            agent
+        };
+        let number = self.started_runs.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(self.recording.run(number).of(agent, has_tools))
+    }
+
+    async fn create_agent(&self, key: &AgentKey) -> Result<CachedAgent, WishError> {
+        let args = AgentArgs {
+            model: key.model.clone().or_else(|| self.args.model.clone()),
+            recipe: key.recipe.clone().or_else(|| self.args.recipe.clone()),
+            ..self.args.clone()
+        };
+        let plan = args.plan(&self.context).await;
+        let mut plan = plan.map_err(|failure| {
+            let message = format!("{:#}", failure.error);
+            match &key.model {
+                Some(_) => WishError::Unknown {
+                    field: "model".to_owned(),
+                    message,
+                },
+                None => WishError::Unavailable {
+                    message,
+                    retry_after: None,
+                },
+            }
+        })?;
+        plan.no_tools |= key.without_tools;
+        let has_tools = !plan.no_tools;
+        let host = if has_tools { &self.host } else { &self.no_host };
+        let options = plan.options.clone();
+        let parts = AgentParts {
+            // The server sets an approver for every run.
+            approver: Arc::new(NoApprover),
+            decisions: &self.decisions,
+            checkpoints: None,
+        };
+        let agent = plan
+            .agent_with(&self.context, host, parts)
+            .with_questions(self.questions.clone());
+        Ok(CachedAgent {
+            agent,
+            options,
+            has_tools,
+        })
+    }
+
+    /// Returns the model name of the client, with the provider if it is a separate field.
+    fn model_name(wish: &Wish) -> Result<Option<String>, WishError> {
+        let empty = |field: &str| WishError::Invalid {
+            field: field.to_owned(),
+            message: "is empty: leave it out for the configured one".to_owned(),
+        };
+        let given = |text: &Option<String>| text.as_deref().map(str::trim).map(str::to_owned);
+        let (provider, model) = (given(&wish.provider), given(&wish.model));
+        if provider.as_deref() == Some("") {
+            return Err(empty("provider"));
+        }
+        if model.as_deref() == Some("") {
+            return Err(empty("model"));
+        }
+        for (field, name) in [("provider", &provider), ("model", &model)] {
+            check_name(field, name.as_deref().unwrap_or_default())?;
+        }
+        Ok(match (provider, model) {
+            (None, None) => None,
+            (Some(provider), None) => Some(provider),
+            (None, Some(model)) => Some(model),
+            (Some(provider), Some(model)) => {
+                let is_named = model
+                    .strip_prefix(&provider)
+                    .is_some_and(|rest| rest.starts_with('/'));
+                Some(if is_named {
+                    model
+                } else {
+                    format!("{provider}/{model}")
+                })
+            }
+        })
+    }
+
+    /// Checks a recipe name. A client cannot name a file, so that no other file is read for it.
+    async fn check_recipe(&self, name: &str) -> Result<(), WishError> {
+        let environment = self.context.environment.clone();
+        let wanted = name.to_owned();
+        let is_file = name.contains(['/', '\\', '\0']) || name.contains('.');
+        let found = tokio::task::spawn_blocking(move || {
+            recipes::find_by_name(&wanted, &environment).map(|_| ())
+        });
+        let message = match found.await {
+            Ok(Ok(())) if !is_file => return Ok(()),
+            Ok(Ok(())) => {
+                "names a file: a recipe is chosen by its name, which has no dot and no slash"
+                    .to_owned()
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the recipes cannot be read".to_owned(),
+        };
+        Err(WishError::Unknown {
+            field: "recipe".to_owned(),
+            message,
+        })
+    }
+
+    async fn check_tools(&self, names: &[String]) -> Result<(), WishError> {
+        let catalog = self.catalog().await;
+        let known: Vec<&str> = catalog
+            .tools
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .collect();
+        match names.iter().find(|name| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some(unknown) => Err(WishError::Unknown {
+                field: "parameters.tool_choice".to_owned(),
+                message: format!(
+                    "unknown tool `{unknown}`{}. See GET /mcp/tools",
+                    did_you_mean(nearest(unknown, known.iter().copied()))
+                ),
+            }),
+        }
+    }
+}
+
+/// Adds the values that a client sent for one run.
+fn with_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, WishError> {
+    let context = agent.context().clone().with_client(values.clone());
+    let context = context.map_err(|error| {
+        let message = error.to_string();
+        let field = format!("context.{}", error.name());
+        WishError::Unknown { field, message }
+    })?;
+    Ok(agent.with_context(context))
+}
+
+/// Maximum length of model and provider names in characters.
+const MAX_NAME_LENGTH: usize = 256;
+
+/// Checks the form of a name before it appears in events, records and metrics.
+fn check_name(field: &str, name: &str) -> Result<(), WishError> {
+    if name.chars().count() <= MAX_NAME_LENGTH && !name.contains(char::is_control) {
+        return Ok(());
+    }
+    Err(WishError::Invalid {
+        field: field.to_owned(),
+        message: format!(
+            "has at most {MAX_NAME_LENGTH} characters, none of them a control character"
+        ),
+    })
+}
+
+/// An approver without a person.
+struct NoApprover;
+
+#[async_trait]
+impl Approver for NoApprover {
+    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
+        ApprovalDecision::NobodyThere
+    }
+}
+
+/// Applies the parameters of a client. They can only lower limits and tighten approvals.
+pub(crate) fn apply(parameters: &Parameters, options: &mut RunOptions) {
+    let sampling = &mut options.sampling;
+    sampling.temperature = parameters.temperature.or(sampling.temperature);
+    sampling.top_p = parameters.top_p.or(sampling.top_p);
+    sampling.seed = parameters.seed.or(sampling.seed);
+    if !parameters.stop.is_empty() {
+        sampling.stop.clone_from(&parameters.stop);
+    }
+    if let Some(steps) = parameters.max_steps {
+        options.limits.max_steps = options.limits.max_steps.min(steps);
+    }
+    if let Some(tokens) = parameters.max_output_tokens {
+        let most = options.max_output_tokens.unwrap_or(tokens);
+        options.max_output_tokens = Some(most.min(tokens));
+    }
+    if let Some(choice) = &parameters.tool_choice {
+        options.tool_choice = choice.clone();
+    }
+    options.reasoning = parameters.reasoning.or(options.reasoning);
+    options.parallel_tool_use = parameters.parallel_tool_use.or(options.parallel_tool_use);
+    let wanted = match parameters.approve {
+        None | Some(Approve::All) => return,
+        Some(Approve::Ask) => ApprovalPolicy::Ask,
+        Some(Approve::None) => ApprovalPolicy::None,
+    };
+    let approval = &mut options.approval;
+    if strictness(wanted) > strictness(approval.policy) {
+        approval.policy = wanted;
+    }
+    // Takes precedence over the rules of files.
+    approval.policy_overrides_rules |= wanted == ApprovalPolicy::None;
+}
+
+fn strictness(policy: ApprovalPolicy) -> u8 {
+    match policy {
+        ApprovalPolicy::All => 0,
+        ApprovalPolicy::Ask => 1,
+        ApprovalPolicy::None => 2,
+    }
+}
+
+#[cfg(test)]
+#[path = "run_parameters_tests.rs"]
+mod tests;

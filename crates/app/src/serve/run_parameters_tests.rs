@@ -1,0 +1,69 @@
+use switchboard_domain::ReasoningEffort;
+use switchboard_orchestration::Limits;
+
+use super::*;
+
+#[test]
+fn a_client_lessens_what_costs_and_what_may_do_harm() {
+    let mut options = RunOptions {
+        limits: Limits::steps(5),
+        max_output_tokens: Some(100),
+        ..RunOptions::default()
+    };
+    options.approval.policy = ApprovalPolicy::Ask;
+    let wish = |steps, tokens, approve| Parameters {
+        max_steps: Some(steps),
+        max_output_tokens: Some(tokens),
+        approve: Some(approve),
+        ..Parameters::default()
+    };
+    let after = |wish: &Parameters| {
+        let mut options = options.clone();
+        apply(wish, &mut options);
+        options
+    };
+    let more = after(&wish(50, 1_000, Approve::All));
+    assert_eq!(more, options);
+    let less = after(&wish(2, 10, Approve::None));
+    assert_eq!(less.limits.max_steps, 2);
+    assert_eq!(less.max_output_tokens, Some(10));
+    assert_eq!(less.approval.policy, ApprovalPolicy::None);
+    assert!(
+        less.approval.policy_overrides_rules,
+        "no rule of a file is above it"
+    );
+    // What nobody limits is as the client says.
+    let mut open = RunOptions::default();
+    apply(&wish(2, 10, Approve::Ask), &mut open);
+    assert_eq!(open.max_output_tokens, Some(10));
+    assert_eq!(open.approval.policy, ApprovalPolicy::Ask);
+    assert!(!open.approval.policy_overrides_rules);
+}
+
+#[test]
+fn what_a_client_does_not_say_stays() {
+    let mut options = RunOptions {
+        reasoning: Some(ReasoningEffort::High),
+        parallel_tool_use: Some(false),
+        ..RunOptions::default()
+    };
+    options.sampling.temperature = Some(0.1);
+    options.sampling.stop = vec!["x".to_owned()];
+    let before = options.clone();
+    apply(&Parameters::default(), &mut options);
+    assert_eq!(options, before);
+}
+
+#[test]
+fn what_nothing_is_called_is_no_name() {
+    check_name("model", &"ß".repeat(MAX_NAME_LENGTH)).unwrap();
+    check_name("model", "").unwrap();
+    for wrong in ["x".repeat(MAX_NAME_LENGTH + 1), "a\nb".to_owned()] {
+        let error = check_name("model", &wrong).unwrap_err();
+        assert!(
+            matches!(&error, WishError::Invalid { field, .. } if field == "model"),
+            "{error}"
+        );
+        assert!(!error.to_string().contains(&wrong), "{error}");
+    }
+}

@@ -1,0 +1,237 @@
+//! Remembered approval decisions, in a file of the user's data folder.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use switchboard_orchestration::{
+    SharedDecisions,
+    policy::approval::{Decisions, RememberedDecision},
+};
+
+use super::private_file;
+use crate::config::environment::Environment;
+
+/// The remembered decisions of the user.
+#[derive(Debug)]
+pub(crate) struct SavedDecisions {
+    /// The decisions, shared with agents.
+    pub(crate) shared: SharedDecisions,
+    path: Option<PathBuf>,
+    /// The decisions that were last read or written.
+    before: Mutex<Decisions>,
+}
+
+/// The decisions cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DecisionsError {
+    #[error("{}: {source}", path.display())]
+    File {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// The file is invalid. No decision is assumed then.
+    #[error("{}: not a valid file of decisions: {source}. Remove it to start from scratch", path.display())]
+    Unreadable {
+        path: PathBuf,
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl SavedDecisions {
+    /// Reads the decisions. Without a data folder they last for this process.
+    pub(crate) fn load(environment: &Environment) -> Result<Self, DecisionsError> {
+        let path = environment
+            .data_dir
+            .as_ref()
+            .map(|folder| folder.join("approvals.json"));
+        let mut before = match &path {
+            None => Decisions::default(),
+            Some(path) => read(path)?,
+        };
+        before.prune(Timestamp::now());
+        Ok(Self {
+            shared: SharedDecisions::new(before.clone()),
+            path,
+            before: Mutex::new(before),
+        })
+    }
+
+    /// Writes changed decisions. Merges with the file: entries that another process added stay, and
+    /// entries that it removed are removed here too.
+    pub(crate) fn save(&self) -> Result<(), DecisionsError> {
+        // Held to the end, so that concurrent calls see each other's entries.
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut snapshot = self.shared.change(|decisions| {
+            decisions.prune(Timestamp::now());
+            decisions.clone()
+        });
+        let (Some(path), true) = (&self.path, snapshot != *before) else {
+            return Ok(());
+        };
+        let failed = |source| DecisionsError::File {
+            path: path.clone(),
+            source,
+        };
+        // Held from reading the file to writing it.
+        let _lock = private_file::lock(path).map_err(failed)?;
+        let unreadable = |source| DecisionsError::Unreadable {
+            path: path.clone(),
+            source,
+        };
+        let entries = |decisions: &Decisions| -> Result<Vec<Value>, DecisionsError> {
+            let value = serde_json::to_value(decisions).map_err(unreadable)?;
+            serde_json::from_value(value).map_err(unreadable)
+        };
+        let (known, mut now) = (entries(&before)?, entries(&snapshot)?);
+        // Decisions for a session end with this process.
+        now.retain(|entry| entry.get("session").is_none());
+        let mut stored = entries(&read(path)?)?;
+        let taken_back = |entry: &Value| known.contains(entry) && !stored.contains(entry);
+        let gone: Vec<Value> = now.iter().filter(|it| taken_back(it)).cloned().collect();
+        stored.retain(|entry| now.contains(entry) || !known.contains(entry));
+        let new = now.into_iter().filter(|entry| !known.contains(entry));
+        for entry in new {
+            if !stored.contains(&entry) {
+                stored.push(entry);
+            }
+        }
+        let text = serde_json::to_vec_pretty(&stored).map_err(unreadable)?;
+        private_file::write(path, &text).map_err(failed)?;
+        let gone: Vec<RememberedDecision> =
+            serde_json::from_value(gone.into()).map_err(unreadable)?;
+        for entry in &gone {
+            snapshot.remove(entry);
+            self.shared.change(|decisions| decisions.remove(entry));
+        }
+        *before = snapshot;
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> Result<Decisions, DecisionsError> {
+    let text = private_file::read(path).map_err(|source| DecisionsError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    match text {
+        None => Ok(Decisions::default()),
+        Some(text) => serde_json::from_str(&text).map_err(|source| DecisionsError::Unreadable {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+    use switchboard_domain::{ApprovalDecision, ApprovalScope, Principal, ToolDefinition};
+    use switchboard_orchestration::policy::approval::Requester;
+
+    fn allow(decisions: &SavedDecisions, tool: &str) {
+        let principal = Principal::default();
+        let requester = Requester {
+            principal: &principal,
+            session: "s",
+        };
+        let tool = ToolDefinition::new(tool, "", serde_json::json!({"type": "object"}));
+        let always = ApprovalDecision::Allow {
+            input: None,
+            scope: ApprovalScope::Always,
+        };
+        let remembered = decisions
+            .shared
+            .change(|it| it.remember(&requester, &tool, &always, None));
+        assert!(remembered);
+    }
+
+    #[test]
+    fn two_processes_do_not_undo_what_the_other_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut environment = Environment::default();
+        environment.data_dir = Some(folder.path().to_owned());
+        let names = |decisions: &SavedDecisions| -> Vec<String> {
+            let entries = decisions.shared.snapshot();
+            entries
+                .entries()
+                .iter()
+                .map(|entry| entry.name.clone())
+                .collect()
+        };
+        let first = SavedDecisions::load(&environment).unwrap();
+        allow(&first, "a");
+        first.save().unwrap();
+        let (one, other) = (
+            SavedDecisions::load(&environment).unwrap(),
+            SavedDecisions::load(&environment).unwrap(),
+        );
+        allow(&one, "b");
+        one.save().unwrap();
+        allow(&other, "c");
+        other
+            .shared
+            .change(|it| it.revoke(&Principal::default(), "a"));
+        other.save().unwrap();
+        let now = SavedDecisions::load(&environment).unwrap();
+        assert_eq!(names(&now), ["b", "c"]);
+    }
+
+    #[test]
+    fn what_another_process_took_back_does_not_come_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut environment = Environment::default();
+        environment.data_dir = Some(folder.path().to_owned());
+        let names = |decisions: &SavedDecisions| -> Vec<String> {
+            let entries = decisions.shared.snapshot();
+            entries.entries().iter().map(|it| it.name.clone()).collect()
+        };
+        // Decided here, kept, and taken back by another process while this one goes on.
+        let server = SavedDecisions::load(&environment).unwrap();
+        allow(&server, "a");
+        server.save().unwrap();
+        let other = SavedDecisions::load(&environment).unwrap();
+        let me = Principal::default();
+        assert_eq!(other.shared.change(|it| it.revoke(&me, "a")), 1);
+        other.save().unwrap();
+        allow(&server, "b");
+        server.save().unwrap();
+        assert_eq!(names(&SavedDecisions::load(&environment).unwrap()), ["b"]);
+        assert_eq!(names(&server), ["b"], "nor does it hold here");
+        // Said again, it holds again.
+        allow(&server, "a");
+        server.save().unwrap();
+        let now = SavedDecisions::load(&environment).unwrap();
+        assert_eq!(names(&now), ["b", "a"]);
+    }
+
+    #[test]
+    fn answers_of_the_same_moment_are_all_kept() {
+        const AT_ONCE: usize = 24;
+        let folder = tempfile::tempdir().unwrap();
+        let mut environment = Environment::default();
+        environment.data_dir = Some(folder.path().to_owned());
+        let all_have_read = Barrier::new(AT_ONCE);
+        std::thread::scope(|threads| {
+            for n in 0..AT_ONCE {
+                let (environment, all_have_read) = (&environment, &all_have_read);
+                threads.spawn(move || {
+                    let mine = SavedDecisions::load(environment).unwrap();
+                    allow(&mine, &format!("tool-{n}"));
+                    all_have_read.wait();
+                    mine.save().unwrap();
+                });
+            }
+        });
+        let stored = SavedDecisions::load(&environment).unwrap();
+        assert_eq!(stored.shared.snapshot().entries().len(), AT_ONCE);
+    }
+}

@@ -1,0 +1,7 @@
+//! Files and databases that keep a user's data between runs of the program.
+
+pub(crate) mod decisions;
+pub(crate) mod private_file;
+pub(crate) mod recipes;
+pub(crate) mod runs;
+pub(crate) mod sessions;

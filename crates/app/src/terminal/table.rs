@@ -1,0 +1,37 @@
+//! Aligned columns.
+
+use std::fmt::Write as _;
+
+/// Formats rows with aligned columns. The last column is not padded. Cells must not contain styles.
+pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (width, cell) in widths.iter().zip(row) {
+            let _ = write!(line, "{cell:<width$}  ");
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_also_beyond_ascii() {
+        let rows = [
+            ["ä".to_owned(), "b".to_owned()],
+            ["abc".to_owned(), String::new()],
+        ];
+        assert_eq!(table(&rows), "ä    b\nabc\n");
+    }
+}
