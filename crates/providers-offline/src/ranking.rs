@@ -5,10 +5,15 @@ use std::{collections::HashSet, sync::Arc};
 use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
 use switchboard_domain::ToolDefinition;
 
-use crate::{schema::parameters, text::stems};
+use crate::{
+    schema::parameters,
+    text::{stems, words},
+};
 
 /// The share of a question's words that a tool has to contain, without a forced tool choice.
 const MIN_COVERAGE: f64 = 0.3;
+/// The number of shared words that is enough if none of them is in the tool's name or title.
+const MIN_SHARED_WORDS: usize = 2;
 
 /// How often the words of a tool's name count, compared with its description.
 const NAME_WEIGHT: usize = 3;
@@ -36,7 +41,7 @@ pub(crate) fn rank<'a>(
     for (index, document) in documents.iter().enumerate() {
         scorer.upsert(&index, embedder.embed(document));
     }
-    let query = embedder.embed(&stems(question).join(" "));
+    let query = embedder.embed(&terms(question));
     let mut matches = scorer.matches(&query);
     matches.sort_by(|one, other| {
         other
@@ -61,11 +66,24 @@ pub(crate) fn covers(tool: &ToolDefinition, question: &str) -> bool {
     // Questions have few words, so the conversion is exact.
     #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
     let coverage = shared as f64 / asked.len().max(1) as f64;
-    coverage >= MIN_COVERAGE
+    let title = tool.title.as_deref().unwrap_or_default();
+    let in_name = stems(&tool.name)
+        .into_iter()
+        .chain(stems(title))
+        .any(|stem| asked.contains(&stem));
+    coverage >= MIN_COVERAGE && (in_name || shared >= MIN_SHARED_WORDS)
+}
+
+/// Returns the stems and the numbers of a text: numbers distinguish `meter_1` and `meter_2`.
+fn terms(text: &str) -> String {
+    let mut terms = stems(text);
+    let is_number = |word: &String| word.chars().all(char::is_numeric);
+    terms.extend(words(text).into_iter().filter(is_number));
+    terms.join(" ")
 }
 
 fn document(tool: &ToolDefinition) -> String {
-    let mut stems_of_tool = vec![stems(&tool.name).join(" "); NAME_WEIGHT];
+    let mut stems_of_tool = vec![terms(&tool.name); NAME_WEIGHT];
     stems_of_tool.extend(stems(tool.title.as_deref().unwrap_or_default()));
     stems_of_tool.extend(stems(&tool.description));
     for parameter in parameters(&tool.input_schema) {

@@ -29,12 +29,13 @@ pub(super) fn load(runs: u32) -> Result<()> {
         return Ok(());
     }
     let build = |targets: &[&str]| {
-        let mut build = process::cargo(["build", "--release", "--package", "switchboard-app"]);
+        let mut build =
+            process::cargo(["build", "--profile", "dist", "--package", "switchboard-app"]);
         process::run(build.args(targets))
     };
     build(&["--bin", "switchboard"])?;
     build(&["--example", "load", "--example", "turn"])?;
-    let release = process::target_dir().join("release");
+    let release = process::target_dir().join("dist");
     let mut measure = process::command(release.join("examples/load"));
     measure
         .arg(release.join("switchboard"))

@@ -27,9 +27,9 @@ struct Measured {
 
 pub(super) fn turn(runs: u32) -> Result<()> {
     let example = ["--package", "switchboard-app", "--example", "turn"];
-    process::run(process::cargo(["build", "--release"]).args(example))?;
+    process::run(process::cargo(["build", "--profile", "dist"]).args(example))?;
     let name = format!("turn{}", std::env::consts::EXE_SUFFIX);
-    let program = process::target_dir().join("release/examples").join(name);
+    let program = process::target_dir().join("dist/examples").join(name);
     let mut measure = process::command(&program);
     let measured = process::stdout_of(measure.arg(runs.to_string()))?;
     let (report, over_limit) = report(&read(&measured)?)?;

@@ -40,7 +40,7 @@ pub(crate) struct OtlpEndpoint {
     /// The base address, without `/v1/traces`.
     #[cfg_attr(
         not(feature = "otlp"),
-        expect(dead_code, reason = "only the export reads it")
+        allow(dead_code, reason = "only the export reads it")
     )]
     pub(crate) address: String,
     /// Headers of every request, such as a key.

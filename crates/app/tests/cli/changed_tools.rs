@@ -107,9 +107,12 @@ async fn what_is_kept_is_its_owners_and_one_that_cannot_be_read_is_told() {
     assert_eq!(done.code, 0, "{done}");
     assert!(
         done.stderr
-            .contains("known.json does not say what tools were"),
+            .contains("known.json does not contain tool pins of this version"),
         "{done}"
     );
-    assert!(done.stderr.contains("delete it to begin anew"), "{done}");
+    assert!(
+        done.stderr.contains("delete it to pin the current tools"),
+        "{done}"
+    );
     assert_eq!(std::fs::read_to_string(&kept).unwrap(), "{");
 }

@@ -224,7 +224,7 @@ async fn the_doctor_says_which_server_of_an_editors_file_cannot_be_used() {
         for expected in [
             "`mcpServers.unset`: the variable `NOT_SET` is not set",
             "`mcpServers.helped.headersHelper` is not supported",
-            "`mcpServers.secret.authorization` holds a `client_secret` and needs an `issuer` too",
+            "`mcpServers.secret.authorization` contains a `client_secret` and also needs an `issuer`",
         ] {
             assert!(done.stdout.contains(expected), "{expected}: {done}");
         }
