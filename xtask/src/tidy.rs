@@ -3,15 +3,22 @@
 use anyhow::{Result, bail};
 
 use crate::files;
+use ceilings::Measurement;
+use language::Idioms;
 use named_tests::NamedTests;
 
+mod ceilings;
+mod folders;
+mod imports;
+mod language;
 mod named_tests;
+mod source;
 #[cfg(test)]
 #[path = "tidy_tests.rs"]
 mod tests;
 
 /// Two screens of review; a longer file is a signal to split.
-const MOST_LINES: usize = 800;
+const MAX_LINES: usize = 800;
 
 /// In pieces, so that this file does not break its own rules.
 const UNFINISHED: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
@@ -39,11 +46,13 @@ struct Problem {
     message: String,
 }
 
-/// Checks every file of ours.
-pub(crate) fn run() -> Result<()> {
+/// Checks every file of the repository.
+pub(crate) fn run(lower: bool, list: bool) -> Result<()> {
     let ours = files::ours()?;
     let mut problems = Vec::new();
     let mut named_tests = NamedTests::default();
+    let mut measurement = Measurement::default();
+    let idioms = Idioms::new()?;
     for file in &ours {
         let Some(text) = files::text(file)? else {
             continue;
@@ -52,11 +61,18 @@ pub(crate) fn run() -> Result<()> {
         problems.extend(found.into_iter().map(|problem| (file.clone(), problem)));
         if files::is_rust(file) {
             named_tests.source(file, &text);
+            measurement.add_rust(file, &text, &idioms)?;
         } else if files::is_markdown(file) {
             named_tests.document(file, &text);
+            measurement.add_markdown(file, &text);
         }
     }
     problems.extend(named_tests.missing());
+    let above = measurement.check(lower, list)?;
+    let above = above
+        .into_iter()
+        .map(|message| (ceilings::FILE.to_owned(), problem(0, message)));
+    problems.extend(above);
     for (file, Problem { line, message }) in &problems {
         eprintln!("{file}:{line}: {message}");
     }
@@ -64,7 +80,7 @@ pub(crate) fn run() -> Result<()> {
         let problems = problems.len();
         bail!("{problems} problems with the repository's own rules (xtask/src/tidy.rs)");
     }
-    println!("tidy: {} files, nothing to say", ours.len());
+    println!("tidy: {} files, no problems", ours.len());
     Ok(())
 }
 
@@ -99,10 +115,10 @@ fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 fn too_long(text: &str) -> Option<Problem> {
     let lines = text.lines().count();
-    (lines > MOST_LINES).then(|| {
+    (lines > MAX_LINES).then(|| {
         problem(
             lines,
-            format!("{lines} lines, more than {MOST_LINES}: split by topic"),
+            format!("{lines} lines, more than {MAX_LINES}: split by topic"),
         )
     })
 }

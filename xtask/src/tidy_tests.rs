@@ -6,10 +6,10 @@ fn lines(problems: impl IntoIterator<Item = Problem>) -> Vec<usize> {
 
 #[test]
 fn a_file_may_have_as_many_lines_as_two_screens_of_review() {
-    assert_eq!(too_long(&"x\n".repeat(MOST_LINES)), None);
+    assert_eq!(too_long(&"x\n".repeat(MAX_LINES)), None);
     assert_eq!(
-        lines(too_long(&"x\n".repeat(MOST_LINES + 1))),
-        [MOST_LINES + 1]
+        lines(too_long(&"x\n".repeat(MAX_LINES + 1))),
+        [MAX_LINES + 1]
     );
 }
 

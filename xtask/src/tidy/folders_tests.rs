@@ -1,0 +1,16 @@
+use super::*;
+
+#[test]
+fn thirteen_entries_are_too_many() {
+    let names = "abcdefghijkl".chars();
+    let mut files: Vec<String> = names.map(|name| format!("topic/{name}.rs")).collect();
+    // These belong to entries that are there, or do not count.
+    files.push("topic/a/part.rs".to_owned());
+    files.push("topic/b_tests.rs".to_owned());
+    assert!(crowded(files.iter().map(String::as_str)).is_empty());
+    files.push("topic/m/mod.rs".to_owned());
+    assert_eq!(
+        crowded(files.iter().map(String::as_str)),
+        [("topic/".to_owned(), 13)]
+    );
+}
