@@ -29,8 +29,15 @@ fn readable_fields(object: &JsonObject) -> Option<JsonObject> {
             || name.starts_with("encrypted_")
     };
     let fields = object.iter().filter(|(name, _)| !is_hidden(name));
+    let media_types = ["media_type", "mime_type", "mimeType"];
+    let has_media = media_types.iter().any(|name| object.contains_key(*name));
     let fields: Map<_, _> = fields
-        .filter_map(|(name, value)| Some((name.clone(), readable(value)?)))
+        .filter_map(|(name, value)| {
+            if has_media && name == "data" {
+                return Some((name.clone(), Value::String("[data]".to_owned())));
+            }
+            Some((name.clone(), readable(value)?))
+        })
         .collect();
     (!fields.is_empty()).then_some(fields)
 }

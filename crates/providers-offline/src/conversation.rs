@@ -26,6 +26,9 @@ pub(crate) struct Turn<'a> {
     /// The text of the last user message. If it gives a value that the demo model asked for, the
     /// question before it comes first.
     pub(crate) question: String,
+    /// The text that selects the tool: the question, and for a question that starts with "and" also
+    /// the question before it.
+    pub(crate) topic: String,
     pub(crate) calls: Vec<Call<'a>>,
     /// The texts of the assistant in this turn.
     pub(crate) texts: Vec<String>,
@@ -46,6 +49,14 @@ impl<'a> Turn<'a> {
         {
             question = format!("{}\n{question}", asked.text());
         }
+        let mut topic = question.clone();
+        if question.to_lowercase().starts_with("and ")
+            && let Some(before) = messages[..at.unwrap_or(0)]
+                .iter()
+                .rfind(|it| is_question(it))
+        {
+            topic = format!("{}\n{topic}", before.text());
+        }
         let since = &messages[at.map_or(0, |at| at + 1)..];
         let results: Vec<&ToolResult> =
             since.iter().flat_map(|message| message.results()).collect();
@@ -63,6 +74,7 @@ impl<'a> Turn<'a> {
         let texts = texts.map(|message| message.text());
         Self {
             question,
+            topic,
             calls: calls.collect(),
             texts: texts.filter(|text| !text.trim().is_empty()).collect(),
         }

@@ -89,7 +89,7 @@ impl Plan {
             return decline("No tool is connected.");
         }
         let is_forced = !matches!(request.tool_choice, ToolChoice::Auto);
-        let words = without_json(&turn.question);
+        let words = without_json(&turn.topic);
         let mut ranked = rank(&words, &tools);
         if ranked.is_empty() && is_forced {
             ranked.extend(&tools);
@@ -176,7 +176,7 @@ impl Step<'_> {
             arguments = self.fill(tool, &self.turn.known(missing));
         }
         if made > 0 && made >= arguments.inputs.len() {
-            let text = answer(&self.turn.question, &self.turn.calls_of(&tool.name));
+            let text = answer(&self.turn.topic, &self.turn.calls_of(&tool.name));
             return Plan::Answer { text };
         }
         if let [first, ..] = &arguments.missing[..] {

@@ -44,6 +44,10 @@ fn several_ids_make_several_calls_and_a_missing_id_one_lookup() {
 fn missing_values_are_requested() {
     insta::assert_snapshot!(conversations(&[
         &["What is the account value?", "customer 42"],
+        &[
+            "What is the account value of customer 42?",
+            "And of customer 7?"
+        ],
         &["Show the 500 most recent customers"],
     ]));
 }

@@ -8,7 +8,7 @@ use switchboard_domain::{
     check_document_depth,
 };
 
-const RUN_PARAMETERS: &str = "the parameters of a run";
+const RUN_PARAMETERS: &str = "the parameter object of a run";
 
 /// Checks that a document can be read again.
 pub(crate) fn check_nesting(what: &'static str, json: &str) -> Result<(), SessionStoreError> {
@@ -32,7 +32,7 @@ pub(crate) fn message_texts(
     texts.collect()
 }
 
-/// Returns the parameters of a run in their stored form. `null` counts as none.
+/// Returns the parameter object of a run in their stored form. `null` counts as none.
 pub(crate) fn parameters_text(
     parameters: Option<&Value>,
 ) -> Result<Option<String>, SessionStoreError> {
@@ -81,13 +81,13 @@ mod tests {
         let refused = parameters_text(Some(&long(MOST_WISH_BYTES + 1))).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "the parameters of a run have 65537 bytes, and 65536 are kept at most"
+            "the parameter object of a run has 65537 bytes, and 65536 are kept at most"
         );
         assert!(parameters_text(Some(&nested(MAX_JSON_DEPTH))).is_ok());
         let refused = parameters_text(Some(&nested(MAX_JSON_DEPTH + 1))).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "the parameters of a run have 65 levels, and 64 are kept at most"
+            "the parameter object of a run has 65 levels, and 64 are kept at most"
         );
     }
 

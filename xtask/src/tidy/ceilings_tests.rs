@@ -1,10 +1,11 @@
 use super::*;
+use crate::files;
 
 fn measured(files: &[(&str, &str)]) -> Ceilings {
     let mut measurement = Measurement::default();
     let idioms = Idioms::new().unwrap();
     for (file, text) in files {
-        if file.ends_with(".md") {
+        if files::is_markdown(file) {
             measurement.add_markdown(file, text);
         } else {
             measurement.add_rust(file, text, &idioms).unwrap();

@@ -5,6 +5,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use regex::{Regex, RegexBuilder};
 
 use super::source::Prose;
+use crate::files;
 
 #[cfg(test)]
 #[path = "language_tests.rs"]
@@ -181,7 +182,7 @@ fn snake_case(name: &str) -> String {
 
 /// Returns the lines that are too wide. Tables of Markdown and lines of one word cannot be wrapped.
 pub(super) fn wide_lines(file: &str, text: &str) -> Vec<usize> {
-    let is_markdown = file.ends_with(".md");
+    let is_markdown = files::is_markdown(file);
     let mut wide = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let unbreakable = is_markdown && (line.starts_with('|') || line.trim().contains("](http"));

@@ -432,7 +432,7 @@ fn nothing_else(context: &Context) -> String {
     // Two wires of one vendor share a key.
     variables.dedup();
     format!(
-        "no key is set ({}), so offline/planner answers: it matches words and is no language model; \
+        "no key is set ({}), so offline/planner answers: it matches words and is not a language model; \
          set a key or name a model with --model",
         variables.join(", ")
     )
