@@ -29,8 +29,9 @@ fn readable_fields(object: &JsonObject) -> Option<JsonObject> {
             || name.starts_with("encrypted_")
     };
     let fields = object.iter().filter(|(name, _)| !is_hidden(name));
-    let media_types = ["media_type", "mime_type", "mimeType"];
-    let has_media = media_types.iter().any(|name| object.contains_key(*name));
+    let media_types = ["media_type", "mime_type", "mimeType"].into_iter();
+    let mut media_types = media_types.filter_map(|name| object.get(name)?.as_str());
+    let has_media = media_types.any(|media_type| !media_type.starts_with("text/"));
     let fields: Map<_, _> = fields
         .filter_map(|(name, value)| {
             if has_media && name == "data" {
@@ -102,6 +103,9 @@ mod tests {
         let image = json!({"result": base64, "url": format!("data:image/png;base64,{base64}")});
         let expected = r#"{"result":"[data]","url":"data:image/png;base64,[data]"}"#;
         assert_eq!(text(&image).as_deref(), Some(expected));
+        let pdf = json!({"media_type": "application/pdf", "data": "JVBERi0="});
+        let expected = r#"{"media_type":"application/pdf","data":"[data]"}"#;
+        assert_eq!(text(&pdf).as_deref(), Some(expected));
         let path = json!({"path": "a/b.c".repeat(100)});
         assert_eq!(text(&path), Some(path.to_string()));
     }

@@ -462,7 +462,7 @@ fn a_fetched_page_is_shown_as_json() {
         ),
         (
             json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}),
-            r#"{"media_type":"application/pdf","data":"JVBERi0="}"#,
+            r#"{"media_type":"application/pdf","data":"[data]"}"#,
         ),
     ] {
         let page = json!({"type": "web_fetch_result", "url": "https://example.org/a",
