@@ -12,7 +12,8 @@ use crate::{
 
 /// The share of a question's words that a tool has to contain, without a forced tool choice.
 const MIN_COVERAGE: f64 = 0.3;
-/// The number of shared words that is enough if none of them is in the tool's name or title.
+/// The number of shared words that is enough if none of them is in the tool's name or title and
+/// the question has other words.
 const MIN_SHARED_WORDS: usize = 2;
 
 /// How often the words of a tool's name count, compared with its description.
@@ -71,7 +72,8 @@ pub(crate) fn covers(tool: &ToolDefinition, question: &str) -> bool {
         .into_iter()
         .chain(stems(title))
         .any(|stem| asked.contains(&stem));
-    coverage >= MIN_COVERAGE && (in_name || shared >= MIN_SHARED_WORDS)
+    let has_enough = in_name || shared >= MIN_SHARED_WORDS || shared == asked.len();
+    coverage >= MIN_COVERAGE && has_enough
 }
 
 /// Returns the stems and the numbers of a text: numbers distinguish `meter_1` and `meter_2`.
