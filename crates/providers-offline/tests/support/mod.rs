@@ -1,4 +1,4 @@
-//! Tool lists of real servers, and a player for conversations with the demo model.
+//! Tool lists of real servers, and a way to hold whole conversations with the planner.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -11,20 +11,20 @@ use std::{collections::BTreeSet, fmt::Write, sync::Arc};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatModel, ChatRequest, ChatResponse, Message, ResponseAccumulator, ToolContent,
+    ChatModel, ChatRequest, ChatResponse, Message, Part, ResponseAccumulator, Role, ToolContent,
     ToolDefinition, ToolInput, ToolResult, ToolUse,
 };
 use switchboard_providers_offline::{Date, DemoModel};
 
-/// The day of every test.
+/// The day on which every test asks.
 pub(crate) const TODAY: Date = Date::constant(2026, 10, 21);
 
-/// Returns a model with a fixed day.
-pub(crate) fn model() -> DemoModel {
+/// A planner of a fixed day.
+pub(crate) fn planner() -> DemoModel {
     DemoModel::new().with_today(TODAY)
 }
 
-/// Returns the tools of `tests/fixtures/<name>.json`.
+/// The tools of a fixture, as `tests/fixtures/<name>.json` has them.
 pub(crate) fn tools_of(name: &str) -> Vec<Arc<ToolDefinition>> {
     let text = match name {
         "customer_service" => include_str!("../fixtures/customer_service.json"),
@@ -38,38 +38,34 @@ pub(crate) fn tools_of(name: &str) -> Vec<Arc<ToolDefinition>> {
     serde_json::from_str(text).expect("a fixture is a list of tools")
 }
 
-/// Returns the tools of several fixtures, separated by spaces.
+/// The tools of several fixtures, separated by spaces.
 pub(crate) fn tools(names: &str) -> Vec<Arc<ToolDefinition>> {
     names.split(' ').flat_map(tools_of).collect()
 }
 
-/// Creates a request with these messages and tools.
+/// A request with these messages and tools.
 pub(crate) fn request(messages: Vec<Message>, tools: &[Arc<ToolDefinition>]) -> ChatRequest {
     ChatRequest::new(messages).with_tools(tools.to_vec())
 }
 
-/// Returns the streamed answer and checks the order of its events.
+/// The whole answer, through the stream, with the grammar of its events checked.
 pub(crate) fn answer(request: &ChatRequest) -> ChatResponse {
-    let model = model();
-    let mut stream = model
+    let planner = planner();
+    let mut stream = planner
         .stream(request)
         .now_or_never()
-        .expect("the stream does not wait")
-        .expect("the model does not fail");
+        .expect("it never waits")
+        .expect("it never fails");
     let mut whole = ResponseAccumulator::default();
-    while let Some(event) = stream
-        .next()
-        .now_or_never()
-        .expect("the stream does not wait")
-    {
+    while let Some(event) = stream.next().now_or_never().expect("it never waits") {
         whole
-            .push(&event.expect("the model does not fail"))
+            .push(&event.expect("it never fails"))
             .expect("events in the order of the grammar");
     }
     whole.finish().expect("an end")
 }
 
-/// Returns the calls of an answer as `(name, input)`.
+/// The calls of an answer, as `(name, input)`.
 pub(crate) fn calls(response: &ChatResponse) -> Vec<(String, Value)> {
     let call = |tool_use: &ToolUse| match &tool_use.input {
         ToolInput::Object(input) => (tool_use.name.clone(), input.as_value().clone()),
@@ -78,7 +74,7 @@ pub(crate) fn calls(response: &ChatResponse) -> Vec<(String, Value)> {
     response.message.tool_uses().map(call).collect()
 }
 
-/// Returns the calls and the text of the first answer to a question.
+/// What the planner does first with a question: its calls, or its words.
 pub(crate) fn first(
     question: &str,
     tools: &[Arc<ToolDefinition>],
@@ -87,26 +83,26 @@ pub(crate) fn first(
     (calls(&response), response.message.text())
 }
 
-/// Returns the result of a call.
+/// A tool host of a test: the result of a call.
 pub(crate) type Host = dyn Fn(&str, &Value) -> Result<Value, String>;
 
-/// Plays a conversation with all calls of each question; returns it as text.
+/// A conversation, played to its end: each question is answered with all the calls it takes.
 pub(crate) fn play(questions: &[&str], tools: &[Arc<ToolDefinition>], host: &Host) -> String {
     let mut messages: Vec<Message> = Vec::new();
-    let mut transcript = String::new();
+    let mut told = String::new();
     for question in questions {
         messages.push(Message::user(*question));
-        writeln!(transcript, "user:   {question}").expect("writing to a string does not fail");
-        turn(&mut messages, tools, host, &mut transcript);
+        writeln!(told, "person:  {question}").expect("memory");
+        turn(&mut messages, tools, host, &mut told);
     }
-    transcript
+    told
 }
 
 fn turn(
     messages: &mut Vec<Message>,
     tools: &[Arc<ToolDefinition>],
     host: &Host,
-    transcript: &mut String,
+    told: &mut String,
 ) {
     let mut made = BTreeSet::new();
     for _ in 0..10 {
@@ -114,8 +110,7 @@ fn turn(
         messages.push(response.message.clone());
         let text = response.message.text();
         if !text.is_empty() {
-            writeln!(transcript, "model:  {}", text.replace('\n', "\n        "))
-                .expect("writing to a string does not fail");
+            writeln!(told, "planner: {}", text.replace('\n', "\n         ")).expect("memory");
         }
         let mut results = Vec::new();
         for tool_use in response.message.tool_uses() {
@@ -123,16 +118,14 @@ fn turn(
                 ToolInput::Object(input) => input.as_value().clone(),
                 ToolInput::Malformed { reason, .. } => panic!("malformed input: {reason}"),
             };
-            writeln!(transcript, "call:   {} {input}", tool_use.name)
-                .expect("writing to a string does not fail");
+            writeln!(told, "calls:   {} {input}", tool_use.name).expect("memory");
             assert!(
                 made.insert((tool_use.name.clone(), input.to_string())),
                 "an identical call in one turn: {} {input}",
                 tool_use.name
             );
             let result = result(tool_use, host(&tool_use.name, &input));
-            writeln!(transcript, "result: {}", result.as_text())
-                .expect("writing to a string does not fail");
+            writeln!(told, "result:  {}", result.as_text()).expect("memory");
             results.push(result);
         }
         if results.is_empty() {
@@ -140,10 +133,10 @@ fn turn(
         }
         messages.push(Message::tool_results(results));
     }
-    panic!("the turn does not end:\n{transcript}");
+    panic!("the turn does not end:\n{told}");
 }
 
-/// Returns a string as text, and other values as structured content with their text.
+/// A string is text, anything else is structured data with its text beside it.
 fn result(tool_use: &ToolUse, given: Result<Value, String>) -> ToolResult {
     match given {
         Ok(Value::String(text)) => ToolResult::text(&tool_use.id, &tool_use.name, text),
@@ -158,7 +151,12 @@ fn result(tool_use: &ToolUse, given: Result<Value, String>) -> ToolResult {
     }
 }
 
-/// Returns the customers of the test host, newest first.
+/// A message of the person with an attachment.
+pub(crate) fn with_part(text: &str, part: Part) -> Message {
+    Message::new(Role::User, [part, Part::text(text)])
+}
+
+/// The customers of the demonstration host, newest first.
 pub(crate) fn customers() -> Vec<Value> {
     let customer = |id: i64, name: &str, email: &str, city: &str, joined: &str| {
         json!({
@@ -205,7 +203,8 @@ fn customer_name(id: &Value) -> Result<String, String> {
     Ok(found["name"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Answers calls of a few servers with fixed data in the form of the real servers.
+/// A stand-in for a few servers, with data that does not change. What it gives has the form that
+/// the real servers give.
 pub(crate) fn host(name: &str, input: &Value) -> Result<Value, String> {
     let id = &input["customer_id"];
     match name {
