@@ -16,7 +16,7 @@ use crate::{peers, process};
 const VERSION: &str = "18.4.0-beta.17";
 
 /// The features of the workspace that the tests need. All steps use the same, to share one build.
-pub(crate) const FEATURES: &str = "switchboard-app/postgres";
+pub(crate) const FEATURES: &str = "switchboard-app/postgres,switchboard-app/otlp";
 
 /// Names the folder of the programs; the test reads it too.
 const PROGRAMS: &str = "SWITCHBOARD_POSTGRES_BIN";

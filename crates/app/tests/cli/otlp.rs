@@ -99,7 +99,8 @@ async fn a_collector_gets_the_spans_of_a_run_and_nothing_that_was_said() {
     assert_eq!(names[3..], ["chat planner"], "{names:?}");
 
     let run = &spans[0];
-    assert_eq!(run.get("parentSpanId"), None);
+    // Protobuf's JSON form may print a missing value as the default of its type.
+    assert_eq!(run["parentSpanId"].as_str().unwrap_or_default(), "");
     assert_eq!(run["traceId"].as_str().unwrap().len(), 32);
     assert_eq!(run["kind"], 1);
     assert_eq!(attribute(run, "gen_ai.operation.name"), "invoke_agent");
@@ -110,7 +111,7 @@ async fn a_collector_gets_the_spans_of_a_run_and_nothing_that_was_said() {
     for child in &spans[1..] {
         assert_eq!(child["traceId"], run["traceId"]);
         assert_eq!(child["parentSpanId"], run["spanId"]);
-        assert_eq!(child["status"], json!({}));
+        assert_eq!(child["status"]["code"].as_u64().unwrap_or_default(), 0);
     }
     let chat = &spans[1];
     assert_eq!(chat["kind"], 3);
