@@ -11,6 +11,7 @@ mod bad_input;
 mod changed_tools;
 mod context;
 mod delivery;
+mod earlier_data;
 mod eval_files;
 mod evals;
 mod evaluations;
