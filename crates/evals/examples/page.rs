@@ -4,7 +4,7 @@
 
 use std::{env, error::Error, fs, io::Write as _};
 
-use switchboard_evals::{page, report::Report};
+use switchboard_evals::report::{Report, page};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut files = env::args_os().skip(1);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use switchboard_evals::compare::{Change, Comparison, ModelComparison};
+use switchboard_evals::report::comparison::{Change, Comparison, ModelComparison};
 
 use super::tables::{laid_out, model_name};
 use crate::terminal::{BAD, GOOD, STRONG, one_line};

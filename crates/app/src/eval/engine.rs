@@ -14,7 +14,7 @@ use switchboard_domain::{
 };
 use switchboard_evals::{
     recording::Scrubber,
-    run::{Engine, Wish},
+    runner::{Engine, Wish},
 };
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use switchboard_domain::{ModelId, Usage};
 use switchboard_evals::{
-    judge::Worth,
     report::{Counts, ModelSummary, Report, RunResult},
+    scoring::Worth,
 };
 use unicode_width::UnicodeWidthStr as _;
 

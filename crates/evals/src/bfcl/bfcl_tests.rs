@@ -3,7 +3,7 @@ use switchboard_orchestration::{RecordedResult, ToolCallRecord, ToolFailure};
 
 use super::*;
 use crate::{
-    judge::{CallEnd, Cut, Worth},
+    scoring::{CallEnd, Cut, Worth, bfcl::judge},
     suite::{Scenario, Speaker, Turn},
 };
 

@@ -32,18 +32,11 @@
 //! - Where its checker would crash on its own data, nothing is right.
 
 mod entry;
-mod first;
-mod judge;
-mod parameter;
-mod python;
 mod schema;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-pub use parameter::{Parameter, Type};
-
-pub(crate) use first::FirstAnswer;
-pub(crate) use judge::{faults, judge};
+pub use crate::suite::{Parameter, Type};
 
 use crate::suite::{Suite, Thresholds};
 use entry::{Answer, Question};

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use serde_json::Value;
 use switchboard_domain::JsonObject;
 
-use super::scrub::REDACTED;
+use super::redaction::REDACTED;
 
 /// How recorded answers are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

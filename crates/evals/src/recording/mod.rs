@@ -21,18 +21,18 @@
 //! track a conversation is, as in a server with its clients, it is found by what is asked ([`Player::conversation`]).
 
 mod error;
-mod file;
+mod format;
 mod matching;
 mod numbers;
-mod play;
-mod record;
-mod scrub;
+mod player;
+mod recorder;
+mod redaction;
 mod whose;
 
 pub use error::RecordingError;
 pub use matching::Matching;
 pub(crate) use matching::same_text;
-pub use play::{Pace, Player};
-pub use record::Recorder;
-pub(crate) use scrub::REDACTED;
-pub use scrub::Scrubber;
+pub use player::{Pace, Player};
+pub use recorder::Recorder;
+pub(crate) use redaction::REDACTED;
+pub use redaction::Scrubber;

@@ -4,7 +4,7 @@ use regex::Regex;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use crate::bfcl;
+use super::{assignment::pairs, bfcl_parameter::Parameter};
 
 /// What one argument of a call must be like.
 ///
@@ -24,7 +24,7 @@ use crate::bfcl;
 /// | `{$optional: x}` | is not there, or like this |
 /// | `{$exactly: x}` | is this value, with no field more |
 /// | `{$unordered: [a, b]}` | is a list of as many items in any order |
-/// | `{$bfcl: {type: integer, allowed: [5]}}` | is right by the rules of the [Berkeley Function Calling Leaderboard](bfcl::Parameter) |
+/// | `{$bfcl: {type: integer, allowed: [5]}}` | is right by the rules of the [Berkeley Function Calling Leaderboard](Parameter) |
 #[derive(Debug, Clone)]
 pub enum Matcher {
     /// `$any`.
@@ -48,7 +48,7 @@ pub enum Matcher {
     /// `$unordered`.
     Unordered(Vec<Matcher>),
     /// `$bfcl`.
-    Bfcl(bfcl::Parameter),
+    Bfcl(Parameter),
     /// A plain value.
     Value(Value),
     /// A list, item by item.
@@ -147,7 +147,7 @@ impl Matcher {
             "$optional" => Self::Optional(Box::new(Self::read(value)?)),
             "$exactly" => Self::Exactly(value.clone()),
             "$unordered" => Self::Unordered(Self::list(items()?)?),
-            "$bfcl" => Self::Bfcl(bfcl::Parameter::deserialize(value).map_err(|_| {
+            "$bfcl" => Self::Bfcl(Parameter::deserialize(value).map_err(|_| {
                 takes("an object with `allowed` and, of a parameter that is declared, its `type`")
             })?),
             other => return Err(InvalidMatcher::Unknown(other.to_owned())),
@@ -204,7 +204,7 @@ impl Matcher {
 /// Whether every matcher has an item of its own.
 fn assigned(wanted: &[Matcher], items: &[Value]) -> bool {
     let fits = |one: usize, item: usize| wanted[one].fits(Some(&items[item]));
-    crate::judge::pairs(wanted.len(), items.len(), fits)
+    pairs(wanted.len(), items.len(), fits)
         .iter()
         .all(Option::is_some)
 }

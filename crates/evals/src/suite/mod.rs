@@ -21,13 +21,16 @@
 //!         answer: {contains: ["530.19"]}
 //! ```
 
-mod answer;
-mod declared;
-mod forbidden;
+mod answer_check;
+mod assignment;
+mod bfcl_parameter;
+mod declared_tools;
 mod matcher;
-mod said;
-mod scoring;
-mod struck_out;
+mod message;
+mod python_value;
+mod redacted_match;
+mod scoring_rules;
+mod tool_pattern;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,12 +41,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use switchboard_domain::ModelId;
 
-pub use answer::AnswerCheck;
-pub(crate) use forbidden::Forbidden;
+pub use answer_check::AnswerCheck;
+pub(crate) use assignment::pairs;
+pub use bfcl_parameter::{Parameter, Type};
+pub use declared_tools::DECLARED;
 pub use matcher::{InvalidMatcher, Matcher};
-pub use said::{Said, Speaker};
-pub use scoring::Scoring;
-pub(crate) use struck_out::{Fit, may_be, may_have_fitted};
+pub use message::{Said, Speaker};
+pub(crate) use redacted_match::{Fit, may_have_fitted};
+pub use scoring_rules::Scoring;
+pub(crate) use tool_pattern::{Forbidden, is_own_name};
 
 /// Scenarios that are run and judged together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -311,7 +317,7 @@ impl Suite {
             for (number, turn) in scenario.turns.iter().enumerate() {
                 turn.check(&format!("{place}.turns[{number}]"))?;
             }
-            declared::check(scenario, &place)?;
+            declared_tools::check(scenario, &place)?;
         }
         Ok(())
     }

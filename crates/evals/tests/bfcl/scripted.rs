@@ -13,7 +13,7 @@ use switchboard_domain::{
 };
 use switchboard_evals::{
     report::RunResult,
-    run::{Engine, Wish},
+    runner::{Engine, Wish},
     suite::Suite,
 };
 use switchboard_orchestration::Agent;

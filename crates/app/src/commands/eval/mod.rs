@@ -8,7 +8,10 @@ use std::{collections::HashMap, fs, num::NonZeroUsize, path::Path, sync::Arc};
 use anyhow::anyhow;
 use jiff::Timestamp;
 use switchboard_domain::ModelId;
-use switchboard_evals::{report::Report, run::Ran, suite::Suite};
+use switchboard_evals::{
+    report::{Ran, Report},
+    suite::Suite,
+};
 use switchboard_orchestration::recipe::Recipe;
 
 use crate::run_session::{

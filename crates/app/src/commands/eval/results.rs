@@ -8,11 +8,8 @@ use std::{
 
 use anyhow::anyhow;
 use serde::Serialize;
-use switchboard_evals::{
-    compare::Comparison,
-    figure::Figure,
-    page,
-    report::{ModelSummary, Report},
+use switchboard_evals::report::{
+    ModelSummary, Report, comparison::Comparison, metric::Figure, page,
 };
 
 use super::args::EvalArgs;

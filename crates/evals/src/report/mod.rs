@@ -19,13 +19,20 @@ use switchboard_domain::{ModelId, Usage};
 use switchboard_orchestration::Outcome;
 
 use crate::{
-    judge::Judgement,
-    run::Ran,
+    scoring::Judgement,
     suite::{Suite, Thresholds},
-    transcript::Transcript,
 };
+use transcript::Transcript;
 
-pub use crate::summary::{Counts, ModelSummary, ToolSummary, share};
+pub mod comparison;
+pub mod metric;
+pub mod page;
+mod summary;
+pub mod transcript;
+mod transcript_builder;
+
+pub use summary::{Counts, ModelSummary, ToolSummary, share};
+pub(crate) use transcript_builder::Scribe;
 
 /// The form of a report that this program writes. It grows when an older program would misread a newer report; a
 /// field more is no reason.
@@ -49,6 +56,15 @@ pub struct Report {
     pub not_run: u64,
     /// Every run, in the order of the suite.
     pub runs: Vec<RunResult>,
+}
+
+/// What was run of a suite.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ran {
+    /// What came out, in the order of the suite.
+    pub runs: Vec<RunResult>,
+    /// How many more were planned and not made, because it was stopped.
+    pub not_run: u64,
 }
 
 /// One conversation with one model.

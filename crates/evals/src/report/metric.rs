@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::summary::{ModelSummary, share};
+use super::summary::{ModelSummary, share};
 
 /// A figure. None depends on how many runs there were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

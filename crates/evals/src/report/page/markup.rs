@@ -7,7 +7,7 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::figure::grouped;
+use crate::report::metric::grouped;
 
 /// Bytes of one text that a page shows.
 const TEXT: usize = 64 << 10;

@@ -1,6 +1,6 @@
 //! Tools that must not be called.
 
-use switchboard_orchestration::tools::pattern::Pattern;
+use switchboard_orchestration::tools::{pattern::Pattern, results::READ_TOOL, search::SEARCH_TOOL};
 
 /// A pattern of [`Turn::forbidden`](super::Turn::forbidden), ready to be compared.
 pub(crate) struct Forbidden {
@@ -42,6 +42,13 @@ impl Forbidden {
             .is_some_and(|(server, tool)| server.is_empty() || tool.is_empty());
         is_half.then_some("is `tool` or `server/tool`, with `*` for any characters")
     }
+}
+
+/// Whether it stands for one of the tools of the program itself, which are in no server's list.
+pub(crate) fn is_own_name(pattern: &Forbidden) -> bool {
+    [SEARCH_TOOL, READ_TOOL]
+        .iter()
+        .any(|tool| pattern.names(None, tool))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use switchboard_orchestration::RunEventKind;
 
 use super::*;
-use crate::recording::Scrubber;
+use crate::{recording::Scrubber, report::Scribe};
 
 /// The transcript of these events, one after each other millisecond.
 fn of(scrubber: &Scrubber, events: impl IntoIterator<Item = Value>) -> Transcript {

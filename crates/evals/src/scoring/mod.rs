@@ -7,14 +7,15 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use switchboard_orchestration::{
-    ToolCallRecord, ToolFailure, tools::results::READ_TOOL, tools::search::SEARCH_TOOL,
-};
+use switchboard_orchestration::{ToolCallRecord, ToolFailure};
 
 use crate::{
     recording::Scrubber,
-    suite::{ExpectedCall, Fit, Forbidden, Matcher, Turn},
+    suite::{ExpectedCall, Fit, Forbidden, Matcher, Turn, pairs},
 };
+
+pub(crate) mod bfcl;
+pub(crate) mod first_response;
 
 /// How a call ended, whatever was expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -430,13 +431,6 @@ fn is_own(call: &ToolCallRecord) -> bool {
     call.server.is_none()
 }
 
-/// Whether it stands for one of the [tools of the program itself](is_own), which are in no server's list.
-pub(crate) fn is_own_name(pattern: &Forbidden) -> bool {
-    [SEARCH_TOOL, READ_TOOL]
-        .iter()
-        .any(|tool| pattern.names(None, tool))
-}
-
 /// What is the same of a call that is made again.
 #[derive(PartialEq, Eq, Hash)]
 struct Key<'a> {
@@ -683,46 +677,6 @@ pub(crate) fn needed(turn: &Turn) -> impl Iterator<Item = String> {
     calls.filter(|call| !call.optional).map(in_words)
 }
 
-/// Pairs as many of `ones` with `others` as can be, each with one that fits: what each of the ones is paired with.
-/// The first ones and the first others come first where there is a choice.
-pub(crate) fn pairs(
-    ones: usize,
-    others: usize,
-    fits: impl Fn(usize, usize) -> bool,
-) -> Vec<Option<usize>> {
-    fn place(
-        one: usize,
-        others: usize,
-        fits: &impl Fn(usize, usize) -> bool,
-        of: &mut [Option<usize>],
-        tried: &mut [bool],
-    ) -> bool {
-        for other in 0..others {
-            if tried[other] || !fits(one, other) {
-                continue;
-            }
-            tried[other] = true;
-            let is_free = of[other].is_none_or(|before| place(before, others, fits, of, tried));
-            if is_free {
-                of[other] = Some(one);
-                return true;
-            }
-        }
-        false
-    }
-    let mut of = vec![None; others];
-    for one in 0..ones {
-        place(one, others, &fits, &mut of, &mut vec![false; others]);
-    }
-    let mut paired = vec![None; ones];
-    for (other, one) in of.into_iter().enumerate() {
-        if let Some(one) = one {
-            paired[one] = Some(other);
-        }
-    }
-    paired
-}
-
 /// The same, where both stand in their order; of two ways the one that leaves fewer out which are not optional.
 fn aligned(
     ones: usize,
@@ -760,5 +714,5 @@ fn aligned(
 }
 
 #[cfg(test)]
-#[path = "judge_tests.rs"]
+#[path = "scoring_tests.rs"]
 mod tests;

@@ -617,5 +617,5 @@ fn a_call_that_the_tool_refuses_weighs_once() {
     }
 }
 
-#[path = "struck_out_tests.rs"]
+#[path = "redacted_tests.rs"]
 mod struck_out;

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ModelId, Usage};
 
-use crate::{
-    judge::{CallEnd, JudgedCall, Worth},
-    report::{RunResult, is_zero},
-};
+use super::{RunResult, is_zero};
+use crate::scoring::{CallEnd, JudgedCall, Worth};
 
 /// How many calls ended how and were worth what.
 ///

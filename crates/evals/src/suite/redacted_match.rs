@@ -3,7 +3,10 @@
 use serde_json::Value;
 use switchboard_orchestration::tools::arguments::Requirement;
 
-use super::matcher::{Matcher, same};
+use super::{
+    assignment::pairs,
+    matcher::{Matcher, same},
+};
 use crate::recording::{REDACTED, Scrubber, same_text};
 
 /// Whether an argument is like what is expected, where that need not be known. In an order in which the least of
@@ -55,7 +58,7 @@ impl Matcher {
                 let is_paired = |least: Fit| {
                     let fits =
                         |one: usize, item: usize| wanted[one].fit(Some(&items[item])) >= least;
-                    let pairs = crate::judge::pairs(wanted.len(), items.len(), fits);
+                    let pairs = pairs(wanted.len(), items.len(), fits);
                     pairs.iter().all(Option::is_some)
                 };
                 let mut best = [Fit::Yes, Fit::Unknown].into_iter();

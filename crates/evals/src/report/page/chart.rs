@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::markup::Markup;
 use crate::{
-    figure::seconds,
+    report::metric::seconds,
     report::{ModelSummary, share},
 };
 

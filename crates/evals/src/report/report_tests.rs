@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    figure::Figure,
-    judge::{CallEnd, JudgedCall, Worth},
+    report::metric::Figure,
+    scoring::{CallEnd, JudgedCall, Worth},
 };
 
 fn call(tool: &str, end: CallEnd, worth: Worth, duration_ms: u64) -> JudgedCall {
@@ -304,7 +304,7 @@ fn a_report_is_read_by_whoever_is_not_older() {
         json!({"entries": [{"at_ms": 1, "type": "sung", "by": "the model"}]});
     let read = Report::read(&value.to_string()).unwrap();
     let entry = &read.runs[0].turns[0].transcript.entries[0];
-    assert_eq!(entry.event, crate::transcript::Event::Unknown);
+    assert_eq!(entry.event, crate::report::transcript::Event::Unknown);
     assert_eq!(
         read.runs[0].turns[0].judgement,
         report.runs[0].turns[0].judgement

@@ -4,7 +4,7 @@ use serde_json::Value;
 use switchboard_domain::{Elicitation, Media, MediaSource, ToolContent, ToolHostChange};
 use switchboard_orchestration::{RunEventKind, ToolCallRecord, ToolFailure};
 
-use super::{Call, CallNote, CallResult, Entry, Event, Excerpt, Piece, Transcript};
+use super::transcript::{Call, CallNote, CallResult, Entry, Event, Excerpt, Piece, Transcript};
 use crate::recording::Scrubber;
 
 /// Bytes of a text of the model.

@@ -20,7 +20,7 @@ use switchboard_orchestration::tools::arguments::ContextInjection;
 
 use super::{
     RecordingError, Scrubber,
-    file::{self, Call, CallFault, Catalog, End, Exchange, Line, Outcome, VERSION, millis},
+    format::{self, Call, CallFault, Catalog, End, Exchange, Line, Outcome, VERSION, millis},
     numbers::Numbers,
 };
 
@@ -173,7 +173,7 @@ impl Recorder {
                 .collect();
             let tools = serde_json::to_value(&request.tools).map_err(RecordingError::Unwritable)?;
             let tools = writer.tools(scrubber.tools(tools))?;
-            let rest = file::without_history(&request).map_err(RecordingError::Unwritable)?;
+            let rest = format::without_history(&request).map_err(RecordingError::Unwritable)?;
             let events = events.into_iter().map(|(when, event)| {
                 let event = serde_json::to_value(event).map_err(RecordingError::Unwritable)?;
                 // Texts were looked at as a whole.
@@ -230,7 +230,7 @@ impl Writer {
         if let Some(number) = self.numbers.of_message(message) {
             return Ok(number);
         }
-        let value = file::message_value(message).map_err(RecordingError::Unwritable)?;
+        let value = format::message_value(message).map_err(RecordingError::Unwritable)?;
         let value = scrubber.message(value);
         let number = self.numbered(value, |number, message| Line::Message { number, message })?;
         self.numbers.keep_message(message, number);

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     Matching, RecordingError, Scrubber,
-    file::{self, Asked, Call, Contents, End, Outcome},
+    format::{self, Asked, Call, Contents, End, Outcome},
     matching::{self, Form},
     whose::{Scope, Whose},
 };
@@ -107,7 +107,7 @@ impl Player {
             exchanges,
             catalogs,
             calls,
-        } = file::read(from)?;
+        } = format::read(from)?;
         let answers = exchanges.into_iter().map(|asked| Answer {
             asked: Arc::new(asked),
             is_given: false,

@@ -5,14 +5,10 @@
 //! and there are no more than 2,000 entries; what was left out is counted where it is missing. Images, audio and
 //! other bytes are named by kind and size. What a tool tells of its progress is not in it.
 
-mod scribe;
-
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ModelId, Usage};
 
-pub(crate) use scribe::Scribe;
-
-use crate::report::is_zero;
+use super::is_zero;
 
 /// The course of a turn.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{chart::kind_in_words, markup::Markup};
 use crate::{
-    compare::UNKNOWN,
-    figure::{Figure, dollars, grouped, seconds},
+    report::comparison::UNKNOWN,
+    report::metric::{Figure, dollars, grouped, seconds},
     report::{Counts, ModelSummary, share},
 };
 

@@ -8,7 +8,7 @@ use switchboard_domain::{
 use switchboard_orchestration::ApprovalPolicy;
 
 use super::*;
-use crate::transcript::{Event, Piece};
+use crate::report::transcript::{Event, Piece};
 
 /// A model that calls the first tool with the number that is asked for, and then says what the tool gave. Asked for
 /// nothing with a number it says hello; asked for the end of the world it fails.

@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    DeclaredTool, ExpectedCall, Scenario, Scoring, SuiteError, Turn, forbidden::Forbidden,
+    DeclaredTool, ExpectedCall, Scenario, Scoring, SuiteError, Turn,
+    tool_pattern::{Forbidden, is_own_name},
 };
-use crate::{judge::is_own_name, run::DECLARED};
+
+/// The server that tools of a scenario are said to be of.
+pub const DECLARED: &str = "scenario";
 
 /// Characters of a name, as the Model Context Protocol has them.
 const LONGEST: usize = 128;

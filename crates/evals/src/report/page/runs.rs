@@ -12,10 +12,10 @@ use super::{
     tables::{count, time},
 };
 use crate::{
-    figure::dollars,
-    judge::{CallEnd, JudgedCall, Worth},
+    report::metric::dollars,
+    report::transcript::{Call, CallResult, Entry, Event, Excerpt, Piece, Transcript},
     report::{Report, RunResult, TurnResult},
-    transcript::{Call, CallResult, Entry, Event, Excerpt, Piece, Transcript},
+    scoring::{CallEnd, JudgedCall, Worth},
 };
 
 /// Bytes of a page beyond which no more transcripts come.

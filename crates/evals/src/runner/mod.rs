@@ -21,16 +21,19 @@ use switchboard_orchestration::{
 };
 
 use crate::{
-    bfcl::{self, FirstAnswer},
-    judge::{CallEnd, Cut, Judgement, Worth, end_of, is_own_name, judge, needed},
-    meter::Meter,
     recording::Scrubber,
-    report::{BrokenOff, RunResult, TurnResult},
-    suite::{
-        DeclaredTool, ExpectedCall, Forbidden, Scenario, Scoring, Suite, Turn, may_have_fitted,
+    report::{BrokenOff, Ran, RunResult, Scribe, TurnResult, transcript::Transcript},
+    scoring::{
+        CallEnd, Cut, Judgement, Worth, bfcl, end_of, first_response::FirstAnswer, judge, needed,
     },
-    transcript::{Scribe, Transcript},
+    suite::{
+        DECLARED, DeclaredTool, ExpectedCall, Forbidden, Scenario, Scoring, Suite, Turn,
+        is_own_name, may_have_fitted,
+    },
 };
+use usage_meter::Meter;
+
+mod usage_meter;
 
 /// Makes what runs need; the program that is evaluated implements it.
 #[async_trait]
@@ -81,18 +84,6 @@ pub struct Wish<'a> {
     pub tools: Option<Arc<dyn ToolHost>>,
     /// Further fields of the run.
     pub parameters: &'a Map<String, Value>,
-}
-
-/// The server that tools of a scenario are said to be of.
-pub const DECLARED: &str = "scenario";
-
-/// What was run of a suite.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ran {
-    /// What came out, in the order of the suite.
-    pub runs: Vec<RunResult>,
-    /// How many more were planned and not made, because it was stopped.
-    pub not_run: u64,
 }
 
 impl Suite {
@@ -578,5 +569,5 @@ impl fmt::Debug for Wish<'_> {
 }
 
 #[cfg(test)]
-#[path = "run_tests.rs"]
+#[path = "runner_tests.rs"]
 mod tests;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use switchboard_domain::ModelId;
 
-use crate::{
-    figure::{Figure, Growth},
-    report::{Report, RunResult},
+use super::{
+    Report, RunResult,
+    metric::{Figure, Growth},
     summary::ModelSummary,
 };
 
@@ -342,5 +342,5 @@ fn in_words(tally: Option<Tally>) -> String {
 }
 
 #[cfg(test)]
-#[path = "compare_tests.rs"]
+#[path = "comparison_tests.rs"]
 mod tests;

@@ -2,14 +2,12 @@
 
 use switchboard_orchestration::{Outcome, RunErrorKind, RunReport, ToolCallRecord, ToolFailure};
 
-use crate::{
-    judge::{
-        CallEnd, Cut, JudgedCall, Judgement, Wanted, Worth, end_in, excerpt, in_words, not_known,
-    },
-    suite::{Fit, Turn},
+use super::{
+    CallEnd, Cut, JudgedCall, Judgement, Wanted, Worth, end_in, excerpt, in_words, not_known,
 };
+use crate::suite::{Fit, Turn};
 
-/// What the calls of a first answer are worth; `cut` as in [`crate::judge::judge`].
+/// What the calls of a first answer are worth; `cut` as in [`super::judge`].
 pub(crate) fn judge(
     turn: &Turn,
     calls: &[ToolCallRecord],

@@ -12,11 +12,7 @@ mod markup;
 mod runs;
 mod tables;
 
-use crate::{
-    compare::Comparison,
-    figure::Figure,
-    report::{ModelSummary, Report},
-};
+use super::{ModelSummary, Report, comparison::Comparison, metric::Figure};
 use markup::Markup;
 
 const STYLE: &str = include_str!("page.css");

@@ -4,8 +4,8 @@ use switchboard_domain::ModelId;
 
 use super::{markup::Markup, tables};
 use crate::{
-    compare::{Change, Comparison, ModelComparison},
     report::Report,
+    report::comparison::{Change, Comparison, ModelComparison},
 };
 
 /// Scenarios that are listed for each model.

@@ -6,8 +6,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::python::{Class, equal, is_among, is_empty_text, standard, standard_text};
-use crate::{recording::Scrubber, suite::may_be};
+use super::{
+    python_value::{Class, equal, is_among, is_empty_text, standard, standard_text},
+    redacted_match::may_be,
+};
+use crate::recording::Scrubber;
 
 /// What one argument may be: what stands behind `$bfcl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -259,5 +262,5 @@ fn is_dicts(list: &[Value], allowed: &[Value]) -> bool {
 }
 
 #[cfg(test)]
-#[path = "parameter_tests.rs"]
+#[path = "bfcl_parameter_tests.rs"]
 mod tests;
