@@ -1,29 +1,19 @@
-//! The language of Switchboard: messages, tool use, finish reasons, streamed events, errors, and
-//! the ports through which the core sees the outside.
+//! The domain model of Switchboard: messages, tool use, finish reasons, streamed events, errors,
+//! and the ports to models, tools, stores and people.
 //!
-//! This crate knows no HTTP, no MCP, no runtime and no file system. Every other crate of the
-//! workspace speaks it, and nothing of a provider's wire leaks into it: what a provider needs back
-//! unchanged travels as opaque [`ProviderState`].
+//! This crate depends on no HTTP, MCP, async runtime or file system. Every other crate of the
+//! workspace uses its types. They contain nothing that is specific to a provider's wire, except the
+//! opaque [`ProviderState`].
 //!
-//! | module | holds |
+//! | concern | types |
 //! |---|---|
-//! | [`message`] | [`Role`], [`Message`], [`Part`] and the plain parts |
-//! | [`media`] | images, audio and documents |
-//! | [`provider_state`] | what only its minter may read again |
-//! | [`tool`] | [`ToolDefinition`], [`ToolAnnotations`], [`ToolChoice`], [`ToolChoiceOutcome`] |
-//! | [`schema_dialect`] | which schemas of tools mean the same in each dialect |
-//! | [`tool_use`], [`shared_object`] | [`ToolUse`], [`ToolInput`], [`SharedObject`] |
-//! | [`tool_result`] | [`ToolResult`], [`ToolContent`] |
-//! | [`finish`] | [`FinishReason`] |
-//! | [`usage`] | [`Usage`] |
-//! | [`model`] | [`ModelId`], [`ModelCapabilities`] |
-//! | [`request`], [`response`] | [`ChatRequest`], [`ChatResponse`], [`Warning`] |
-//! | [`event`], [`grammar`], [`accumulator`] | [`ModelEvent`], the order they come in, and the one place that assembles them |
-//! | [`answer_meter`] | [`AnswerMeter`], the size of an answer |
-//! | [`error`] | [`ModelError`] |
-//! | [`json_depth`] | limits on the nesting of JSON |
-//! | [`redact`] | removal of secrets (feature `redact`) |
-//! | [`port`] | [`ChatModel`], [`ToolHost`], [`SessionStore`], [`RunStore`], [`Approver`] |
+//! | messages | [`Message`], [`Role`], [`Part`], [`Media`], [`ToolUse`], [`ToolInput`], [`ToolResult`], [`ProviderState`] |
+//! | tools | [`ToolDefinition`], [`ToolAnnotations`], [`ToolChoice`], [`ToolChoiceOutcome`] |
+//! | models | [`ModelId`], [`ModelCapabilities`], [`ChatRequest`], [`ChatResponse`], [`Warning`], [`ModelError`] |
+//! | streams | [`ModelEvent`], [`EventGrammar`], [`ResponseAccumulator`], [`AnswerMeter`], [`FinishReason`], [`Usage`] |
+//! | ports | [`ChatModel`], [`ToolHost`], [`SessionStore`], [`RunStore`], [`Approver`], [`Elicitor`], [`Sampler`] |
+//! | limits | [`json_depth`]; `json_schema` (feature `json-schema`) |
+//! | secrets | `redact` (feature `redact`) |
 //!
 //! ```
 //! use switchboard_domain::{ChatRequest, Message, ToolChoice};
@@ -34,45 +24,33 @@
 //! ```
 #![deny(missing_docs)]
 
-pub mod accumulator;
-pub mod answer_meter;
-pub mod error;
-pub mod event;
-pub mod finish;
-pub mod grammar;
 pub mod json_depth;
 #[cfg(feature = "json-schema")]
 pub mod json_schema;
-pub mod media;
-pub mod message;
-pub mod model;
+mod message;
+mod model;
+mod model_id;
 pub mod nearest;
 pub mod port;
-pub mod provider_state;
 #[cfg(feature = "redact")]
 pub mod redact;
-pub mod request;
-pub mod response;
 pub mod schema_dialect;
-pub mod shared_object;
-pub mod tool;
-mod tool_identity;
-pub mod tool_result;
-pub mod tool_use;
-pub mod usage;
+mod tool;
 
-pub use accumulator::ResponseAccumulator;
-pub use answer_meter::{AnswerMeter, DEFAULT_MAX_ANSWER_BYTES};
-pub use error::{ModelError, ModelErrorKind, TimeoutPhase};
-pub use event::{ModelEvent, ModelRetry, PartStart};
-pub use finish::FinishReason;
-pub use grammar::{EventGrammar, GrammarViolation};
 pub use json_depth::{
     MAX_DOCUMENT_DEPTH, MAX_JSON_DEPTH, TooDeep, check_depth, check_document_depth,
 };
-pub use media::{Document, Media, MediaSource};
-pub use message::{Message, Opaque, Part, Reasoning, Role, Text};
-pub use model::{InvalidModelId, ModelCapabilities, ModelId};
+pub use message::{
+    Document, JsonObject, Media, MediaSource, Message, Opaque, Part, ProviderState, Reasoning,
+    Role, SharedObject, Text, ToolContent, ToolInput, ToolResult, ToolUse,
+};
+pub use model::{
+    AnswerMeter, ChatRequest, ChatResponse, DEFAULT_MAX_ANSWER_BYTES, DEFAULT_MAX_TOOL_INPUT_BYTES,
+    Delivery, EventGrammar, FinishReason, GrammarViolation, ModelError, ModelErrorKind, ModelEvent,
+    ModelRetry, PartStart, ReasoningEffort, ResponseAccumulator, ResponseFormat, Sampling,
+    TimeoutPhase, Usage, Warning, WarningKind,
+};
+pub use model_id::{InvalidModelId, ModelCapabilities, ModelId};
 pub use port::{
     ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, AuditEntry, Candidates, ChatModel,
     Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, IdKey, MOST_WISH_BYTES, ModelStream,
@@ -86,11 +64,4 @@ pub use port::{
     MockApprover, MockChatModel, MockElicitor, MockRunStore, MockSampler, MockSessionStore,
     MockToolHost,
 };
-pub use provider_state::ProviderState;
-pub use request::{ChatRequest, Delivery, ReasoningEffort, ResponseFormat, Sampling};
-pub use response::{ChatResponse, Warning, WarningKind};
-pub use shared_object::SharedObject;
 pub use tool::{ToolAnnotations, ToolChoice, ToolChoiceOutcome, ToolDefinition, ToolOrigin};
-pub use tool_result::{ToolContent, ToolResult};
-pub use tool_use::{JsonObject, ToolInput, ToolUse};
-pub use usage::Usage;

@@ -1,18 +1,18 @@
-//! "Did you mean …", for messages that name what is wrong and the way out.
+//! Spelling suggestions ("did you mean …?") for error messages.
 
-/// The candidate that is most like `word`, if any is enough like it to be what was meant.
+/// Returns the candidate that is most similar to `word`, or `None` if no candidate is similar.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Jaro-Winkler favours a common beginning, which typing errors mostly keep.
-    const ENOUGH: f64 = 0.8;
+    const MIN_SIMILARITY: f64 = 0.8;
     candidates
         .into_iter()
         .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(likeness, _)| *likeness >= ENOUGH)
+        .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
 }
 
-/// ` (did you mean …?)` to follow what is wrong, or nothing.
+/// Returns ` (did you mean …?)` for the end of an error message, or an empty string.
 ///
 /// ```
 /// use switchboard_domain::nearest::{did_you_mean, nearest};
@@ -32,7 +32,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn a_typing_error_finds_its_word_and_another_word_finds_none() {
+    fn only_similar_candidates_are_suggested() {
         let keys = ["command", "args", "exclude_tools"];
         assert_eq!(nearest("comand", keys), Some("command"));
         assert_eq!(nearest("excludes_tools", keys), Some("exclude_tools"));

@@ -1,24 +1,26 @@
-//! Which schemas mean the same in more than one dialect of JSON Schema.
+//! Detection of schemas with the same meaning in JSON Schema 2020-12 and draft 7.
 //!
-//! MCP takes a schema without `$schema` for one of 2020-12 ("JSON Schema Usage" of its specification of 2025-11-25). The schema
-//! of such schemas is eight documents that refer to each other, and to compile them takes a validator some milliseconds and
-//! a megabyte and a half. That of draft 7 is one document, and a schema of a tool seldom says anything that the
-//! two take differently.
+//! An MCP schema without `$schema` is a 2020-12 schema ("JSON Schema Usage" in the specification of
+//! 2025-11-25). The meta-schema of 2020-12 consists of eight documents. Compiling them takes some
+//! milliseconds and 1.5 MB. The meta-schema of draft 7 is one document, and the schemas of most
+//! tools mean the same in both dialects.
 
 use serde_json::{Map, Value};
 
-/// The dialect's name for itself.
+/// The `$schema` of 2020-12.
 const LATEST: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Deeper schemas are not looked into.
+/// Maximum depth of a schema. Deeper schemas are not common.
 const MAX_DEPTH: usize = 32;
 
-/// Whether a schema of 2020-12 asks the same of every value if it is read by draft 7 and formats are not asserted, as 2020-12
-/// does not: it has nothing but keywords that both have, with the same meaning. Not among them is whatever points
-/// elsewhere (`$ref`, `$defs`, `$id`).
+/// Returns whether a 2020-12 schema accepts the same values when it is read as draft 7 without
+/// format assertion.
 ///
-/// One that draft 7 does not take may still be one of 2020-12: the schema of draft 7 asserts formats, and that of
-/// `pattern` is narrower than what validators read.
+/// Such a schema has only keywords with the same meaning in both dialects. References (`$ref`,
+/// `$defs`, `$id`) are not among them.
+///
+/// A common schema can still be invalid in draft 7, because the meta-schema of draft 7 asserts
+/// formats and restricts `pattern` more than validators do.
 ///
 /// ```
 /// use serde_json::json;
@@ -56,12 +58,12 @@ fn fields(schema: &Map<String, Value>, depth: usize, known: impl Fn(&str) -> boo
 
 fn keyword(name: &str, value: &Value, depth: usize) -> bool {
     match name {
-        // What the schemas of both dialects ask of these is the same.
+        // Both meta-schemas restrict the values of these keywords in the same way.
         "type" | "enum" | "const" | "required" | "title" | "description" | "default"
         | "examples" | "format" | "minimum" | "maximum" | "exclusiveMinimum"
         | "exclusiveMaximum" | "multipleOf" | "minLength" | "maxLength" | "pattern"
         | "minItems" | "maxItems" | "uniqueItems" | "minProperties" | "maxProperties" => true,
-        // One of the dialects says that they are of this type, the other one may not know them.
+        // Only one dialect requires this type. The other one ignores the keyword.
         "deprecated" | "readOnly" | "writeOnly" => value.is_boolean(),
         // `items` with a list of schemas means something else in each.
         "additionalProperties" | "not" | "items" => is_common_below(value, depth),
@@ -82,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_dialects_take_differently_is_not_common() {
+    fn schemas_with_different_meanings_are_not_common() {
         for schema in [
             json!({"$ref": "#/$defs/a", "$defs": {"a": {}}}),
             json!({"definitions": {"a": {}}}),
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_is_not_looked_into() {
+    fn deeper_schemas_are_not_common() {
         let mut schema = json!({"type": "string"});
         for _ in 0..MAX_DEPTH {
             schema = json!({"not": schema});

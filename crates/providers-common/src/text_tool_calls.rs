@@ -65,8 +65,8 @@ use std::{
 
 use futures_core::Stream;
 use switchboard_domain::{
-    ChatRequest, ModelError, ModelEvent, ModelStream, ToolChoiceOutcome, Warning,
-    accumulator::DEFAULT_MAX_TOOL_INPUT_BYTES,
+    ChatRequest, DEFAULT_MAX_TOOL_INPUT_BYTES, ModelError, ModelEvent, ModelStream,
+    ToolChoiceOutcome, Warning,
 };
 
 use crate::tool_names::ToolNames;

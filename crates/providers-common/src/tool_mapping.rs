@@ -3,9 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use serde_json::Value;
-use switchboard_domain::{
-    ToolDefinition, accumulator::DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_BUFFERED_BYTES,
-};
+use switchboard_domain::{DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_BUFFERED_BYTES, ToolDefinition};
 
 use crate::{
     schema::{Dialect, restore},

@@ -1,4 +1,4 @@
-//! The number of steps that a check takes, counted before it is made.
+//! The number of steps of a check, counted before the check.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::graph::{NodeId, SchemaGraph};
 
-/// Maximum nesting of evaluation. References on the same value and levels of the value count alike.
-/// The validator recurses the same way, on a stack of 2 MiB.
+/// Maximum nesting of an evaluation. References and levels of the value count as one each. The
+/// validator has the same recursion, on a stack of 2 MiB.
 const MAX_NESTING: usize = 400;
 /// Bytes of a text that count as one step.
 const BYTES_PER_STEP: usize = 64;
@@ -26,14 +26,14 @@ struct Cost {
     copies: u64,
 }
 
-/// Returns an upper bound of the steps that a check of this value takes; `None` if it is above
-/// `max`. It takes at most `max` steps itself.
+/// Returns an upper bound of the steps of a check of this value, or `None` if it exceeds `max`. The
+/// count itself takes at most `max` steps.
 pub(super) fn visits(graph: &SchemaGraph, value: &Value, max: u64) -> Option<u64> {
     Some(total(graph, value, max, false)?.check)
 }
 
-/// Returns an upper bound of the steps that listing the errors of this value takes; `None` if
-/// finding it out takes more than `max` steps.
+/// Returns an upper bound of the steps of listing the errors of this value, or `None` if the count
+/// takes more than `max` steps.
 pub(super) fn error_steps(graph: &SchemaGraph, value: &Value, max: u64) -> Option<u64> {
     let total = total(graph, value, max, true)?;
     Some(total.check.saturating_add(total.copies))
@@ -77,7 +77,7 @@ struct Counter<'a> {
     graph: &'a SchemaGraph,
     max: u64,
     count_copies: bool,
-    /// Steps of the counting itself, which are never more than those of the check.
+    /// Steps of this count. They are at most those of the check.
     steps: u64,
     /// The costs of shared nodes, by value. Only nodes with several references can be visited more
     /// often than the schema is long.
@@ -85,8 +85,8 @@ struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// Returns the cost of a node on a value; `None` if it is above the maximum. `keep` is false for
-    /// values that do not live as long as the count.
+    /// Returns the cost of a node on a value; `None` if it is above the maximum. `keep` is false
+    /// for values that do not live as long as the count.
     fn cost(&mut self, id: NodeId, value: &Value, keep: bool, nesting: usize) -> Option<Cost> {
         let node = &self.graph.nodes[id];
         let key = (id, std::ptr::from_ref(value));

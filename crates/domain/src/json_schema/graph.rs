@@ -34,7 +34,8 @@ pub(super) struct SchemaNode {
     pub(super) items: Vec<NodeId>,
     /// Applied to the first items, one each.
     pub(super) prefix: Vec<NodeId>,
-    /// Whether the evaluation marks evaluated members: `unevaluatedProperties` or `unevaluatedItems`.
+    /// Whether the evaluation marks evaluated members: `unevaluatedProperties` or
+    /// `unevaluatedItems`.
     pub(super) marks: bool,
     pub(super) unique: bool,
     /// Whether errors of nodes below copy their values: `anyOf` or `oneOf`.
@@ -45,9 +46,9 @@ pub(super) struct SchemaNode {
     pub(super) per_object: u64,
     /// Cost for each byte of a text, in eighths: the size of `pattern`.
     pub(super) per_byte: u64,
-    /// The same for each byte of a property's name: the sizes of `patternProperties`.
+    /// Cost for each byte of a property name, in eighths: the sizes of `patternProperties`.
     pub(super) per_name_byte: u64,
-    /// More than one node refers to this one, so that its cost is remembered.
+    /// Whether several nodes refer to this one, so that its cost is cached.
     pub(super) shared: bool,
 }
 
@@ -55,7 +56,7 @@ pub(super) struct SchemaNode {
 const FORMAT_SIZE: u64 = 8;
 
 impl SchemaGraph {
-    /// Reads a schema. Keywords without effect on the cost are left out.
+    /// Reads a schema. Ignores keywords without effect on the cost.
     pub(super) fn new(schema: &Value) -> Result<Self, SchemaError> {
         let mut builder = Builder {
             root: schema,
@@ -269,8 +270,8 @@ fn percent_decoded(fragment: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Estimates the number of states of a pattern's automaton: its atoms, multiplied by the repetitions
-/// around them. An automaton that is simulated visits each state for each byte.
+/// Estimates the number of states of a pattern's automaton: its atoms, multiplied by the
+/// repetitions around them. An automaton that is simulated visits each state for each byte.
 pub(super) fn pattern_size(pattern: &str) -> u64 {
     let mut groups: Vec<u64> = vec![0];
     // The size of the atom before a repetition.

@@ -55,9 +55,9 @@ pub struct SchemaValidator {
 /// `$schema` names, or 2020-12, and formats as that draft asserts them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SchemaOptions {
-    /// The draft, instead of the one that the schema names.
+    /// The draft. It overrides `$schema`.
     pub draft: Option<Draft>,
-    /// Whether `format` is asserted, instead of what the draft says.
+    /// Whether `format` is asserted. It overrides the rule of the draft.
     pub assert_formats: Option<bool>,
 }
 
@@ -101,8 +101,8 @@ impl SchemaValidator {
 
     /// Compiles a schema.
     ///
-    /// Patterns that need look-around or back-references have no linear-time form. They are ignored;
-    /// the rest of the schema is checked.
+    /// Patterns that need look-around or back-references have no linear-time form. They are
+    /// ignored; the rest of the schema is checked.
     pub fn compile_with(schema: &Value, options: SchemaOptions) -> Result<Self, SchemaError> {
         check_size(schema)?;
         let graph = SchemaGraph::new(schema)?;

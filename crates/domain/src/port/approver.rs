@@ -15,8 +15,8 @@ pub trait Approver: Send + Sync {
 
     /// Waits for the first decision about any of these requests and returns its index.
     ///
-    /// Dropping the future withdraws all requests. The default requests only the first decision, for
-    /// implementations that show one request at a time.
+    /// Dropping the future withdraws all requests. The default requests only the first decision,
+    /// for implementations that show one request at a time.
     async fn decide_any(&self, requests: &[ApprovalRequest]) -> (usize, ApprovalDecision) {
         match requests.first() {
             Some(first) => (0, self.decide(first).await),
@@ -26,9 +26,9 @@ pub trait Approver: Send + Sync {
 
     /// Waits for an early decision about one of these calls of a run and returns its index.
     ///
-    /// The calls are not requested yet, so nothing is shown. The decision is final and is stored. The
-    /// default never returns, for implementations without early decisions. `calls` are ids of tool
-    /// uses.
+    /// The calls are not requested yet, so nothing is shown. The decision is final and is stored.
+    /// The default never returns, for implementations without early decisions. `calls` are ids of
+    /// tool uses.
     async fn word_ahead(&self, run: &str, calls: &[String]) -> (usize, ApprovalDecision) {
         let _ = (run, calls);
         std::future::pending().await
@@ -141,8 +141,8 @@ pub enum ApprovalDecision {
     },
     /// No person is available. The tool does not run, and the model gets that as the result.
     NobodyThere,
-    /// There was no decision before [`ApprovalRequest::expires_at`]. The tool does not run, and the
-    /// model gets that as the result.
+    /// No decision before [`ApprovalRequest::expires_at`]. The tool does not run, and the model
+    /// receives a result that states the reason.
     Expired,
     /// The decision comes later. The run stops here and can be stored. Continuing it requests the
     /// decision again.

@@ -18,7 +18,7 @@ pub trait ChatModel: Send + Sync {
     /// Which model this is.
     fn id(&self) -> &ModelId;
 
-    /// What it can do.
+    /// Returns the capabilities of the model.
     fn capabilities(&self) -> &ModelCapabilities;
 
     /// Asks it. Returns when the provider has begun to answer; errors after that come as the last

@@ -13,8 +13,8 @@ pub trait Elicitor: Send + Sync {
 
     /// Returns whether the recipient of a request is known if it belongs to any of these calls.
     ///
-    /// If it is unknown, the request is delayed for a moment, because most of the calls end soon. Does
-    /// not wait. The default is `true`, for programs with one person.
+    /// If it is unknown, the request is delayed for a moment, because most of the calls end soon.
+    /// Does not wait. The default is `true`, for programs with one person.
     fn knows_whom_to_ask(&self, candidates: &Candidates) -> bool {
         let _ = candidates;
         true
@@ -28,15 +28,15 @@ pub struct Elicitation {
     pub server: String,
     /// The message of the server. Untrusted.
     pub message: String,
-    /// The [`ToolCall::idempotency_key`](super::ToolCall) of the call that the request belongs to, if
-    /// it is known. Several runs may use one server, and only the person of the call's run may see the
-    /// request.
+    /// The [`ToolCall::idempotency_key`](super::ToolCall) of the call that the request belongs to,
+    /// if it is known. Several runs may use one server, and only the person of the call's run may
+    /// see the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// The calls that the request may belong to if `call` is `None`. Not for the person.
     #[serde(skip)]
     pub candidates: Candidates,
-    /// How it wants to be answered.
+    /// The form of the answer.
     #[serde(flatten)]
     pub form: ElicitationForm,
 }
@@ -56,14 +56,14 @@ pub struct Candidates {
 #[serde(tag = "form", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ElicitationForm {
-    /// By filling in fields. Never for secrets: those have [`Url`](Self::Url).
+    /// A form with fields. Secrets use [`Url`](Self::Url) instead.
     Fields {
         /// A JSON Schema: an object of strings, numbers, booleans and enumerations, one level deep,
         /// with defaults. The answer conforms to it.
         schema: Value,
     },
-    /// By visiting an address in the person's browser, after they agree to it. This program sees
-    /// nothing of the visit.
+    /// An address that the person opens in the browser after consent. This program does not see the
+    /// page.
     Url {
         /// The address. Untrusted.
         url: String,
@@ -76,7 +76,7 @@ pub enum ElicitationForm {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum ElicitationAnswer {
-    /// They agree, with the fields they filled in; none for an address.
+    /// The person agrees. An address has no fields.
     Accept {
         /// The fields by name.
         #[serde(default)]
@@ -84,6 +84,6 @@ pub enum ElicitationAnswer {
     },
     /// The person declines to answer.
     Decline,
-    /// The person left, or no person is available.
+    /// The person cancels, or no person is available.
     Cancel,
 }

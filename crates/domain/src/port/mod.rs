@@ -1,8 +1,8 @@
-//! The ports: how the core sees the outside.
+//! The ports: traits for models, tools, stores and people.
 //!
-//! All are object-safe and name no runtime. To cancel, drop the future or the stream; adapters pass
-//! that on (an HTTP request is aborted, an MCP server is told). With the feature `mock` each has a
-//! mockall mock.
+//! All are object-safe and independent of an async runtime. Dropping a future or a stream cancels
+//! it: adapters abort the HTTP request or notify the MCP server. With the feature `mock` each trait
+//! has a mockall mock.
 
 mod approver;
 mod chat_model;

@@ -53,9 +53,9 @@ pub struct RunRecord {
     /// The outcome of its report: `completed`, `limited`, `failed` or `cancelled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// The parameters of the run, for the process that continues it. The store does not interpret them.
-    /// At most [`MOST_WISH_BYTES`] and [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels; `null` counts
-    /// as none. Stored by [`RunStore::begin`] and never changed.
+    /// The parameters of the run, for the process that continues it. The store does not interpret
+    /// them. At most [`MOST_WISH_BYTES`] and [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels;
+    /// `null` counts as none. Stored by [`RunStore::begin`] and never changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wish: Option<Value>,
 }
@@ -72,8 +72,8 @@ pub struct StoredEvent {
     pub json: Arc<str>,
 }
 
-/// A checkpoint of a run: its state and its conversation. They are separate, so that a step does not
-/// store the conversation again.
+/// A checkpoint of a run: its state and its conversation. They are separate, so that a step does
+/// not store the conversation again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSnapshot {
     /// The state without the conversation, one JSON object.
@@ -96,20 +96,21 @@ pub struct AuditEntry {
     pub json: Arc<str>,
 }
 
-/// Stores runs and their events, so that a run survives the end of its process and its events can be
-/// replayed. A run exists only for its own principal.
+/// Stores runs and their events, so that a run survives the end of its process and its events can
+/// be replayed. A run exists only for its own principal.
 ///
 /// Every write is durable when its method returns.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait RunStore: Send + Sync {
-    /// Stores a new run in [`RunState::Running`] and returns its record. The run belongs to this process.
+    /// Stores a new run in [`RunState::Running`] and returns its record. The run belongs to this
+    /// process.
     ///
-    /// In the same transaction, appends `messages` to its session, which must have `after` messages.
-    /// The store sets state, times of change, numbers of events and outcome. Fails with
+    /// In the same transaction, appends `messages` to its session, which must have `after`
+    /// messages. The store sets state, times of change, numbers of events and outcome. Fails with
     /// [`SessionStoreError::Busy`] if another run of the session is unfinished, with
-    /// [`SessionStoreError::RunConflict`] if its id exists, and with [`SessionStoreError::TooLarge`] if
-    /// its parameters are too large.
+    /// [`SessionStoreError::RunConflict`] if its id exists, and with
+    /// [`SessionStoreError::TooLarge`] if its parameters are too large.
     async fn begin(
         &self,
         owner: &Principal,
@@ -130,8 +131,8 @@ pub trait RunStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError>;
 
-    /// Begins a run that answers an earlier question again: as [`RunStore::begin`], but first removes
-    /// all messages of the session except the first `keep`, in the same transaction.
+    /// Begins a run that answers an earlier question again: as [`RunStore::begin`], but first
+    /// removes all messages of the session except the first `keep`, in the same transaction.
     ///
     /// The runs that wrote the removed messages stay, with their events. Also fails with
     /// [`SessionStoreError::Conflict`] if `keep` is more than the number of messages.
@@ -146,8 +147,9 @@ pub trait RunStore: Send + Sync {
 
     /// Acquires a waiting or interrupted run for this process, in [`RunState::Running`].
     ///
-    /// Two processes never have the same run. Fails with [`SessionStoreError::Busy`] if a live process
-    /// has it, this one included, and with [`SessionStoreError::RunConflict`] if it is finished.
+    /// Two processes never have the same run. Fails with [`SessionStoreError::Busy`] if a live
+    /// process has it, this one included, and with [`SessionStoreError::RunConflict`] if it is
+    /// finished.
     async fn take(&self, owner: &Principal, run: &str) -> Result<RunRecord, SessionStoreError>;
 
     /// Appends events. If their numbers do not follow the stored ones, nothing is written.
@@ -166,8 +168,8 @@ pub trait RunStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<StoredEvent>, SessionStoreError>;
 
-    /// Stores a checkpoint of a run of this process, after appending `events` in the same transaction.
-    /// `events` may be empty.
+    /// Stores a checkpoint of a run of this process, after appending `events` in the same
+    /// transaction. `events` may be empty.
     async fn save_with(
         &self,
         run: &str,
@@ -182,20 +184,21 @@ pub trait RunStore: Send + Sync {
 
     /// Returns the last checkpoint with the whole conversation (`from` is 0), if there is one.
     ///
-    /// Fails with [`SessionStoreError::Unreadable`] if this version cannot read one of its messages.
+    /// Fails with [`SessionStoreError::Unreadable`] if this version cannot read one of its
+    /// messages.
     async fn snapshot(
         &self,
         owner: &Principal,
         run: &str,
     ) -> Result<Option<RunSnapshot>, SessionStoreError>;
 
-    /// Releases a run that waits for a decision ([`RunState::Waiting`]), is interrupted by the end of
-    /// the process ([`RunState::Interrupted`]), or is finished with an outcome
+    /// Releases a run that waits for a decision ([`RunState::Waiting`]), is interrupted by the end
+    /// of the process ([`RunState::Interrupted`]), or is finished with an outcome
     /// ([`RunState::Finished`]).
     ///
-    /// A finished run keeps its events and loses its checkpoint. In the same transaction, first appends
-    /// `events`, and appends `messages` to its session, which must have `after` messages. Both may be
-    /// empty.
+    /// A finished run keeps its events and loses its checkpoint. In the same transaction, first
+    /// appends `events`, and appends `messages` to its session, which must have `after` messages.
+    /// Both may be empty.
     async fn release_with(
         &self,
         run: &str,

@@ -3,42 +3,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ChatRequest, ChatResponse, ModelError};
 
-/// Asks a model something that a server wants to know from one, where that is allowed.
+/// Runs model requests of MCP servers (sampling), if the configuration allows them.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Sampler: Send + Sync {
-    /// Waits for the answer. Dropping the future ends it at the model.
+    /// Waits for the answer. Dropping the future cancels the model request.
     ///
-    /// Fails with [`SampleError::NotAllowed`] where the server may not ask or has asked too often,
-    /// and with [`SampleError::Model`] where the model did not answer.
+    /// Fails with [`SampleError::NotAllowed`] if the server lacks permission or exceeds its limit,
+    /// and with [`SampleError::Model`] if the model request fails.
     async fn sample(&self, sample: &SampleRequest) -> Result<ChatResponse, SampleError>;
 }
 
-/// What a server wants a model's answer to.
+/// A sampling request of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SampleRequest {
-    /// The server that asks, by its configured name.
+    /// The configured name of the server.
     pub server: String,
-    /// The conversation as the server gives it, untrusted; it holds nothing of ours.
+    /// The server's conversation. Untrusted. It contains no messages of the run.
     pub request: ChatRequest,
-    /// Names of models, or parts of names, that the server would like; the first is the dearest.
+    /// The server's preferred models, as names or parts of names, best first.
     #[serde(default)]
     pub model_hints: Vec<String>,
 }
 
-/// Why a server gets no answer of a model.
+/// The error of a sampling request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
-    /// It may not ask.
+    /// The server lacks permission or exceeded a limit.
     #[error("{server} may not ask a model: {reason}")]
     NotAllowed {
         /// The server.
         server: String,
-        /// Which permission is missing or which limit was reached.
+        /// The missing permission or the exceeded limit.
         reason: String,
     },
-    /// The model did not answer.
+    /// The model request failed.
     #[error(transparent)]
     Model(#[from] Box<ModelError>),
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Message;
 
-/// The tenant and user that an action belongs to. Sessions, approvals, caches and budgets are separate
-/// for each principal.
+/// The tenant and user that an action belongs to. Sessions, approvals, caches and budgets are
+/// separate for each principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Principal {
     /// The organisation; empty where there is only one.
@@ -28,8 +28,8 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// The secret key with which a store derives session ids from names that clients choose. Its `Debug`
-/// shows nothing of it.
+/// The secret key with which a store derives session ids from names that clients choose. Its
+/// `Debug` shows nothing of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdKey(String);
 
@@ -104,7 +104,8 @@ pub trait SessionStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<u64, SessionStoreError>;
 
-    /// Changes the title of a session. Fails with [`SessionStoreError::NotFound`] if it does not exist.
+    /// Changes the title of a session. Fails with [`SessionStoreError::NotFound`] if it does not
+    /// exist.
     async fn rename(
         &self,
         owner: &Principal,
@@ -112,12 +113,12 @@ pub trait SessionStore: Send + Sync {
         title: &str,
     ) -> Result<(), SessionStoreError>;
 
-    /// Deletes a session with its messages, runs and events. A missing session is not an error. Fails
-    /// with [`SessionStoreError::Busy`] while a process executes a run of it.
+    /// Deletes a session with its messages, runs and events. A missing session is not an error.
+    /// Fails with [`SessionStoreError::Busy`] while a process executes a run of it.
     async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), SessionStoreError>;
 
-    /// Returns the key of this store for session ids. It is random, created at its first use, and equal
-    /// for all processes that share the store.
+    /// Returns the key of this store for session ids. It is random, created at its first use, and
+    /// equal for all processes that share the store.
     async fn id_key(&self) -> Result<IdKey, SessionStoreError>;
 
     /// Checks that the store can be read and written. The default only reads.
@@ -187,7 +188,7 @@ pub enum SessionStoreError {
         unit: &'static str,
     },
     /// This version cannot read the stored data. A retry does not help.
-    #[error("the session store failed to {operation}: this version cannot read what is stored")]
+    #[error("the session store failed to {operation}: this version cannot read the stored data")]
     Unreadable {
         /// The operation.
         operation: &'static str,

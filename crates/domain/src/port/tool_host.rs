@@ -7,29 +7,29 @@ use serde_json::Value;
 
 use crate::{SharedObject, ToolContent, ToolDefinition, ToolResult};
 
-/// Where tools live: MCP servers, functions of the program, or several of these together.
+/// A source of tools: MCP servers, functions of the program, or several of these together.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ToolHost: Send + Sync {
-    /// Returns the current tools, and the servers whose tools are unavailable. One dead server does not
-    /// affect the tools of others.
+    /// Returns the current tools, and the servers whose tools are unavailable. One dead server does
+    /// not affect the tools of others.
     async fn tools(&self) -> ToolCatalog;
 
-    /// Runs a tool. A failure that the tool reports is `Ok` with [`ToolOutput::is_error`]. `Err` means
-    /// that the tool did not answer. Dropping the future cancels the call.
+    /// Runs a tool. A failure that the tool reports is `Ok` with [`ToolOutput::is_error`]. `Err`
+    /// means that the tool did not answer. Dropping the future cancels the call.
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError>;
 
     /// Returns the changes from now on. The stream ends with the host.
     fn changes(&self) -> ToolHostChanges;
 }
 
-/// Changes of a host, as they happen.
+/// A stream of changes of a host.
 pub type ToolHostChanges = Pin<Box<dyn Stream<Item = ToolHostChange> + Send>>;
 
 /// The tools of a host at one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolCatalog {
-    /// The tools, their names unique, in a stable order.
+    /// The tools with unique names, in a stable order.
     pub tools: Vec<Arc<ToolDefinition>>,
     /// The servers whose tools are missing.
     pub problems: Vec<ServerProblem>,
@@ -76,13 +76,13 @@ pub enum ToolHostChange {
         /// The server.
         server: String,
     },
-    /// A server came up, went away or failed.
+    /// A server started, stopped or failed.
     ServerState {
         /// The server.
         server: String,
-        /// Its state in one word, such as `ready` or `failed`.
+        /// Its state, such as `ready` or `failed`.
         state: String,
-        /// Why.
+        /// The reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -97,7 +97,7 @@ pub struct ToolCall {
     pub input: SharedObject,
     /// Maximum time of the call. `None` means the limit of the host.
     pub deadline: Option<Duration>,
-    /// Equal for all attempts of one call, so that a server recognizes a repetition.
+    /// The key for all attempts of one call, so that a server recognizes a repetition.
     pub idempotency_key: Option<String>,
     /// Receives progress.
     pub progress: ProgressSink,
@@ -142,7 +142,7 @@ impl ToolOutput {
 }
 
 impl From<&ToolResult> for ToolOutput {
-    /// A result in a conversation, as its tool gave it.
+    /// Converts a result in a conversation to the output of its tool.
     fn from(result: &ToolResult) -> Self {
         Self {
             content: result.content.to_vec(),
@@ -152,29 +152,29 @@ impl From<&ToolResult> for ToolOutput {
     }
 }
 
-/// How far a call is.
+/// The progress of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolProgress {
-    /// Work done so far, in the tool's own unit; grows.
+    /// Completed work in the tool's own unit. It increases.
     pub progress: f64,
-    /// Work in all, in the same unit, where known.
+    /// Total work in the same unit, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
-    /// What is being done.
+    /// A description of the current step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// A call did not get through and is made again by the host, which knows that this does no harm.
+/// A repetition of a failed call. The host repeats only calls that are safe to repeat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRetry {
-    /// Which attempt is coming: 2 for the first repetition.
+    /// Number of the next attempt: 2 for the first repetition.
     pub attempt: u32,
-    /// Why the one before failed.
+    /// The reason for the failure of the previous attempt.
     pub reason: String,
 }
 
-/// Where a call tells how it goes. The default tells nobody.
+/// Receiver of the progress and the retries of a call. The default discards both.
 #[derive(Clone, Default)]
 pub struct ProgressSink {
     progress: Option<Arc<dyn Fn(ToolProgress) + Send + Sync>>,
@@ -182,7 +182,7 @@ pub struct ProgressSink {
 }
 
 impl ProgressSink {
-    /// A sink that calls `listener` for progress, which must not block.
+    /// Returns a sink that calls `listener` for progress. `listener` must not block.
     pub fn new(listener: impl Fn(ToolProgress) + Send + Sync + 'static) -> Self {
         Self {
             progress: Some(Arc::new(listener)),
@@ -190,28 +190,28 @@ impl ProgressSink {
         }
     }
 
-    /// Also calls `listener`, which must not block, before the host makes the call again.
+    /// Also calls `listener` before the host repeats the call. `listener` must not block.
     #[must_use]
     pub fn with_retries(mut self, listener: impl Fn(ToolRetry) + Send + Sync + 'static) -> Self {
         self.retries = Some(Arc::new(listener));
         self
     }
 
-    /// Tells progress.
+    /// Reports progress.
     pub fn report(&self, progress: ToolProgress) {
         if let Some(listener) = &self.progress {
             listener(progress);
         }
     }
 
-    /// Tells that the call is about to be made again.
+    /// Reports the next repetition of the call.
     pub fn retrying(&self, retry: ToolRetry) {
         if let Some(listener) = &self.retries {
             listener(retry);
         }
     }
 
-    /// Whether anybody listens to progress; if not, a host need not ask its server for it.
+    /// Returns whether progress is received. If not, a host does not request it from its server.
     pub fn is_listening(&self) -> bool {
         self.progress.is_some()
     }
@@ -226,34 +226,34 @@ impl fmt::Debug for ProgressSink {
     }
 }
 
-/// Why there is no answer from a tool.
+/// The error of a tool call without an answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolCallError {
-    /// No tool of this name is there now.
+    /// The catalog has no tool of this name.
     #[error("there is no tool `{name}`; there are: {}", available.join(", "))]
     UnknownTool {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The names in the catalog.
         available: Vec<String>,
     },
-    /// The server cannot be reached. The call did not leave.
+    /// The server is unavailable. The call was not sent.
     #[error("server `{server}` is not available: {reason}")]
     Unavailable {
         /// The server.
         server: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// No answer in time. Whether the tool did its work is not known.
+    /// The time limit passed. It is unknown whether the tool ran.
     #[error("`{tool}` of server `{server}` did not answer within {after:?}")]
     Timeout {
         /// The server.
         server: String,
         /// The tool's own name.
         tool: String,
-        /// How long it was waited.
+        /// The time limit.
         after: Duration,
     },
     /// The server answered with a protocol error: the tool did not run.
@@ -268,30 +268,30 @@ pub enum ToolCallError {
         /// The server's message.
         message: String,
     },
-    /// The connection broke during the call. Whether the tool did its work is not known.
+    /// The connection broke during the call. It is unknown whether the tool ran.
     #[error("the connection to server `{server}` broke during `{tool}`: {reason}")]
     Broken {
         /// The server.
         server: String,
         /// The tool's own name.
         tool: String,
-        /// What broke.
+        /// The cause.
         reason: String,
     },
-    /// The server answered, and the answer cannot be used. Whether the tool did its work is not known.
+    /// The answer is invalid. It is unknown whether the tool ran.
     #[error("server `{server}` sent an answer to `{tool}` that {reason}")]
     InvalidAnswer {
         /// The server.
         server: String,
         /// The tool's own name.
         tool: String,
-        /// What is wrong with the answer: a clause such as `is not valid JSON: …`.
+        /// The fault as a clause, such as `is not valid JSON: …`.
         reason: String,
     },
 }
 
 impl ToolCallError {
-    /// Whether the tool certainly did not run, so that trying again repeats nothing.
+    /// Returns whether the tool certainly did not run, so that a retry has no second effect.
     pub fn did_not_run(&self) -> bool {
         match self {
             Self::UnknownTool { .. } | Self::Unavailable { .. } | Self::Refused { .. } => true,

@@ -11,7 +11,7 @@ const UNESCAPED_IN_URLS: [&str; 5] = ["-._~", "-._~/", "-._~!'()*", "-._~!$&'()*
 const BASE64_DIGITS: &[u8; 64] =
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Returns the ways in which programs write a secret. Most spellings of letters and digits are
+/// Returns the spellings that programs use for a secret. Most spellings of letters and digits are
 /// equal. Adds hexadecimal and base64 if `encoded` is set.
 pub(super) fn spellings(secret: &str, encoded: bool) -> BTreeSet<String> {
     let json = json(secret);

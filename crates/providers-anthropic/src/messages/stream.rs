@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use switchboard_domain::{
-    FinishReason, JsonObject, ModelError, ModelErrorKind, ModelEvent, ModelId, PartStart,
-    ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
-    accumulator::DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT,
+    DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT, FinishReason, JsonObject, ModelError,
+    ModelErrorKind, ModelEvent, ModelId, PartStart, ProviderState, ToolChoiceOutcome, Usage,
+    Warning, WarningKind,
 };
 use switchboard_providers_common::{
     LocalIds, ToolMapping, WireDecoder, http::classify::excerpt, provider::is_error,

@@ -8,8 +8,8 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::Value;
 use switchboard_domain::{
-    JsonObject, ModelEvent, ModelId, PartStart, ProviderState,
-    accumulator::DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT,
+    DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT, JsonObject, ModelEvent, ModelId, PartStart,
+    ProviderState,
 };
 use switchboard_providers_common::{LocalIds, ShapeRestorer, ToolMapping};
 

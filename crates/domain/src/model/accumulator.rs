@@ -1,4 +1,4 @@
-//! The one place where streamed events become an answer.
+//! Assembly of streamed events into a complete response.
 
 use crate::{
     ChatResponse, EventGrammar, FinishReason, GrammarViolation, Message, ModelEvent, Part,
@@ -6,13 +6,13 @@ use crate::{
     Warning, check_depth,
 };
 
-/// Bytes of one tool input that are kept; a longer input is malformed.
+/// Maximum size of one tool input in bytes. A longer input becomes [`ToolInput::Malformed`].
 pub const DEFAULT_MAX_TOOL_INPUT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Assembles a streamed answer, event by event, and checks the grammar while it does.
+/// Assembler of a streamed answer. It also checks the order of the events.
 ///
-/// Rules that hold for every provider live here: when a tool input counts as malformed, which empty
-/// parts are dropped, and that the finish reason agrees with the output.
+/// It applies the rules that are common to all providers: when a tool input is malformed, which
+/// empty parts are dropped, and that the finish reason agrees with the output.
 ///
 /// ```
 /// use switchboard_domain::{FinishReason, ModelEvent, PartStart, ResponseAccumulator};
@@ -28,7 +28,7 @@ pub const DEFAULT_MAX_TOOL_INPUT_BYTES: usize = 4 * 1024 * 1024;
 pub struct ResponseAccumulator {
     max_tool_input_bytes: usize,
     grammar: EventGrammar,
-    /// One for each part that began, in the order of the grammar.
+    /// One slot for each started part, in the order of their starts.
     slots: Vec<Slot>,
     usage: Usage,
     warnings: Vec<Warning>,
@@ -61,12 +61,12 @@ enum Content {
         json: String,
         too_long: bool,
     },
-    /// In a box: it is rare, and big.
+    /// Boxed because it is rare and large.
     Whole(Box<Part>),
 }
 
 impl ResponseAccumulator {
-    /// An accumulator that keeps at most `bytes` of one tool input.
+    /// Returns an accumulator with a maximum size of one tool input in bytes.
     pub fn with_max_tool_input(bytes: usize) -> Self {
         Self {
             max_tool_input_bytes: bytes,
@@ -81,10 +81,12 @@ impl ResponseAccumulator {
         }
     }
 
-    /// Takes the next event.
+    /// Adds the next event.
+    ///
+    /// Fails if the event violates the grammar or nests too deeply.
     pub fn push(&mut self, event: &ModelEvent) -> Result<(), GrammarViolation> {
         check_event_depth(event)?;
-        let at = self.grammar.place(event)?;
+        let at = self.grammar.check_and_locate(event)?;
         match event {
             ModelEvent::Started {
                 response_id,
@@ -98,40 +100,42 @@ impl ResponseAccumulator {
             ModelEvent::PartStarted { part, .. } => self.start(part),
             ModelEvent::Usage { usage } => self.usage.update(**usage),
             ModelEvent::Warning { warning } => self.warnings.push(warning.clone()),
-            // The grammar has forgotten the parts already.
+            // The grammar has already discarded the parts.
             ModelEvent::Retrying { .. } => {
                 *self = Self::with_max_tool_input(self.max_tool_input_bytes);
             }
             ModelEvent::Finished { reason, raw } => {
                 self.finished = Some((reason.clone(), raw.clone()));
             }
-            about_a_part => {
+            part_event => {
                 if let Some(slot) = self.slots.get_mut(at) {
-                    slot.push(about_a_part, self.max_tool_input_bytes);
+                    slot.push(part_event, self.max_tool_input_bytes);
                 }
             }
         }
         Ok(())
     }
 
-    /// Whether `Finished` came.
+    /// Returns whether `Finished` was received.
     pub fn is_finished(&self) -> bool {
         self.finished.is_some()
     }
 
-    /// Whether anything came that a person would see.
+    /// Returns whether any visible output was received.
     pub fn has_output(&self) -> bool {
         !self.slots.is_empty()
     }
 
-    /// The whole answer.
+    /// Returns the complete answer. Fails if `Finished` was not received.
     pub fn finish(mut self) -> Result<ChatResponse, GrammarViolation> {
         let (reason, raw) = self.finished.take().ok_or(GrammarViolation::NoFinish)?;
         Ok(self.assemble(reason, raw))
     }
 
-    /// What there is of an answer that broke off. Open tool uses are malformed, and the reason is
-    /// [`FinishReason::Interrupted`] unless the provider had said another.
+    /// Returns the received part of an interrupted answer.
+    ///
+    /// Open tool uses are malformed. The finish reason is [`FinishReason::Interrupted`] unless the
+    /// provider has already sent one.
     pub fn interrupted(mut self) -> ChatResponse {
         let (reason, raw) = self
             .finished
@@ -142,7 +146,7 @@ impl ResponseAccumulator {
 
     fn assemble(self, reason: FinishReason, finish_raw: Option<String>) -> ChatResponse {
         let limit = self.max_tool_input_bytes;
-        // As many as there are: a message is kept for long.
+        // The exact capacity, because messages live long.
         let mut parts = Vec::with_capacity(self.slots.len());
         parts.extend(
             self.slots
@@ -183,8 +187,8 @@ impl ResponseAccumulator {
     }
 }
 
-/// Refuses a state or a whole part that could be stored and not be read again. The input of a tool
-/// use that streams is checked when it is complete, by [`ToolInput::parse`].
+/// Checks the nesting of a provider state or a whole part, so that a stored message can always be
+/// read again. [`ToolInput::parse`] checks streamed tool inputs when they are complete.
 fn check_event_depth(event: &ModelEvent) -> Result<(), GrammarViolation> {
     let (index, checked) = match event {
         ModelEvent::PartState { index, state } => (index, check_depth(&state.data)),
@@ -201,7 +205,7 @@ fn check_event_depth(event: &ModelEvent) -> Result<(), GrammarViolation> {
 }
 
 impl Slot {
-    /// Takes an event of this part, which the grammar has let through.
+    /// Adds an event of this part. The grammar has already accepted it.
     fn push(&mut self, event: &ModelEvent, max_tool_input: usize) {
         match (&mut self.content, event) {
             (Content::Text(content), ModelEvent::TextDelta { text, .. })
@@ -224,7 +228,7 @@ impl Slot {
         }
     }
 
-    /// `None` for a part that says nothing and carries nothing.
+    /// Returns the part, or `None` if it has neither text nor provider state.
     fn into_part(self, max_tool_input: usize) -> Option<Part> {
         let provider_state = self.state;
         match self.content {

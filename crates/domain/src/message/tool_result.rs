@@ -1,4 +1,4 @@
-//! What a tool gave back.
+//! Results of tool uses.
 
 use std::sync::Arc;
 
@@ -7,26 +7,26 @@ use serde_json::Value;
 
 use crate::Media;
 
-/// The one answer to one [`ToolUse`](crate::ToolUse); also after a denial, a time-out, an error or
-/// a cancellation.
+/// The result of one [`ToolUse`](crate::ToolUse). Every tool use gets exactly one, also after a
+/// denial, a time-out, an error or a cancellation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The [`ToolUse::id`](crate::ToolUse::id) it answers.
+    /// The [`ToolUse::id`](crate::ToolUse::id) of the tool use.
     pub tool_use_id: String,
-    /// The tool's name: some wires pair by name.
+    /// The tool's name. Some wires match results by name.
     pub name: String,
-    /// What the model reads. Shared: it is also in what is told and recorded, and may be long.
+    /// The content for the model. It is shared with events and records, because it can be large.
     pub content: Arc<[ToolContent]>,
-    /// The same as data, where the tool gives data.
+    /// The structured result, if the tool returns one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Arc<Value>>,
-    /// The tool failed, and the content says how.
+    /// Whether the tool failed. The content then describes the error.
     #[serde(default)]
     pub is_error: bool,
 }
 
 impl ToolResult {
-    /// A text result.
+    /// Returns a result with text.
     pub fn text(
         tool_use_id: impl Into<String>,
         name: impl Into<String>,
@@ -41,7 +41,7 @@ impl ToolResult {
         }
     }
 
-    /// A failure that the model is told about.
+    /// Returns a failed result with a message for the model.
     pub fn error(
         tool_use_id: impl Into<String>,
         name: impl Into<String>,
@@ -53,7 +53,7 @@ impl ToolResult {
         }
     }
 
-    /// The same with more pieces behind those that it has.
+    /// Returns the result with additional content at its end.
     #[must_use]
     pub fn with_content(mut self, more: impl IntoIterator<Item = ToolContent>) -> Self {
         let before = self.content.iter().cloned();
@@ -61,8 +61,10 @@ impl ToolResult {
         self
     }
 
-    /// The result as text, for wires that carry text only: text parts and embedded text joined by
-    /// new lines, other parts named in brackets. With no content at all, the structured form.
+    /// Returns the result as text, for wires that support only text.
+    ///
+    /// Joins text parts and embedded text with line breaks, and names other parts in brackets.
+    /// Without content, returns the structured result.
     pub fn as_text(&self) -> String {
         let text: Vec<String> = self.content.iter().map(ToolContent::as_text).collect();
         match (&self.structured, text.is_empty()) {
@@ -72,7 +74,7 @@ impl ToolResult {
     }
 }
 
-/// One piece of a tool result, as MCP has them.
+/// One part of a tool result, as in MCP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -86,47 +88,47 @@ pub enum ToolContent {
     Image(Media),
     /// Audio.
     Audio(Media),
-    /// A resource given along, as text or as bytes.
+    /// An embedded resource with its text or bytes.
     Resource {
-        /// Its address.
+        /// The URI.
         uri: String,
         /// Its media type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
-        /// Its text, if it is text.
+        /// The text of a text resource.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
-        /// Its bytes as base64, if it is not.
+        /// The bytes of another resource as base64.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blob: Option<String>,
     },
-    /// A resource that may be read later.
+    /// A link to a resource.
     ResourceLink {
-        /// Its address.
+        /// The URI.
         uri: String,
         /// Its name.
         name: String,
         /// Its media type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
-        /// What it is.
+        /// The kind of content.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
     },
-    /// Content of a kind we do not know, kept whole.
+    /// Content of an unknown type, unchanged.
     Unknown {
-        /// The content as it came.
+        /// The content.
         value: Value,
     },
 }
 
 impl ToolContent {
-    /// Text content.
+    /// Returns text content.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 
-    /// The piece as text: itself, or its name in brackets where it is not text.
+    /// Returns the text, or the name of other content in brackets.
     pub fn as_text(&self) -> String {
         match self {
             Self::Text { text }
@@ -148,7 +150,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn every_kind_of_content_has_words_for_a_text_only_wire() {
+    fn every_kind_of_content_has_a_text_form() {
         let mut result = ToolResult::text("1", "t", "one");
         result = result.with_content([ToolContent::Image(Media::base64("image/png", "AA=="))]);
         result = result.with_content([ToolContent::ResourceLink {
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_data_speaks_when_nothing_else_does() {
+    fn structured_data_is_the_text_of_a_result_without_content() {
         let mut result = ToolResult::text("1", "t", "");
         result.content = Arc::default();
         result.structured = Some(json!({"sum": 3}).into());

@@ -1,17 +1,17 @@
-//! Why a model could not be asked or did not answer.
+//! Errors of model requests.
 
 use std::{fmt, time::Duration};
 
 use crate::GrammarViolation;
 
-/// A failed call of a model, in one classification for all providers.
+/// A failed model request, classified in the same way for all providers.
 ///
-/// What went wrong is the [`kind`](ModelError::kind); who said so and under which request id is the
-/// context. Nothing here holds a secret: adapters build errors from what the provider sent, never
-/// from what was sent to it.
+/// The [`kind`](ModelError::kind) is the classification. Provider, message and request id are its
+/// context. An error contains no secrets: adapters build it from the provider's response, never
+/// from the request.
 #[derive(Debug)]
 pub struct ModelError {
-    /// What went wrong.
+    /// The classification.
     pub kind: ModelErrorKind,
     context: Box<Context>,
 }
@@ -26,67 +26,67 @@ struct Context {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What a transport says about another attempt.
+/// The transport's retry advice, which overrides the default of the error kind.
 #[derive(Debug, Clone, Copy)]
 struct RetryHint {
     is_worthwhile: bool,
     after: Option<Duration>,
 }
 
-/// What went wrong.
+/// The classification of a failed model request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelErrorKind {
-    /// No key, or a wrong one.
+    /// The API key is missing or wrong.
     Authentication,
-    /// The key is not allowed to do this.
+    /// The API key lacks the permission.
     Permission,
-    /// No such model or address.
+    /// The model or the address does not exist.
     NotFound,
-    /// The provider refuses the request as it stands.
+    /// The provider rejects the request as invalid.
     InvalidRequest {
         /// The offending field, where the provider names it.
         field: Option<String>,
     },
-    /// Too many requests or tokens for now.
+    /// Too many requests or tokens per time.
     RateLimited {
-        /// When the provider says to come back.
+        /// The delay that the provider requests.
         retry_after: Option<Duration>,
     },
-    /// The account's credit or quota is used up: trying again does not help.
+    /// The account's credit or quota is used up. A retry does not help.
     QuotaExhausted,
-    /// The provider is overloaded or failed on its side.
+    /// The provider is overloaded or has an internal error.
     Overloaded {
-        /// When the provider says to come back.
+        /// The delay that the provider requests.
         retry_after: Option<Duration>,
     },
-    /// Nothing came in time.
+    /// The provider did not respond in time.
     Timeout {
-        /// While waiting for what.
+        /// The phase of the request.
         phase: TimeoutPhase,
-        /// How long it was waited.
+        /// The time limit that passed.
         after: Duration,
     },
-    /// No connection could be made or kept before an answer began.
+    /// The connection failed before the answer began.
     Connection,
     /// The conversation does not fit the model's context window.
     ContextOverflow,
     /// A filter of the provider withheld the prompt or the answer.
     ContentFilter,
-    /// The answer broke off after it had begun.
+    /// The connection failed after the answer began.
     Interrupted,
-    /// This adapter or wire cannot do what was asked.
+    /// The adapter or the wire does not support a requested feature.
     Unsupported {
-        /// What.
+        /// The feature.
         feature: String,
     },
-    /// The provider sent something that its wire does not allow.
+    /// The provider violated its protocol.
     Protocol,
-    /// Something in the configuration is missing or wrong.
+    /// A configuration value is missing or wrong.
     Configuration,
 }
 
-/// What a time-out waited for.
+/// The phase of a request in which it timed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeoutPhase {
     /// A connection.
@@ -98,7 +98,7 @@ pub enum TimeoutPhase {
 }
 
 impl ModelError {
-    /// An error of `provider` in its own words or ours.
+    /// Returns an error of `provider`.
     pub fn new(
         provider: impl Into<String>,
         kind: ModelErrorKind,
@@ -132,8 +132,9 @@ impl ModelError {
         self
     }
 
-    /// Adds whether the same request may succeed a little later, and the pause that the provider asks
-    /// for. It overrules what the kind implies.
+    /// Adds whether a retry may succeed, and the delay that the provider requests.
+    ///
+    /// Overrides the default of the error kind.
     #[must_use]
     pub fn with_retry_hint(mut self, is_worthwhile: bool, after: Option<Duration>) -> Self {
         self.context.retry = Some(RetryHint {
@@ -150,7 +151,7 @@ impl ModelError {
         self
     }
 
-    /// Adds the error that caused it.
+    /// Adds the underlying error.
     #[must_use]
     pub fn with_source(
         mut self,
@@ -160,28 +161,30 @@ impl ModelError {
         self
     }
 
-    /// The provider, as in [`ModelId::provider`](crate::ModelId::provider).
+    /// Returns the provider, as in [`ModelId::provider`](crate::ModelId::provider).
     pub fn provider(&self) -> &str {
         &self.context.provider
     }
 
-    /// What the provider said, or we did in its stead.
+    /// Returns the message of the provider or of the adapter.
     pub fn message(&self) -> &str {
         &self.context.message
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub fn status(&self) -> Option<u16> {
         self.context.status
     }
 
-    /// The provider's id of the request, to be given to its support.
+    /// Returns the provider's request id, which its support asks for.
     pub fn request_id(&self) -> Option<&str> {
         self.context.request_id.as_deref()
     }
 
-    /// Whether the same request may succeed a little later. *When* to try again is the caller's
-    /// policy; [`ModelError::retry_after`] is the provider's wish.
+    /// Returns whether the same request may succeed later.
+    ///
+    /// The caller's policy decides when to retry. [`ModelError::retry_after`] is the delay that the
+    /// provider requests.
     pub fn is_transient(&self) -> bool {
         matches!(
             self.kind,
@@ -192,9 +195,10 @@ impl ModelError {
         )
     }
 
-    /// Returns whether another attempt makes sense while nothing of the answer was shown: what the
-    /// transport said about it, else whether the error is transient or the answer was cut off or
-    /// unreadable.
+    /// Returns whether a retry may succeed, as long as no output was shown.
+    ///
+    /// The retry hint decides. Without one, transient errors, interrupted answers and protocol
+    /// errors are worth a retry.
     pub fn is_worth_retrying(&self) -> bool {
         let by_kind = || {
             let is_broken = matches!(
@@ -207,7 +211,7 @@ impl ModelError {
         hint.unwrap_or_else(by_kind)
     }
 
-    /// When the provider says to come back.
+    /// Returns the delay that the provider requests.
     pub fn retry_after(&self) -> Option<Duration> {
         let by_kind = match self.kind {
             ModelErrorKind::RateLimited { retry_after }
@@ -217,7 +221,7 @@ impl ModelError {
         by_kind.or(self.context.retry.and_then(|hint| hint.after))
     }
 
-    /// An adapter broke the grammar of [`ModelEvent`](crate::ModelEvent).
+    /// Returns an error for a violation of the grammar of [`ModelEvent`](crate::ModelEvent).
     pub fn from_grammar(provider: impl Into<String>, violation: GrammarViolation) -> Self {
         let kind = match violation {
             GrammarViolation::NoFinish => ModelErrorKind::Interrupted,
@@ -281,7 +285,7 @@ impl ModelErrorKind {
 impl fmt::Display for ModelErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Authentication => f.write_str("the key was not accepted"),
+            Self::Authentication => f.write_str("the API key was not accepted"),
             Self::Permission => f.write_str("not permitted"),
             Self::NotFound => f.write_str("not found"),
             Self::InvalidRequest { field: Some(field) } => {
@@ -320,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_message_names_who_what_and_where_to_ask() {
+    fn the_message_names_provider_error_and_request_id() {
         let error = ModelError::new(
             "openai",
             ModelErrorKind::InvalidRequest {
@@ -338,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_transports_hint_overrules_the_kind() {
+    fn the_retry_hint_overrides_the_kind() {
         let table = [
             (ModelErrorKind::Interrupted, None, true),
             (ModelErrorKind::Protocol, None, true),
@@ -365,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_pass_is_transient() {
+    fn only_temporary_errors_are_transient() {
         let kinds = [
             (ModelErrorKind::RateLimited { retry_after: None }, true),
             (ModelErrorKind::Connection, true),

@@ -1,4 +1,4 @@
-//! Which model, and what it can do.
+//! Model ids and model capabilities.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 /// A provider and one of its models, written `provider/model`.
 ///
-/// The provider is the name of the configured entry (`anthropic`, `openai`, `litellm`…); the model
-/// is whatever that server calls it and may hold further slashes.
+/// The provider is the name of its configuration entry (`anthropic`, `openai`, `litellm`…). The
+/// model is the provider's model name, which may contain slashes.
 ///
-/// Cheap to clone: every answer, event and record of a run names its model.
+/// Clones are cheap, because every answer, event and record of a run contains one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ModelId {
@@ -20,7 +20,7 @@ pub struct ModelId {
 }
 
 impl ModelId {
-    /// An id from its two halves.
+    /// Returns the id of a provider and its model.
     pub fn new(provider: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self {
             provider: provider.into(),
@@ -67,38 +67,39 @@ impl From<ModelId> for String {
     }
 }
 
-/// What a model can do. `None` is "not known", which is not "no": the request is tried, and the
-/// provider's own answer decides.
+/// The capabilities of a model. `None` means unknown: the request is sent, and the provider's
+/// response decides.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModelCapabilities {
     /// Tokens of prompt and answer together.
     pub context_window: Option<u64>,
-    /// Tokens it can write at most.
+    /// Maximum number of tokens of one answer.
     pub max_output_tokens: Option<u64>,
-    /// It calls tools natively.
+    /// Native tool calls.
     pub tools: Option<bool>,
-    /// It may ask for several tools in one answer.
+    /// Several tool calls in one answer.
     pub parallel_tools: Option<bool>,
     /// [`ToolChoice::Required`](crate::ToolChoice::Required) and
     /// [`ToolChoice::Only`](crate::ToolChoice::Only) are honoured.
     pub forced_tool_choice: Option<bool>,
-    /// It answers in the form of a given JSON Schema.
+    /// Answers that conform to a given JSON Schema.
     pub structured_output: Option<bool>,
-    /// It takes temperature and the like.
+    /// Sampling parameters such as the temperature.
     pub sampling: Option<bool>,
-    /// It thinks and shows it.
+    /// Visible reasoning.
     pub reasoning: Option<bool>,
-    /// It sees images.
+    /// Image input.
     pub images: Option<bool>,
-    /// It reads documents such as PDF.
+    /// Document input, such as PDF.
     pub documents: Option<bool>,
-    /// It hears audio.
+    /// Audio input.
     pub audio: Option<bool>,
-    /// It searches for tools that a request does not list. `Some(false)` means that every request lists all
-    /// tools.
+    /// Search for tools that a request does not list. `Some(false)` means that every request lists
+    /// all tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_search: Option<bool>,
-    /// Its calls of tools that are not read-only need a person's approval, whatever the configuration allows.
+    /// Calls of tools that are not read-only need a person's approval, even if the configuration
+    /// allows them without.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requires_approval: bool,
 }
@@ -108,14 +109,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_slash_divides() {
+    fn the_first_slash_separates_provider_and_model() {
         let id: ModelId = "openrouter/meta/llama".parse().unwrap();
         assert_eq!((&*id.provider, &*id.name), ("openrouter", "meta/llama"));
         assert_eq!(id.to_string(), "openrouter/meta/llama");
     }
 
     #[test]
-    fn half_a_name_is_refused_with_the_way_out() {
+    fn an_incomplete_id_returns_an_error_with_the_format() {
         for text in ["claude", "/claude", "anthropic/", ""] {
             let error = text.parse::<ModelId>().unwrap_err().to_string();
             assert!(error.contains("provider/model"), "{error}");

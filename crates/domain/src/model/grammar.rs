@@ -1,21 +1,21 @@
-//! In which order the events of an answer may come.
+//! The valid orders of the events of an answer.
 
 use crate::{ModelEvent, PartStart, TooDeep};
 
-/// An event that the grammar of [`ModelEvent`] does not allow here: a fault of the adapter.
+/// A violation of the grammar of [`ModelEvent`], caused by a bug in an adapter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GrammarViolation {
-    /// `Started` came twice or after a part.
+    /// `Started` was emitted twice or after a part.
     #[error("`started` must be the first event and come once")]
     LateStart,
-    /// A part began under an index that is not above all earlier ones.
+    /// A part started with an index that is not greater than all earlier ones.
     #[error("part {index} began out of order")]
     IndexOutOfOrder {
         /// The index.
         index: u32,
     },
-    /// An event speaks of a part that did not begin or is complete.
+    /// An event refers to a part that did not start or is complete.
     #[error("`{event}` for part {index}, which is not open")]
     NotOpen {
         /// The index.
@@ -23,7 +23,7 @@ pub enum GrammarViolation {
         /// The event's name.
         event: &'static str,
     },
-    /// A delta of one kind for a part of another.
+    /// A delta does not match the kind of its part.
     #[error("`{event}` does not fit part {index}")]
     WrongKind {
         /// The index.
@@ -31,7 +31,7 @@ pub enum GrammarViolation {
         /// The event's name.
         event: &'static str,
     },
-    /// An opaque state or a whole part with too many levels of JSON.
+    /// A provider state or a whole part nests JSON too deeply.
     #[error("part {index} contains data that is {too_deep}")]
     TooDeep {
         /// The index.
@@ -39,13 +39,13 @@ pub enum GrammarViolation {
         /// The limit.
         too_deep: TooDeep,
     },
-    /// Content, or a second `Finished`, after `Finished`.
+    /// Content or a second `Finished` was emitted after `Finished`.
     #[error("`{event}` after `finished`")]
     AfterFinish {
         /// The event's name.
         event: &'static str,
     },
-    /// `Retrying` after output that a reader has seen.
+    /// `Retrying` was emitted after visible output.
     #[error("`retrying` after output was shown")]
     LateRetry,
     /// The stream ended without `Finished`.
@@ -53,13 +53,13 @@ pub enum GrammarViolation {
     NoFinish,
 }
 
-/// Checks the order of an answer's events and holds nothing of their content, for whoever passes them on.
-/// [`ResponseAccumulator`](crate::ResponseAccumulator) does the same and assembles the answer.
+/// Checker of the order of an answer's events. It stores none of their content.
+/// [`ResponseAccumulator`](crate::ResponseAccumulator) also assembles the answer.
 #[derive(Debug, Clone, Default)]
 pub struct EventGrammar {
     started: bool,
     finished: bool,
-    /// Whether a reader has seen some of the answer.
+    /// Whether visible output was emitted.
     has_shown: bool,
     parts: Vec<Shape>,
 }
@@ -80,31 +80,34 @@ enum Kind {
 }
 
 impl EventGrammar {
-    /// Takes the next event. One that is not allowed here changes nothing.
+    /// Checks the next event. An invalid event does not change the state.
     pub fn check(&mut self, event: &ModelEvent) -> Result<(), GrammarViolation> {
-        self.place(event).map(|_| ())
+        self.check_and_locate(event).map(|_| ())
     }
 
-    /// Whether `Finished` came.
+    /// Returns whether `Finished` was emitted.
     pub fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// As [`check`](Self::check); the place of the event's part among the parts, 0 for an event that is
-    /// about none.
-    pub(crate) fn place(&mut self, event: &ModelEvent) -> Result<usize, GrammarViolation> {
+    /// Checks the next event and returns the position of its part, or 0 for an event without a
+    /// part.
+    pub(crate) fn check_and_locate(
+        &mut self,
+        event: &ModelEvent,
+    ) -> Result<usize, GrammarViolation> {
         if self.finished {
             return match event {
                 ModelEvent::Usage { .. } | ModelEvent::Warning { .. } => Ok(0),
                 other => Err(GrammarViolation::AfterFinish { event: name(other) }),
             };
         }
-        let at = self.place_unfinished(event)?;
+        let at = self.check_unfinished(event)?;
         self.has_shown |= event.shows_output();
         Ok(at)
     }
 
-    fn place_unfinished(&mut self, event: &ModelEvent) -> Result<usize, GrammarViolation> {
+    fn check_unfinished(&mut self, event: &ModelEvent) -> Result<usize, GrammarViolation> {
         match event {
             ModelEvent::TextDelta { index, .. } => self.fill(*index, Kind::Text, event),
             ModelEvent::ReasoningDelta { index, .. } => self.fill(*index, Kind::Reasoning, event),
@@ -171,7 +174,7 @@ impl EventGrammar {
         }
     }
 
-    /// Where an open part stands.
+    /// Returns the position of an open part.
     fn open(&self, index: u32, event: &ModelEvent) -> Result<usize, GrammarViolation> {
         // Indices grow, and deltas nearly always belong to the last part.
         self.parts
@@ -213,7 +216,7 @@ mod tests {
     use crate::{FinishReason, Part};
 
     #[test]
-    fn it_holds_no_content() {
+    fn the_grammar_stores_no_content() {
         let mut grammar = EventGrammar::default();
         let events = [
             ModelEvent::PartStarted {
@@ -246,7 +249,7 @@ mod tests {
         );
     }
 
-    /// A stream passes an event for every word through several hands.
+    /// Streams copy one event per word several times.
     #[test]
     fn an_event_is_small() {
         assert!(size_of::<ModelEvent>() <= 80, "{}", size_of::<ModelEvent>());

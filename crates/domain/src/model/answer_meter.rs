@@ -9,8 +9,8 @@ use crate::{ModelEvent, PartStart};
 /// Maximum size of one answer in bytes, where nothing else is configured.
 pub const DEFAULT_MAX_ANSWER_BYTES: u64 = 16 << 20;
 
-/// Minimum size of an event in bytes. Events without text are stored and sent as well, so an endless
-/// row of them must reach a limit, too.
+/// Minimum size of an event in bytes. Events without text are stored and sent as well, so an
+/// endless row of them must reach a limit, too.
 const MIN_EVENT_BYTES: u64 = 32;
 
 /// A counter for the bytes of one answer: text, reasoning, tool inputs and provider data.

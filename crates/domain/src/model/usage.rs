@@ -1,41 +1,41 @@
-//! What an answer cost in tokens.
+//! Token counts of an answer.
 
 use serde::{Deserialize, Serialize};
 
-/// Token counts. `None` is "the provider did not say", which is not zero.
+/// Token counts. `None` means that the provider did not report the count.
 ///
-/// `input_tokens` is the whole prompt: tokens read from and written to a cache are part of it,
-/// whatever the wire counts (Anthropic's own `input_tokens` leaves them out). `output_tokens` is all
-/// that the model wrote, its reasoning included (Gemini's candidate count leaves that out).
+/// `input_tokens` is the whole prompt, including tokens that are read from or written to a cache
+/// (Anthropic's own `input_tokens` excludes them). `output_tokens` includes reasoning (Gemini's
+/// candidate count excludes it).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the whole prompt.
     #[serde(default)]
     pub input_tokens: Option<u64>,
-    /// Tokens written, reasoning included.
+    /// Output tokens, including reasoning.
     #[serde(default)]
     pub output_tokens: Option<u64>,
-    /// Of the input, read from a prompt cache.
+    /// Input tokens that were read from a prompt cache.
     #[serde(default)]
     pub cache_read_tokens: Option<u64>,
-    /// Of the input, written to a prompt cache.
+    /// Input tokens that were written to a prompt cache.
     #[serde(default)]
     pub cache_write_tokens: Option<u64>,
-    /// Of those written to a prompt cache, the ones kept for the longer of two lifetimes, which cost
-    /// more (Anthropic: an hour rather than five minutes).
+    /// Tokens among `cache_write_tokens` with the longer and more expensive of two cache lifetimes
+    /// (Anthropic: one hour instead of five minutes).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_long_tokens: Option<u64>,
-    /// Of the output, reasoning.
+    /// Output tokens for reasoning.
     #[serde(default)]
     pub reasoning_tokens: Option<u64>,
-    /// Requests that the provider's own tools made, such as web searches; they cost apart from
-    /// tokens. A count of requests, not of tokens.
+    /// Number of requests of the provider's own tools, such as web searches, which are billed
+    /// separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_tool_requests: Option<u64>,
 }
 
 impl Usage {
-    /// Takes over what a later report of the *same* answer says; what it leaves out stays.
+    /// Replaces the counts that a later report of the *same* answer contains.
     pub fn update(&mut self, later: Self) {
         self.zip(later, |_, new| new);
     }
@@ -45,7 +45,7 @@ impl Usage {
         self.zip(other, u64::saturating_add);
     }
 
-    /// Whether the provider said anything at all.
+    /// Returns whether the provider reported any count.
     pub fn is_known(&self) -> bool {
         *self != Self::default()
     }
@@ -77,7 +77,7 @@ mod tests {
     use super::Usage;
 
     #[test]
-    fn a_later_report_keeps_what_it_does_not_mention() {
+    fn a_later_report_keeps_missing_counts() {
         let mut usage = Usage {
             input_tokens: Some(10),
             cache_read_tokens: Some(4),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_do_not_turn_unknown_into_zero() {
+    fn sums_keep_unknown_counts_unknown() {
         let mut usage = Usage::default();
         usage.add(Usage {
             output_tokens: Some(2),

@@ -1,4 +1,4 @@
-//! A JSON object that many hold.
+//! Shared JSON objects.
 
 use std::{
     fmt,
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::JsonObject;
 
-/// A JSON object that is shared, not copied. Reads as a [`JsonObject`]; a clone is a pointer.
+/// A shared JSON object. It dereferences to a [`JsonObject`], and clones copy only a pointer.
 ///
-/// The input of one call is in the conversation, in what is to run, in the record, in what is told and in the request
-/// to the server, mostly unchanged.
+/// The same input of a tool call is part of the conversation, the pending call, the record, the
+/// events and the request to the server.
 ///
 /// ```
 /// use serde_json::json;
@@ -32,21 +32,21 @@ pub struct SharedObject {
 }
 
 static EMPTY: LazyLock<SharedObject> = LazyLock::new(|| JsonObject::new().into());
-/// What a value that is no object would be read as, which there is not.
-static NOTHING: LazyLock<JsonObject> = LazyLock::new(JsonObject::new);
+/// The target of `Deref` for a value that is not an object, which does not occur.
+static EMPTY_OBJECT: LazyLock<JsonObject> = LazyLock::new(JsonObject::new);
 
 impl SharedObject {
-    /// The object as a value, shared.
+    /// Returns the object as a shared value.
     pub fn to_value(&self) -> Arc<Value> {
         Arc::clone(&self.value)
     }
 
-    /// The object as a value.
+    /// Returns the object as a value.
     pub fn as_value(&self) -> &Value {
         &self.value
     }
 
-    /// The object to be changed: copied if others have it too.
+    /// Returns the object itself. Copies it only if it is shared.
     pub fn into_object(self) -> JsonObject {
         match Arc::unwrap_or_clone(self.value) {
             Value::Object(object) => object,
@@ -79,7 +79,7 @@ impl<'o> IntoIterator for &'o SharedObject {
 }
 
 impl Default for SharedObject {
-    /// The empty object, one for all.
+    /// Returns the empty object. All empty objects share one allocation.
     fn default() -> Self {
         EMPTY.clone()
     }
@@ -91,7 +91,7 @@ impl Deref for SharedObject {
     fn deref(&self) -> &JsonObject {
         match &*self.value {
             Value::Object(object) => object,
-            _ => &NOTHING,
+            _ => &EMPTY_OBJECT,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a provider needs back unchanged.
+//! Opaque provider data that must be sent back unchanged.
 
 use std::sync::Arc;
 
@@ -7,25 +7,24 @@ use serde_json::Value;
 
 use crate::ModelId;
 
-/// Opaque data that a provider attached to a part and wants to see again exactly as it was:
+/// Opaque data that a provider attached to a part and requires unchanged in later requests:
 /// thinking signatures, encrypted reasoning, Gemini thought signatures, wire ids.
 ///
-/// It is stamped with its minter. [`ProviderState::for_model`] gives it back to the minter only;
-/// every other adapter drops the state or downgrades its part to text, and says so in a
-/// [`Warning`](crate::Warning).
+/// It names its issuer. [`ProviderState::for_model`] returns it to the issuer only. Every other
+/// adapter drops the state or sends the part as text, and adds a [`Warning`](crate::Warning).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProviderState {
-    /// The provider that minted it, as in [`ModelId::provider`].
+    /// The provider that issued the data, as in [`ModelId::provider`].
     pub provider: Arc<str>,
-    /// The model that minted it; `None` when any model of the provider may read it.
+    /// The model that issued the data. `None` means any model of the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,
-    /// The data, in the form the minting adapter chose. Nobody else looks inside.
+    /// The data, in a format that only the issuing adapter reads.
     pub data: Value,
 }
 
 impl ProviderState {
-    /// State minted by one model, for that model only.
+    /// Returns state that only `model` may receive.
     pub fn minted_by(model: &ModelId, data: Value) -> Self {
         Self {
             provider: model.provider.clone(),
@@ -34,7 +33,7 @@ impl ProviderState {
         }
     }
 
-    /// The data if `model` is the minter, else `None`.
+    /// Returns the data if `model` issued it.
     pub fn for_model(&self, model: &ModelId) -> Option<&Value> {
         let same_model = self
             .model

@@ -1,4 +1,6 @@
-//! What tools there are and which of them the model may or must use.
+//! Tool definitions and tool choice.
+
+mod identity;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,28 +13,28 @@ pub struct ToolDefinition {
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// The description for the model.
     #[serde(default)]
     pub description: String,
     /// JSON Schema (2020-12 unless `$schema` says otherwise) of the input object.
     pub input_schema: Value,
-    /// JSON Schema of the structured result, where the tool promises one.
+    /// JSON Schema of the structured result, if the tool declares one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// What the tool says about itself. Untrusted: a hint, never a permission.
+    /// The tool's own description of its effects. Untrusted: it never grants a permission.
     #[serde(default)]
     pub annotations: ToolAnnotations,
-    /// Where the tool lives, if it came through a [`ToolHost`](crate::ToolHost) of several servers.
+    /// The server of the tool, if it comes from a [`ToolHost`](crate::ToolHost) of several servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ToolOrigin>,
-    /// A call of it runs alone: after the calls before it have ended, and before those after it
-    /// begin. The host says so, by its configuration; no wire carries it.
+    /// Whether its calls run alone, after all earlier calls end and before later calls begin. It is
+    /// set by the configuration of the host and not sent to providers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sequential: bool,
 }
 
 impl ToolDefinition {
-    /// A tool with a name, a description and an input schema.
+    /// Returns a tool with a name, a description and an input schema.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -60,54 +62,53 @@ pub struct ToolOrigin {
     pub tool: String,
 }
 
-/// A tool's word about its effects, as in MCP's `ToolAnnotations`. `None` is "not said", which is
-/// not "no".
+/// A tool's statements about its effects, as in MCP's `ToolAnnotations`. `None` means unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ToolAnnotations {
-    /// It changes nothing.
+    /// The tool changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// What it changes may be lost.
+    /// The tool may delete or overwrite data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    /// Calling it again with the same input changes nothing more.
+    /// A second call with the same input has no additional effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// It reaches beyond a closed world of data, such as the web.
+    /// The tool accesses external systems, such as the web.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }
 
-/// Which tools the model may or must use.
+/// The tools that the model may or must use.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// No tool, though they stay declared.
+    /// No tool. The tools stay declared.
     None,
-    /// At least one tool, whichever.
+    /// At least one tool of any name.
     Required,
-    /// At least one tool, of these names.
+    /// At least one tool of these names.
     Only(Vec<String>),
 }
 
-/// What a provider made of a [`ToolChoice`]. A choice is never dropped silently.
+/// The treatment of a [`ToolChoice`] by a provider. A choice is never dropped silently.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ToolChoiceOutcome {
-    /// The wire has it and it was sent.
+    /// The wire supports the choice, and it was sent.
     #[default]
     Native,
-    /// Brought about by other means.
+    /// Achieved by other means.
     Emulated {
-        /// By which means.
+        /// The means.
         how: String,
     },
-    /// Not enforced: the model may do otherwise.
+    /// Not enforced. The model may choose differently.
     Relaxed {
-        /// Why it could not be enforced.
+        /// The reason.
         why: String,
     },
 }

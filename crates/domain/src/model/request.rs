@@ -1,4 +1,4 @@
-//! What a model is asked.
+//! Requests to models.
 
 use std::sync::Arc;
 
@@ -7,44 +7,44 @@ use serde_json::Value;
 
 use crate::{JsonObject, Message, ToolChoice, ToolDefinition};
 
-/// One call of a model. History and tools are shared, so that making the next step's request
-/// copies pointers and no text.
+/// One request to a model. Messages and tools are shared, so that the request of the next step
+/// does not copy their text.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ChatRequest {
     /// The conversation, oldest first.
     pub messages: Vec<Arc<Message>>,
-    /// The tools declared.
+    /// The declared tools.
     #[serde(default)]
     pub tools: Vec<Arc<ToolDefinition>>,
-    /// Which of them may or must be used.
+    /// The tools that the model may or must use.
     #[serde(default)]
     pub tool_choice: ToolChoice,
-    /// Whether several tool uses in one answer are welcome; `None` leaves it to the provider.
+    /// Whether one answer may contain several tool uses. `None` means the provider's default.
     #[serde(default)]
     pub parallel_tool_use: Option<bool>,
-    /// The form of the answer.
+    /// The format of the answer.
     #[serde(default)]
     pub response_format: ResponseFormat,
-    /// How tokens are drawn.
+    /// The sampling parameters.
     #[serde(default)]
     pub sampling: Sampling,
-    /// Tokens to write at most; `None` takes the adapter's default for the model.
+    /// Maximum number of output tokens. `None` means the adapter's default for the model.
     #[serde(default)]
     pub max_output_tokens: Option<u32>,
-    /// How much thinking is wanted; `None` leaves it to the provider.
+    /// The reasoning effort. `None` means the provider's default.
     #[serde(default)]
     pub reasoning: Option<ReasoningEffort>,
-    /// Whether the answer is wanted as it is written, or once it is complete.
+    /// Whether the answer is streamed or sent as one document.
     #[serde(default, skip_serializing_if = "Delivery::is_streamed")]
     pub delivery: Delivery,
-    /// Further fields for the request body, under the names of the provider's own wire. They are
-    /// merged in last and win.
+    /// Additional fields of the request body, with the names of the provider's wire. They override
+    /// all other fields.
     #[serde(default)]
     pub extra: JsonObject,
 }
 
 impl ChatRequest {
-    /// A request with these messages and nothing else.
+    /// Returns a request with these messages and default settings.
     pub fn new<M: Into<Arc<Message>>>(messages: impl IntoIterator<Item = M>) -> Self {
         Self {
             messages: messages.into_iter().map(Into::into).collect(),
@@ -52,7 +52,7 @@ impl ChatRequest {
         }
     }
 
-    /// Declares tools.
+    /// Sets the declared tools.
     #[must_use]
     pub fn with_tools<T: Into<Arc<ToolDefinition>>>(
         mut self,
@@ -62,7 +62,7 @@ impl ChatRequest {
         self
     }
 
-    /// Says which tools may or must be used.
+    /// Sets the tools that the model may or must use.
     #[must_use]
     pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
         self.tool_choice = choice;
@@ -70,29 +70,29 @@ impl ChatRequest {
     }
 }
 
-/// When an answer is handed over.
+/// The delivery of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Delivery {
-    /// Piece by piece, as the model writes it.
+    /// As a stream, while the model generates it.
     #[default]
     Streamed,
-    /// At once, when it is complete: the provider is asked for one document, which is less work for both
-    /// sides and all that some servers and models can do. Nothing is shown until then, and the time for
-    /// the first byte is the time for the whole answer. A server that streams all the same is understood.
+    /// As one document, when it is complete. This is less work for both sides, and some servers and
+    /// models support nothing else. The time limit for the first byte then covers the whole answer.
+    /// Servers that stream regardless are supported.
     Whole,
 }
 
 impl Delivery {
-    /// Whether it is [`Delivery::Streamed`].
-    #[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+    /// Returns whether the delivery is [`Delivery::Streamed`].
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
     fn is_streamed(&self) -> bool {
         *self == Self::Streamed
     }
 }
 
-/// The form of the answer.
+/// The format of an answer.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -100,43 +100,43 @@ pub enum ResponseFormat {
     /// Free text.
     #[default]
     Text,
-    /// JSON of this schema.
+    /// JSON that conforms to a schema.
     JsonSchema {
-        /// A name for the schema, `[A-Za-z0-9_-]{1,64}`.
+        /// The name of the schema, `[A-Za-z0-9_-]{1,64}`.
         name: String,
         /// The schema.
         schema: Value,
     },
 }
 
-/// How tokens are drawn. `None` leaves a value to the provider.
+/// Sampling parameters. `None` means the provider's default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sampling {
-    /// 0.0 is the most predictable; the upper end depends on the provider (1.0 or 2.0).
+    /// From 0.0, the most predictable, to a maximum that depends on the provider (1.0 or 2.0).
     #[serde(default)]
     pub temperature: Option<f64>,
     /// Nucleus sampling, 0.0 to 1.0.
     #[serde(default)]
     pub top_p: Option<f64>,
-    /// Texts at which the answer ends.
+    /// Stop sequences.
     #[serde(default)]
     pub stop: Vec<String>,
-    /// For answers that can be had again, where the provider supports it.
+    /// The seed for reproducible answers, where the provider supports one.
     #[serde(default)]
     pub seed: Option<u64>,
 }
 
-/// How much thinking is wanted before the answer.
+/// The amount of reasoning before the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReasoningEffort {
-    /// None, where it can be switched off.
+    /// No reasoning, where the model can switch it off.
     None,
-    /// A little.
+    /// Little reasoning.
     Low,
-    /// A middling amount.
+    /// A medium amount.
     Medium,
-    /// Much.
+    /// Much reasoning.
     High,
 }

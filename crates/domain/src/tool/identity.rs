@@ -1,19 +1,21 @@
-//! What a tool's definition says, in one form: two definitions that say the same have the same text.
+//! Canonical text of a tool definition.
 //!
-//! The MCP host tells by it that a tool has changed, and an approval is a yes to it. Both hash it, and both
-//! must mean the same; the hash itself is theirs, so that this crate needs none.
+//! The MCP host hashes it to detect changed tools, and approvals store its hash. Both must use the
+//! same text. This crate does not hash, so that it needs no hash library.
 
 use serde_json::{Value, json};
 
 use crate::ToolDefinition;
 
-/// Stands before everything else. A change of what follows needs another one: what is stored then reads
-/// as changed, and is asked about again.
-const KIND: &str = "switchboard tool definition 1\n";
+/// Version prefix. Increase it with every change of the format: stored hashes then differ, and the
+/// tools need a new approval.
+const VERSION_PREFIX: &str = "switchboard tool definition 1\n";
 
 impl ToolDefinition {
-    /// Its own name, title, description, schemas and annotations as one text, to be hashed and compared
-    /// only. Not the server's name or the alias; and the order of keys does not count.
+    /// Returns the original name, title, description, schemas and annotations as one canonical
+    /// text, for hashing and comparison.
+    ///
+    /// Does not contain the server's name or the alias. Ignores the order of keys.
     pub fn identity(&self) -> String {
         let name = self
             .origin
@@ -33,11 +35,11 @@ impl ToolDefinition {
                 annotations.open_world,
             ],
         ]);
-        format!("{KIND}{definition}")
+        format!("{VERSION_PREFIX}{definition}")
     }
 }
 
-/// The same with the keys of every object in the order of the alphabet.
+/// Returns the value with the keys of every object in alphabetical order.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(object) => {
@@ -69,6 +71,6 @@ mod tests {
             one,
             tool(json!({"type": "object", "required": ["a"]}), "Lends!")
         );
-        assert!(one.starts_with(KIND), "{one}");
+        assert!(one.starts_with(VERSION_PREFIX), "{one}");
     }
 }

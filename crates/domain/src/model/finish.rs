@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Why a model stopped.
 ///
 /// An adapter gives the provider's own word beside it
-/// ([`ChatResponse::finish_raw`](crate::ChatResponse::finish_raw)). Where a wire's own value is wrong
-/// the reason is derived from the output: see [`FinishReason::given_tool_uses`].
+/// ([`ChatResponse::finish_raw`](crate::ChatResponse::finish_raw)). Where a wire's own value is
+/// wrong the reason is derived from the output: see [`FinishReason::given_tool_uses`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -1,47 +1,47 @@
-//! What a model answered.
+//! Responses of models.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{FinishReason, Message, ToolChoiceOutcome, Usage};
 
-/// A whole answer: what a stream of [`ModelEvent`](crate::ModelEvent)s adds up to.
+/// A complete answer, assembled from [`ModelEvent`](crate::ModelEvent)s.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChatResponse {
     /// The assistant's message.
     pub message: Message,
-    /// Why it ended.
+    /// The reason for its end.
     pub finish: FinishReason,
-    /// The provider's own word for that, if it said one.
+    /// The provider's name of the finish reason.
     #[serde(default)]
     pub finish_raw: Option<String>,
-    /// What it cost.
+    /// The token counts.
     #[serde(default)]
     pub usage: Usage,
-    /// What became of the request's tool choice.
+    /// How the provider treated the request's tool choice.
     #[serde(default)]
     pub tool_choice: ToolChoiceOutcome,
-    /// What could not be said on this wire, or came back odd.
+    /// Deviations from the request, and unknown values from the provider.
     #[serde(default)]
     pub warnings: Vec<Warning>,
-    /// The provider's id of the answer.
+    /// The provider's response id.
     #[serde(default)]
     pub response_id: Option<String>,
-    /// The model that answered, in the provider's words.
+    /// The provider's name of the model that answered.
     #[serde(default)]
     pub model: Option<String>,
 }
 
-/// Something that was not done as asked, though the answer came.
+/// A deviation from the request that did not prevent the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// What sort of thing.
+    /// The kind of deviation.
     pub kind: WarningKind,
-    /// What happened, naming the thing.
+    /// A description that names the affected thing.
     pub message: String,
 }
 
 impl Warning {
-    /// A warning.
+    /// Returns a warning.
     pub fn new(kind: WarningKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -50,27 +50,27 @@ impl Warning {
     }
 }
 
-/// What sort of thing was not done as asked.
+/// The kind of a [`Warning`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WarningKind {
     /// A tool choice could not be enforced.
     ToolChoiceRelaxed,
-    /// An option that this model or wire does not take was left out.
+    /// An option that the model or the wire does not support was omitted.
     OptionDropped,
-    /// A part that this wire cannot carry, or that another provider minted, was left out.
+    /// A part that the wire does not support, or that another provider issued, was omitted.
     PartDropped,
-    /// A part was sent in a poorer form, such as text.
+    /// A part was sent in a simpler form, such as text.
     PartDowngraded,
-    /// The provider sent something that we do not know.
+    /// The provider sent an unknown value.
     UnknownWireValue,
     /// A server or tool is not available.
     ToolUnavailable,
-    /// The conversation is longer than it may be, or what was left out of it has no summary.
+    /// The conversation exceeds its limit, or its omitted messages have no summary.
     HistoryTooLong,
-    /// A run could not be stored on its way.
+    /// A checkpoint of a run was not stored.
     NotStored,
-    /// What a server wanted to know was asked of nobody.
+    /// A server's request for input reached no person.
     QuestionNotAsked,
 }

@@ -1,4 +1,4 @@
-//! An answer as it streams.
+//! Events of a streamed answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,96 +14,98 @@ use crate::{FinishReason, Part, ProviderState, ToolChoiceOutcome, Usage, Warning
 /// part    = PartStarted{i} (delta{i} | PartState{i})* PartFinished{i}?
 /// ```
 ///
-/// [`Retrying`](ModelEvent::Retrying) voids everything before it. It comes only while nothing of the
-/// answer was [shown](ModelEvent::shows_output).
+/// [`Retrying`](ModelEvent::Retrying) invalidates all events before it. It is emitted only before
+/// the first event that [shows output](ModelEvent::shows_output).
 ///
-/// Indices are unique within the answer and grow; parts may interleave. A text or reasoning part
-/// may stay open at the end. A tool use that stays open was cut off, and its input is malformed
-/// whatever it reads like. Adapters hold no assembled content: only the accumulator does.
+/// Indices are unique within the answer and increase. Parts may interleave. A text or reasoning
+/// part may stay open at the end. The input of a tool use that stays open is malformed, because it
+/// was cut off. Only the accumulator assembles content, not the adapters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ModelEvent {
-    /// The provider began to answer.
+    /// The provider started the answer.
     Started {
-        /// The provider's id of the answer.
+        /// The provider's response id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         response_id: Option<String>,
-        /// The model that answers, in the provider's words.
+        /// The provider's name of the answering model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// What became of the request's tool choice.
+        /// How the provider treated the request's tool choice.
         tool_choice: ToolChoiceOutcome,
     },
-    /// A part begins.
+    /// Start of a part.
     PartStarted {
         /// Its index.
         index: u32,
-        /// What begins.
+        /// The part.
         part: PartStart,
     },
-    /// More text of a text part.
+    /// Text to append to a text part.
     TextDelta {
-        /// The part.
+        /// The index of the part.
         index: u32,
         /// The text to append.
         text: String,
     },
-    /// More text of a reasoning part.
+    /// Text to append to a reasoning part.
     ReasoningDelta {
-        /// The part.
+        /// The index of the part.
         index: u32,
         /// The text to append.
         text: String,
     },
-    /// More JSON text of a tool use's input.
+    /// JSON text to append to the input of a tool use.
     ToolInputDelta {
-        /// The part.
+        /// The index of the part.
         index: u32,
         /// The text to append.
         json: String,
     },
-    /// Opaque state of a part that streams. A later one replaces an earlier one.
+    /// Provider state of an open part. It replaces earlier state of the part.
     PartState {
-        /// The part.
+        /// The index of the part.
         index: u32,
         /// The state.
         state: Box<ProviderState>,
     },
-    /// A part is complete.
+    /// End of a part.
     PartFinished {
-        /// The part.
+        /// The index of the part.
         index: u32,
     },
-    /// Tokens so far, cumulative. What a later report leaves out stays as it was.
+    /// Cumulative token counts. Counts that are missing in a later event keep their value.
     Usage {
         /// The counts.
         usage: Box<Usage>,
     },
-    /// Something was not done as asked.
+    /// A deviation from the request.
     Warning {
-        /// What.
+        /// The warning.
         warning: Warning,
     },
-    /// An attempt failed before it showed anything, and the request is sent again after a pause. The
-    /// event comes before the pause. All events before it are void.
+    /// An attempt failed before it showed output, and the request is repeated after a delay. The
+    /// event is emitted before the delay. All events before it are invalid.
     Retrying {
         /// The attempt that follows.
         retry: Box<ModelRetry>,
     },
-    /// The answer is complete. A stream that ends without it was interrupted.
+    /// End of the answer. A stream that ends without this event was interrupted.
     Finished {
-        /// Why it ended.
+        /// The reason.
         reason: FinishReason,
-        /// The provider's own word.
+        /// The provider's name of the reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw: Option<String>,
     },
 }
 
 impl ModelEvent {
-    /// Returns whether a reader sees content of this event: text, reasoning, or a whole part other than
-    /// a tool use. Input of a tool use does not count: nothing runs before the answer is complete.
+    /// Returns whether the event has visible content: text, reasoning, or a whole part other than a
+    /// tool use.
+    ///
+    /// Tool inputs do not count, because no tool runs before the answer is complete.
     pub fn shows_output(&self) -> bool {
         match self {
             Self::TextDelta { text, .. } | Self::ReasoningDelta { text, .. } => !text.is_empty(),
@@ -116,34 +118,34 @@ impl ModelEvent {
     }
 }
 
-/// A repeated attempt of one model call.
+/// A repetition of a model request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelRetry {
-    /// Number of the attempt that follows. 2 for the first repetition.
+    /// Number of the next attempt: 2 for the first repetition.
     pub attempt: u32,
-    /// Pause before that attempt, in milliseconds.
+    /// Delay before that attempt in milliseconds.
     pub delay_ms: u64,
-    /// Why the attempt before it failed.
+    /// The reason for the failure of the previous attempt.
     pub reason: String,
 }
 
-/// What begins with [`ModelEvent::PartStarted`].
+/// The part of a [`ModelEvent::PartStarted`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PartStart {
-    /// Text, filled by [`ModelEvent::TextDelta`].
+    /// Text, extended by [`ModelEvent::TextDelta`].
     Text,
-    /// Reasoning, filled by [`ModelEvent::ReasoningDelta`].
+    /// Reasoning, extended by [`ModelEvent::ReasoningDelta`].
     Reasoning,
-    /// A tool use, its input filled by [`ModelEvent::ToolInputDelta`].
+    /// A tool use with an input that is extended by [`ModelEvent::ToolInputDelta`].
     ToolUse {
         /// Its id.
         id: String,
         /// The tool's name as declared.
         name: String,
     },
-    /// A part that came whole and takes no deltas.
+    /// A complete part without deltas.
     Whole {
         /// The part.
         part: Box<Part>,

@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 
 use crate::{ProviderState, SharedObject, check_depth};
 
-/// A JSON object with its keys in the order given.
+/// A JSON object that preserves the order of its keys.
 pub type JsonObject = Map<String, Value>;
 
-/// The model asks for a tool.
+/// A request of the model to run a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
-    /// Unique within the conversation; a [`ToolResult`](crate::ToolResult) answers to it. Minted
-    /// locally where the wire gives none.
+    /// The id, unique within the conversation. The [`ToolResult`](crate::ToolResult) refers to it.
+    /// It is generated locally if the wire has no ids.
     pub id: String,
     /// The tool's name as declared.
     pub name: String,
@@ -26,7 +26,7 @@ pub struct ToolUse {
 }
 
 impl ToolUse {
-    /// A tool use without provider state.
+    /// Returns a tool use without provider state.
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: ToolInput) -> Self {
         Self {
             id: id.into(),
@@ -37,8 +37,8 @@ impl ToolUse {
     }
 }
 
-/// What a model wrote as a tool's input: always an object, or else a value of its own that says
-/// what was wrong. Malformed input is never turned into `{}` and never executed.
+/// The input of a tool use: a JSON object, or malformed input with a reason. Malformed input is
+/// never replaced by `{}` and never executed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolInput {
@@ -46,19 +46,19 @@ pub enum ToolInput {
     Object(SharedObject),
     /// Not a JSON object.
     Malformed {
-        /// What the model wrote, as far as it was kept.
+        /// The text of the model, truncated if it is too long.
         raw: String,
-        /// What is wrong with it, for the model and the person.
+        /// The reason, for the model and the person.
         reason: String,
     },
 }
 
 impl ToolInput {
-    /// Reads the text of an input that arrived whole.
+    /// Parses the complete text of an input.
     ///
-    /// A tool without parameters is called with nothing, `null` or `""` by some models and servers;
-    /// these mean the empty object. Anything else that is no object is [`ToolInput::Malformed`], as
-    /// is an object with more than [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels.
+    /// Some models and servers call a tool without parameters with an empty text, `null` or `""`,
+    /// which mean the empty object. Other values that are not objects, and objects with more than
+    /// [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels, are [`ToolInput::Malformed`].
     pub fn parse(raw: &str) -> Self {
         let text = raw.trim();
         if text.is_empty() {
@@ -73,7 +73,7 @@ impl ToolInput {
         }
     }
 
-    /// Takes an input that arrived as a JSON value, with the same rules as [`ToolInput::parse`].
+    /// Converts a JSON value with the rules of [`ToolInput::parse`].
     pub fn from_json(value: Value) -> Self {
         match fault(&value) {
             None => Self::from_good(value),
@@ -81,7 +81,7 @@ impl ToolInput {
         }
     }
 
-    /// Input that cannot be used, and why.
+    /// Returns malformed input with a reason.
     pub fn malformed(raw: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Malformed {
             raw: raw.into(),
@@ -89,7 +89,7 @@ impl ToolInput {
         }
     }
 
-    /// As a person sees it: the object, or the text that is none.
+    /// Returns the value for display: the object, or the malformed text.
     pub fn shown(&self) -> Arc<Value> {
         match self {
             Self::Object(object) => object.to_value(),
@@ -97,7 +97,7 @@ impl ToolInput {
         }
     }
 
-    /// The object, if it is one.
+    /// Returns the object, or `None` for malformed input.
     pub fn as_object(&self) -> Option<&JsonObject> {
         match self {
             Self::Object(object) => Some(object),
@@ -105,7 +105,7 @@ impl ToolInput {
         }
     }
 
-    /// Takes a value without a [`fault`].
+    /// Converts a value without a [`fault`].
     fn from_good(value: Value) -> Self {
         match value {
             Value::Object(object) => object.into(),
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_null_and_the_empty_string_mean_no_arguments() {
+    fn empty_text_null_and_the_empty_string_mean_no_arguments() {
         for raw in ["", "  \n", "null", "\"\"", "{}"] {
             assert_eq!(
                 ToolInput::parse(raw),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_kept_with_its_reason() {
+    fn a_value_that_is_not_an_object_is_malformed_with_its_reason() {
         for raw in ["[1]", "3", "true", "\"x\"", "{\"a\":", "{\"a\":1} trailing"] {
             let ToolInput::Malformed { raw: kept, reason } = ToolInput::parse(raw) else {
                 panic!("{raw} passed as an object");

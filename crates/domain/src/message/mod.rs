@@ -1,8 +1,18 @@
 //! Messages and their parts.
 
-use serde::{Deserialize, Serialize};
+mod media;
+mod provider_state;
+mod shared_object;
+mod tool_result;
+mod tool_use;
 
-use crate::{Document, Media, ProviderState, ToolResult, ToolUse};
+pub use media::{Document, Media, MediaSource};
+pub use provider_state::ProviderState;
+pub use shared_object::SharedObject;
+pub use tool_result::{ToolContent, ToolResult};
+pub use tool_use::{JsonObject, ToolInput, ToolUse};
+
+use serde::{Deserialize, Serialize};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -18,17 +28,17 @@ pub enum Role {
     Tool,
 }
 
-/// A role and what it said, in order.
+/// A role and the parts of its message, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What was said.
+    /// The content.
     pub parts: Vec<Part>,
 }
 
 impl Message {
-    /// A message of any parts.
+    /// Returns a message with these parts.
     pub fn new(role: Role, parts: impl IntoIterator<Item = Part>) -> Self {
         Self {
             role,
@@ -36,32 +46,32 @@ impl Message {
         }
     }
 
-    /// Instructions as text.
+    /// Returns a system message.
     pub fn system(text: impl Into<String>) -> Self {
         Self::new(Role::System, [Part::text(text)])
     }
 
-    /// The person's text.
+    /// Returns a user message.
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(Role::User, [Part::text(text)])
     }
 
-    /// The model's text.
+    /// Returns an assistant message.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::new(Role::Assistant, [Part::text(text)])
     }
 
-    /// The results of one step's tool uses, together, in call order.
+    /// Returns one message with all tool results of a step, in call order.
     pub fn tool_results(results: impl IntoIterator<Item = ToolResult>) -> Self {
         Self::new(Role::Tool, results.into_iter().map(Part::ToolResult))
     }
 
-    /// All text parts joined; reasoning is not text.
+    /// Returns the joined text parts, without reasoning.
     pub fn text(&self) -> String {
         self.parts.iter().filter_map(Part::as_text).collect()
     }
 
-    /// The tool uses in it, in order.
+    /// Returns the tool uses, in order.
     pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUse> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolUse(tool_use) => Some(tool_use),
@@ -69,7 +79,7 @@ impl Message {
         })
     }
 
-    /// The tool results in it, in order.
+    /// Returns the tool results, in order.
     pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolResult(result) => Some(result),
@@ -91,18 +101,18 @@ pub enum Part {
     Document(Document),
     /// Audio.
     Audio(Media),
-    /// What the model thought before it answered.
+    /// The model's reasoning.
     Reasoning(Reasoning),
-    /// The model asks for a tool.
+    /// A call of a tool, requested by the model.
     ToolUse(ToolUse),
-    /// What the tool gave.
+    /// The result of a tool use.
     ToolResult(ToolResult),
-    /// A provider's own block, kept for it and shown, never executed by us.
+    /// A provider-specific block. It is stored, sent back and displayed, but never executed here.
     Opaque(Opaque),
 }
 
 impl Part {
-    /// Plain text.
+    /// Returns a text part without provider state.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(Text {
             text: text.into(),
@@ -110,8 +120,8 @@ impl Part {
         })
     }
 
-    /// What it is, to be named in a message: `text`, `an image`, `a tool use`. An opaque part is
-    /// called by its own kind.
+    /// Returns a noun for messages: `text`, `an image`, `a tool use`. An opaque part returns its
+    /// kind.
     pub fn in_words(&self) -> &str {
         match self {
             Self::Text(_) => "text",
@@ -125,7 +135,7 @@ impl Part {
         }
     }
 
-    /// The text if it is a text part.
+    /// Returns the text of a text part.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(&text.text),
@@ -133,7 +143,7 @@ impl Part {
         }
     }
 
-    /// The opaque state riding on it, if any.
+    /// Returns the attached provider state.
     pub fn provider_state(&self) -> Option<&ProviderState> {
         match self {
             Self::Text(text) => text.provider_state.as_ref(),
@@ -145,7 +155,7 @@ impl Part {
     }
 }
 
-/// Text, with whatever its provider wants back (citations, a trailing signature).
+/// Text with optional provider state (citations, a trailing signature).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Text {
     /// The text.
@@ -155,22 +165,22 @@ pub struct Text {
     pub provider_state: Option<ProviderState>,
 }
 
-/// The model's thinking. The text may be empty while the state is not: redacted or encrypted.
+/// The model's reasoning. Redacted or encrypted reasoning has state but no text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reasoning {
-    /// What may be read of it: the thinking itself or a summary.
+    /// The reasoning itself or a summary of it.
     pub text: String,
     /// Signature or encrypted form. See [`ProviderState`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_state: Option<ProviderState>,
 }
 
-/// A block that only its provider understands: a tool that ran on its side, a new kind of content.
+/// A block that only its provider understands, such as the result of a provider-side tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Opaque {
-    /// The provider's own word for it, such as `web_search_tool_result`.
+    /// The provider's name for the block type, such as `web_search_tool_result`.
     pub kind: String,
-    /// What can be shown to a person or told to another provider, if anything.
+    /// A readable form for people and for other providers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// The block itself.
