@@ -43,9 +43,7 @@ pub mod joined_text;
 pub mod lenient;
 pub mod local_ids;
 pub mod opaque_text;
-pub mod plain;
 pub mod provider;
-mod repeated;
 pub mod schema;
 pub mod text_tool_calls;
 pub mod tool_mapping;
@@ -66,7 +64,6 @@ pub use self::http::{
 pub use joined_text::JoinedText;
 pub use local_ids::LocalIds;
 pub use opaque_text::opaque_text;
-pub use repeated::Repeated;
 pub use text_tool_calls::TextCalls;
 pub use tool_mapping::{ShapeRestorer, ToolMapping};
 pub use warnings::tallied;

@@ -15,10 +15,10 @@ use std::{fmt, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
 use reqwest::Client;
-use switchboard_domain::{ModelError, ModelErrorKind};
+use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
 pub(crate) use self::config::Attempts;
-use self::{call::Call, failure::Failed, redact::Redactor};
+use self::{call::Call, failure::Failed};
 pub use self::{
     config::{RetryPolicy, TransportConfig},
     endpoint::{Endpoint, Endpoints},
@@ -76,7 +76,7 @@ pub struct HttpAnswer {
     pub body: ByteStream,
     /// The first piece of the body. The body still contains it.
     beginning: Bytes,
-    redactor: Arc<Redactor>,
+    redactor: Redactor,
 }
 
 /// The answer that errors in its body belong to.
@@ -84,7 +84,7 @@ pub struct HttpAnswer {
 pub struct AnswerContext {
     status: u16,
     request_id: Option<String>,
-    redactor: Arc<Redactor>,
+    redactor: Redactor,
 }
 
 impl AnswerContext {
@@ -92,7 +92,7 @@ impl AnswerContext {
     /// request's secrets in the error and its causes: gateways report an upstream's error within a
     /// successful answer.
     pub fn apply(&self, error: ModelError) -> ModelError {
-        let mut error = self.redactor.clean_error(error);
+        let mut error = redact::redact_error(&self.redactor, error);
         if error.request_id().is_none() {
             // An error with a status is about another request.
             let id = self.request_id.clone().filter(|_| error.status().is_none());
@@ -121,7 +121,7 @@ impl HttpAnswer {
         AnswerContext {
             status: self.status,
             request_id: self.request_id.clone(),
-            redactor: Arc::clone(&self.redactor),
+            redactor: self.redactor.clone(),
         }
     }
 

@@ -141,7 +141,7 @@ impl Call<'_> {
             request_id,
             beginning,
             body,
-            redactor: Arc::clone(&self.known.redactor),
+            redactor: self.known.redactor.clone(),
         }
     }
 
@@ -223,7 +223,8 @@ impl Call<'_> {
             body::beginning(rest, MAX_ERROR_BODY_BYTES, limit).await
         };
         // Before an excerpt is made, which might end within a key.
-        let body = self.known.redactor.clean(&String::from_utf8_lossy(&body));
+        let body = String::from_utf8_lossy(&body);
+        let body = self.known.redactor.redact_known(&body);
         let retry_after = hints::retry_after(&headers, SystemTime::now());
         let Classified {
             kind,
@@ -243,13 +244,13 @@ impl Call<'_> {
         let kind = match kind {
             ModelErrorKind::InvalidRequest { field: Some(field) } => {
                 ModelErrorKind::InvalidRequest {
-                    field: Some(self.known.redactor.clean(&field)),
+                    field: Some(self.known.redactor.redact_known(&field).into_owned()),
                 }
             }
             other => other,
         };
         let error = self
-            .error(kind, self.known.redactor.clean(&message))
+            .error(kind, self.known.redactor.redact_known(&message))
             .with_status(status.as_u16())
             .with_request_id(request_id.or_else(|| hints::request_id(&headers)));
         let mut failed = Failed::new(error);
@@ -263,8 +264,8 @@ impl Call<'_> {
     fn redirected(&self, status: StatusCode, location: &HeaderValue) -> ModelError {
         let location = String::from_utf8_lossy(location.as_bytes());
         let target = match self.known.url.join(&location) {
-            Ok(target) => redact::shown(target.as_str()),
-            Err(_) => redact::shown(&location),
+            Ok(target) => redact::display_address(target.as_str()),
+            Err(_) => redact::display_address(&location),
         };
         let message = format!(
             "{} redirects to {}. Redirects are not followed, because the key would be sent along. If the \
@@ -272,7 +273,7 @@ impl Call<'_> {
             self.known.address,
             self.known
                 .redactor
-                .clean(&classify::excerpt(target.as_bytes())),
+                .redact_known(&classify::excerpt(target.as_bytes())),
         );
         self.error(ModelErrorKind::Configuration, message)
             .with_status(status.as_u16())

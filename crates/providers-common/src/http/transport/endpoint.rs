@@ -9,12 +9,9 @@ use std::{
 
 use http::{HeaderMap, HeaderValue, Method, header};
 use reqwest::Url;
-use switchboard_domain::{ModelError, ModelErrorKind};
+use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
-use super::{
-    HttpRequest, HttpTransport, failure,
-    redact::{self, Redactor},
-};
+use super::{HttpRequest, HttpTransport, failure, redact};
 
 /// Maximum number of endpoints of a client. A client normally has a few per model.
 const MAX_ENDPOINTS: usize = 256;
@@ -29,7 +26,7 @@ pub(super) struct Known {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) expected: &'static [&'static str],
-    pub(super) redactor: Arc<Redactor>,
+    pub(super) redactor: Redactor,
     /// The address without secrets.
     pub(super) address: String,
 }
@@ -52,7 +49,7 @@ impl Endpoint {
             ModelError::new(transport.provider(), ModelErrorKind::Configuration, message)
         };
         request.headers.check(transport.provider())?;
-        let address = redact::shown(&request.url);
+        let address = redact::display_address(&request.url);
         let url = Url::parse(&request.url)
             .map_err(|error| wrong(format!("`{address}` is not an address: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -79,7 +76,7 @@ impl Endpoint {
         })?;
         let headers = std::mem::take(built.headers_mut());
         let known = Known {
-            redactor: Arc::new(Redactor::new(built.url(), &headers)),
+            redactor: redact::redactor_of(built.url(), &headers),
             url: built.url().clone(),
             headers,
             expected: request.expected,

@@ -1,165 +1,83 @@
-//! What must not be shown.
+//! Redaction of a request's secrets in errors and logs.
 
 use std::{error::Error, iter};
 
 use http::HeaderMap;
 use reqwest::Url;
-use switchboard_domain::{ModelError, ModelErrorKind};
+use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
-/// What stands where a secret stood.
-const REDACTED: &str = "[redacted]";
-
-/// Shorter values are placeholders (`ollama`, `none`, `EMPTY`), and words of a message too.
-const MIN_SECRET_BYTES: usize = 8;
-
-/// What marks that an excerpt was cut off there.
-const CUT: char = '…';
-
-/// So much of a secret's beginning is hidden where an excerpt was cut off within it; less tells
-/// nothing.
-const MIN_CUT_BYTES: usize = 4;
-
-/// Query parameters that hold keys: Gemini's, Azure's, and what gateways call them.
-const SECRET_PARAMETERS: [&str; 10] = [
-    "key",
-    "api_key",
-    "api-key",
-    "apikey",
-    "token",
-    "access_token",
-    "sig",
-    "signature",
-    "subscription-key",
-    "secret",
-];
-
-/// Takes the secrets of one request out of what came back.
-pub(super) struct Redactor {
-    /// The longest first, so that none hides in another.
-    secrets: Vec<String>,
+/// Returns a redactor of the secrets of a request: the secret headers, the password and the secret
+/// parameters of the address.
+pub(super) fn redactor_of(url: &Url, headers: &HeaderMap) -> Redactor {
+    // Without the scheme of `Bearer …` and `Basic …`, which is not secret.
+    let secrets = headers
+        .values()
+        .filter(|value| value.is_sensitive())
+        .filter_map(|value| value.to_str().ok()?.rsplit(' ').next());
+    let parameters = url
+        .query_pairs()
+        .filter(|(name, _)| Redactor::is_secret_parameter(name))
+        .map(|(_, value)| value.into_owned());
+    Redactor::default()
+        .with_secrets(secrets)
+        .with_secrets(parameters)
+        .with_secrets(url.password())
 }
 
-impl Redactor {
-    /// The secrets of a request to `url` with `headers`.
-    pub(super) fn new(url: &Url, headers: &HeaderMap) -> Self {
-        let mut secrets = Vec::new();
-        for value in headers.values().filter(|value| value.is_sensitive()) {
-            if let Ok(text) = value.to_str() {
-                // `Bearer …` and `Basic …` are echoed without the scheme too.
-                secrets.push(text.rsplit(' ').next().unwrap_or(text).to_owned());
-            }
-        }
-        for (name, value) in url.query_pairs() {
-            if SECRET_PARAMETERS.contains(&name.to_ascii_lowercase().as_str()) {
-                secrets.push(value.into_owned());
-            }
-        }
-        secrets.extend(url.password().map(str::to_owned));
-        secrets.retain(|secret| secret.len() >= MIN_SECRET_BYTES);
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        secrets.dedup();
-        Self { secrets }
+/// Redacts the known secrets in the message and in the causes of an error.
+pub(super) fn redact_error(redactor: &Redactor, error: ModelError) -> ModelError {
+    let clean = |text: &str| redactor.redact_known(text).into_owned();
+    let has_secret = |text: &str| clean(text) != text;
+    let is_clean = !has_secret(&format!("{error:?}"))
+        && !causes(&error).any(|cause| has_secret(&cause.to_string()));
+    if is_clean {
+        return error;
     }
-
-    /// `text` without them.
-    pub(super) fn clean(&self, text: &str) -> String {
-        let mut clean = text.to_owned();
-        for secret in &self.secrets {
-            if clean.contains(secret) {
-                clean = clean.replace(secret, REDACTED);
-            }
-            if clean.contains(CUT) {
-                clean = without_beginning(&clean, secret);
-            }
-        }
-        clean
+    let kind = match error.kind.clone() {
+        ModelErrorKind::InvalidRequest { field: Some(field) } => ModelErrorKind::InvalidRequest {
+            field: Some(clean(&field)),
+        },
+        ModelErrorKind::Unsupported { feature } => ModelErrorKind::Unsupported {
+            feature: clean(&feature),
+        },
+        other => other,
+    };
+    let mut redacted = ModelError::new(error.provider(), kind, clean(error.message()))
+        .with_request_id(error.request_id().map(clean));
+    if let Some(status) = error.status() {
+        redacted = redacted.with_status(status);
     }
-
-    /// `error` without them, in its words and those of its causes.
-    pub(super) fn clean_error(&self, error: ModelError) -> ModelError {
-        if !self.is_in(&error) {
-            return error;
-        }
-        let kind = match error.kind.clone() {
-            ModelErrorKind::InvalidRequest { field: Some(field) } => {
-                ModelErrorKind::InvalidRequest {
-                    field: Some(self.clean(&field)),
-                }
-            }
-            ModelErrorKind::Unsupported { feature } => ModelErrorKind::Unsupported {
-                feature: self.clean(&feature),
-            },
-            other => other,
-        };
-        let request_id = error.request_id().map(|id| self.clean(id));
-        let mut clean = ModelError::new(error.provider(), kind, self.clean(error.message()))
-            .with_request_id(request_id);
-        if let Some(status) = error.status() {
-            clean = clean.with_status(status);
-        }
-        // A cause cannot be taken out of an error, and not be changed.
-        let causes: Vec<String> = causes(&error)
-            .skip(1)
-            .map(|cause| self.clean(&cause.to_string()))
-            .collect();
-        if causes.is_empty() {
-            clean
-        } else {
-            clean.with_source(causes.join(": "))
-        }
-    }
-
-    /// Whether an error would show one of them.
-    fn is_in(&self, error: &ModelError) -> bool {
-        let shows = |text: &str| self.clean(text) != text;
-        !self.secrets.is_empty()
-            && (shows(&format!("{error:?}"))
-                || causes(error).any(|cause| shows(&cause.to_string())))
+    // The causes cannot be changed, so that their text replaces them.
+    let causes = causes(&error).skip(1);
+    let causes: Vec<String> = causes.map(|cause| clean(&cause.to_string())).collect();
+    if causes.is_empty() {
+        redacted
+    } else {
+        redacted.with_source(causes.join(": "))
     }
 }
 
-/// An error and what caused it.
+/// Returns an error and its causes.
 fn causes(error: &ModelError) -> impl Iterator<Item = &(dyn Error + 'static)> {
     let first: &(dyn Error + 'static) = error;
     iter::successors(Some(first), |&cause| cause.source())
 }
 
-/// `text` without the beginnings of `secret` at which it was cut off.
-fn without_beginning(text: &str, secret: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    for piece in text.split_inclusive(CUT) {
-        let before = piece.strip_suffix(CUT).and_then(|piece| {
-            let lengths = (MIN_CUT_BYTES..secret.len()).rev();
-            let mut beginnings = lengths.filter_map(|length| secret.get(..length));
-            beginnings.find_map(|beginning| piece.strip_suffix(beginning))
-        });
-        match before {
-            Some(before) => {
-                clean.push_str(before);
-                clean.push_str(REDACTED);
-                clean.push(CUT);
-            }
-            None => clean.push_str(piece),
-        }
-    }
-    clean
-}
-
-/// An address as people may see it: without user, password, query and fragment.
-pub(super) fn shown(address: &str) -> String {
+/// Returns an address without user, password, query and fragment.
+pub(super) fn display_address(address: &str) -> String {
     if let Ok(mut url) = Url::parse(address) {
-        let hidden = url
+        let is_clean = url
             .set_username("")
             .and_then(|()| url.set_password(None))
             .is_ok()
             || !url.has_authority();
         url.set_query(None);
         url.set_fragment(None);
-        if hidden && url.has_host() {
+        if is_clean && url.has_host() {
             return url.into();
         }
     }
-    // It is no address, so where a password would end in it is a guess: what follows the last `@`.
+    // An invalid address may contain a password before its last `@`.
     let start = address.split(['?', '#']).next().unwrap_or_default();
     let end = start.rsplit('@').next().unwrap_or_default();
     end.to_owned()
@@ -168,6 +86,7 @@ pub(super) fn shown(address: &str) -> String {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
+    use switchboard_domain::redact::REDACTED;
 
     use super::*;
 
@@ -178,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_shown_without_what_may_be_secret() {
+    fn an_address_is_displayed_without_secrets() {
         let table = [
             ("https://a.example/v1?key=hidden", "https://a.example/v1"),
             (
@@ -194,55 +113,37 @@ mod tests {
             ("", ""),
         ];
         for (address, expected) in table {
-            assert_eq!(shown(address), expected, "{address}");
+            assert_eq!(display_address(address), expected, "{address}");
         }
     }
 
     #[test]
-    fn every_secret_of_a_request_is_found_and_nothing_else() {
+    fn the_redactor_knows_every_secret_of_a_request() {
         let url = "https://me:pass-word-1@a.example/?api-version=2026-01-01&Key=query%2Dkey-1";
         let mut headers = HeaderMap::new();
         headers.insert("authorization", sensitive("Bearer token-123"));
         headers.insert("x-api-key", sensitive("token-123-longer"));
         headers.insert("x-short", sensitive("ollama"));
         headers.insert("x-open", HeaderValue::from_static("not-a-secret"));
-        let redactor = Redactor::new(&Url::parse(url).unwrap(), &headers);
+        let redactor = redactor_of(&Url::parse(url).unwrap(), &headers);
         assert_eq!(
-            redactor.clean("token-123 token-123-longer Bearer token-123 query-key-1 pass-word-1"),
+            redactor.redact_known(
+                "token-123 token-123-longer Bearer token-123 query-key-1 pass-word-1"
+            ),
             "[redacted] [redacted] Bearer [redacted] [redacted] [redacted]"
         );
         let harmless = "not-a-secret, 2026-01-01, pull it with ollama";
-        assert_eq!(redactor.clean(harmless), harmless);
+        assert_eq!(redactor.redact_known(harmless), harmless);
     }
 
     fn redactor() -> Redactor {
         let mut headers = HeaderMap::new();
         headers.insert("authorization", sensitive("Bearer token-123"));
-        Redactor::new(&Url::parse("https://a.example").unwrap(), &headers)
+        redactor_of(&Url::parse("https://a.example").unwrap(), &headers)
     }
 
     #[test]
-    fn a_secret_within_which_an_excerpt_was_cut_off_is_found_too() {
-        for (text, expected) in [
-            ("wrong: token-12…", "wrong: [redacted]…"),
-            (
-                "wrong: toke… and token-1… (cut)",
-                "wrong: [redacted]… and [redacted]… (cut)",
-            ),
-            ("a token…", "a [redacted]…"),
-            ("a tok…", "a tok…"),
-            (
-                "token-1 is not cut, this is…",
-                "token-1 is not cut, this is…",
-            ),
-            ("…token-12", "…token-12"),
-        ] {
-            assert_eq!(redactor().clean(text), expected);
-        }
-    }
-
-    #[test]
-    fn an_error_shows_no_secret_in_its_words_and_causes() {
+    fn an_error_has_no_secret_in_its_message_and_causes() {
         let field = |text: &str| ModelErrorKind::InvalidRequest {
             field: Some(text.to_owned()),
         };
@@ -260,7 +161,7 @@ mod tests {
                 .with_status(200)
                 .with_request_id(Some("req-1".to_owned()));
             let (shown, causes_before) = (error.to_string(), causes(&error).count());
-            let clean = redactor().clean_error(error);
+            let clean = redact_error(&redactor(), error);
             let all: Vec<String> = causes(&clean).map(ToString::to_string).collect();
             assert!(
                 !format!("{clean:?} {all:?}").contains("token-123"),
@@ -276,7 +177,7 @@ mod tests {
     fn an_error_without_a_secret_keeps_its_causes() {
         let fault = serde_json::from_str::<u8>("x").unwrap_err();
         let error = ModelError::new("acme", ModelErrorKind::Protocol, "no").with_source(fault);
-        let error = redactor().clean_error(error);
+        let error = redact_error(&redactor(), error);
         let cause = error.source().unwrap();
         assert!(cause.is::<serde_json::Error>(), "{cause:?}");
     }

@@ -229,7 +229,7 @@ impl HttpRequest {
 impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpRequest")
-            .field("url", &redact::shown(&self.url))
+            .field("url", &redact::display_address(&self.url))
             .field("headers", &self.headers)
             .field("body_bytes", &self.body.as_ref().map(Bytes::len))
             .field("expected", &self.expected)
