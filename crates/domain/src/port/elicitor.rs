@@ -10,15 +10,6 @@ use crate::JsonObject;
 pub trait Elicitor: Send + Sync {
     /// Waits for the answer. Dropping the future withdraws the request.
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer;
-
-    /// Returns whether the recipient of a request is known if it belongs to any of these calls.
-    ///
-    /// If it is unknown, the request is delayed for a moment, because most of the calls end soon.
-    /// Does not wait. The default is `true`, for programs with one person.
-    fn knows_whom_to_ask(&self, candidates: &Candidates) -> bool {
-        let _ = candidates;
-        true
-    }
 }
 
 /// A request of a server for input from the person.

@@ -39,7 +39,7 @@ struct Outgoing {
     injected: Result<Option<SharedObject>, MissingContext>,
     key: Option<CacheKey>,
     /// The principal, if servers may ask questions.
-    person: Option<Principal>,
+    principal: Option<Principal>,
 }
 
 /// Calls that are safe to repeat need no stored intent.
@@ -201,7 +201,7 @@ impl Driver {
             original,
             injected,
             key,
-            person: questions.map(|_| run.principal().clone()),
+            principal: questions.map(|_| run.principal().clone()),
         })
     }
 
@@ -221,7 +221,7 @@ impl Driver {
             original,
             injected,
             key,
-            person,
+            principal,
         } = *call;
         let PlannedCall {
             id,
@@ -253,10 +253,10 @@ impl Driver {
         };
         let traced = ToolTrace::begin(&id, server.as_deref(), &name, &told);
         // Registered until the end of the call, for questions of its server.
-        let questions = self.agent.questions.as_ref().zip(person);
-        let _asked = questions.map(|(questions, person)| {
+        let questions = self.agent.questions.as_ref().zip(principal);
+        let _registered = questions.map(|(questions, principal)| {
             let (publisher, context) = (&self.publisher, &self.context);
-            questions.of_call(&idempotency_key, &id, person, publisher, context)
+            questions.register_call(&idempotency_key, &id, principal, publisher, context)
         });
         // Also if the call is dropped.
         let forgets = self.forgets_what_was_read(server.as_deref(), annotations);

@@ -8,13 +8,27 @@ use std::{
 use futures_core::future::BoxFuture;
 use switchboard_domain::{Message, RunState, RunStore, SessionStoreError, StoredEvent};
 
-/// The leased runs of this process. A store knows the process of a run, but not the task.
-static LOCAL_RUNS: Mutex<Option<HashMap<RunKey, Weak<LocalRun>>>> = Mutex::new(None);
+/// The runs of one store that tasks of this process acquire, by id. A store knows the process of a
+/// run, but not the task.
+#[derive(Clone, Default)]
+pub(super) struct LocalRuns(Arc<Mutex<HashMap<String, Weak<LocalRun>>>>);
 
-/// The address of the store, which stays valid as long as the [`LocalRun`], and the id of the run.
-type RunKey = (usize, String);
+impl LocalRuns {
+    /// Returns the entry of a run. It exists as long as a task uses it.
+    pub(super) fn entry(&self, run: &str) -> Arc<LocalRun> {
+        let mut runs = lock(&self.0);
+        runs.retain(|_, local| local.strong_count() > 0);
+        if let Some(local) = runs.get(run).and_then(Weak::upgrade) {
+            return local;
+        }
+        let local = Arc::new(LocalRun::default());
+        runs.insert(run.to_owned(), Arc::downgrade(&local));
+        local
+    }
+}
 
 /// Serializes acquisition and release of one run within this process.
+#[derive(Default)]
 pub(super) struct LocalRun {
     transition: tokio::sync::Mutex<()>,
     leases: Mutex<Leases>,
@@ -28,22 +42,6 @@ struct Leases {
 }
 
 impl LocalRun {
-    pub(super) fn of(runs: &Arc<dyn RunStore>, run: &str) -> Arc<Self> {
-        let mut local_runs = lock(&LOCAL_RUNS);
-        let local_runs = local_runs.get_or_insert_default();
-        local_runs.retain(|_, local| local.strong_count() > 0);
-        let key = (Arc::as_ptr(runs).cast::<()>().addr(), run.to_owned());
-        if let Some(local) = local_runs.get(&key).and_then(Weak::upgrade) {
-            return local;
-        }
-        let local = Arc::new(Self {
-            transition: tokio::sync::Mutex::default(),
-            leases: Mutex::default(),
-        });
-        local_runs.insert(key, Arc::downgrade(&local));
-        local
-    }
-
     /// Waits until no other task acquires or releases the run.
     pub(super) async fn begin_transition(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.transition.lock().await
@@ -81,8 +79,13 @@ struct Leased {
 impl RunLease {
     /// Creates a lease with the next generation. `session_messages` is the number of messages in the
     /// session.
-    pub(super) fn new(runs: Arc<dyn RunStore>, run: String, session_messages: u64) -> Self {
-        let local = LocalRun::of(&runs, &run);
+    pub(super) fn new(
+        runs: Arc<dyn RunStore>,
+        local_runs: &LocalRuns,
+        run: String,
+        session_messages: u64,
+    ) -> Self {
+        let local = local_runs.entry(&run);
         let generation = {
             let mut leases = lock(&local.leases);
             leases.generation += 1;

@@ -5,63 +5,68 @@ use switchboard_domain::MockRunStore;
 
 use super::*;
 
-/// A store that says which runs were let go of, and in which state.
-fn store(said: &Arc<Mutex<Vec<String>>>) -> Arc<dyn RunStore> {
+/// Returns a store that records each release: run, state and number of session messages.
+fn store(releases: &Arc<Mutex<Vec<String>>>) -> Arc<dyn RunStore> {
     let mut runs = MockRunStore::new();
-    let said = Arc::clone(said);
+    let releases = Arc::clone(releases);
     runs.expect_release()
         .returning(move |run, state, _, after, _| {
-            let what = format!("{run} {state:?} behind {after}");
-            said.lock().unwrap().push(what);
+            let release = format!("{run} {state:?} after {after}");
+            releases.lock().unwrap().push(release);
             Ok(())
         });
     Arc::new(runs)
 }
 
-#[tokio::test]
-async fn a_run_that_was_taken_again_is_not_let_go_of_by_who_had_it_before() {
-    let said = Arc::default();
-    let (runs, other) = (store(&said), store(&said));
-    // Its release was done, and nobody heard of that.
-    let before = RunLease::new(Arc::clone(&runs), "r".into(), 1);
-    let elsewhere = RunLease::new(other, "r".into(), 7);
-    let now = RunLease::new(Arc::clone(&runs), "r".into(), 1);
-    before.release().await;
-    assert!(said.lock().unwrap().is_empty());
-    assert!(LocalRun::of(&runs, "r").is_leased());
-    elsewhere.release().await;
-    now.release().await;
-    assert!(!LocalRun::of(&runs, "r").is_leased());
-    let released = ["r Interrupted behind 7", "r Interrupted behind 1"];
-    assert_eq!(*said.lock().unwrap(), released);
+fn lease(runs: &Arc<dyn RunStore>, local_runs: &LocalRuns, session_messages: u64) -> RunLease {
+    RunLease::new(Arc::clone(runs), local_runs, "r".into(), session_messages)
 }
 
 #[tokio::test]
-async fn one_waits_until_the_other_has_done_what_it_does() {
-    let said = Arc::default();
-    let runs = store(&said);
-    let before = RunLease::new(Arc::clone(&runs), "r".into(), 1);
-    let turn = LocalRun::of(&runs, "r");
-    let taking = turn.begin_transition().await;
-    let mut letting_go = Box::pin(before.release());
-    assert!(letting_go.as_mut().now_or_never().is_none());
-    let now = RunLease::new(Arc::clone(&runs), "r".into(), 1);
-    drop(taking);
-    letting_go.await;
-    assert!(said.lock().unwrap().is_empty());
-    now.forget();
+async fn an_outdated_lease_does_not_release_the_run() {
+    let releases = Arc::default();
+    let runs = store(&releases);
+    let (local_runs, of_another_store) = (LocalRuns::default(), LocalRuns::default());
+    let outdated = lease(&runs, &local_runs, 1);
+    let other_run = lease(&runs, &of_another_store, 7);
+    let valid = lease(&runs, &local_runs, 1);
+    outdated.release().await;
+    assert!(releases.lock().unwrap().is_empty());
+    assert!(local_runs.entry("r").is_leased());
+    other_run.release().await;
+    valid.release().await;
+    assert!(!local_runs.entry("r").is_leased());
+    let expected = ["r Interrupted after 7", "r Interrupted after 1"];
+    assert_eq!(*releases.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_release_waits_while_another_task_acquires_the_run() {
+    let releases = Arc::default();
+    let runs = store(&releases);
+    let local_runs = LocalRuns::default();
+    let first = lease(&runs, &local_runs, 1);
+    let local = local_runs.entry("r");
+    let transition = local.begin_transition().await;
+    let mut release = Box::pin(first.release());
+    assert!(release.as_mut().now_or_never().is_none());
+    let second = lease(&runs, &local_runs, 1);
+    drop(transition);
+    release.await;
+    assert!(releases.lock().unwrap().is_empty());
+    second.forget();
 }
 
 #[tokio::test]
 async fn a_write_is_repeated_only_while_the_store_is_unavailable() {
-    let tries = Mutex::new(0);
+    let attempts = Mutex::new(0);
     let write = |available_after: u32| {
-        *tries.lock().unwrap() = 0;
-        let tries = &tries;
+        *attempts.lock().unwrap() = 0;
+        let attempts = &attempts;
         until_available(move || {
-            let mut tries = tries.lock().unwrap();
-            *tries += 1;
-            let is_available = *tries > available_after;
+            let mut attempts = attempts.lock().unwrap();
+            *attempts += 1;
+            let is_available = *attempts > available_after;
             async move {
                 if is_available {
                     return Ok(());
@@ -75,15 +80,19 @@ async fn a_write_is_repeated_only_while_the_store_is_unavailable() {
         })
     };
     write(MAX_ATTEMPTS - 1).await.unwrap();
-    assert_eq!(*tries.lock().unwrap(), MAX_ATTEMPTS);
+    assert_eq!(*attempts.lock().unwrap(), MAX_ATTEMPTS);
     let error = write(MAX_ATTEMPTS).await.unwrap_err();
     assert!(matches!(error, SessionStoreError::Unavailable { .. }));
-    assert_eq!(*tries.lock().unwrap(), MAX_ATTEMPTS);
+    assert_eq!(*attempts.lock().unwrap(), MAX_ATTEMPTS);
     let refused = until_available(|| {
-        *tries.lock().unwrap() += 1;
+        *attempts.lock().unwrap() += 1;
         let run = "r".to_owned();
         async { Err(SessionStoreError::NoSuchRun { run }) }.boxed()
     });
     assert!(refused.await.is_err());
-    assert_eq!(*tries.lock().unwrap(), MAX_ATTEMPTS + 1, "it is tried once");
+    assert_eq!(
+        *attempts.lock().unwrap(),
+        MAX_ATTEMPTS + 1,
+        "it is not repeated"
+    );
 }

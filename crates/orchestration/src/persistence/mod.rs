@@ -32,7 +32,7 @@ use switchboard_domain::{
 };
 use uuid::Uuid;
 
-use self::lease::RunLease;
+use self::lease::{LocalRuns, RunLease};
 pub use self::{
     parameters::BegunWith,
     persisted_run::{Kept, KeptEnd, KeptRun},
@@ -45,6 +45,7 @@ use crate::{Agent, Outcome, RestoreError, Run, SnapshotMark};
 pub struct Journal {
     sessions: Arc<dyn SessionStore>,
     runs: Arc<dyn RunStore>,
+    local_runs: LocalRuns,
     owner: Principal,
 }
 
@@ -76,12 +77,23 @@ pub enum JournalError {
 }
 
 impl Journal {
-    /// Creates a journal for the sessions and runs of `owner`.
+    /// Creates a journal for the sessions and runs of `owner`. A process creates one journal for
+    /// each store, and derives the others with [`Journal::for_principal`].
     pub fn new(sessions: Arc<dyn SessionStore>, runs: Arc<dyn RunStore>, owner: Principal) -> Self {
         Self {
             sessions,
             runs,
+            local_runs: LocalRuns::default(),
             owner,
+        }
+    }
+
+    /// Returns the journal of another principal of the same store.
+    #[must_use]
+    pub fn for_principal(&self, owner: Principal) -> Self {
+        Self {
+            owner,
+            ..self.clone()
         }
     }
 
@@ -237,7 +249,12 @@ impl Journal {
     }
 
     fn lease(&self, run: &str, after: u64) -> RunLease {
-        RunLease::new(Arc::clone(&self.runs), run.to_owned(), after)
+        RunLease::new(
+            Arc::clone(&self.runs),
+            &self.local_runs,
+            run.to_owned(),
+            after,
+        )
     }
 }
 

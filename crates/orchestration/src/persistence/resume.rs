@@ -6,7 +6,7 @@ use switchboard_domain::{ModelId, RunRecord, RunState, SessionStoreError, Stored
 
 use super::{
     Journal, JournalError,
-    lease::{LocalRun, RunLease},
+    lease::RunLease,
     no_such_run, outcome_name,
     persisted_run::{Kept, KeptRun},
 };
@@ -180,7 +180,7 @@ impl Journal {
             _ => RunState::Interrupted,
         };
         let taking = async move {
-            let local = LocalRun::of(&journal.runs, &run);
+            let local = journal.local_runs.entry(&run);
             let _transition = local.begin_transition().await;
             let taken = journal.runs.take(&journal.owner, &run).await;
             // If a task of this process has the lease, the failed attempt did not acquire the run.

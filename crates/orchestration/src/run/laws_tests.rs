@@ -104,7 +104,7 @@ impl<'a> Play<'a> {
         assert!(from <= self.conversation.len());
         self.conversation.truncate(from);
         self.conversation.extend(snapshot.messages);
-        assert_eq!(self.conversation, self.run.messages);
+        assert_eq!(self.conversation, *self.run.stored_messages());
         self.run = Run::restore(RunSnapshot {
             state: snapshot.state,
             from: 0,

@@ -197,8 +197,8 @@ async fn whose_question_is_not_known_is_asked_of_nobody() {
     }
 }
 
-/// A question that the server asks within one of these calls, and does not say which.
-fn unplaced(keys: &[String], others: bool) -> Elicitation {
+/// A question whose server does not name the call.
+fn without_call_id(keys: &[String], others: bool) -> Elicitation {
     Elicitation {
         candidates: Candidates {
             calls: keys.to_vec(),
@@ -255,14 +255,13 @@ async fn every_run_whose_question_it_may_be_is_told_that_nobody_was_asked() {
     let (of_ada, told_ada, ada) = waiting(&questions, "ada", &["a", "b"]).await;
     let (of_bob, told_bob, bob) = waiting(&questions, "bob", &["a"]).await;
     let (of_cy, told_cy, cy) = waiting(&questions, "cy", &["a"]).await;
-    let either = unplaced(&[ada.clone(), bob.clone()].concat(), false);
-    assert!(!questions.knows_whom_to_ask(&either.candidates));
+    let either = without_call_id(&[ada.clone(), bob.clone()].concat(), false);
     for _ in 0..3 {
         let answer = questions.elicit(&either).now_or_never();
         assert_eq!(answer, Some(ElicitationAnswer::Cancel));
     }
     // Nor where it may be none of them, which is told them once.
-    let or_none = unplaced(&[bob, cy].concat(), true);
+    let or_none = without_call_id(&[bob, cy].concat(), true);
     let answer = questions.elicit(&or_none).now_or_never();
     assert_eq!(answer, Some(ElicitationAnswer::Cancel));
 
@@ -278,40 +277,58 @@ async fn every_run_whose_question_it_may_be_is_told_that_nobody_was_asked() {
 }
 
 #[tokio::test]
-async fn where_all_that_it_may_be_is_one_persons_they_are_asked() {
+async fn a_question_without_call_id_is_shown_if_all_possible_calls_are_of_one_run() {
     let questions = Questions::default();
-    let (over, _, gone) = waiting(&questions, "ada", &["a"]).await;
-    let (mut run, mut told, keys) = waiting(&questions, "ada", &["b", "c"]).await;
-    let (other, _, bobs) = waiting(&questions, "bob", &["d"]).await;
-    // The server has not heard of it.
-    drop(over);
-    let of_ada = unplaced(&[keys, gone.clone()].concat(), false);
-    assert!(questions.knows_whom_to_ask(&of_ada.candidates));
-    let mut asking = Box::pin(questions.elicit(&of_ada));
+    let (mut run, mut events, keys) = waiting(&questions, "ada", &["b", "c"]).await;
+    let possible = without_call_id(&keys, false);
+    let mut asking = Box::pin(questions.elicit(&possible));
     assert!((&mut asking).now_or_never().is_none());
-    let id = told[0].run_id.clone();
+    let id = events[0].run_id.clone();
     let open = questions.open(&id);
     assert_eq!(open[0].question.candidates, Candidates::default());
     questions.answer(&id, &open[0].id, blue()).unwrap();
     assert_eq!(asking.await, blue());
     run.cancel_handle().cancel();
     while let Some(event) = run.next().await {
-        told.push(event);
+        events.push(event);
     }
-    assert_grammar(&told);
-    assert_eq!(actions(&told), [QuestionAction::Accept]);
-    assert!(not_asked(&told).is_empty());
+    assert_grammar(&events);
+    assert_eq!(actions(&events), [QuestionAction::Accept]);
+    assert!(not_asked(&events).is_empty());
+}
 
-    // A call that nobody knows is nobody's, and whose calls are over cannot be asked.
-    for keys in [gone, bobs.clone(), vec!["some/1/call".to_owned()]] {
-        let both = unplaced(&[keys.clone(), bobs.clone()].concat(), false);
-        let is_sure = questions.knows_whom_to_ask(&both.candidates);
-        assert_eq!(is_sure, keys == bobs, "{keys:?}");
+/// Asserts that no run sees a question with these possible calls.
+fn assert_cancelled(questions: &Questions, keys: &[&[String]]) {
+    let question = without_call_id(&keys.concat(), false);
+    let answer = questions.elicit(&question).now_or_never();
+    assert_eq!(answer, Some(ElicitationAnswer::Cancel), "{keys:?}");
+}
+
+#[tokio::test]
+async fn a_late_question_of_a_timed_out_call_is_not_shown_to_the_next_caller() {
+    let questions = Questions::default();
+    for next_caller in ["bob", "ada"] {
+        let (timed_out, _, ada) = waiting(&questions, "ada", &["a"]).await;
+        // The call ends here, but its server has not answered it.
+        drop(timed_out);
+        let (run, events, next) = waiting(&questions, next_caller, &["b"]).await;
+        assert_cancelled(&questions, &[&ada, &next]);
+        assert!(questions.open(&events[0].run_id).is_empty());
+        run.cancel_handle().cancel();
+        let events = rest(run, events).await;
+        assert!(actions(&events).is_empty());
+        assert_eq!(not_asked(&events).len(), 1, "{events:?}");
     }
-    drop(other);
-    let over = unplaced(&bobs, false).candidates;
-    assert!(!questions.knows_whom_to_ask(&over));
-    assert!(!questions.knows_whom_to_ask(&Candidates::default()));
+}
+
+#[tokio::test]
+async fn a_question_of_unknown_or_ended_calls_is_cancelled() {
+    let questions = Questions::default();
+    let (run, _, keys) = waiting(&questions, "ada", &["a"]).await;
+    assert_cancelled(&questions, &[&["some/1/call".to_owned()], &keys]);
+    assert_cancelled(&questions, &[]);
+    drop(run);
+    assert_cancelled(&questions, &[&keys]);
 }
 
 /// Calls end on one thread while their server asks on another.

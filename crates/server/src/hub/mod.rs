@@ -44,6 +44,7 @@ pub(crate) struct Hub {
 
 struct Shared {
     engine: Arc<dyn Engine>,
+    journal: Journal,
     sessions: Arc<dyn SessionStore>,
     runs: Arc<dyn RunStore>,
     options: ServerOptions,
@@ -208,8 +209,14 @@ impl Hub {
         let knows = Arc::clone(&engine);
         let metrics =
             Metrics::default().with_known_models(Arc::new(move |model| knows.knows_model(model)));
+        let journal = Journal::new(
+            Arc::clone(&sessions),
+            Arc::clone(&runs),
+            Principal::default(),
+        );
         let shared = Shared {
             engine,
+            journal,
             sessions,
             runs,
             options,
@@ -240,11 +247,7 @@ impl Hub {
     }
 
     pub(crate) fn journal(&self, owner: &Principal) -> Journal {
-        let (sessions, runs) = (
-            Arc::clone(&self.shared.sessions),
-            Arc::clone(&self.shared.runs),
-        );
-        Journal::new(sessions, runs, owner.clone())
+        self.shared.journal.for_principal(owner.clone())
     }
 
     /// Returns the metrics of the runs, for a registry.

@@ -1,4 +1,4 @@
-//! Whether an answer fits the question of a server, before it is given.
+//! Validation of an answer against the form of its question.
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -8,13 +8,13 @@ use switchboard_domain::{
 
 use crate::driver::questions::OpenQuestion;
 
-/// Faults named at once.
-const MOST_FAULTS: usize = 5;
+/// Maximum number of faults in an error.
+const MAX_FAULTS: usize = 5;
 
 impl OpenQuestion {
-    /// What does not fit the question's form. Fields that were not filled in get their defaults, and those that were not
-    /// asked for are left out, as when the answer is given. A form that cannot be read is fit by everything: its
-    /// server has the last word.
+    /// Validates an answer against the form. Missing fields get their defaults, and fields that are not
+    /// in the form are ignored. A form that cannot be compiled accepts every answer; its server
+    /// validates the answer in any case.
     pub fn check(&self, answer: &ElicitationAnswer) -> Result<(), String> {
         let ElicitationAnswer::Accept { content } = answer else {
             return Ok(());
@@ -25,16 +25,16 @@ impl OpenQuestion {
         let Some(validator) = compile(schema) else {
             return Ok(());
         };
-        let filled = Value::Object(filled(schema, content));
+        let completed = Value::Object(with_defaults(schema, content));
         let faults = validator
-            .errors(&filled)
+            .errors(&completed)
             .map_err(|error| error.to_string())?;
         let faults: Vec<String> = faults
             .iter()
-            .take(MOST_FAULTS)
+            .take(MAX_FAULTS)
             .map(|fault| match fault.instance_path().as_str() {
                 "" => fault.to_string(),
-                place => format!("{}: {fault}", place.trim_start_matches('/')),
+                path => format!("{}: {fault}", path.trim_start_matches('/')),
             })
             .collect();
         if faults.is_empty() {
@@ -47,7 +47,7 @@ impl OpenQuestion {
 
 fn compile(schema: &Value) -> Option<SchemaValidator> {
     let mut schema = schema.clone();
-    // Forms are the same in every dialect.
+    // The keywords of forms mean the same in every draft.
     schema.as_object_mut()?.remove("$schema");
     let options = SchemaOptions {
         draft: Some(Draft::Draft202012),
@@ -56,16 +56,16 @@ fn compile(schema: &Value) -> Option<SchemaValidator> {
     SchemaValidator::compile_with(&schema, options).ok()
 }
 
-fn filled(schema: &Value, content: &JsonObject) -> JsonObject {
+fn with_defaults(schema: &Value, content: &JsonObject) -> JsonObject {
     let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
         return content.clone();
     };
-    let given = fields.iter().filter_map(|(name, field)| {
+    let values = fields.iter().filter_map(|(name, field)| {
         let value = content.get(name).or_else(|| field.get("default"))?;
-        // A field that was left empty.
+        // `null` is an empty field.
         (!value.is_null()).then(|| (name.clone(), value.clone()))
     });
-    given.collect()
+    values.collect()
 }
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn an_invalid_answer_is_refused_with_its_faults() {
         let question = question(&json!({
             "$schema": "http://json-schema.org/draft-07/schema#",
             "type": "object",
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_cannot_be_read_is_left_to_its_server() {
+    fn a_form_that_cannot_be_compiled_accepts_every_answer() {
         for schema in [
             json!(null),
             json!({"properties": {"a": {"minLength": "x"}}}),

@@ -1,20 +1,19 @@
-//! What servers ask of the person in the middle of a call, as events of the run that the call belongs to.
+//! Questions of servers during a call, as events of the run that the call belongs to.
 //!
-//! One host serves many runs, so a question must find its own: by the call within which it is asked
-//! ([`Elicitation::call`]). Where that is not known, it is asked if all the calls that it may be
-//! ([`Elicitation::candidates`]) are of one person. Otherwise nobody is asked, since the wrong person might be, and
-//! the runs of those calls are told so.
+//! One tool host serves many runs. A question belongs to the call that the server names
+//! ([`Elicitation::call`]). If it names none, the question is shown only if all calls that it may
+//! belong to ([`Elicitation::candidates`]) have the same principal and the same run. Otherwise the
+//! wrong person could see it: the server gets `cancel`, and the runs get a warning.
 
 mod check;
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
-use serde_json::Value;
 use switchboard_domain::{
     Candidates, Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, Principal, Warning,
     WarningKind,
@@ -24,44 +23,51 @@ use uuid::Uuid;
 
 use crate::{QuestionAction, RunEventKind, driver::Publisher, tools::arguments::ContextInjection};
 
-/// Calls that are over of which it is remembered whose they were: a server may not have heard of it yet.
-const ENDED_CALLS: usize = 1024;
+/// Number of ended calls whose owners are stored. A server may not know yet that they ended.
+const MAX_ENDED_CALLS: usize = 1024;
 
-/// The questions of servers that are open, of all runs of a program. Cheap to clone.
+/// The open questions of servers in all runs of a program. Cheap to clone.
 ///
-/// The same value is the elicitor of the tool host and is given to the agents
-/// ([`Agent::with_questions`](crate::Agent::with_questions)): then a question is told as
-/// [`RunEventKind::QuestionAsked`] in the run of its call, [`Questions::answer`] answers it, and
-/// [`RunEventKind::QuestionAnswered`] says that it is over, for whichever reason.
+/// The same value is the elicitor of the tool host and a setting of the agents
+/// ([`Agent::with_questions`](crate::Agent::with_questions)). A question is published as
+/// [`RunEventKind::QuestionAsked`] in the run of its call. [`Questions::answer`] answers it.
+/// [`RunEventKind::QuestionAnswered`] follows in any case.
 #[derive(Clone, Default)]
 pub struct Questions(Arc<Mutex<Registry>>);
 
 #[derive(Default)]
 struct Registry {
-    /// Calls that are under way, by their idempotency keys.
-    calls: HashMap<String, Call>,
-    /// Those that were, and whose, oldest first.
-    ended: VecDeque<(String, Principal)>,
-    /// Oldest first.
-    open: Vec<Open>,
+    /// Running calls by idempotency key.
+    calls: HashMap<String, RunningCall>,
+    /// Keys and owners of ended calls, oldest first.
+    ended: VecDeque<(String, CallOwner)>,
+    /// Open questions, oldest first.
+    open: Vec<PendingQuestion>,
 }
 
-/// Where what is asked within a call is told.
-#[derive(Clone)]
-struct Call {
-    publisher: Publisher,
+/// The principal and the run of a call.
+#[derive(Clone, PartialEq, Eq)]
+struct CallOwner {
+    principal: Principal,
     run: Arc<str>,
+}
+
+/// A running call whose server may ask questions.
+#[derive(Clone)]
+struct RunningCall {
+    publisher: Publisher,
+    owner: CallOwner,
     tool_use: String,
     context: ContextInjection,
-    person: Principal,
-    /// Whether it was said that something of its server was not asked. Once is enough.
-    warned: bool,
+    /// Whether the run has the warning about a question that was not shown. There is one warning
+    /// for each call.
+    is_warned: bool,
 }
 
-struct Open {
+struct PendingQuestion {
     id: String,
     key: String,
-    call: Call,
+    call: RunningCall,
     question: Elicitation,
     answer: oneshot::Sender<ElicitationAnswer>,
 }
@@ -69,47 +75,48 @@ struct Open {
 /// A question that waits for its answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenQuestion {
-    /// By which it is answered.
+    /// Id of the question, for [`Questions::answer`].
     pub id: String,
-    /// What is asked, and within which call.
+    /// The question and its call.
     pub question: Elicitation,
 }
 
-/// There is no such question, or not any more.
+/// The run has no open question with this id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("run `{run}` has no open question `{id}`")]
 pub struct NoSuchQuestion {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// The question.
+    /// Id of the question.
     pub id: String,
 }
 
 impl Questions {
-    /// Answers a question of a run. Of two answers the first counts.
+    /// Answers a question of a run. Only the first answer has an effect; a second returns an error.
     pub fn answer(
         &self,
         run: &str,
         id: &str,
         answer: ElicitationAnswer,
     ) -> Result<(), NoSuchQuestion> {
-        let found = self.take(|open| open.id == id && *open.call.run == *run);
+        let found = self.remove(|open| open.id == id && *open.call.owner.run == *run);
         let Some(open) = found.into_iter().next() else {
             return Err(NoSuchQuestion {
                 run: run.to_owned(),
                 id: id.to_owned(),
             });
         };
-        open.ended(QuestionAction::from(&answer));
-        // Fails when nobody waits any more, as of this moment.
+        open.publish_end(QuestionAction::from(&answer));
+        // Fails if the call just ended.
         let _ = open.answer.send(answer);
         Ok(())
     }
 
-    /// The open questions of a run, oldest first.
+    /// Returns the open questions of a run, oldest first.
     pub fn open(&self, run: &str) -> Vec<OpenQuestion> {
         let registry = self.lock();
-        let of_run = registry.open.iter().filter(|open| *open.call.run == *run);
+        let pending = registry.open.iter();
+        let of_run = pending.filter(|open| *open.call.owner.run == *run);
         let open = of_run.map(|open| OpenQuestion {
             id: open.id.clone(),
             question: open.question.clone(),
@@ -117,32 +124,34 @@ impl Questions {
         open.collect()
     }
 
-    /// A call is under way until what this gives is dropped.
-    pub(crate) fn of_call(
+    /// Registers a running call until the guard is dropped.
+    pub(crate) fn register_call(
         &self,
         key: &str,
         tool_use: &str,
-        person: Principal,
+        principal: Principal,
         publisher: &Publisher,
         context: &ContextInjection,
-    ) -> CallUnderWay {
-        let call = Call {
+    ) -> CallGuard {
+        let call = RunningCall {
             publisher: publisher.clone(),
-            run: publisher.run_id(),
+            owner: CallOwner {
+                principal,
+                run: publisher.run_id(),
+            },
             tool_use: tool_use.to_owned(),
             context: context.clone(),
-            person,
-            warned: false,
+            is_warned: false,
         };
         self.lock().calls.insert(key.to_owned(), call);
-        CallUnderWay {
+        CallGuard {
             questions: self.clone(),
             key: key.to_owned(),
         }
     }
 
-    /// Tells a question in the run of its call. Fails with why nobody is asked.
-    fn put(
+    /// Publishes a question in the run of its call. The error is the reason why it is not shown.
+    fn publish(
         &self,
         id: &str,
         elicitation: &Elicitation,
@@ -150,24 +159,24 @@ impl Questions {
     ) -> Result<(), &'static str> {
         let mut registry = self.lock();
         let candidates = &elicitation.candidates;
-        let known = elicitation.call.as_deref();
-        let Some(key) = known.or_else(|| registry.of_one_person(candidates)) else {
+        let named = elicitation.call.as_deref();
+        let Some(key) = named.or_else(|| registry.attribute(candidates)) else {
             registry.warn(&elicitation.server, candidates);
-            return Err("it is not known within which call it is asked");
+            return Err("its call is not known");
         };
         let Some(call) = registry.calls.get(key).cloned() else {
-            return Err("no run here has its call under way");
+            return Err("its call is not running");
         };
-        let question = scrubbed(elicitation, &call.context);
-        let asked = RunEventKind::QuestionAsked {
+        let question = redacted(elicitation, &call.context);
+        let event = RunEventKind::QuestionAsked {
             id: id.to_owned(),
             question: Box::new(question.clone()),
         };
-        // While nobody can take it out: that it is over is told behind this.
-        if !call.publisher.question(&call.tool_use, asked) {
-            return Err("its call is over, or its run was asked too much");
+        // Published under the lock, so that the end of the question follows it.
+        if !call.publisher.question(&call.tool_use, event) {
+            return Err("its call has ended, or its run has too many questions");
         }
-        registry.open.push(Open {
+        registry.open.push(PendingQuestion {
             id: id.to_owned(),
             key: key.to_owned(),
             call,
@@ -177,13 +186,13 @@ impl Questions {
         Ok(())
     }
 
-    /// Takes questions out. Whoever takes one says how it ended, so that this is said once.
-    fn take(&self, is_it: impl Fn(&Open) -> bool) -> Vec<Open> {
+    /// Removes questions. The caller publishes their end, so that each has one end.
+    fn remove(&self, is_selected: impl Fn(&PendingQuestion) -> bool) -> Vec<PendingQuestion> {
         let mut registry = self.lock();
         let all = std::mem::take(&mut registry.open);
-        let (taken, left) = all.into_iter().partition(is_it);
-        registry.open = left;
-        taken
+        let (removed, rest) = all.into_iter().partition(is_selected);
+        registry.open = rest;
+        removed
     }
 
     fn lock(&self) -> MutexGuard<'_, Registry> {
@@ -196,156 +205,138 @@ impl Elicitor for Questions {
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer {
         let (answer, answered) = oneshot::channel();
         let id = Uuid::now_v7().simple().to_string();
-        if let Err(why) = self.put(&id, elicitation, answer) {
+        if let Err(reason) = self.publish(&id, elicitation, answer) {
             let server = &elicitation.server;
-            tracing::debug!(server, why, "a question is put to nobody");
+            tracing::debug!(server, reason, "a question is not shown");
             return ElicitationAnswer::Cancel;
         }
-        let _withdrawn = Withdrawn {
+        let _guard = QuestionGuard {
             questions: self,
             id: &id,
         };
-        // Fails when the call ends before.
+        // Fails when the call ends first.
         answered.await.unwrap_or(ElicitationAnswer::Cancel)
-    }
-
-    fn knows_whom_to_ask(&self, candidates: &Candidates) -> bool {
-        self.lock().of_one_person(candidates).is_some()
     }
 }
 
 impl Registry {
-    /// One of the calls that is under way, the last of them, if all of them are known to be of one person.
-    fn of_one_person<'a>(&self, candidates: &'a Candidates) -> Option<&'a str> {
+    /// Returns the newest running call among the candidates, if all of them are known and have the
+    /// same owner.
+    fn attribute<'a>(&self, candidates: &'a Candidates) -> Option<&'a str> {
         if candidates.others {
             return None;
         }
-        let mut people = candidates.calls.iter().map(|key| self.person(key));
-        let first = people.next()??;
-        if !people.all(|person| person == Some(first)) {
+        let mut owners = candidates.calls.iter().map(|key| self.owner(key));
+        let first = owners.next()??;
+        if !owners.all(|owner| owner == Some(first)) {
             return None;
         }
-        let keys = candidates.calls.iter().rev();
-        let mut under_way = keys.filter(|key| self.calls.contains_key(*key));
-        under_way.next().map(String::as_str)
+        let mut newest_first = candidates.calls.iter().rev();
+        let running = newest_first.find(|key| self.calls.contains_key(*key));
+        running.map(String::as_str)
     }
 
-    /// Whose this call is or was.
-    fn person(&self, key: &str) -> Option<&Principal> {
+    /// Returns the owner of a running or ended call.
+    fn owner(&self, key: &str) -> Option<&CallOwner> {
         if let Some(call) = self.calls.get(key) {
-            return Some(&call.person);
+            return Some(&call.owner);
         }
         let mut ended = self.ended.iter().rev();
         let found = ended.find(|(ended, _)| ended == key);
-        found.map(|(_, person)| person)
+        found.map(|(_, owner)| owner)
     }
 
-    /// Tells each run with a call among these that its server wanted to know something. What that is may not be
-    /// for them.
+    /// Warns each run with a call among the candidates that a question was not shown. The warning
+    /// omits the question, which may be for another person.
     fn warn(&mut self, server: &str, candidates: &Candidates) {
-        let mut told: Vec<Arc<str>> = Vec::new();
+        let mut warned_runs: HashSet<Arc<str>> = HashSet::new();
         for key in &candidates.calls {
             let Some(call) = self.calls.get_mut(key) else {
                 continue;
             };
-            if std::mem::replace(&mut call.warned, true) || told.contains(&call.run) {
+            if std::mem::replace(&mut call.is_warned, true) || warned_runs.contains(&call.owner.run)
+            {
                 continue;
             }
             let message = format!(
-                "the server `{server}` wanted to know something of a person and does not say within which call; \
-                 it may be the call of somebody else, so nobody was asked and it was told `cancel`. Called again \
-                 when nobody else calls it, it can ask; over HTTP, or with protocol 2026-07-28, always"
+                "server `{server}` asked a question without naming the call, and the question may \
+                 belong to another run, so it was not shown and the server got `cancel`. Repeat the \
+                 call while no other run calls this server. Servers that use HTTP or protocol \
+                 2026-07-28 always name the call"
             );
             let warning = Warning::new(WarningKind::QuestionNotAsked, message);
             let warning = RunEventKind::Warning { warning };
             if call.publisher.question(&call.tool_use, warning) {
-                told.push(Arc::clone(&call.run));
+                warned_runs.insert(Arc::clone(&call.owner.run));
             }
         }
     }
 }
 
-impl Open {
-    fn ended(&self, action: QuestionAction) {
+impl PendingQuestion {
+    fn publish_end(&self, action: QuestionAction) {
         let id = self.id.clone();
-        let over = RunEventKind::QuestionAnswered { id, action };
-        self.call.publisher.question(&self.call.tool_use, over);
+        let event = RunEventKind::QuestionAnswered { id, action };
+        self.call.publisher.question(&self.call.tool_use, event);
     }
 }
 
-/// Ends a question that nobody waits for any more. Of one that was answered there is nothing left.
-struct Withdrawn<'a> {
+/// Cancels a question without an answer when its server no longer waits.
+struct QuestionGuard<'a> {
     questions: &'a Questions,
     id: &'a str,
 }
 
-impl Drop for Withdrawn<'_> {
+impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
-        for open in self.questions.take(|open| open.id == self.id) {
-            open.ended(QuestionAction::Cancel);
+        for open in self.questions.remove(|open| open.id == self.id) {
+            open.publish_end(QuestionAction::Cancel);
         }
     }
 }
 
-/// A call in whose middle a server may ask something.
-pub(crate) struct CallUnderWay {
+/// A registered running call. Dropping it ends the call and cancels its questions.
+pub(crate) struct CallGuard {
     questions: Questions,
     key: String,
 }
 
-impl Drop for CallUnderWay {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         {
             let mut registry = self.questions.lock();
             if let Some(call) = registry.calls.remove(&self.key) {
-                if registry.ended.len() == ENDED_CALLS {
+                if registry.ended.len() == MAX_ENDED_CALLS {
                     registry.ended.pop_front();
                 }
-                let ended = (self.key.clone(), call.person);
-                registry.ended.push_back(ended);
+                registry.ended.push_back((self.key.clone(), call.owner));
             }
         }
-        for open in self.questions.take(|open| open.key == self.key) {
-            open.ended(QuestionAction::Cancel);
+        for open in self.questions.remove(|open| open.key == self.key) {
+            open.publish_end(QuestionAction::Cancel);
         }
     }
 }
 
-/// A server may repeat what it was given, and its question is told to many.
-fn scrubbed(question: &Elicitation, context: &ContextInjection) -> Elicitation {
+/// Returns the question without injected values, which a server may repeat, and without the
+/// candidates, which may be calls of other runs.
+fn redacted(question: &Elicitation, context: &ContextInjection) -> Elicitation {
     let mut question = Elicitation {
-        // Of other runs, perhaps.
         candidates: Candidates::default(),
         ..question.clone()
     };
-    if context.is_empty() {
-        return question;
-    }
-    let scrub = |text: &mut String| *text = context.redact_text(text).into_owned();
-    scrub(&mut question.message);
+    let redact = |text: &mut String| *text = context.redact_text(text).into_owned();
+    redact(&mut question.message);
     match &mut question.form {
-        ElicitationForm::Fields { schema } => scrub_value(schema, &scrub),
+        ElicitationForm::Fields { schema } => context.redact_value(schema),
         ElicitationForm::Url { url, id } => {
-            scrub(url);
-            scrub(id);
+            redact(url);
+            redact(id);
         }
-        // Of a kind that is not known here; nobody shows it.
+        // No program shows a form of an unknown kind.
         _ => {}
     }
     question
-}
-
-fn scrub_value(value: &mut Value, scrub: &impl Fn(&mut String)) {
-    match value {
-        Value::String(text) => scrub(text),
-        Value::Array(values) => values
-            .iter_mut()
-            .for_each(|value| scrub_value(value, scrub)),
-        Value::Object(fields) => fields
-            .values_mut()
-            .for_each(|value| scrub_value(value, scrub)),
-        _ => {}
-    }
 }
 
 impl fmt::Debug for Questions {

@@ -1,8 +1,8 @@
 //! The stored form of a run: a state, and the conversation beside it.
 //!
-//! The state is stored with every checkpoint, so it omits what the conversation contains: inputs and
-//! results of tool calls. A [`Run`] that is serialized as one value has the same state and all
-//! messages.
+//! The state is stored with every checkpoint, so it omits data that the conversation contains: inputs
+//! and results of tool calls. Complete texts of truncated results are stored as messages too. A
+//! [`Run`] that is serialized as one value has the same state and all messages.
 
 mod format;
 
@@ -27,6 +27,7 @@ use crate::{RecordedResult, RunEventKind, SharedDecisions};
 #[derive(Serialize, Deserialize)]
 struct StoredRun<'a> {
     format: FormatVersion,
+    /// Number of stored messages: the conversation, and the complete results between its messages.
     message_count: usize,
     state: RunState,
     /// Absent if a store keeps the messages.
@@ -53,7 +54,7 @@ impl Insertions {
     }
 }
 
-/// The part of a run's conversation that a store has. The default is nothing.
+/// The number of messages of a run that a store has. The default is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotMark {
     messages: usize,
@@ -78,8 +79,8 @@ pub enum RestoreError {
         /// Number of stored messages.
         actual: usize,
     },
-    /// The state has tool calls that the stored conversation does not have.
-    #[error("the state of the run has tool calls that are not in its conversation")]
+    /// The state has tool calls or results that the stored conversation does not have.
+    #[error("the state of the run has tool calls or results that are not in its conversation")]
     Calls,
     /// The state belongs to another run.
     #[error("the stored state belongs to run `{id}`")]
@@ -108,7 +109,8 @@ impl Run {
         } else {
             since.messages.min(insertions.first)
         };
-        let from = from.min(self.messages.len());
+        let messages = self.stored_messages();
+        let from = from.min(messages.len());
         let mut state = self.stored_state();
         if self.caches.shares_decisions {
             // The owner of the shared decisions stores them. They may belong to other principals.
@@ -116,14 +118,14 @@ impl Run {
         }
         let stored = serde_json::to_string(&StoredRun {
             format: FormatVersion,
-            message_count: self.messages.len(),
+            message_count: messages.len(),
             state,
             messages: None,
         })?;
         let snapshot = RunSnapshot {
             state: stored.into(),
             from: u64::try_from(from).unwrap_or(u64::MAX),
-            messages: self.messages[from..].to_vec(),
+            messages: messages[from..].to_vec(),
         };
         Ok((snapshot, self.mark()))
     }
@@ -131,7 +133,7 @@ impl Run {
     /// Returns the mark of a store that has the whole conversation.
     pub fn mark(&self) -> SnapshotMark {
         SnapshotMark {
-            messages: self.messages.len(),
+            messages: self.messages.len() + self.state.complete_results.count(),
             insertions: self.caches.insertions.count,
         }
     }
@@ -154,6 +156,15 @@ impl Run {
             });
         }
         Self::from_stored(stored.state, snapshot.messages)
+    }
+
+    /// Returns the conversation with the complete results between its messages.
+    pub(super) fn stored_messages(&self) -> Cow<'_, [Arc<Message>]> {
+        let results = &self.state.complete_results;
+        if results.is_empty() {
+            return Cow::Borrowed(&self.messages);
+        }
+        Cow::Owned(results.insert_into(&self.messages))
     }
 
     /// Returns a copy of the state without the data that the conversation contains.
@@ -183,7 +194,9 @@ impl Run {
     }
 
     /// Restores the data that [`Run::stored_state`] omits.
-    fn from_stored(mut state: RunState, messages: Vec<Arc<Message>>) -> Result<Self, RestoreError> {
+    fn from_stored(mut state: RunState, stored: Vec<Arc<Message>>) -> Result<Self, RestoreError> {
+        let messages = state.complete_results.take_from(stored);
+        let messages = messages.ok_or(RestoreError::Calls)?;
         let own = &messages[state.initial_messages.min(messages.len())..];
         let of_calls = state.calls().iter().filter_map(|call| match &call.state {
             CallState::Settled { result } => Some(result),
@@ -298,11 +311,12 @@ impl Run {
 
 impl Serialize for Run {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let messages = self.stored_messages();
         let stored = StoredRun {
             format: FormatVersion,
-            message_count: self.messages.len(),
+            message_count: messages.len(),
             state: self.stored_state(),
-            messages: Some(Cow::Borrowed(&self.messages)),
+            messages: Some(messages),
         };
         stored.serialize(serializer)
     }

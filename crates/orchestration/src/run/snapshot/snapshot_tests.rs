@@ -5,8 +5,11 @@ use switchboard_domain::{
 };
 
 use super::*;
-use crate::policy::approval::{Decisions, Requester};
 use crate::{Outcome, RunOptions, Step, ToolCallOutcome};
+use crate::{
+    policy::approval::{Decisions, Requester},
+    tools::results::FullResult,
+};
 
 fn turns(count: usize) -> Vec<Arc<Message>> {
     let turn = |n: usize| match n % 2 {
@@ -122,6 +125,43 @@ fn a_result_is_stored_once() {
         Run::restore(snapshot).unwrap().state.records,
         run.state.records
     );
+}
+
+#[test]
+fn the_complete_text_of_a_truncated_result_is_stored_once() {
+    let mut run = run_after(0);
+    let options = Arc::make_mut(&mut run.state.options);
+    options.results.max_tokens = 10;
+    options.results.preview_tokens = 1;
+    let text = "complete text ".repeat(100);
+    let mut stored: Vec<Arc<Message>> = Vec::new();
+    let mut mark = SnapshotMark::default();
+    let mut save = |run: &Run, is_new: bool| {
+        let (snapshot, next) = run.snapshot(mark).unwrap();
+        assert!(!snapshot.state.contains("complete text"));
+        let written = serde_json::to_string(&snapshot.messages).unwrap();
+        assert_eq!(written.contains(&text), is_new, "{written}");
+        stored.truncate(usize::try_from(snapshot.from).unwrap());
+        stored.extend(snapshot.messages);
+        mark = next;
+        let whole = RunSnapshot {
+            from: 0,
+            messages: stored.clone(),
+            ..snapshot
+        };
+        let restored = Run::restore(whole).unwrap();
+        assert_eq!(restored.messages, run.messages);
+        let result = restored.state.complete_results.get("a");
+        assert_eq!(result.map(FullResult::text), Some(&*text));
+    };
+    calls(&mut run, &["a", "b"]);
+    finishes(&mut run, "a", &text);
+    save(&run, true);
+    finishes(&mut run, "b", "seen");
+    save(&run, false);
+    calls(&mut run, &["c"]);
+    save(&run, false);
+    assert_restored(&run);
 }
 
 #[test]

@@ -134,7 +134,7 @@ impl Run {
     }
 
     /// Records the end of a call. Event, record and result have the content that the model reads;
-    /// a truncated result is kept completely for [`READ_TOOL`](crate::tools::results::READ_TOOL).
+    /// a truncated result is stored completely for [`READ_TOOL`](crate::tools::results::READ_TOOL).
     pub(in crate::run) fn record_end(
         &mut self,
         record: usize,
@@ -147,7 +147,8 @@ impl Run {
             let complete;
             (output, complete) = self.state.options.results.apply(&id, &name, output);
             if let Some(complete) = complete {
-                self.state.complete_results.store(complete);
+                let position = self.messages.len();
+                self.state.complete_results.store(complete, position);
             }
         }
         let ToolOutput {

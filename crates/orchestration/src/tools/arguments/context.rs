@@ -479,6 +479,11 @@ impl ContextInjection {
         self.redactor.redact_known(text)
     }
 
+    /// Redacts the host's values from the strings of a JSON value.
+    pub(crate) fn redact_value(&self, value: &mut Value) {
+        self.redactor.redact_known_in_value(value);
+    }
+
     fn plan(&self, original: &Arc<ToolDefinition>) -> Option<Arc<Plan>> {
         let server = server_of(original);
         if self.is_empty() || server.is_some_and(|it| self.excluded.iter().any(|out| out == it)) {

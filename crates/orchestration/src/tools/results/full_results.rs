@@ -7,7 +7,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use switchboard_domain::{JsonObject, ToolAnnotations, ToolDefinition, ToolOutput};
+use switchboard_domain::{
+    JsonObject, Message, Part, Role, ToolAnnotations, ToolContent, ToolDefinition, ToolOutput,
+    ToolResult,
+};
 
 use super::ResultLimit;
 use crate::tools::tokens;
@@ -27,20 +30,52 @@ const CONTEXT_BYTES: usize = 120;
 const RESERVED_TOKENS: u64 = 200;
 
 /// The full result of a call whose result was cut.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FullResult {
     /// Id of the tool use. The model reads the result by this id.
-    pub id: String,
-    /// Name of the tool.
-    pub tool: String,
-    /// Estimated number of tokens.
-    pub tokens: u64,
-    /// Text of the result. Structured content is JSON.
-    pub text: Arc<str>,
+    id: String,
+    /// Number of conversation messages before the result.
+    position: usize,
+    /// A message with the text, because a run stores messages once and its state with every
+    /// checkpoint. `None` if the result was removed.
+    #[serde(skip)]
+    message: Option<Arc<Message>>,
 }
 
-/// The full results of a run, oldest first. Part of the stored run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+impl FullResult {
+    /// Creates the full result of a tool use. Structured content in `text` is JSON.
+    pub(super) fn new(id: &str, tool: &str, text: String) -> Self {
+        let result = ToolResult {
+            tool_use_id: id.to_owned(),
+            name: tool.to_owned(),
+            content: Arc::new([ToolContent::text(text)]),
+            structured: None,
+            is_error: false,
+        };
+        Self {
+            id: id.to_owned(),
+            position: 0,
+            message: Some(Arc::new(Message::new(
+                Role::Tool,
+                [Part::ToolResult(result)],
+            ))),
+        }
+    }
+
+    /// Returns the text of the result; empty if it was removed.
+    pub fn text(&self) -> &str {
+        let results = self.message.iter().flat_map(|message| message.results());
+        let mut content = results.flat_map(|result| &*result.content);
+        match content.next() {
+            Some(ToolContent::Text { text }) => text,
+            _ => "",
+        }
+    }
+}
+
+/// The full results of a run, oldest first. The stored state has their ids and positions, and the
+/// texts are stored as messages between the messages of the conversation.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FullResults {
     results: Vec<FullResult>,
@@ -48,13 +83,64 @@ pub struct FullResults {
 
 impl FullResults {
     /// Stores a result and replaces one with the same id. Removes the oldest results beyond 16 MiB.
-    pub fn store(&mut self, result: FullResult) {
-        self.results.retain(|other| other.id != result.id);
-        self.results.push(result);
-        let mut bytes: usize = self.results.iter().map(|result| result.text.len()).sum();
-        while bytes > MAX_BYTES && self.results.len() > 1 {
-            bytes -= self.results.remove(0).text.len();
+    /// `position` is the number of messages in the conversation.
+    pub fn store(&mut self, result: FullResult, position: usize) {
+        for other in &mut self.results {
+            if other.id == result.id {
+                other.message = None;
+            }
         }
+        self.results.push(FullResult { position, ..result });
+        self.remove_oldest();
+    }
+
+    fn remove_oldest(&mut self) {
+        let mut bytes: usize = self.results.iter().map(|result| result.text().len()).sum();
+        let newest = self.results.len().saturating_sub(1);
+        for result in &mut self.results[..newest] {
+            if bytes <= MAX_BYTES {
+                break;
+            }
+            bytes -= result.text().len();
+            result.message = None;
+        }
+    }
+
+    /// Returns the number of results, with the removed ones.
+    pub(crate) fn count(&self) -> usize {
+        self.results.len()
+    }
+
+    /// Returns the conversation with each result as a message at its position.
+    pub(crate) fn insert_into(&self, conversation: &[Arc<Message>]) -> Vec<Arc<Message>> {
+        let mut stored = Vec::with_capacity(conversation.len() + self.results.len());
+        let mut results = self.results.iter().peekable();
+        for position in 0..=conversation.len() {
+            while let Some(result) = results.next_if(|result| result.position == position) {
+                let removed = || Arc::new(Message::new(Role::Tool, []));
+                stored.push(result.message.clone().unwrap_or_else(removed));
+            }
+            stored.extend(conversation.get(position).cloned());
+        }
+        stored
+    }
+
+    /// Takes the results out of the messages that [`FullResults::insert_into`] returned. Returns the
+    /// conversation; `None` if results are missing.
+    pub(crate) fn take_from(&mut self, stored: Vec<Arc<Message>>) -> Option<Vec<Arc<Message>>> {
+        let mut conversation = Vec::with_capacity(stored.len());
+        let mut results = self.results.iter_mut().peekable();
+        for message in stored {
+            match results.next_if(|result| result.position == conversation.len()) {
+                Some(result) => result.message = Some(message),
+                None => conversation.push(message),
+            }
+        }
+        if results.peek().is_some() {
+            return None;
+        }
+        self.remove_oldest();
+        Some(conversation)
     }
 
     /// Returns whether all results are shown in full. The tool is not offered then.
@@ -64,7 +150,13 @@ impl FullResults {
 
     /// Returns the full result of a tool use.
     pub fn get(&self, id: &str) -> Option<&FullResult> {
-        self.results.iter().find(|result| result.id == id)
+        let mut available = self.available();
+        available.find(|result| result.id == id)
+    }
+
+    fn available(&self) -> impl Iterator<Item = &FullResult> {
+        let results = self.results.iter();
+        results.filter(|result| result.message.is_some())
     }
 
     /// Executes [`READ_TOOL`]: returns a page of a result, or the lines that contain a text. The
@@ -82,18 +174,14 @@ impl FullResults {
     fn try_read(&self, input: &JsonObject, limit: &ResultLimit) -> Result<String, String> {
         let id = input.get("result_id").and_then(Value::as_str);
         let Some(result) = id.and_then(|id| self.get(id)) else {
-            let ids: Vec<_> = self
-                .results
-                .iter()
-                .map(|result| result.id.as_str())
-                .collect();
+            let ids: Vec<_> = self.available().map(|result| result.id.as_str()).collect();
             let available = match ids.as_slice() {
                 [] => "no results are available".to_owned(),
                 ids => format!("available: {}", ids.join(", ")),
             };
             return Err(format!("Unknown result id; {available}."));
         };
-        let text = &*result.text;
+        let text = result.text();
         let number = |name: &str| {
             let number = input.get(name).and_then(Value::as_u64);
             number.map(|number| usize::try_from(number).unwrap_or(usize::MAX))

@@ -3,12 +3,7 @@ use proptest::prelude::*;
 
 fn kept(text: &str) -> FullResults {
     let mut results = FullResults::default();
-    results.store(FullResult {
-        id: "call_1".into(),
-        tool: "list".into(),
-        tokens: tokens::estimate(text),
-        text: text.into(),
-    });
+    results.store(FullResult::new("call_1", "list", text.into()), 0);
     results
 }
 
@@ -105,27 +100,29 @@ fn an_unknown_id_is_an_error_that_lists_the_results() {
 fn the_oldest_results_are_removed_first() {
     let mut results = FullResults::default();
     for n in 0..5 {
-        results.store(FullResult {
-            id: format!("call_{n}"),
-            tool: "t".into(),
-            tokens: 1,
-            text: "x".repeat(MAX_BYTES / 3).into(),
-        });
+        let text = "x".repeat(MAX_BYTES / 3);
+        results.store(FullResult::new(&format!("call_{n}"), "t", text), 0);
     }
     assert!(results.get("call_1").is_none() && results.get("call_2").is_some());
-    results.store(FullResult {
-        id: "huge".into(),
-        tool: "t".into(),
-        tokens: 1,
-        text: "x".repeat(MAX_BYTES + 1).into(),
-    });
-    assert_eq!(results.results.len(), 1);
-    let results = kept("text");
-    let stored = serde_json::to_string(&results).unwrap();
-    assert_eq!(
-        serde_json::from_str::<FullResults>(&stored).unwrap(),
-        results
-    );
+    results.store(FullResult::new("huge", "t", "x".repeat(MAX_BYTES + 1)), 0);
+    assert_eq!(results.available().count(), 1);
+}
+
+#[test]
+fn results_are_stored_between_the_messages_of_the_conversation() {
+    let conversation: Vec<_> = ["a", "b"].map(|it| Arc::new(Message::user(it))).to_vec();
+    let mut results = FullResults::default();
+    for (id, position) in [("first", 1), ("second", 1), ("third", 2)] {
+        results.store(FullResult::new(id, "t", id.to_owned()), position);
+    }
+    let stored = results.insert_into(&conversation);
+    let state = serde_json::to_string(&results).unwrap();
+    let mut restored: FullResults = serde_json::from_str(&state).unwrap();
+    assert_eq!(restored.get("first"), None, "the state has no texts");
+    let taken = restored.take_from(stored.clone());
+    assert_eq!(taken, Some(conversation));
+    assert_eq!(restored, results);
+    assert_eq!(restored.take_from(stored[..4].to_vec()), None);
 }
 
 #[test]

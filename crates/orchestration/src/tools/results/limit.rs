@@ -88,13 +88,7 @@ impl ResultLimit {
             structured,
             is_error,
         };
-        let full = FullResult {
-            id: id.to_owned(),
-            tool: tool.to_owned(),
-            tokens: total,
-            text: whole.into(),
-        };
-        (output, Some(full))
+        (output, Some(FullResult::new(id, tool, whole)))
     }
 
     fn cut(&self, content: Vec<ToolContent>, preview: u64) -> (Vec<ToolContent>, Cut) {
