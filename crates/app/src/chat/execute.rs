@@ -205,7 +205,7 @@ impl Chat<'_> {
             Ok(entries) => entries,
             Err(error) => return Ok(self.failed(&error.into())),
         };
-        let configured = self.context.config.run.recipe.as_deref();
+        let configured = self.context.config.recipe.as_deref();
         let current = self.args.recipe.as_deref().or(configured);
         let mut rows = Vec::new();
         for entry in entries {
@@ -233,7 +233,7 @@ impl Chat<'_> {
     async fn set_recipe(&mut self, name: String) -> Result<Flow, Failure> {
         let mut args = self.args.clone();
         if matches!(name.as_str(), "off" | "none") {
-            if self.context.config.run.recipe.is_some() {
+            if self.context.config.recipe.is_some() {
                 return Ok(self.failed(&anyhow!(
                     "the configuration names a recipe, which is followed unless another one is named"
                 )));

@@ -268,7 +268,7 @@ async fn begin(
             StartupFailure::Server(error) => Failure::run(error),
         });
     }
-    unmatched::warn(&context.config.run, &host).await;
+    unmatched::warn(&context.config, &host).await;
     let model = plan.chosen.model.id().clone();
     let approver = approver(&context, &host, &screen, &asking, plan.later);
     let parts = AgentParts {

@@ -211,7 +211,7 @@ fn files(context: &Context) -> Vec<Finding> {
 fn recipe(context: &Context) -> (Option<Finding>, Option<String>) {
     const ABOUT: &str = "recipe";
     let variable = context.environment.get("SWITCHBOARD_RECIPE");
-    let Some(name) = variable.or(context.config.run.recipe.as_deref()) else {
+    let Some(name) = variable.or(context.config.recipe.as_deref()) else {
         return (None, None);
     };
     match recipes::find(name, &context.environment) {
@@ -231,7 +231,7 @@ fn recipe(context: &Context) -> (Option<Finding>, Option<String>) {
 async fn model(context: &Context, of_recipe: Option<&str>) -> Vec<Finding> {
     let variable = context.environment.get("SWITCHBOARD_MODEL");
     let mut findings = vec![first_model(context, variable.or(of_recipe)).await];
-    let configured = context.config.run.fallback_models.iter().flatten();
+    let configured = context.config.fallback_models.iter().flatten();
     let fallbacks: Vec<&str> = match context.environment.get("SWITCHBOARD_FALLBACK") {
         Some(names) => names.split(',').collect(),
         None => configured.map(String::as_str).collect(),
@@ -315,7 +315,7 @@ async fn servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
         () = interrupts.first() => {}
     }
     let statuses = host.servers();
-    let unmatched = unmatched::messages(&context.config.run, &host).await;
+    let unmatched = unmatched::messages(&context.config, &host).await;
     context::close(&host, interrupts).await;
     let mut findings: Vec<Finding> = statuses
         .iter()

@@ -4,7 +4,7 @@ use secrecy::ExposeSecret as _;
 use switchboard_mcp_client::config::ServerTransport;
 use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
 
-use super::*;
+use super::{document::from_value, environment::Environment, *};
 
 /// A working directory and a configuration folder, with files in them.
 struct Place {

@@ -1,229 +1,129 @@
 //! Converts a parsed file to a [`Config`].
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
-use serde_json::{Map, Value};
-use switchboard_domain::ReasoningEffort;
-use switchboard_mcp_client::config::{from_document, from_ours};
-use switchboard_orchestration::ApprovalPolicy;
+use serde::Deserializer;
+use serde_json::Value;
+use switchboard_mcp_client::config::{ServerConfig, from_document, from_ours};
 
-use super::{Config, error::Problem, observe, providers, run, serve, sessions};
-use switchboard_domain::nearest::nearest;
+use super::{
+    AuditPlace, Config, ConfigError, StorePlace,
+    environment::Environment,
+    error::Problem,
+    fields::{check_map, converted, section},
+    files, providers,
+};
 
-/// The keys of a document, without those of `run.rs`.
-const KEYS: [&str; 22] = [
-    "model",
-    "instructions",
-    "approve",
-    "max_steps",
-    "max_output_tokens",
-    "temperature",
-    "stream",
-    "reasoning",
-    "tool_timeout",
-    "startup_wait",
-    "audit",
-    "audit_results",
-    "log_file",
-    "otlp_endpoint",
-    "otlp_headers",
-    "otlp_content",
-    "sessions",
-    "serve",
-    "providers",
-    OURS,
-    "mcpServers",
-    "servers",
-];
-
+/// The key of servers in our form.
 const OURS: &str = "mcp_servers";
 /// The keys under which other programs list servers.
 const FOREIGN: [&str; 2] = ["mcpServers", "servers"];
+/// The keys of sections with their own keys.
+const MAPS: [&str; 4] = ["limits", "approvals", "sessions", "serve"];
+/// The key of providers.
+const PROVIDERS: &str = "providers";
 
-pub(super) fn read(value: &Value, file: &Path) -> Result<Config, Problem> {
-    let known: Vec<&str> = KEYS.into_iter().chain(run::KEYS).collect();
-    let fields = Fields::of(value, "", &known)?;
-    Ok(Config {
-        files: vec![file.to_owned()],
-        model: fields.text("model")?,
-        instructions: fields.text("instructions")?,
-        approve: fields.one_of("approve", &APPROVE)?,
-        max_steps: fields.count("max_steps")?,
-        max_output_tokens: fields.count("max_output_tokens")?,
-        temperature: fields.number("temperature")?,
-        stream: fields.flag("stream")?,
-        reasoning: fields.one_of("reasoning", &REASONING)?,
-        tool_timeout: fields.seconds("tool_timeout")?,
-        startup_wait: fields.seconds("startup_wait")?,
-        observe: observe::read(&fields, file)?,
-        run: run::read(&fields)?,
-        sessions: match fields.get("sessions") {
-            Some(value) => sessions::read(value, file)?,
-            None => sessions::SessionsConfig::default(),
-        },
-        serve: fields
-            .get("serve")
-            .map(serve::read)
-            .transpose()?
-            .unwrap_or_default(),
-        providers: match fields.get("providers") {
-            Some(value) => providers::read(value)?,
-            None => Vec::new(),
-        },
-        servers: servers(value, &fields)?,
-        ..Config::default()
-    })
+/// Converts the parsed document of `file`. Entries of the sections `optional_sections` with unset
+/// variables are left out.
+pub(super) fn from_value(
+    file: &Path,
+    mut value: Value,
+    optional_sections: &[&str],
+    environment: &Environment,
+) -> Result<Config, ConfigError> {
+    switchboard_mcp_client::config::select_servers(&mut value);
+    let used = files::fill(&mut value, file, optional_sections, environment);
+    let used = used.map_err(|error| error.in_file(file))?;
+    let mut config = read(&value, file).map_err(|error| error.in_file(file))?;
+    for server in config.servers.iter_mut().flatten() {
+        server.secrets.extend(used.iter().cloned());
+        let (name, file) = (server.name.clone(), file.to_owned());
+        config.server_files.insert(name, file);
+    }
+    config.filled = used;
+    Ok(config)
 }
 
-const APPROVE: [(&str, ApprovalPolicy); 3] = [
-    ("all", ApprovalPolicy::All),
-    ("ask", ApprovalPolicy::Ask),
-    ("none", ApprovalPolicy::None),
-];
+pub(super) fn read(value: &Value, file: &Path) -> Result<Config, Problem> {
+    check_map("the file", value)?;
+    for path in MAPS {
+        given(value, path).map_or(Ok(()), |value| check_map(path, value))?;
+    }
+    let mut settings = value.clone();
+    let separate = || [PROVIDERS, OURS].into_iter().chain(FOREIGN);
+    if let Value::Object(fields) = &mut settings {
+        fields.retain(|key, _| !separate().any(|other| other == key));
+    }
+    let mut config: Config = section("", &settings).map_err(|mut problem| {
+        if let Problem::UnknownKey { path, known } = &mut problem
+            && !path.contains('.')
+        {
+            known.extend(separate().map(str::to_owned));
+        }
+        problem
+    })?;
+    if config.otlp_endpoint.is_none() && config.otlp_headers.is_some() {
+        return Err(Problem::wrong("otlp_headers", "beside otlp_endpoint"));
+    }
+    if let Some(value) = given(value, PROVIDERS) {
+        config.providers = providers::read(value)?;
+    }
+    config.servers = servers(value)?;
+    config.files = vec![file.to_owned()];
+    make_absolute(&mut config, file.parent().unwrap_or(Path::new("")));
+    Ok(config)
+}
 
-const REASONING: [(&str, ReasoningEffort); 4] = [
-    ("none", ReasoningEffort::None),
-    ("low", ReasoningEffort::Low),
-    ("medium", ReasoningEffort::Medium),
-    ("high", ReasoningEffort::High),
-];
+/// Returns the value of a key. `null` counts as absent.
+fn given<'a>(document: &'a Value, key: &str) -> Option<&'a Value> {
+    document.get(key).filter(|value| !value.is_null())
+}
 
-fn servers(
-    document: &Value,
-    fields: &Fields<'_>,
-) -> Result<Option<Vec<switchboard_mcp_client::config::ServerConfig>>, Problem> {
-    let mut given = [OURS]
-        .into_iter()
-        .chain(FOREIGN)
-        .filter(|key| fields.get(key).is_some());
-    let Some(first) = given.next() else {
+fn servers(document: &Value) -> Result<Option<Vec<ServerConfig>>, Problem> {
+    let keys = [OURS].into_iter().chain(FOREIGN);
+    let mut keys = keys.filter(|key| given(document, key).is_some());
+    let Some(first) = keys.next() else {
         return Ok(None);
     };
-    if let Some(second) = given.next() {
+    if let Some(second) = keys.next() {
         return Err(Problem::ServersTwice { first, second });
     }
-    let servers = match fields.get(OURS) {
+    let servers = match given(document, OURS) {
         Some(value) => from_ours(value)?,
         None => from_document(document)?,
     };
     Ok(Some(servers))
 }
 
-/// The fields of a map, with their path for errors. `null` counts as absent.
-pub(super) struct Fields<'a> {
-    fields: &'a Map<String, Value>,
-    place: String,
-}
-
-impl<'a> Fields<'a> {
-    /// Checks that `value` is a map whose keys are all `known`. `place` is empty for the document.
-    pub(super) fn of(value: &'a Value, place: &str, known: &[&str]) -> Result<Self, Problem> {
-        let Some(fields) = value.as_object() else {
-            let what = if place.is_empty() { "the file" } else { place };
-            return Err(Problem::wrong(what, "a map of keys"));
-        };
-        let this = Self {
-            fields,
-            place: place.to_owned(),
-        };
-        match fields.keys().find(|key| !known.contains(&key.as_str())) {
-            Some(unknown) => Err(Problem::UnknownKey {
-                path: this.path(unknown),
-                nearest: nearest(unknown, known.iter().copied()).map(str::to_owned),
-                known: known.iter().map(|&key| key.to_owned()).collect(),
-            }),
-            None => Ok(this),
-        }
-    }
-
-    fn path(&self, key: &str) -> String {
-        if self.place.is_empty() {
-            key.to_owned()
-        } else {
-            format!("{}.{key}", self.place)
-        }
-    }
-
-    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
-        self.fields.get(key).filter(|value| !value.is_null())
-    }
-
-    /// Reads a field with `take`. `take` returns `None` for an invalid value.
-    pub(super) fn read<T>(
-        &self,
-        key: &str,
-        expected: impl Into<String>,
-        take: impl FnOnce(&'a Value) -> Option<T>,
-    ) -> Result<Option<T>, Problem> {
-        match self.get(key) {
-            None => Ok(None),
-            Some(value) => match take(value) {
-                Some(value) => Ok(Some(value)),
-                None => Err(Problem::wrong(self.path(key), expected)),
-            },
-        }
-    }
-
-    pub(super) fn text(&self, key: &str) -> Result<Option<String>, Problem> {
-        self.read(key, "text, not empty", |value| {
-            value
-                .as_str()
-                .filter(|text| !text.trim().is_empty())
-                .map(str::to_owned)
-        })
-    }
-
-    pub(super) fn count(&self, key: &str) -> Result<Option<u32>, Problem> {
-        self.read(key, "a whole number from 1 on", |value| {
-            value
-                .as_u64()
-                .and_then(|number| u32::try_from(number).ok())
-                .filter(|&number| number > 0)
-        })
-    }
-
-    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, Problem> {
-        self.read(key, "true or false", Value::as_bool)
-    }
-
-    pub(super) fn number(&self, key: &str) -> Result<Option<f64>, Problem> {
-        self.read(key, "a number from 0 on", |value| {
-            value.as_f64().filter(|number| *number >= 0.0)
-        })
-    }
-
-    pub(super) fn seconds(&self, key: &str) -> Result<Option<Duration>, Problem> {
-        self.read(key, "a number of seconds above 0", |value| {
-            value
-                .as_f64()
-                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-                .filter(|duration| !duration.is_zero())
-        })
-    }
-
-    pub(super) fn names(&self, key: &str) -> Result<Option<Vec<String>>, Problem> {
-        self.read(key, "a list of names", |value| {
-            let items = value.as_array()?;
-            items
-                .iter()
-                .map(|item| item.as_str().map(str::to_owned))
-                .collect()
-        })
-    }
-
-    pub(super) fn one_of<T: Copy>(
-        &self,
-        key: &str,
-        choices: &[(&str, T)],
-    ) -> Result<Option<T>, Problem> {
-        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-        let expected = format!("one of {}", words.join(", "));
-        self.read(key, expected, |value| {
-            let word = value.as_str()?;
-            choices
-                .iter()
-                .find(|(choice, _)| *choice == word)
-                .map(|(_, value)| *value)
-        })
+/// Makes paths absolute. Paths in a file are relative to its folder.
+fn make_absolute(config: &mut Config, folder: &Path) {
+    let audit = match &mut config.audit {
+        Some(AuditPlace::File(path)) => Some(path),
+        _ => None,
+    };
+    let store = match &mut config.sessions.store {
+        Some(StorePlace::File(path)) => Some(path),
+        _ => None,
+    };
+    for path in [audit, store, config.log_file.as_mut()]
+        .into_iter()
+        .flatten()
+    {
+        *path = folder.join(&path);
     }
 }
+
+pub(super) fn audit<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<AuditPlace>, D::Error> {
+    converted(deserializer, "true, false or a file", |value| match value {
+        Value::Bool(true) => Some(AuditPlace::Default),
+        Value::Bool(false) => Some(AuditPlace::Off),
+        Value::String(name) if !name.trim().is_empty() => Some(AuditPlace::File(name.into())),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+#[path = "document_tests.rs"]
+mod tests;

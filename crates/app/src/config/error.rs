@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use switchboard_domain::nearest::{did_you_mean, nearest};
+
 /// A configuration error and its file. Messages contain no values, which may be keys.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
@@ -35,21 +37,18 @@ pub(crate) enum Problem {
     #[error("has no known extension: name it .yaml, .yml, .toml or .json")]
     UnknownFormat,
     /// An unknown key.
-    #[error(
-        "unknown key `{path}`{}. Available: {}",
-        switchboard_domain::nearest::did_you_mean(nearest.as_deref()),
-        known.join(", ")
-    )]
+    #[error("unknown key `{path}`{}. Available: {}", suggestion(path, known), known.join(", "))]
     UnknownKey {
         /// The path, such as `providers.litellm.base_ulr`.
         path: String,
-        /// The most similar known key.
-        nearest: Option<String>,
         known: Vec<String>,
     },
     /// A value of the wrong type or out of range.
     #[error("`{path}` must be {expected}")]
     WrongValue { path: String, expected: String },
+    /// A value that its own type rejects.
+    #[error("`{path}` is not valid: {reason}. See docs/configuration.md")]
+    Invalid { path: String, reason: String },
     /// A variable is not set and has no default.
     #[error("the variable `{name}` is not set: set it, or write ${{{name}:-default}}")]
     UnsetVariable { name: String },
@@ -74,6 +73,11 @@ pub(crate) enum Problem {
     },
 }
 
+fn suggestion(path: &str, known: &[String]) -> String {
+    let key = path.rsplit('.').next().unwrap_or(path);
+    did_you_mean(nearest(key, known.iter().map(String::as_str)))
+}
+
 impl Problem {
     pub(super) fn in_file(self, file: &Path) -> ConfigError {
         ConfigError::InFile {
@@ -87,5 +91,30 @@ impl Problem {
             path: path.into(),
             expected: expected.into(),
         }
+    }
+
+    /// Converts a message of serde, such as "unknown field `a`, expected `b` or `c`" or "invalid
+    /// type: string "secret", expected a map". The found value is omitted.
+    pub(super) fn from_serde(mut path: String, message: &str) -> Self {
+        let Some((found, expected)) = message.rsplit_once(", expected ") else {
+            let reason = message.to_owned();
+            return Self::Invalid { path, reason };
+        };
+        let Some(key) = found.strip_prefix("unknown field `") else {
+            let expected = match expected {
+                "a boolean" => "true or false",
+                "a string" => "text",
+                "a sequence" => "a list",
+                other => other,
+            };
+            return Self::wrong(path, expected);
+        };
+        let key = key.trim_end_matches('`');
+        if path != key && !path.ends_with(&format!(".{key}")) {
+            path = format!("{path}.{key}");
+        }
+        let known = expected.split('`').skip(1).step_by(2);
+        let known = known.map(str::to_owned).collect();
+        Self::UnknownKey { path, known }
     }
 }

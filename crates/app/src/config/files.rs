@@ -11,9 +11,10 @@ use switchboard_mcp_client::config::{ServerConfig, ServerTransport};
 
 use super::environment::Environment;
 use super::{
-    Config, ConfigError, env_file,
+    Config, ConfigError,
+    document::from_value,
+    env_file,
     error::Problem,
-    from_value,
     interpolate::{self, Scope},
 };
 
@@ -109,15 +110,7 @@ pub(super) fn fill(
     let mut used = Vec::new();
     let finish = |server: &mut Value| env_file::put_in(server, scope.workspace);
     let servers = interpolate::take_foreign(value, scope, &mut used, finish);
-    // Context values also contain placeholders, which each run fills.
-    let mut context = value.get_mut("context").map(Value::take);
-    if let Some(context) = &mut context {
-        used.extend(interpolate::fill_context(context, scope)?);
-    }
-    used.extend(interpolate::fill_but(value, optional_sections, scope)?);
-    if let Some(context) = context {
-        value["context"] = context;
-    }
+    used.extend(interpolate::fill_document(value, optional_sections, scope)?);
     interpolate::put_back(value, servers);
     Ok(used)
 }

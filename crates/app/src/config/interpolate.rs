@@ -5,7 +5,7 @@
 use std::path::{MAIN_SEPARATOR_STR, Path};
 
 use secrecy::SecretString;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use switchboard_mcp_client::config::{foreign_servers_mut, mark_unusable};
 use switchboard_orchestration::tools::arguments::ContextTemplate;
 
@@ -95,78 +95,50 @@ pub(super) fn fill(value: &mut Value, scope: Scope<'_>) -> Result<Vec<SecretStri
     Ok(used)
 }
 
-/// Expands like [`fill`], and removes entries of the sections `optional_sections` that need an unset
-/// variable.
-pub(super) fn fill_but(
-    value: &mut Value,
+/// Expands the strings of a configuration file.
+///
+/// Entries of the sections `optional_sections` that need an unset variable are removed. The section
+/// `context` keeps the placeholders that each run fills.
+pub(super) fn fill_document(
+    document: &mut Value,
     optional_sections: &[&str],
     scope: Scope<'_>,
 ) -> Result<Vec<SecretString>, Problem> {
     let mut used = Vec::new();
-    // Values are not expanded again, because they may contain `${`.
-    let mut done = Vec::new();
-    if let Value::Object(fields) = value {
-        for (key, section) in fields.iter_mut() {
-            let Value::Object(entries) = section else {
-                continue;
-            };
-            if !optional_sections.contains(&key.as_str()) {
-                continue;
-            }
-            let mut kept = Map::new();
-            for (name, mut entry) in std::mem::take(entries) {
-                match fill_in(&mut entry, scope, &mut used) {
-                    Ok(()) => {
-                        kept.insert(name, entry);
+    let Value::Object(sections) = document else {
+        return Ok(used);
+    };
+    for (name, section) in sections {
+        match section {
+            section if name == "context" => fill_template(section, scope, &mut used)?,
+            Value::Object(entries) if optional_sections.contains(&name.as_str()) => {
+                let mut result = Ok(());
+                entries.retain(|_, entry| match fill_in(entry, scope, &mut used) {
+                    Err(Problem::UnsetVariable { .. }) => false,
+                    Ok(()) => true,
+                    Err(problem) => {
+                        result = Err(problem);
+                        true
                     }
-                    Err(Problem::UnsetVariable { .. }) => {}
-                    Err(problem) => return Err(problem),
-                }
+                });
+                result?;
             }
-            done.push((key.clone(), kept));
-        }
-    }
-    fill_in(value, scope, &mut used)?;
-    if let Value::Object(fields) = value {
-        for (key, kept) in done {
-            fields.insert(key, Value::Object(kept));
+            section => fill_in(section, scope, &mut used)?,
         }
     }
     Ok(used)
 }
 
-/// Expands the variables of context values and keeps the placeholders that each run fills.
-///
-/// The result is a template: a literal `$` is `$$`.
-pub(super) fn fill_context(
-    value: &mut Value,
-    scope: Scope<'_>,
-) -> Result<Vec<SecretString>, Problem> {
-    let mut used = Vec::new();
-    fill_template(value, scope, &mut used)?;
-    Ok(used)
-}
-
+/// Expands context values. The result is a template: a literal `$` is `$$`.
 fn fill_template(
     value: &mut Value,
     scope: Scope<'_>,
     used: &mut Vec<SecretString>,
 ) -> Result<(), Problem> {
-    match value {
-        Value::String(text) => *text = template(text, scope, used)?,
-        Value::Array(items) => {
-            for item in items {
-                fill_template(item, scope, used)?;
-            }
-        }
-        Value::Object(fields) => {
-            for (_, field) in fields {
-                fill_template(field, scope, used)?;
-            }
-        }
-        _ => {}
-    }
-    Ok(())
+    for_each_text(value, &mut |text| {
+        *text = template(text, scope, used)?;
+        Ok(())
+    })
 }
 
 fn template(text: &str, scope: Scope<'_>, used: &mut Vec<SecretString>) -> Result<String, Problem> {
@@ -198,19 +170,24 @@ fn fill_in(
     scope: Scope<'_>,
     used: &mut Vec<SecretString>,
 ) -> Result<(), Problem> {
+    for_each_text(value, &mut |text| {
+        *text = filled(text, scope, used)?;
+        Ok(())
+    })
+}
+
+fn for_each_text(
+    value: &mut Value,
+    change: &mut impl FnMut(&mut String) -> Result<(), Problem>,
+) -> Result<(), Problem> {
     match value {
-        Value::String(text) => {
-            if text.contains("${") {
-                *text = filled(text, scope, used)?;
-            }
-            Ok(())
-        }
+        Value::String(text) => change(text),
         Value::Array(items) => items
             .iter_mut()
-            .try_for_each(|item| fill_in(item, scope, used)),
+            .try_for_each(|item| for_each_text(item, change)),
         Value::Object(fields) => fields
             .values_mut()
-            .try_for_each(|field| fill_in(field, scope, used)),
+            .try_for_each(|field| for_each_text(field, change)),
         _ => Ok(()),
     }
 }
@@ -337,9 +314,9 @@ mod tests {
             ("${NONE:-x}${session.id}", "x${session.id}"),
             ("cost: $5", "cost: $$5"),
         ] {
-            let mut value = json!({"a": [text]});
-            fill_context(&mut value, Scope::of(&environment)).unwrap();
-            assert_eq!(value, json!({"a": [expected]}), "{text}");
+            let mut value = json!({"context": {"a": [text]}});
+            fill_document(&mut value, &[], Scope::of(&environment)).unwrap();
+            assert_eq!(value["context"]["a"], json!([expected]), "{text}");
         }
         for text in [
             "${session.name}",
@@ -347,7 +324,8 @@ mod tests {
             "${NONE}",
             "${session.id",
         ] {
-            fill_context(&mut json!([text]), Scope::of(&environment)).unwrap_err();
+            let mut value = json!({"context": [text]});
+            fill_document(&mut value, &[], Scope::of(&environment)).unwrap_err();
         }
     }
 
@@ -360,17 +338,17 @@ mod tests {
             "model": "m",
         });
         let mut value = document.clone();
-        let used = fill_but(&mut value, &["mcp_servers", "providers"], scope).unwrap();
+        let used = fill_document(&mut value, &["mcp_servers", "providers"], scope).unwrap();
         assert_eq!(used.len(), 1);
         let left = json!({"mcp_servers": {"two": {"command": "${B}"}}, "model": "m"});
         assert_eq!(value, left);
         // Nowhere else, and only for this.
-        let error = fill_but(&mut document.clone(), &[], scope).unwrap_err();
+        let error = fill_document(&mut document.clone(), &[], scope).unwrap_err();
         assert!(error.to_string().contains("NONE"));
         let mut other = json!({"model": "${NONE}"});
-        fill_but(&mut other, &["mcp_servers"], scope).unwrap_err();
+        fill_document(&mut other, &["mcp_servers"], scope).unwrap_err();
         let mut open = json!({"mcp_servers": {"one": {"command": "${NONE"}}});
-        fill_but(&mut open, &["mcp_servers"], scope).unwrap_err();
+        fill_document(&mut open, &["mcp_servers"], scope).unwrap_err();
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! `providers:`, changed and additional providers.
 
-use serde_json::Value;
-use switchboard_providers_openai::Profile;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use switchboard_providers_anthropic::MessagesOptions;
+use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
+use switchboard_providers_gemini::GeminiOptions;
+use switchboard_providers_openai::{Profile, chat::ChatOptions, responses::ResponsesOptions};
 
 use super::{
-    adapter::{AdapterOptions, TextCalling},
-    document::Fields,
     error::Problem,
+    fields::{check_map, converted, http_url, section, text},
 };
 
 /// A provider. Its name is the part of a model name before the slash.
@@ -29,31 +32,6 @@ pub(crate) struct ProviderEntry {
     pub(crate) text_calling: TextCalling,
     /// Whether the server can stream.
     pub(crate) streams: bool,
-}
-
-impl ProviderKind {
-    /// Returns the value of `type:`.
-    pub(crate) fn name(self) -> &'static str {
-        let known = KINDS.into_iter().find(|(_, kind)| *kind == self);
-        known.map_or("", |(name, _)| name)
-    }
-}
-
-impl ProviderEntry {
-    /// Returns a provider without settings.
-    pub(crate) fn plain(name: &str, kind: ProviderKind) -> Self {
-        Self {
-            name: name.to_owned(),
-            kind,
-            base_url: None,
-            api_key_env: None,
-            model: None,
-            profile: None,
-            options: None,
-            text_calling: TextCalling::default(),
-            streams: true,
-        }
-    }
 }
 
 /// The supported wires.
@@ -79,101 +57,239 @@ const KINDS: [(&str, ProviderKind); 6] = [
     ("ollama", ProviderKind::Ollama),
 ];
 
-const KEYS: [&str; 9] = [
-    "type",
-    "base_url",
-    "api_key_env",
-    "model",
-    "profile",
-    "options",
-    "text_calls",
-    "tools_by_prompt",
-    "stream",
-];
+impl ProviderKind {
+    /// Returns the value of `type:`.
+    pub(crate) fn name(self) -> &'static str {
+        let known = KINDS.into_iter().find(|(_, kind)| *kind == self);
+        known.map_or("", |(name, _)| name)
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        let known = KINDS.into_iter().find(|(known, _)| *known == name);
+        known.map(|(_, kind)| kind)
+    }
+
+    /// Returns whether other vendors' servers use this wire, with differences.
+    fn takes_profile(self) -> bool {
+        matches!(self, Self::OpenAiCompatible | Self::OpenAiResponses)
+    }
+}
+
+/// How the models of a provider call tools as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct TextCalling {
+    /// The forms of text that are parsed as calls. `None` uses the profile or the adapter.
+    pub(crate) forms: Option<RecoveryForms>,
+    /// Which models get tools described in the prompt. `None` uses the profile or the adapter.
+    pub(crate) prompted_tools: Option<PromptedTools>,
+}
+
+impl TextCalling {
+    pub(crate) fn is_default(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// Which models get tools described in the prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PromptedTools {
+    Never,
+    /// Models without tool support, according to the catalogue or the server.
+    Auto,
+    Always,
+}
+
+impl PromptedTools {
+    /// Returns whether a model with this tool support gets tools in the prompt.
+    pub(crate) fn covers(self, tools: Option<bool>) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Auto => tools == Some(false),
+            Self::Always => true,
+        }
+    }
+}
+
+/// Options that only one wire has, such as built-in tools and cache marks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AdapterOptions {
+    Anthropic(MessagesOptions),
+    Gemini(GeminiOptions),
+    Chat(ChatOptions),
+    Responses(ResponsesOptions),
+}
+
+impl AdapterOptions {
+    fn read(value: &Value, kind: ProviderKind, path: &str) -> Result<Self, Problem> {
+        match kind {
+            ProviderKind::Anthropic => section(path, value).map(Self::Anthropic),
+            ProviderKind::Gemini => section(path, value).map(Self::Gemini),
+            ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => {
+                section(path, value).map(Self::Chat)
+            }
+            ProviderKind::OpenAiResponses => section(path, value).map(Self::Responses),
+            ProviderKind::Ollama => Err(Problem::wrong(
+                path,
+                "absent: this wire has no options of its own",
+            )),
+        }
+    }
+}
+
+impl ProviderEntry {
+    /// Returns a provider without settings.
+    pub(crate) fn plain(name: &str, kind: ProviderKind) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            base_url: None,
+            api_key_env: None,
+            model: None,
+            profile: None,
+            options: None,
+            text_calling: TextCalling::default(),
+            streams: true,
+        }
+    }
+
+    pub(crate) fn anthropic(&self) -> Option<&MessagesOptions> {
+        match &self.options {
+            Some(AdapterOptions::Anthropic(options)) => Some(options),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn chat(&self) -> Option<&ChatOptions> {
+        match &self.options {
+            Some(AdapterOptions::Chat(options)) => Some(options),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn responses(&self) -> Option<&ResponsesOptions> {
+        match &self.options {
+            Some(AdapterOptions::Responses(options)) => Some(options),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn gemini(&self) -> Option<&GeminiOptions> {
+        match &self.options {
+            Some(AdapterOptions::Gemini(options)) => Some(options),
+            _ => None,
+        }
+    }
+}
 
 /// The name of the offline planner's provider.
 pub(crate) const OFFLINE: &str = "offline";
 
-pub(super) fn read(value: &Value) -> Result<Vec<ProviderEntry>, Problem> {
-    let Some(entries) = value.as_object() else {
-        return Err(Problem::wrong("providers", "a map of providers by name"));
-    };
-    entries
-        .iter()
-        .map(|(name, value)| entry(name, value))
-        .collect()
+/// The keys of a provider.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a map of settings")]
+struct Fields {
+    #[serde(rename = "type", deserialize_with = "kind")]
+    kind: Option<ProviderKind>,
+    #[serde(deserialize_with = "http_url")]
+    base_url: Option<String>,
+    #[serde(deserialize_with = "text")]
+    api_key_env: Option<String>,
+    #[serde(deserialize_with = "text")]
+    model: Option<String>,
+    #[serde(deserialize_with = "profile")]
+    profile: Option<Profile>,
+    options: Option<Value>,
+    #[serde(deserialize_with = "recovery_forms")]
+    text_calls: Option<RecoveryForms>,
+    #[serde(deserialize_with = "prompted_tools")]
+    tools_by_prompt: Option<PromptedTools>,
+    stream: Option<bool>,
 }
 
-/// Returns whether other vendors' servers use this wire, with differences.
-fn takes_profile(kind: ProviderKind) -> bool {
-    matches!(
-        kind,
-        ProviderKind::OpenAiCompatible | ProviderKind::OpenAiResponses
-    )
+pub(super) fn read(value: &Value) -> Result<Vec<ProviderEntry>, Problem> {
+    let entries: Map<String, Value> = section("providers", value)
+        .map_err(|_| Problem::wrong("providers", "a map of providers by name"))?;
+    let entries = entries.iter().map(|(name, value)| entry(name, value));
+    entries.collect()
 }
 
 fn entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
-    let place = format!("providers.{name}");
+    let path = format!("providers.{name}");
     if name.is_empty() || name.contains('/') || name == OFFLINE {
         return Err(Problem::wrong(
-            place,
+            path,
             "under another name: without a slash, and not `offline`",
         ));
     }
-    let fields = Fields::of(value, &place, &KEYS)?;
-    let kind = match (fields.one_of("type", &KINDS)?, name) {
-        (Some(kind), _) => kind,
-        // The name of a wire selects that wire.
-        (None, name) => KINDS
-            .into_iter()
-            .find(|(known, _)| *known == name)
-            .map_or(ProviderKind::OpenAiCompatible, |(_, kind)| kind),
-    };
-    let base_url = fields.text("base_url")?;
-    let profile = match fields.text("profile")? {
-        None => None,
-        Some(_) if !takes_profile(kind) => {
-            return Err(Problem::wrong(
-                format!("{place}.profile"),
-                "given for servers of type openai-compatible or openai-responses only",
-            ));
-        }
-        Some(name) => Some(Profile::named(&name).ok_or_else(|| {
-            Problem::wrong(
-                format!("{place}.profile"),
-                format!("one of {}", Profile::NAMES.join(", ")),
-            )
-        })?),
-    };
-    let options = match fields.get("options") {
-        Some(options) => Some(AdapterOptions::read(options, kind, &place)?),
-        None => None,
-    };
-    let text_calling = TextCalling::read(&fields, &place)?;
-    match &base_url {
-        Some(url) if !(url.starts_with("http://") || url.starts_with("https://")) => {
-            return Err(Problem::wrong(
-                format!("{place}.base_url"),
-                "an address that begins with http:// or https://",
-            ));
-        }
-        None if kind == ProviderKind::OpenAiCompatible => {
-            return Err(Problem::wrong(
-                format!("{place}.base_url"),
-                "given: the address of the server, such as http://127.0.0.1:4000/v1",
-            ));
-        }
-        _ => {}
+    check_map(&path, value)?;
+    let fields: Fields = section(&path, value)?;
+    // The name of a wire selects that wire.
+    let kind = fields.kind.or_else(|| ProviderKind::named(name));
+    let kind = kind.unwrap_or(ProviderKind::OpenAiCompatible);
+    if fields.profile.is_some() && !kind.takes_profile() {
+        return Err(Problem::wrong(
+            format!("{path}.profile"),
+            "given for servers of type openai-compatible or openai-responses only",
+        ));
     }
+    if fields.base_url.is_none() && kind == ProviderKind::OpenAiCompatible {
+        return Err(Problem::wrong(
+            format!("{path}.base_url"),
+            "given: the address of the server, such as http://127.0.0.1:4000/v1",
+        ));
+    }
+    let options = fields.options.as_ref();
+    let options =
+        options.map(|value| AdapterOptions::read(value, kind, &format!("{path}.options")));
     Ok(ProviderEntry {
         name: name.to_owned(),
         kind,
-        base_url,
-        api_key_env: fields.text("api_key_env")?,
-        model: fields.text("model")?,
-        profile,
-        options,
-        text_calling,
-        streams: fields.flag("stream")?.unwrap_or(true),
+        base_url: fields.base_url,
+        api_key_env: fields.api_key_env,
+        model: fields.model,
+        profile: fields.profile,
+        options: options.transpose()?,
+        text_calling: TextCalling {
+            forms: fields.text_calls,
+            prompted_tools: fields.tools_by_prompt,
+        },
+        streams: fields.stream.unwrap_or(true),
+    })
+}
+
+fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ProviderKind>, D::Error> {
+    let expected = format!("one of {}", KINDS.map(|(name, _)| name).join(", "));
+    converted(deserializer, &expected, |value| {
+        ProviderKind::named(value.as_str()?)
+    })
+}
+
+fn profile<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Profile>, D::Error> {
+    let expected = format!("one of {}", Profile::NAMES.join(", "));
+    converted(deserializer, &expected, |value| {
+        Profile::named(value.as_str()?)
+    })
+}
+
+fn recovery_forms<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<RecoveryForms>, D::Error> {
+    let known = RecoveryForm::ALL.map(RecoveryForm::as_str).join(", ");
+    converted(deserializer, &format!("a list of {known}"), |value| {
+        let names = value.as_array()?.iter();
+        names
+            .map(|name| RecoveryForm::named(name.as_str()?))
+            .collect()
+    })
+}
+
+fn prompted_tools<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<PromptedTools>, D::Error> {
+    converted(deserializer, "true, false or auto", |value| match value {
+        Value::Bool(true) => Some(PromptedTools::Always),
+        Value::Bool(false) => Some(PromptedTools::Never),
+        Value::String(word) if word == "auto" => Some(PromptedTools::Auto),
+        _ => None,
     })
 }

@@ -1,76 +1,71 @@
 //! `serve`: address, access tokens and limits of the HTTP server.
 
-use std::{fmt, net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use secrecy::SecretString;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, Unexpected},
+};
 use serde_json::Value;
 use switchboard_domain::Principal;
 use switchboard_server::{AccessToken, SHORTEST_TOKEN, ServerOptions};
 
-use super::{document::Fields, error::Problem};
+use super::fields::{converted, count, seconds};
 
 /// Settings of the HTTP server. `None` is not configured.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a map of settings")]
 pub(crate) struct ServeConfig {
+    #[serde(deserialize_with = "address")]
     pub(crate) bind: Option<SocketAddr>,
-    pub(crate) tokens: Option<Vec<AccessToken>>,
+    #[serde(deserialize_with = "tokens")]
+    tokens: Option<Vec<Token>>,
     /// Host names of the server.
+    #[serde(deserialize_with = "hosts")]
     pub(crate) hosts: Option<Vec<String>>,
     /// Origins whose pages may use the server.
+    #[serde(deserialize_with = "origins")]
     pub(crate) origins: Option<Vec<String>>,
-    max_runs: Option<u32>,
-    max_runs_each: Option<u32>,
-    max_requests: Option<u32>,
-    max_requests_each: Option<u32>,
-    max_connections: Option<u32>,
-    max_body: Option<u32>,
+    #[serde(deserialize_with = "count")]
+    max_runs: Option<usize>,
+    #[serde(deserialize_with = "count")]
+    max_runs_each: Option<usize>,
+    #[serde(deserialize_with = "count")]
+    max_requests: Option<usize>,
+    #[serde(deserialize_with = "count")]
+    max_requests_each: Option<usize>,
+    #[serde(deserialize_with = "count")]
+    max_connections: Option<usize>,
+    #[serde(deserialize_with = "count")]
+    max_body: Option<usize>,
+    #[serde(deserialize_with = "seconds")]
     header_time: Option<Duration>,
+    #[serde(deserialize_with = "seconds")]
     body_time: Option<Duration>,
+    #[serde(deserialize_with = "seconds")]
     write_time: Option<Duration>,
+    #[serde(deserialize_with = "seconds")]
     approval_time: Option<Duration>,
+    #[serde(deserialize_with = "seconds")]
     drain_time: Option<Duration>,
+    #[serde(deserialize_with = "seconds")]
     keep_alive: Option<Duration>,
-    /// The tokens as text, for redaction. `tokens` has only their digests.
-    secrets: Vec<SecretString>,
 }
 
-impl fmt::Debug for ServeConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServeConfig")
-            .field("bind", &self.bind)
-            .field("tokens", &self.tokens.as_ref().map(Vec::len))
-            .field("hosts", &self.hosts)
-            .field("origins", &self.origins)
-            .finish_non_exhaustive()
-    }
+/// An access token.
+#[derive(Clone)]
+struct Token {
+    access: AccessToken,
+    /// The token for redaction. `access` contains only its digest.
+    text: SecretString,
 }
-
-const KEYS: [&str; 16] = [
-    "bind",
-    "tokens",
-    "hosts",
-    "origins",
-    "max_runs",
-    "max_runs_each",
-    "max_requests",
-    "max_requests_each",
-    "max_connections",
-    "max_body",
-    "header_time",
-    "body_time",
-    "write_time",
-    "approval_time",
-    "drain_time",
-    "keep_alive",
-];
 
 impl ServeConfig {
     /// Merges `over`, key by key.
     #[must_use]
-    pub(super) fn merged_with(mut self, over: Self) -> Self {
-        self.secrets.extend(over.secrets);
+    pub(super) fn merged_with(self, over: Self) -> Self {
         Self {
-            secrets: self.secrets,
             bind: over.bind.or(self.bind),
             tokens: over.tokens.or(self.tokens),
             hosts: over.hosts.or(self.hosts),
@@ -90,32 +85,27 @@ impl ServeConfig {
         }
     }
 
-    /// Returns the tokens of all files, including replaced ones.
-    pub(crate) fn secrets(&self) -> &[SecretString] {
-        &self.secrets
+    /// Returns the access tokens, for redaction.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &SecretString> {
+        self.tokens.iter().flatten().map(|token| &token.text)
     }
 
     pub(crate) fn options(&self) -> ServerOptions {
         let mut options = ServerOptions::default();
-        let count = |to: &mut usize, from: Option<u32>| {
-            if let Some(from) = from.and_then(|it| usize::try_from(it).ok()) {
-                *to = from;
-            }
-        };
-        count(&mut options.max_runs, self.max_runs);
-        count(&mut options.max_runs_each, self.max_runs_each);
-        count(&mut options.max_requests, self.max_requests);
-        count(&mut options.max_requests_each, self.max_requests_each);
-        count(&mut options.max_connections, self.max_connections);
-        count(&mut options.max_body, self.max_body);
-        let time = |to: &mut Duration, from: Option<Duration>| *to = from.unwrap_or(*to);
-        time(&mut options.header_time, self.header_time);
-        time(&mut options.body_time, self.body_time);
-        time(&mut options.write_time, self.write_time);
-        time(&mut options.approval_time, self.approval_time);
-        time(&mut options.drain_time, self.drain_time);
-        time(&mut options.keep_alive, self.keep_alive);
-        options.tokens = self.tokens.clone().unwrap_or_default();
+        set(&mut options.max_runs, self.max_runs);
+        set(&mut options.max_runs_each, self.max_runs_each);
+        set(&mut options.max_requests, self.max_requests);
+        set(&mut options.max_requests_each, self.max_requests_each);
+        set(&mut options.max_connections, self.max_connections);
+        set(&mut options.max_body, self.max_body);
+        set(&mut options.header_time, self.header_time);
+        set(&mut options.body_time, self.body_time);
+        set(&mut options.write_time, self.write_time);
+        set(&mut options.approval_time, self.approval_time);
+        set(&mut options.drain_time, self.drain_time);
+        set(&mut options.keep_alive, self.keep_alive);
+        let tokens = self.tokens.iter().flatten();
+        options.tokens = tokens.map(|token| token.access.clone()).collect();
         options.hosts = self.hosts.clone().unwrap_or_default();
         let origins = self.origins.iter().flatten();
         options.origins = origins.filter_map(|origin| origin.parse().ok()).collect();
@@ -123,100 +113,88 @@ impl ServeConfig {
     }
 }
 
-pub(super) fn read(value: &Value) -> Result<ServeConfig, Problem> {
-    let fields = Fields::of(value, "serve", &KEYS)?;
-    Ok(ServeConfig {
-        bind: fields.read(
-            "bind",
-            "an address with its port, such as 127.0.0.1:8484",
-            |value| value.as_str()?.trim().parse().ok(),
-        )?,
-        tokens: fields.get("tokens").map(tokens).transpose()?,
-        hosts: fields.read("hosts", "a list of host names without ports", |value| {
-            let is_name = |name: &&str| {
-                !name.is_empty()
-                    && name
-                        .chars()
-                        .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
-            };
-            let names = value.as_array()?.iter();
-            let names = names.map(|name| Some(name.as_str().filter(is_name)?.to_owned()));
-            names.collect()
-        })?,
-        origins: fields.read(
-            "origins",
-            "a list of origins such as https://app.example.com",
-            |value| {
-                let origins = value.as_array()?.iter();
-                origins.map(|origin| origin_of(origin.as_str()?)).collect()
-            },
-        )?,
-        max_runs: fields.count("max_runs")?,
-        max_runs_each: fields.count("max_runs_each")?,
-        max_requests: fields.count("max_requests")?,
-        max_requests_each: fields.count("max_requests_each")?,
-        max_connections: fields.count("max_connections")?,
-        max_body: fields.count("max_body")?,
-        header_time: fields.seconds("header_time")?,
-        body_time: fields.seconds("body_time")?,
-        write_time: fields.seconds("write_time")?,
-        approval_time: fields.seconds("approval_time")?,
-        drain_time: fields.seconds("drain_time")?,
-        keep_alive: fields.seconds("keep_alive")?,
-        secrets: fields.get("tokens").map(secrets).unwrap_or_default(),
+fn set<T>(option: &mut T, configured: Option<T>) {
+    if let Some(value) = configured {
+        *option = value;
+    }
+}
+
+fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    let expected = "an address with its port, such as 127.0.0.1:8484";
+    converted(deserializer, expected, |value| {
+        value.as_str()?.trim().parse().ok()
     })
 }
 
-fn secrets(tokens: &Value) -> Vec<SecretString> {
-    let items = tokens.as_array().into_iter().flatten();
-    let texts = items.filter_map(|item| item.as_str().or_else(|| item.get("token")?.as_str()));
-    texts.map(SecretString::from).collect()
-}
-
-/// Returns an origin as browsers send it: scheme, host and port.
-fn origin_of(text: &str) -> Option<String> {
-    let host = text
-        .strip_prefix("http://")
-        .or_else(|| text.strip_prefix("https://"))?;
-    let is_host = !host.is_empty()
-        && host
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-._:[]".contains(c));
-    is_host.then(|| text.to_owned())
-}
-
-/// Parses a list of tokens. Each is a string, or a map with its principal.
-fn tokens(value: &Value) -> Result<Vec<AccessToken>, Problem> {
-    let Some(items) = value.as_array().filter(|items| !items.is_empty()) else {
-        return Err(Problem::wrong(
-            "serve.tokens",
-            "a list of tokens, not empty",
-        ));
+fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    let is_host = |name: &str| {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        !name.is_empty() && name.chars().all(is_allowed)
     };
-    let each = items.iter().enumerate();
-    each.map(|(n, item)| {
-        let place = format!("serve.tokens.{n}");
-        let (text, principal) = if item.is_string() {
-            (item.as_str().map(str::to_owned), Principal::default())
-        } else {
-            let fields = Fields::of(item, &place, &["token", "user", "tenant"])?;
-            let principal = Principal {
-                tenant: fields.text("tenant")?.unwrap_or_default(),
-                user: fields.text("user")?.unwrap_or_default(),
-            };
-            (fields.text("token")?, principal)
+    let expected = "a list of host names without ports";
+    converted(deserializer, expected, |value| texts(value, is_host))
+}
+
+/// Deserializes origins as browsers send them: scheme, host and port.
+fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    let is_origin = |text: &str| {
+        let is_allowed =
+            |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-._:[]".contains(c);
+        let host = text.strip_prefix("http://");
+        let host = host.or_else(|| text.strip_prefix("https://"));
+        host.is_some_and(|host| !host.is_empty() && host.chars().all(is_allowed))
+    };
+    let expected = "a list of origins such as https://app.example.com";
+    converted(deserializer, expected, |value| texts(value, is_origin))
+}
+
+/// Returns the texts of a list. `None` if one of them is not valid.
+fn texts(value: &Value, is_valid: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+    let items = value.as_array()?.iter();
+    let texts = items.map(|item| item.as_str().filter(|text| is_valid(text)));
+    texts.map(|text| text.map(str::to_owned)).collect()
+}
+
+fn tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Token>>, D::Error> {
+    let tokens: Option<Vec<Token>> = Option::deserialize(deserializer)?;
+    if tokens.as_ref().is_some_and(Vec::is_empty) {
+        let expected = &"a list of tokens, not empty";
+        return Err(D::Error::invalid_value(Unexpected::Seq, expected));
+    }
+    Ok(tokens)
+}
+
+/// A token is a text, or a map with its principal.
+impl<'de> Deserialize<'de> for Token {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Default, Deserialize)]
+        #[serde(deny_unknown_fields, expecting = "a token, or a map with `token`")]
+        struct Fields {
+            token: String,
+            user: Option<String>,
+            tenant: Option<String>,
+        }
+        let fields = match Value::deserialize(deserializer)? {
+            Value::String(token) => Fields {
+                token,
+                ..Fields::default()
+            },
+            value => serde_json::from_value(value).map_err(D::Error::custom)?,
         };
-        let token = text.and_then(|text| AccessToken::new(&SecretString::from(text), principal));
-        // The error must not contain the value.
-        token.ok_or_else(|| {
+        let principal = Principal {
+            tenant: fields.tenant.unwrap_or_default(),
+            user: fields.user.unwrap_or_default(),
+        };
+        let text = SecretString::from(fields.token);
+        let access = AccessToken::new(&text, principal).ok_or_else(|| {
             let expected = format!(
-                "a token of at least {SHORTEST_TOKEN} letters, digits or signs, without spaces; `openssl rand -hex 32` \
-                 makes one"
+                "a token of at least {SHORTEST_TOKEN} letters, digits or signs without spaces; `openssl rand \
+                 -hex 32` makes one"
             );
-            Problem::wrong(place, expected)
-        })
-    })
-    .collect()
+            D::Error::invalid_value(Unexpected::Other("another text"), &expected.as_str())
+        })?;
+        Ok(Self { access, text })
+    }
 }
 
 #[cfg(test)]

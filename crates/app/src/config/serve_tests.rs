@@ -1,14 +1,22 @@
+use std::path::Path;
+
 use secrecy::ExposeSecret;
 use serde_json::json;
 
 use super::*;
+use crate::config::{document, error::Problem};
+
+fn read(value: &Value) -> Result<ServeConfig, Problem> {
+    let config = document::read(&json!({ "serve": value }), Path::new("f.yaml"));
+    config.map(|config| config.serve)
+}
 
 fn wrong(value: &Value) -> String {
-    read(value).unwrap_err().to_string()
+    read(value).err().unwrap().to_string()
 }
 
 #[test]
-fn everything_that_can_be_said_reaches_the_server() {
+fn every_setting_reaches_the_server() {
     let config = read(&json!({
         "bind": "0.0.0.0:80",
         "tokens": ["0123456789abcdef", {"token": "fedcba9876543210", "user": "ann", "tenant": "acme"}],
@@ -23,7 +31,7 @@ fn everything_that_can_be_said_reaches_the_server() {
     let options = config.options();
     assert_eq!(options.tokens.len(), 2);
     assert!(format!("{:?}", options.tokens).contains("ann"));
-    let secrets = config.secrets().iter().map(ExposeSecret::expose_secret);
+    let secrets = config.secrets().map(ExposeSecret::expose_secret);
     let secrets: Vec<&str> = secrets.collect();
     assert_eq!(secrets, ["0123456789abcdef", "fedcba9876543210"]);
     assert_eq!(options.hosts, ["box.example"]);
@@ -48,13 +56,12 @@ fn everything_that_can_be_said_reaches_the_server() {
     ];
     assert_eq!(times, [6, 7, 8, 9, 11].map(Duration::from_secs));
     assert_eq!(options.keep_alive, Duration::from_millis(500));
-    for shown in [format!("{config:?}"), format!("{options:?}")] {
-        assert!(
-            !shown.contains("0123456789abcdef") && !shown.contains("fedcba"),
-            "{shown}"
-        );
-    }
-    // Without anything it is as the server has it.
+    let shown = format!("{options:?}");
+    assert!(
+        !shown.contains("0123456789abcdef") && !shown.contains("fedcba"),
+        "{shown}"
+    );
+    // Without settings, the defaults of the server apply.
     let plain = ServeConfig::default().options();
     assert_eq!(
         format!("{plain:?}"),
@@ -63,7 +70,7 @@ fn everything_that_can_be_said_reaches_the_server() {
 }
 
 #[test]
-fn a_file_closer_by_wins_key_by_key() {
+fn settings_are_merged_key_by_key() {
     let user =
         read(&json!({"max_runs": 1, "hosts": ["a"], "tokens": ["0123456789abcdef"]})).unwrap();
     let project = read(&json!({"max_runs": 2})).unwrap();
@@ -73,21 +80,28 @@ fn a_file_closer_by_wins_key_by_key() {
 }
 
 #[test]
-fn what_is_wrong_is_named_and_no_token_is_told() {
+fn errors_name_the_key_and_contain_no_token() {
     let secret = "s3cret with spaces in it";
-    let said = wrong(&json!({"tokens": [secret]}));
+    let error = wrong(&json!({"tokens": [secret]}));
     assert!(
-        said.contains("serve.tokens.0") && !said.contains("s3cret"),
-        "{said}"
+        error.contains("serve.tokens[0]") && !error.contains("s3cret"),
+        "{error}"
     );
     for (value, place) in [
         (json!({"tokens": "x"}), "serve.tokens"),
-        (json!({"tokens": [{"user": "ann"}]}), "serve.tokens.0"),
+        (json!({"tokens": [{"user": "ann"}]}), "serve.tokens[0]"),
         (json!({"origins": ["*"]}), "serve.origins"),
         (json!({"origins": ["https://App.example"]}), "serve.origins"),
         (json!({"hosts": ["a:80"]}), "serve.hosts"),
         (json!({"keep_alive": 0}), "serve.keep_alive"),
-        (json!({"max_run": 1}), "serve.max_run"),
+        (
+            json!({"max_run": 1}),
+            "`serve.max_run` (did you mean `max_runs`?)",
+        ),
+        (
+            json!({"tokens": [{"tok": "0123456789abcdef"}]}),
+            "serve.tokens[0].tok",
+        ),
         (json!([]), "serve"),
     ] {
         assert!(wrong(&value).contains(place), "{value}: {}", wrong(&value));

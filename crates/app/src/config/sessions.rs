@@ -1,26 +1,26 @@
 //! `sessions`: storage and retention of conversations.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use secrecy::{ExposeSecret as _, SecretString};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer};
 
-use super::{document::Fields, error::Problem};
+use super::fields::{converted, count};
 
 /// Storage and retention of conversations. `None` is not configured.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a map of settings")]
 pub(crate) struct SessionsConfig {
     /// The store. `None` is a file in the user's data folder.
+    #[serde(deserialize_with = "store")]
     pub(crate) store: Option<StorePlace>,
     /// Whether `ask` saves conversations without `--session`.
     pub(crate) keep: Option<bool>,
     /// Days after which an unused session is deleted. `None` is never.
+    #[serde(deserialize_with = "count")]
     pub(crate) keep_days: Option<u32>,
     /// Maximum number of sessions. The newest ones are kept.
+    #[serde(deserialize_with = "count")]
     pub(crate) keep_sessions: Option<u32>,
 }
 
@@ -31,15 +31,6 @@ pub(crate) enum StorePlace {
     File(PathBuf),
     /// The address of a PostgreSQL database, with a possible password.
     Postgres(SecretString),
-}
-
-impl fmt::Debug for StorePlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => f.debug_tuple("File").field(path).finish(),
-            Self::Postgres(_) => f.debug_tuple("Postgres").finish_non_exhaustive(),
-        }
-    }
 }
 
 impl SessionsConfig {
@@ -79,28 +70,17 @@ impl SessionsConfig {
     }
 }
 
-/// Reads the section. A file is relative to the folder of the configuration `file`.
-pub(super) fn read(value: &Value, file: &Path) -> Result<SessionsConfig, Problem> {
-    let known = ["store", "keep", "keep_days", "keep_sessions"];
-    let fields = Fields::of(value, "sessions", &known)?;
-    let folder = file.parent().unwrap_or(Path::new(""));
+fn store<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<StorePlace>, D::Error> {
     let expected = "a file, or an address with postgres://";
-    let store = fields.read("store", expected, |value| {
+    converted(deserializer, expected, |value| {
         let text = value.as_str()?.trim();
         match text.split_once("://") {
             Some(("postgres" | "postgresql", _)) => {
                 Some(StorePlace::Postgres(SecretString::from(text)))
             }
-            Some(_) => None,
-            None if text.is_empty() => None,
-            None => Some(StorePlace::File(folder.join(text))),
+            None if !text.is_empty() => Some(StorePlace::File(text.into())),
+            _ => None,
         }
-    })?;
-    Ok(SessionsConfig {
-        store,
-        keep: fields.flag("keep")?,
-        keep_days: fields.count("keep_days")?,
-        keep_sessions: fields.count("keep_sessions")?,
     })
 }
 

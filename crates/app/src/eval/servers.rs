@@ -223,7 +223,7 @@ fn invalid_server_path(
 
 /// Redacts context values, because a server may print them.
 fn hide(server: &mut ServerConfig, context: &Context) {
-    server.secrets.extend(context.config.run.context_secrets());
+    server.secrets.extend(context.config.context_secrets());
 }
 
 /// An error at a path of a suite.

@@ -83,7 +83,7 @@ impl Providers {
             default_model: Some(offline::MODEL.to_owned()),
             entry: None,
         });
-        let fallbacks = config.run.fallback_models.iter().flatten();
+        let fallbacks = config.fallback_models.iter().flatten();
         let named = config.model.iter().chain(fallbacks);
         Self {
             environment: environment.clone(),

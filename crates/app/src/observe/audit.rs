@@ -71,7 +71,7 @@ impl AuditLog {
         Ok(Self {
             file,
             redactor: redactor(config, environment),
-            results: config.observe.audit_results.unwrap_or(false),
+            results: config.audit_results.unwrap_or(false),
         })
     }
 
@@ -162,7 +162,7 @@ fn location(config: &Config, environment: &Environment) -> Location {
         Some("off" | "false" | "0") => Some(AuditPlace::Off),
         Some("on" | "true" | "1") => Some(AuditPlace::Default),
         Some(name) => Some(AuditPlace::File(environment.working_dir.join(name))),
-        None => config.observe.audit.clone(),
+        None => config.audit.clone(),
     };
     let default = environment.state_dir.as_ref().map(|it| it.join(FILE));
     match (configured, default) {

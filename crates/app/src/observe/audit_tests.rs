@@ -3,14 +3,10 @@ use switchboard_domain::ModelId;
 use switchboard_orchestration::{RunEventKind, observe::audit::AuditRecord};
 
 use super::*;
-use crate::config::ObserveConfig;
 
 fn configured(audit: AuditPlace) -> Config {
     Config {
-        observe: ObserveConfig {
-            audit: Some(audit),
-            ..ObserveConfig::default()
-        },
+        audit: Some(audit),
         ..Config::default()
     }
 }

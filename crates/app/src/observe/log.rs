@@ -12,7 +12,7 @@ use tracing::Subscriber;
 use tracing_subscriber::{EnvFilter, Layer, registry::LookupSpan};
 
 use crate::{
-    config::{ObserveConfig, environment::Environment},
+    config::{Config, environment::Environment},
     terminal,
 };
 
@@ -30,7 +30,7 @@ const QUIET: [(&str, &str); 3] = [
 /// Returns the layer of log lines. Logging needs `SWITCHBOARD_LOG` (such as `debug` or
 /// `switchboard_mcp_client=trace,warn`) or a configured file.
 pub(super) fn layer<S>(
-    config: &ObserveConfig,
+    config: &Config,
     environment: &Environment,
     redactor: Redactor,
     live: &Redactor,
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn nothing_is_logged_unless_it_is_asked_for() {
         type Registry = tracing_subscriber::Registry;
-        let config = ObserveConfig::default();
+        let config = Config::default();
         let live = Redactor::default();
         let nothing = Environment::default();
         assert!(layer::<Registry>(&config, &nothing, Redactor::default(), &live).is_none());

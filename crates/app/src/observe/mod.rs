@@ -37,10 +37,10 @@ pub(crate) fn start(
     live: &Redactor,
 ) -> anyhow::Result<()> {
     let hidden = redactor(config, environment);
-    let log = log::layer(&config.observe, environment, hidden, live);
+    let log = log::layer(config, environment, hidden, live);
     let export = match otlp::start(config, environment) {
         Ok(export) => export,
-        Err(reason) if config.observe.otlp.is_some() => return Err(anyhow!(reason)),
+        Err(reason) if config.otlp_endpoint.is_some() => return Err(anyhow!(reason)),
         Err(reason) => {
             terminal::print_warning(&format!("no spans are exported: {reason}"));
             None
@@ -64,7 +64,7 @@ pub(crate) fn start_log(environment: &Environment) {
     let nothing = Config::default();
     let hidden = redactor(&nothing, environment);
     let live = Redactor::default();
-    if let Some(log) = log::layer(&nothing.observe, environment, hidden, &live) {
+    if let Some(log) = log::layer(&nothing, environment, hidden, &live) {
         // A second call keeps the first subscriber.
         let _ = tracing_subscriber::registry().with(log).try_init();
     }

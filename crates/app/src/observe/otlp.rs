@@ -61,7 +61,7 @@ struct Losses {
 
 /// Starts the export if it is configured. Needs a runtime.
 pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option<Export>, String> {
-    let Some(settings) = settings::read(&config.observe, environment)? else {
+    let Some(settings) = settings::read(config, environment)? else {
         return Ok(None);
     };
     let transport = TransportConfig {

@@ -33,7 +33,7 @@ pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option
         "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     ];
     let mut endpoints = endpoints.into_iter();
-    let name = if config.observe.otlp.is_some() {
+    let name = if config.otlp_endpoint.is_some() {
         Some("otlp_endpoint")
     } else {
         endpoints.find(|name| environment.get(name).is_some())

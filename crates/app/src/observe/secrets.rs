@@ -28,13 +28,13 @@ pub(crate) fn known_secrets(config: &Config, environment: &Environment) -> Vec<S
     let server_secrets = servers
         .flat_map(|server| &server.secrets)
         .map(ExposeSecret::expose_secret);
-    let collector_headers = config.observe.otlp.iter().flat_map(|otlp| &otlp.headers);
+    let collector_headers = config.otlp_headers.iter().flatten();
     let collector_headers = collector_headers.map(|(_, value)| value.expose_secret());
-    let injected = config.run.context_secrets();
+    let injected = config.context_secrets();
     let injected = injected.iter().map(ExposeSecret::expose_secret);
     let store_secrets = config.sessions.secrets();
     let store_secrets = store_secrets.iter().map(ExposeSecret::expose_secret);
-    let access_tokens = config.serve.secrets().iter();
+    let access_tokens = config.serve.secrets();
     let access_tokens = access_tokens.map(ExposeSecret::expose_secret);
     let known = secret_variables
         .chain(provider_keys)

@@ -246,7 +246,7 @@ pub(crate) async fn models(
     fallback: &[String],
 ) -> Result<(Chosen, Vec<Arc<dyn ChatModel>>), Failure> {
     let chosen = context.choose_model(named).await?;
-    let configured = context.config.run.fallback_models.as_deref();
+    let configured = context.config.fallback_models.as_deref();
     let wanted = if fallback.is_empty() {
         configured.unwrap_or_default()
     } else {
@@ -296,7 +296,7 @@ impl AgentArgs {
     /// Chooses the models, reads the recipe and resolves the options. Errors appear before a server
     /// starts.
     pub(crate) async fn plan(&self, context: &Context) -> Result<Plan, Failure> {
-        let config = &context.config.run;
+        let config = &context.config;
         let named = self.recipe.as_deref().or(config.recipe.as_deref());
         let recipe = named.map(|name| recipe(name, context)).transpose()?;
         let of_recipe = recipe.as_ref().and_then(|recipe| recipe.model.as_deref());
@@ -328,7 +328,7 @@ impl AgentArgs {
 
     /// Returns the name of the recipe.
     pub(crate) fn recipe_name(&self, context: &Context) -> Option<String> {
-        let named = self.recipe.as_ref().or(context.config.run.recipe.as_ref());
+        let named = self.recipe.as_ref().or(context.config.recipe.as_ref());
         named.cloned()
     }
 
@@ -359,19 +359,19 @@ impl AgentArgs {
             } else {
                 Delivery::Streamed
             },
-            guards: config.run.guards.clone().unwrap_or_default(),
-            results: config.run.results.clone().unwrap_or_default(),
-            history: config.run.history.clone().unwrap_or_default(),
-            search: config.run.search.clone().unwrap_or_default(),
+            guards: config.guards.clone().unwrap_or_default(),
+            results: config.results.clone().unwrap_or_default(),
+            history: config.history.clone().unwrap_or_default(),
+            search: config.tool_search.clone().unwrap_or_default(),
             ..RunOptions::default()
         };
         options.approval.policy = config.approve.unwrap_or_default();
-        if let Some(approvals) = &config.run.approvals {
+        if let Some(approvals) = &config.approvals {
             approvals.apply(&mut options.approval);
         }
         approve_by(&mut options.approval, self.approve);
         options.limits = config.max_steps.map_or_else(Limits::default, Limits::steps);
-        if let Some(limits) = &config.run.limits {
+        if let Some(limits) = &config.limits {
             limits.apply(&mut options.limits);
         }
         if let Some(recipe) = recipe {
@@ -387,7 +387,7 @@ impl AgentArgs {
         }
         let of_recipe = recipe.and_then(|recipe| recipe.strategy.clone());
         let strategy = self.strategy.clone().or(of_recipe);
-        if let Some(strategy) = strategy.or(config.run.strategy.clone()) {
+        if let Some(strategy) = strategy.or(config.strategy.clone()) {
             options.strategy = strategy;
         }
         options
@@ -490,7 +490,7 @@ impl Plan {
             agent = agent.with_checkpoints(checkpoints);
         }
         agent = agent.with_context(context_values::configured(config));
-        if let Some(lifetime) = config.run.cache_results.filter(|it| !it.is_zero()) {
+        if let Some(lifetime) = config.cache_results.filter(|it| !it.is_zero()) {
             agent = agent.with_cache(Arc::new(ResultCache::new(CacheOptions {
                 lifetime,
                 ..CacheOptions::default()

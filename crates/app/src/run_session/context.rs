@@ -92,7 +92,7 @@ impl Context {
         self.check_context_servers(&servers)?;
         // A server may print the values that it receives.
         for server in &mut servers.configs {
-            server.secrets.extend(self.config.run.context_secrets());
+            server.secrets.extend(self.config.context_secrets());
             server.redactor = self.live_secrets.clone();
         }
         Ok(servers)
@@ -104,7 +104,7 @@ impl Context {
     /// configuration without servers is valid.
     fn check_context_servers(&self, servers: &Servers) -> Result<(), Failure> {
         let known: Vec<&str> = servers.configs.iter().map(|it| it.name.as_str()).collect();
-        let mut named = self.config.run.context_servers.iter().flatten();
+        let mut named = self.config.context_servers.iter().flatten();
         match named.find(|name| !known.contains(&name.as_str())) {
             Some(unknown) if !known.is_empty() => Err(Failure::usage(anyhow!(
                 "`context_servers` names `{unknown}`, which is not a configured server{}. Available: {}",

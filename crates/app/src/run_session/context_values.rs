@@ -22,10 +22,10 @@ pub(crate) fn injection<'s>(
     servers: impl IntoIterator<Item = &'s ServerConfig>,
 ) -> ContextInjection {
     let mut injected = ContextInjection::new().reserving(DATABASE_CONTEXT);
-    for (name, value) in config.run.context.iter().flatten() {
+    for (name, value) in config.context.iter().flatten() {
         injected = injected.with_template(name, value.clone());
     }
-    if let Some(servers) = &config.run.context_servers {
+    if let Some(servers) = &config.context_servers {
         injected = injected.only_for(servers.iter().cloned());
     }
     for server in servers.into_iter().filter(|it| has_conversations(it)) {

@@ -137,7 +137,7 @@ pub(crate) async fn execute(
     let mut answer = Answer::new(output);
     let result = match ready(&host, startup_wait(context), &screen, interrupts).await {
         Ok(()) => {
-            unmatched::warn(&context.config.run, &host).await;
+            unmatched::warn(&context.config, &host).await;
             // The changed tools are known only now.
             let agent = plan.agent(context, &host, &screen, &decisions);
             match begin(&agent, start, context, &screen).await {

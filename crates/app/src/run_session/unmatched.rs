@@ -12,7 +12,7 @@ use switchboard_orchestration::{
     tools::pattern::Pattern,
 };
 
-use crate::{config::RunConfig, terminal};
+use crate::{config::Config, terminal};
 
 /// A configured server.
 struct Server {
@@ -28,7 +28,7 @@ struct KnownNames {
 }
 
 /// Prints a warning for every rule that matches nothing, and logs it.
-pub(crate) async fn warn(config: &RunConfig, host: &McpHost) {
+pub(crate) async fn warn(config: &Config, host: &McpHost) {
     for message in messages(config, host).await {
         tracing::warn!("{message}");
         terminal::print_warning(&message);
@@ -39,7 +39,7 @@ pub(crate) async fn warn(config: &RunConfig, host: &McpHost) {
 ///
 /// The tools of a server that did not start are unknown, so names that may belong to it are not
 /// reported.
-pub(crate) async fn messages(config: &RunConfig, host: &McpHost) -> Vec<String> {
+pub(crate) async fn messages(config: &Config, host: &McpHost) -> Vec<String> {
     let rules = config.approvals.as_ref();
     let rules: Vec<&Rule> = rules.map_or_else(Vec::new, |it| it.rules().collect());
     let guards = config.guards.as_deref().unwrap_or_default();

@@ -97,7 +97,7 @@ impl AppEngine {
     /// Warns about rules that match nothing, after the servers had time to start.
     pub(crate) async fn warn_of_unmatched_rules(&self) {
         self.settled.clone().await;
-        unmatched::warn(&self.context.config.run, &self.host).await;
+        unmatched::warn(&self.context.config, &self.host).await;
     }
 
     pub(crate) fn host(&self) -> &Arc<McpHost> {

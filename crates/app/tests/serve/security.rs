@@ -235,11 +235,11 @@ async fn an_address_that_others_reach_wants_tokens() {
         "{done}"
     );
     for (serve, said) in [
-        (json!({"tokens": ["short"]}), "serve.tokens.0"),
+        (json!({"tokens": ["short"]}), "serve.tokens[0]"),
         (json!({"tokens": []}), "serve.tokens"),
         (
             json!({"tokens": [{"token": ANN, "name": "x"}]}),
-            "serve.tokens.0.name",
+            "serve.tokens[0].name",
         ),
         (json!({"token": ANN}), "serve.token"),
         (json!({"bind": "here"}), "serve.bind"),

@@ -9,7 +9,7 @@ use opentelemetry_otlp::Protocol;
 use secrecy::SecretString;
 use switchboard_providers_common::Headers;
 
-use crate::config::{ObserveConfig, environment::Environment};
+use crate::config::{Config, environment::Environment};
 
 /// Settings of the export.
 #[derive(Debug)]
@@ -30,10 +30,7 @@ const TRACES: &str = "/v1/traces";
 
 /// Reads the settings. `None` if no export is configured. Headers of the environment are sent only
 /// to an address of the environment.
-pub(super) fn read(
-    config: &ObserveConfig,
-    environment: &Environment,
-) -> Result<Option<Settings>, String> {
+pub(super) fn read(config: &Config, environment: &Environment) -> Result<Option<Settings>, String> {
     if is_true(environment.get("OTEL_SDK_DISABLED"))
         || environment.get("OTEL_TRACES_EXPORTER") == Some("none")
     {
@@ -42,14 +39,14 @@ pub(super) fn read(
     let traces = environment.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
     let all = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT");
     let of_environment = traces.map(str::to_owned).or(all.map(with_path));
-    let (url, headers) = match (of_environment, &config.otlp) {
+    let (url, headers) = match (of_environment, &config.otlp_endpoint) {
         (Some(url), _) => (url, headers_of(environment)?),
-        (None, Some(configured)) => {
-            let headers = configured.headers.iter();
+        (None, Some(address)) => {
+            let headers = config.otlp_headers.iter().flatten();
             let headers = headers.fold(Headers::new(), |headers, (name, value)| {
                 headers.with_secret(name, value)
             });
-            (with_path(&configured.address), headers)
+            (with_path(address), headers)
         }
         (None, None) => return Ok(None),
     };

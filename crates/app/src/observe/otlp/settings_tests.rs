@@ -1,26 +1,21 @@
 use super::*;
-use crate::config::OtlpEndpoint;
 
 fn read_of(variables: &[(&str, &str)]) -> Settings {
     let environment = Environment::of(variables.iter().copied());
-    read(&ObserveConfig::default(), &environment)
-        .unwrap()
-        .unwrap()
+    read(&Config::default(), &environment).unwrap().unwrap()
 }
 
-fn configured() -> ObserveConfig {
-    ObserveConfig {
-        otlp: Some(OtlpEndpoint {
-            address: "http://of-the-file:4318/".into(),
-            headers: vec![("x-of-the-file".into(), SecretString::from("secret-1"))],
-        }),
-        ..ObserveConfig::default()
+fn configured() -> Config {
+    Config {
+        otlp_endpoint: Some("http://of-the-file:4318/".into()),
+        otlp_headers: Some(vec![("x-of-the-file".into(), "secret-1".into())]),
+        ..Config::default()
     }
 }
 
 #[test]
 fn without_an_address_nothing_is_exported() {
-    let nothing = ObserveConfig::default();
+    let nothing = Config::default();
     assert!(read(&nothing, &Environment::default()).unwrap().is_none());
     for (name, value) in [
         ("OTEL_SDK_DISABLED", "true"),
@@ -145,7 +140,7 @@ fn what_cannot_be_done_is_told_without_values() {
         ),
     ] {
         let environment = Environment::of([endpoint, (variable, value)]);
-        let error = read(&ObserveConfig::default(), &environment).unwrap_err();
+        let error = read(&Config::default(), &environment).unwrap_err();
         assert!(error.contains(expected), "{error}");
         assert!(!error.contains("secret"), "{error}");
     }

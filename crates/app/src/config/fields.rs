@@ -1,0 +1,106 @@
+//! Deserializes values of the configuration.
+//!
+//! Errors name the key and contain no values, which may be secrets. A `null` counts as absent.
+
+use std::time::Duration;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _, Unexpected},
+};
+use serde_json::Value;
+
+use super::error::Problem;
+
+/// Deserializes the section at `path`. An empty path is the whole file.
+pub(super) fn section<T: DeserializeOwned>(path: &str, value: &Value) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let inner = error.path().to_string();
+        let path = match inner.as_str() {
+            "." if path.is_empty() => "the file".to_owned(),
+            "." => path.to_owned(),
+            _ if path.is_empty() || inner.starts_with('[') => format!("{path}{inner}"),
+            _ => format!("{path}.{inner}"),
+        };
+        Problem::from_serde(path, &error.inner().to_string())
+    })
+}
+
+/// Checks that a section is a map. Serde accepts a list for a struct as well.
+pub(super) fn check_map(path: &str, value: &Value) -> Result<(), Problem> {
+    if value.is_object() {
+        Ok(())
+    } else {
+        Err(Problem::wrong(path, "a map of keys"))
+    }
+}
+
+/// Deserializes an optional value with `convert`, which returns `None` for an invalid value.
+pub(super) fn converted<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    expected: &str,
+    convert: impl FnOnce(&Value) -> Option<T>,
+) -> Result<Option<T>, D::Error> {
+    let value = Option::<Value>::deserialize(deserializer)?;
+    let converted = value.map(|value| {
+        let invalid = || D::Error::invalid_value(Unexpected::Other("another value"), &expected);
+        convert(&value).ok_or_else(invalid)
+    });
+    converted.transpose()
+}
+
+/// Deserializes a section. `null` is the default.
+pub(super) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Deserializes text that is not blank.
+pub(super) fn text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    converted(deserializer, "text, not empty", |value| {
+        let text = value.as_str().filter(|text| !text.trim().is_empty());
+        text.map(T::from)
+    })
+}
+
+/// Deserializes an address of a server.
+pub(super) fn http_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    let expected = "an address that begins with http:// or https://";
+    converted(deserializer, expected, |value| {
+        let url = value.as_str()?.trim();
+        let is_http = url.starts_with("http://") || url.starts_with("https://");
+        is_http.then(|| url.to_owned())
+    })
+}
+
+/// Deserializes a positive whole number.
+pub(super) fn count<'de, D: Deserializer<'de>, T: TryFrom<u64>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    converted(deserializer, "a whole number from 1 on", |value| {
+        let count = value.as_u64().filter(|count| *count > 0);
+        count.and_then(|count| T::try_from(count).ok())
+    })
+}
+
+/// Deserializes a number that is not negative.
+pub(super) fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    converted(deserializer, "a number from 0 on", |value| {
+        value.as_f64().filter(|number| *number >= 0.0)
+    })
+}
+
+/// Deserializes a duration in seconds.
+pub(super) fn seconds<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    converted(deserializer, "a number of seconds above 0", |value| {
+        let duration = Duration::try_from_secs_f64(value.as_f64()?).ok();
+        duration.filter(|duration| !duration.is_zero())
+    })
+}
