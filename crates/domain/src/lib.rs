@@ -53,8 +53,8 @@ pub use model::{
 pub use model_id::{InvalidModelId, ModelCapabilities, ModelId};
 pub use port::{
     ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, AuditEntry, Candidates, ChatModel,
-    Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, IdKey, MOST_WISH_BYTES, ModelStream,
-    Principal, ProgressSink, RunRecord, RunSnapshot, RunState, RunStore, SampleError,
+    Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, IdKey, MAX_RUN_PARAMETERS_BYTES,
+    ModelStream, Principal, ProgressSink, RunRecord, RunSnapshot, RunState, RunStore, SampleError,
     SampleRequest, Sampler, ServerProblem, Session, SessionId, SessionStore, SessionStoreError,
     StoredEvent, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange, ToolHostChanges,
     ToolOutput, ToolProgress, ToolRetry,

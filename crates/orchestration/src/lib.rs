@@ -1,11 +1,11 @@
-//! The tool loop: what happens between a question and its answer.
+//! The loop of model calls and tool calls that answers a question.
 //!
-//! [`Run`] is the loop as a value: a serializable state machine that never awaits. It says what to
-//! do next ([`Step`]), takes the result back, and keeps the laws: every tool use gets exactly one
-//! result, malformed input is never executed, limits hold. [`Agent`] drives a run with the ports of
-//! the domain (a model, a tool host, somebody who approves) and tells everything that happens as one
-//! numbered stream of [`RunEvent`]s, of which every surface is a projection. A [journal](persistence) keeps runs: what is
-//! told of them is stored before anybody sees it, and they go on after the end of their process.
+//! [`Run`] is the loop as a value: a serializable state machine that never awaits. It returns the
+//! next action ([`Step`]), accepts its result, and guarantees the laws: every tool use gets exactly
+//! one result, malformed input is never executed, limits hold. [`Agent`] drives a run with the ports
+//! of the domain (a model, a tool host, an approver) and emits one numbered stream of [`RunEvent`]s.
+//! Every surface is derived from that stream. Durable runs ([`persistence`]) store each event before
+//! it is emitted, and another process can resume them.
 //!
 //! ```no_run
 //! # async fn example(model: std::sync::Arc<dyn switchboard_domain::ChatModel>,
@@ -38,7 +38,7 @@ pub mod tools;
 pub use driver::{Agent, CancelHandle, Clock, Prices, RunStream, questions};
 pub use event::{QuestionAction, RunEvent, RunEventKind, RunPhase};
 pub use options::{Recovery, RunOptions};
-pub use persistence::BegunWith;
+pub use persistence::RunParameters;
 pub use policy::{
     approval::{ApprovalPolicy, SharedDecisions},
     limits::Limits,

@@ -122,7 +122,7 @@ async fn begin(store: &Store, run: &str) -> Result<(), Failure> {
         events_before: 0,
         last_event: 0,
         outcome: None,
-        wish: None,
+        parameters: None,
     };
     store.begin(&owner, &record, 0, &[]).await?;
     Ok(())

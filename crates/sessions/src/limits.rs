@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_domain::{
-    MAX_DOCUMENT_DEPTH, MAX_JSON_DEPTH, MOST_WISH_BYTES, Message, SessionStoreError, check_depth,
-    check_document_depth,
+    MAX_DOCUMENT_DEPTH, MAX_JSON_DEPTH, MAX_RUN_PARAMETERS_BYTES, Message, SessionStoreError,
+    check_depth, check_document_depth,
 };
 
 const RUN_PARAMETERS: &str = "the parameter object of a run";
@@ -41,11 +41,11 @@ pub(crate) fn parameters_text(
     };
     check_depth(parameters).map_err(|_| too_deep(RUN_PARAMETERS, MAX_JSON_DEPTH))?;
     let text = parameters.to_string();
-    if text.len() > MOST_WISH_BYTES {
+    if text.len() > MAX_RUN_PARAMETERS_BYTES {
         return Err(SessionStoreError::TooLarge {
             what: RUN_PARAMETERS,
             actual: text.len().try_into().unwrap_or(u64::MAX),
-            most: MOST_WISH_BYTES.try_into().unwrap_or(u64::MAX),
+            most: MAX_RUN_PARAMETERS_BYTES.try_into().unwrap_or(u64::MAX),
             unit: "bytes",
         });
     }
@@ -76,9 +76,9 @@ mod tests {
     #[test]
     fn large_parameters_are_refused_with_their_size() {
         let long = |bytes: usize| json!("x".repeat(bytes - 2));
-        let stored = parameters_text(Some(&long(MOST_WISH_BYTES)));
-        assert_eq!(stored.unwrap().unwrap().len(), MOST_WISH_BYTES);
-        let refused = parameters_text(Some(&long(MOST_WISH_BYTES + 1))).unwrap_err();
+        let stored = parameters_text(Some(&long(MAX_RUN_PARAMETERS_BYTES)));
+        assert_eq!(stored.unwrap().unwrap().len(), MAX_RUN_PARAMETERS_BYTES);
+        let refused = parameters_text(Some(&long(MAX_RUN_PARAMETERS_BYTES + 1))).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "the parameter object of a run has 65537 bytes, and 65536 are kept at most"

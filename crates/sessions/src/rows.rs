@@ -63,7 +63,7 @@ impl StoredRun {
             events_before: row.count(7)?,
             last_event: row.count(9)?,
             outcome: row.optional_text(8)?,
-            wish: parameters.transpose().map_err(DatabaseError::unreadable)?,
+            parameters: parameters.transpose().map_err(DatabaseError::unreadable)?,
         };
         Ok(Self {
             record,

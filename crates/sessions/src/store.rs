@@ -286,7 +286,7 @@ impl RunStore for Store {
             owner: owner.clone(),
             session: session.clone(),
             run: run.clone(),
-            parameters: parameters_text(run.wish.as_ref())?,
+            parameters: parameters_text(run.parameters.as_ref())?,
             messages: message_texts("begin a run", messages)?,
         };
         self.inner.queue.perform(write).await
@@ -303,7 +303,7 @@ impl RunStore for Store {
         let write = Begin {
             owner: owner.clone(),
             run: run.clone(),
-            parameters: parameters_text(run.wish.as_ref())?,
+            parameters: parameters_text(run.parameters.as_ref())?,
             keep,
             after,
             messages: message_texts("begin a run", messages)?,

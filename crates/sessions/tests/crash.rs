@@ -104,7 +104,7 @@ fn record(run: &str, session: &str) -> RunRecord {
         events_before: 0,
         last_event: 0,
         outcome: None,
-        wish: None,
+        parameters: None,
     }
 }
 

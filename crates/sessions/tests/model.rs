@@ -338,7 +338,7 @@ async fn perform(op: Op, at: usize, stores: &mut Stores, model: &mut Model) -> (
                 events_before: 0,
                 last_event: 0,
                 outcome: None,
-                wish: (count > 0).then(|| serde_json::json!({ "count": count })),
+                parameters: (count > 0).then(|| serde_json::json!({ "count": count })),
             };
             let found = model.session(owner, id).map(|one| one.session.messages);
             let expected = match found {

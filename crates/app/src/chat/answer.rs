@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 use switchboard_domain::{Message, RunRecord};
 use switchboard_orchestration::{
     Agent, Outcome, RunEventKind,
-    persistence::{KeptEnd, KeptRun},
+    persistence::{PersistedRun, PersistedRunEnd},
 };
 
 use super::{Chat, Flow};
@@ -33,10 +33,10 @@ impl Chat<'_> {
             }
         };
         let message = Arc::new(Message::user(question));
-        let journal = self.conversations.journal.clone();
+        let durable_runs = self.conversations.durable_runs.clone();
         let agent = self.agent_now();
-        let wish = self.args.run_parameters(&self.context, &agent).stored();
-        let begun = journal.begin_with(&agent, &id, vec![message], wish);
+        let parameters = self.args.run_parameters(&self.context, &agent).stored();
+        let begun = durable_runs.begin_with(&agent, &id, vec![message], parameters);
         match begun.await {
             Ok(run) => self.follow(run).await,
             Err(error) => {
@@ -62,7 +62,7 @@ impl Chat<'_> {
 
     /// Shows a run as it happens. Ctrl-C cancels it; a second Ctrl-C returns at once. Neither ends
     /// the conversation.
-    pub(super) async fn follow(&mut self, run: KeptRun) -> Result<Flow, Failure> {
+    pub(super) async fn follow(&mut self, run: PersistedRun) -> Result<Flow, Failure> {
         let mut run = Running::persisted(run, self.screen.clone());
         self.is_running.store(true, Ordering::Relaxed);
         let followed = self.events(&mut run).await;
@@ -73,11 +73,11 @@ impl Chat<'_> {
         }
         let flow = followed?;
         match run.end() {
-            Some(KeptEnd::Failed(error)) => {
+            Some(PersistedRunEnd::Failed(error)) => {
                 terminal::print_warning(&format!("the answer could not be saved: {error}"));
                 self.code = Code::Failed;
             }
-            Some(KeptEnd::Waiting(waiting)) => {
+            Some(PersistedRunEnd::Waiting(waiting)) => {
                 let tools: Vec<&str> = waiting
                     .iter()
                     .map(|request| request.tool_use.name.as_str())

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use anyhow::anyhow;
 use switchboard_domain::{Message, Part, Role, RunRecord, RunState, Session, SessionStore as _};
 use switchboard_orchestration::{
-    Agent, BegunWith, persistence::TakenRun, tools::functions::ToolSet,
+    Agent, RunParameters, persistence::LeasedRun, tools::functions::ToolSet,
 };
 
 use super::{Chat, ChatStart, Flow, slash_commands::Command, transcript::last_questions};
@@ -161,19 +161,19 @@ impl Chat<'_> {
     }
 
     async fn go_on(&mut self, run: &RunRecord) -> Result<Flow, Failure> {
-        let journal = self.conversations.journal.clone();
-        match journal.take(&run.id).await {
+        let durable_runs = self.conversations.durable_runs.clone();
+        match durable_runs.acquire(&run.id).await {
             Ok(taken) => {
                 // The person is present, so approvals are asked now.
                 let approver =
                     super::approver(&self.context, &self.host, &self.screen, &self.asking, false);
                 match self.agent_of(&taken) {
                     Ok(agent) => {
-                        let run = journal.go_on(&agent.with_approver(approver), taken);
+                        let run = durable_runs.resume(&agent.with_approver(approver), taken);
                         Box::pin(self.follow(run)).await
                     }
                     Err(error) => {
-                        taken.leave().await;
+                        taken.release().await;
                         Ok(self.failed(&error))
                     }
                 }
@@ -184,13 +184,13 @@ impl Chat<'_> {
 
     /// Returns the agent for a resumed run: without tools if the run had none. A run without a
     /// stored state gets its original approvals and limits.
-    fn agent_of(&self, taken: &TakenRun) -> anyhow::Result<Agent> {
-        let begun = BegunWith::read(taken.record().wish.as_ref());
+    fn agent_of(&self, taken: &LeasedRun) -> anyhow::Result<Agent> {
+        let begun = RunParameters::read(taken.record().parameters.as_ref());
         let mut agent = self.agent_now();
         if begun.as_ref().is_some_and(|begun| begun.without_tools) {
             agent = agent.with_tools(Arc::new(ToolSet::new()));
         }
-        if !taken.is_bare() {
+        if !taken.has_only_conversation() {
             // The stored run has all other options.
             return Ok(agent);
         }
@@ -200,7 +200,7 @@ impl Chat<'_> {
                  again"
             )
         };
-        let options = begun.as_ref().and_then(BegunWith::options);
+        let options = begun.as_ref().and_then(RunParameters::options);
         let (Some(begun), Some(options)) = (begun, options) else {
             return Err(ask_again("its parameters are unknown"));
         };
@@ -215,8 +215,8 @@ impl Chat<'_> {
     }
 
     async fn abandon(&mut self, run: &RunRecord) -> Result<Flow, Failure> {
-        let journal = self.conversations.journal.clone();
-        match journal.abandon(&run.id).await {
+        let durable_runs = self.conversations.durable_runs.clone();
+        match durable_runs.abandon(&run.id).await {
             Ok(_) => {
                 print_note("the run is discarded; its completed work stays in the conversation");
                 Ok(Flow::On)

@@ -193,7 +193,7 @@ async fn forget(id: &str, files: &StoredRuns, context: &Context) -> Result<Code,
             print_note(&format!("forgot {id}"));
         }
         Found::Session(conversations, record) => {
-            let ended = conversations.journal.abandon(&record.id).await;
+            let ended = conversations.durable_runs.abandon(&record.id).await;
             conversations.sessions.close().await;
             ended.map_err(|error| Failure::run(with_remedy(error)))?;
             print_note(&format!(
@@ -245,9 +245,9 @@ async fn resume_kept(
     context: &Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let taken = conversations.journal.take(&record.id).await;
+    let taken = conversations.durable_runs.acquire(&record.id).await;
     let taken = taken.map_err(|error| Failure::usage(with_remedy(error)))?;
-    let checked = if taken.is_bare() {
+    let checked = if taken.has_only_conversation() {
         Err(Failure::usage(anyhow!(
             "the run was interrupted before it had begun to do anything: `switchboard chat --session {}` resumes or discards it",
             record.session
@@ -256,7 +256,7 @@ async fn resume_kept(
         args.check(taken.run(), &context.environment)
     };
     if let Err(failure) = checked {
-        taken.leave().await;
+        taken.release().await;
         return Err(failure);
     }
     let how = (&args.resumed, &args.shown);

@@ -7,7 +7,7 @@ use clap::{ArgMatches, Args, FromArgMatches, parser::ValueSource};
 use switchboard_domain::{Approver, ChatModel, Delivery, Sampling, ToolHost};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
-    Agent, BegunWith, Limits, Run, RunOptions,
+    Agent, Limits, Run, RunOptions, RunParameters,
     persistence::checkpoint::Checkpoints,
     policy::approval::Approvals,
     recipe::Recipe,
@@ -333,8 +333,8 @@ impl AgentArgs {
     }
 
     /// Returns the parameters that are stored with a run.
-    pub(crate) fn run_parameters(&self, context: &Context, agent: &Agent) -> BegunWith {
-        let mut run_parameters = BegunWith::of(agent);
+    pub(crate) fn run_parameters(&self, context: &Context, agent: &Agent) -> RunParameters {
+        let mut run_parameters = RunParameters::of(agent);
         run_parameters.recipe = self.recipe_name(context);
         run_parameters.without_tools = self.no_tools;
         run_parameters

@@ -6,7 +6,7 @@ use switchboard_domain::{
     Principal, RunRecord, RunState, RunStore as _, Session, SessionId, SessionStore as _,
     SessionStoreError,
 };
-use switchboard_orchestration::persistence::{Journal, JournalError};
+use switchboard_orchestration::persistence::{DurableRunError, DurableRuns};
 use uuid::Uuid;
 
 use crate::{
@@ -24,7 +24,7 @@ const MAX_ID_LENGTH: usize = 128;
 #[derive(Clone)]
 pub(crate) struct Conversations {
     pub(crate) sessions: Sessions,
-    pub(crate) journal: Journal,
+    pub(crate) durable_runs: DurableRuns,
     pub(crate) owner: Principal,
 }
 
@@ -38,10 +38,11 @@ impl Conversations {
 
     pub(crate) fn of(sessions: Sessions) -> Self {
         let owner = Principal::default();
-        let journal = Journal::new(sessions.as_sessions(), sessions.as_runs(), owner.clone());
+        let durable_runs =
+            DurableRuns::new(sessions.as_sessions(), sessions.as_runs(), owner.clone());
         Self {
             sessions,
-            journal,
+            durable_runs,
             owner,
         }
     }
@@ -129,12 +130,12 @@ fn busy_error(session: &SessionId, run: &str, state: Option<RunState>) -> anyhow
 }
 
 /// Adds a remedy to an error where one exists.
-pub(crate) fn with_remedy(error: JournalError) -> anyhow::Error {
+pub(crate) fn with_remedy(error: DurableRunError) -> anyhow::Error {
     match error {
-        JournalError::Store(SessionStoreError::Busy { session, run }) => {
+        DurableRunError::Store(SessionStoreError::Busy { session, run }) => {
             busy_error(&session, &run, None)
         }
-        JournalError::Store(SessionStoreError::Conflict { id, .. }) => {
+        DurableRunError::Store(SessionStoreError::Conflict { id, .. }) => {
             anyhow!("session `{id}` was changed by another process: send the question again")
         }
         other => other.into(),

@@ -10,9 +10,9 @@ use switchboard_domain::{
 };
 use switchboard_mcp_client::{ClientHandlers, HostError, McpHost, ServerState};
 use switchboard_orchestration::{
-    Agent, BegunWith, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
+    Agent, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunParameters, RunReport,
     ToolFailure,
-    persistence::{KeptEnd, TakenRun},
+    persistence::{LeasedRun, PersistedRunEnd},
 };
 use uuid::Uuid;
 
@@ -47,7 +47,7 @@ pub(crate) enum RunStart {
     /// A stored run without a session.
     Resumed(Box<Run>),
     /// A stored run of a session.
-    Taken(Conversations, Box<TakenRun>),
+    Taken(Conversations, Box<LeasedRun>),
 }
 
 /// Resumes a stored run without a session.
@@ -69,7 +69,7 @@ pub(crate) async fn resume(
 /// Resumes a stored run of a session.
 pub(crate) async fn resume_taken(
     conversations: &Conversations,
-    mut taken: TakenRun,
+    mut taken: LeasedRun,
     answer: Option<ApprovalDecision>,
     (resumed, shown): (&ResumedArgs, &OutputArgs),
     context: &Context,
@@ -78,11 +78,11 @@ pub(crate) async fn resume_taken(
     let mut plan = match resumed.plan(taken.run_mut(), context).await {
         Ok(plan) => plan,
         Err(failure) => {
-            taken.leave().await;
+            taken.release().await;
             return Err(failure);
         }
     };
-    let begun = BegunWith::read(taken.record().wish.as_ref());
+    let begun = RunParameters::read(taken.record().parameters.as_ref());
     plan.no_tools = begun.is_some_and(|begun| begun.without_tools);
     plan.preset = presets(taken.run(), answer.as_ref());
     let start = RunStart::Taken(conversations.clone(), Box::new(taken));
@@ -122,7 +122,7 @@ pub(crate) async fn execute(
         Ok(read) => read,
         Err(failure) => {
             if let RunStart::Taken(_, taken) = start {
-                taken.leave().await;
+                taken.release().await;
             }
             context::close(&host, interrupts).await;
             return Err(failure);
@@ -147,7 +147,7 @@ pub(crate) async fn execute(
         }
         Err(early) => {
             if let RunStart::Taken(_, taken) = start {
-                taken.leave().await;
+                taken.release().await;
             }
             early.report(session, &model, &screen, &mut answer)
         }
@@ -177,13 +177,13 @@ async fn begin(
         RunStart::Question(question) => Running::ephemeral(agent.ask(question), screen),
         RunStart::Resumed(run) => Running::ephemeral(agent.resume(*run), screen),
         RunStart::Taken(conversations, taken) => {
-            Running::persisted(conversations.journal.go_on(agent, *taken), screen)
+            Running::persisted(conversations.durable_runs.resume(agent, *taken), screen)
         }
         RunStart::InSession(conversations, session, question, args) => {
             let message = Arc::new(Message::user(question));
-            let wish = args.run_parameters(context, agent).stored();
-            let begun = conversations.journal;
-            let begun = begun.begin_with(agent, &session, vec![message], wish);
+            let parameters = args.run_parameters(context, agent).stored();
+            let begun = conversations.durable_runs;
+            let begun = begun.begin_with(agent, &session, vec![message], parameters);
             let run = begun
                 .await
                 .map_err(|error| Failure::usage(with_remedy(error)))?;
@@ -353,7 +353,7 @@ async fn follow(
         };
         let Some(event) = event else {
             answer.flush().map_err(Failure::run)?;
-            if let Some(KeptEnd::Failed(error)) = run.end() {
+            if let Some(PersistedRunEnd::Failed(error)) = run.end() {
                 let failure = anyhow!("the answer could not be saved: {error}");
                 return Err(Failure::run(failure));
             }

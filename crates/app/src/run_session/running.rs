@@ -6,7 +6,7 @@ use futures_util::StreamExt as _;
 use switchboard_domain::SessionId;
 use switchboard_orchestration::{
     CancelHandle, RunEvent, RunStream,
-    persistence::{KeptEnd, KeptRun},
+    persistence::{PersistedRun, PersistedRunEnd},
 };
 
 use crate::terminal::Screen;
@@ -25,7 +25,7 @@ enum Run {
     /// A run without storage.
     Ephemeral(Box<RunStream>),
     /// A stored run of a session.
-    Persisted(Box<KeptRun>),
+    Persisted(Box<PersistedRun>),
 }
 
 impl Run {
@@ -44,7 +44,7 @@ impl Running {
     }
 
     /// Wraps a stored run of a session.
-    pub(crate) fn persisted(run: KeptRun, screen: Screen) -> Self {
+    pub(crate) fn persisted(run: PersistedRun, screen: Screen) -> Self {
         Self::new(Run::Persisted(Box::new(run)), screen)
     }
 
@@ -92,7 +92,7 @@ impl Running {
     }
 
     /// Returns how a stored run ended, after its last event.
-    pub(crate) fn end(&self) -> Option<&KeptEnd> {
+    pub(crate) fn end(&self) -> Option<&PersistedRunEnd> {
         match &self.run {
             Run::Ephemeral(_) => None,
             Run::Persisted(run) => run.end(),

@@ -49,11 +49,11 @@ pub(crate) fn database(folder: &Path) -> PathBuf {
 }
 
 /// Begins a run as a process does that ends before it stores anything else of it.
-async fn begun_and_gone(place: &Place, wish: Option<Value>) -> String {
+async fn begun_and_gone(place: &Place, parameters: Option<Value>) -> String {
     let options = StoreOptions::sqlite(database(place.path()));
     let store = Store::open(options).await.unwrap();
     let (owner, now) = (Principal::default(), "2026-11-21T12:00:00Z".to_owned());
-    let run = format!("bare-{}", wish.is_some());
+    let run = format!("bare-{}", parameters.is_some());
     let session = Session {
         id: SessionId(format!("of-{run}")),
         title: String::new(),
@@ -71,7 +71,7 @@ async fn begun_and_gone(place: &Place, wish: Option<Value>) -> String {
         events_before: 0,
         last_event: 0,
         outcome: None,
-        wish,
+        parameters,
     };
     let said = switchboard_domain::Message::user("Look.").into();
     store.begin(&owner, &record, 0, &[said]).await.unwrap();
@@ -79,13 +79,13 @@ async fn begun_and_gone(place: &Place, wish: Option<Value>) -> String {
     run
 }
 
-/// The wish that the program stored with a run.
-async fn wish_of(place: &Place, run: &str) -> Option<Value> {
+/// Returns the parameters that the program stored with a run.
+async fn parameters_of(place: &Place, run: &str) -> Option<Value> {
     let options = StoreOptions::sqlite(database(place.path()));
     let store = Store::open(options).await.unwrap();
     let record = store.run(&Principal::default(), run).await.unwrap();
     store.close().await;
-    record.unwrap().wish
+    record.unwrap().parameters
 }
 
 async fn continued(server: &Serving, run: &str) {
@@ -157,7 +157,7 @@ async fn before_its_first_step_a_run_begins_anew_as_it_was_begun() {
     let mut config = with_server(&slow);
     config["approve"] = json!("all");
     let place = place(&fake, &config);
-    // What the program stores for each wish.
+    // What the program stores for each set of parameters.
     let mut wishes = Vec::new();
     let server = Serving::start(&place, &[]).await;
     for parameters in [json!({"tools": false}), ask()] {
@@ -166,13 +166,13 @@ async fn before_its_first_step_a_run_begins_anew_as_it_was_begun() {
         let report = server.post("/chat", &asked).await.expect(200);
         let run = report["run_id"].as_str().unwrap().to_owned();
         let shown = server.run(&run).await;
-        assert!(shown["run"].get("wish").is_none(), "{shown}");
+        assert!(shown["run"].get("parameters").is_none(), "{shown}");
         wishes.push(run);
     }
     server.kill().await;
     let (without, asks) = (
-        wish_of(&place, &wishes[0]).await,
-        wish_of(&place, &wishes[1]).await,
+        parameters_of(&place, &wishes[0]).await,
+        parameters_of(&place, &wishes[1]).await,
     );
     assert!(!asks.as_ref().unwrap().to_string().contains("sk-secret"));
 
@@ -236,11 +236,14 @@ async fn the_terminal_goes_on_with_a_run_as_it_was_begun() {
     let shown = server.get("/sessions/first").await.expect(200);
     let run = shown["runs"][0]["id"].as_str().unwrap().to_owned();
     server.kill().await;
-    let wish = wish_of(&place, &run).await;
-    assert_eq!(wish.as_ref().unwrap()["without_tools"], true);
-    assert_eq!(wish.as_ref().unwrap()["options"]["limits"]["max_steps"], 3);
+    let parameters = parameters_of(&place, &run).await;
+    assert_eq!(parameters.as_ref().unwrap()["without_tools"], true);
+    assert_eq!(
+        parameters.as_ref().unwrap()["options"]["limits"]["max_steps"],
+        3
+    );
 
-    begun_and_gone(&place, wish).await;
+    begun_and_gone(&place, parameters).await;
     fake.answer(done());
     let chat = ["chat", "--session", "of-bare-true"];
     let talked = place.run_with_input(chat, "/continue\n").await;

@@ -23,7 +23,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, RunEvent, RunOptions,
-    persistence::{Journal, Kept, KeptEnd, KeptRun},
+    persistence::{DurableRuns, PersistedEvent, PersistedRun, PersistedRunEnd},
 };
 use switchboard_sessions::{ImportIds, Store, StoreOptions};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
@@ -366,13 +366,13 @@ fn values() -> impl Iterator<Item = Value> {
     std::iter::repeat_with(move || value.new_tree(&mut runner).unwrap().current())
 }
 
-async fn driven(mut run: KeptRun) {
-    while let Some(Kept { event, json }) = run.next().await {
+async fn driven(mut run: PersistedRun) {
+    while let Some(PersistedEvent { event, json }) = run.next().await {
         let read: RunEvent = serde_json::from_str(&json).unwrap();
         assert_eq!(read, *event);
     }
     let end = run.end().unwrap();
-    assert!(!matches!(end, KeptEnd::Failed(_)), "{end:?}");
+    assert!(!matches!(end, PersistedRunEnd::Failed(_)), "{end:?}");
 }
 
 /// Reads everything that a store has of a session. Returns its messages.
@@ -391,7 +391,7 @@ async fn read_all(store: &Store, owner: &Principal, session: &SessionId) -> Vec<
 
 /// Stores a run while it waits and at its end. Reads everything that is stored of it.
 async fn stored(store: &Arc<Store>, owner: &Principal, session: SessionId, deep: Deep) {
-    let journal = Journal::new(store.clone(), store.clone(), owner.clone());
+    let durable_runs = DurableRuns::new(store.clone(), store.clone(), owner.clone());
     let (calls, is_complete) = deep.expected();
     let deep = Arc::new(deep);
     let options = RunOptions {
@@ -410,12 +410,14 @@ async fn stored(store: &Arc<Store>, owner: &Principal, session: SessionId, deep:
         messages: 0,
     };
     let asked = vec![Arc::new(Message::user("Dig."))];
-    let begun = journal.begin_session(&agent, &session, asked, None).await;
+    let begun = durable_runs
+        .begin_session(&agent, &session, asked, None)
+        .await;
     let begun = begun.unwrap();
     let run = begun.id().to_owned();
     driven(begun).await;
-    let taken = journal.take(&run).await.unwrap();
-    driven(journal.go_on(&agent, taken)).await;
+    let taken = durable_runs.acquire(&run).await.unwrap();
+    driven(durable_runs.resume(&agent, taken)).await;
     let messages = read_all(store, owner, &session.id).await;
     let results = messages.iter().flat_map(|message| message.results());
     let good: Vec<bool> = results.map(|result| !result.is_error).collect();

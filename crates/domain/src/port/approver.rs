@@ -29,7 +29,7 @@ pub trait Approver: Send + Sync {
     /// The calls are not requested yet, so nothing is shown. The decision is final and is stored.
     /// The default never returns, for implementations without early decisions. `calls` are ids of
     /// tool uses.
-    async fn word_ahead(&self, run: &str, calls: &[String]) -> (usize, ApprovalDecision) {
+    async fn early_decision(&self, run: &str, calls: &[String]) -> (usize, ApprovalDecision) {
         let _ = (run, calls);
         std::future::pending().await
     }

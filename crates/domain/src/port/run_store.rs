@@ -54,14 +54,14 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     /// The parameters of the run, for the process that continues it. The store does not interpret
-    /// them. At most [`MOST_WISH_BYTES`] and [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels;
+    /// them. At most [`MAX_RUN_PARAMETERS_BYTES`] and [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels;
     /// `null` counts as none. Stored by [`RunStore::begin`] and never changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wish: Option<Value>,
+    pub parameters: Option<Value>,
 }
 
-/// Maximum size of [`RunRecord::wish`] in bytes of JSON. Every record in a list contains it.
-pub const MOST_WISH_BYTES: usize = 64 << 10;
+/// Maximum size of [`RunRecord::parameters`] in bytes of JSON. Every record in a list contains it.
+pub const MAX_RUN_PARAMETERS_BYTES: usize = 64 << 10;
 
 /// One event of a run. The store does not interpret it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -498,7 +498,7 @@ impl Driver {
                     run.pause(now);
                     run.tick_steady(self.agent.steady.now());
                     let decided = in_time(approver.decide_any(&open), soonest(run, &open));
-                    let heard = either(decided, self.word_ahead(&id, &ahead));
+                    let heard = either(decided, self.early_decision(&id, &ahead));
                     match self.unless_cancelled(heard).await {
                         Some(Heard::First(decision)) => decision,
                         Some(Heard::Ahead(place, decision)) => {
@@ -552,7 +552,7 @@ impl Driver {
     }
 
     /// Waits for a word about calls whose turn has not come.
-    pub(super) async fn word_ahead(
+    pub(super) async fn early_decision(
         &self,
         run: &str,
         calls: &[String],
@@ -560,7 +560,7 @@ impl Driver {
         if let Some(approver) = &self.agent.approver
             && !calls.is_empty()
         {
-            let (place, word) = approver.word_ahead(run, calls).await;
+            let (place, word) = approver.early_decision(run, calls).await;
             let is_word = matches!(
                 word,
                 ApprovalDecision::Allow { .. } | ApprovalDecision::Deny { .. }

@@ -198,7 +198,7 @@ impl Agent {
 
     /// Sets the principal and the session.
     #[must_use]
-    pub fn on_behalf_of(self, principal: Principal, session: Option<String>) -> Self {
+    pub fn with_principal(self, principal: Principal, session: Option<String>) -> Self {
         self.with(|settings| {
             settings.principal = principal;
             settings.session = session;

@@ -139,7 +139,7 @@ impl Driver {
                 break 'calls why;
             }
             let mut next = loop {
-                let heard = either(running.next(), self.word_ahead(&run_id, &ahead));
+                let heard = either(running.next(), self.early_decision(&run_id, &ahead));
                 match self.unless_stopped(heard).await {
                     Err(why) => break 'calls why,
                     Ok(Heard::First(next)) => break next,

@@ -1,10 +1,10 @@
 //! Durable runs: every event is stored before it is published, and another process can resume a run
 //! after a crash.
 //!
-//! A [`Journal`] connects an [`Agent`] with the session store and the run store. [`Journal::begin`]
-//! answers a message in a session and returns a [`KeptRun`], a stream of stored events.
-//! [`Journal::take`] and [`Journal::go_on`] resume a run that waits for a person or whose process
-//! ended. [`Journal::abandon`] ends such a run.
+//! [`DurableRuns`] connects an [`Agent`] with the session store and the run store.
+//! [`DurableRuns::begin`] answers a message in a session and returns a [`PersistedRun`], a stream of
+//! stored events. [`DurableRuns::acquire`] and [`DurableRuns::resume`] resume a run that waits for a
+//! person or whose process ended. [`DurableRuns::abandon`] ends such a run.
 //!
 //! Guarantees, whenever the process ends:
 //! - Every published event is stored, and event numbers have no gaps.
@@ -34,15 +34,15 @@ use uuid::Uuid;
 
 use self::lease::{LocalRuns, RunLease};
 pub use self::{
-    parameters::BegunWith,
-    persisted_run::{Kept, KeptEnd, KeptRun},
-    resume::TakenRun,
+    parameters::RunParameters,
+    persisted_run::{PersistedEvent, PersistedRun, PersistedRunEnd},
+    resume::LeasedRun,
 };
 use crate::{Agent, Outcome, RestoreError, Run, SnapshotMark};
 
 /// The sessions and durable runs of one principal. Cheap to clone.
 #[derive(Clone)]
-pub struct Journal {
+pub struct DurableRuns {
     sessions: Arc<dyn SessionStore>,
     runs: Arc<dyn RunStore>,
     local_runs: LocalRuns,
@@ -52,11 +52,11 @@ pub struct Journal {
 /// A durable run cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum JournalError {
+pub enum DurableRunError {
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] SessionStoreError),
-    /// The stored form of a run cannot be read. [`Journal::abandon`] can end the run.
+    /// The stored form of a run cannot be read. [`DurableRuns::abandon`] can end the run.
     #[error("run `{run}` cannot be resumed by this version; abandon it or use another version")]
     Unreadable {
         /// The run.
@@ -76,9 +76,9 @@ pub enum JournalError {
     },
 }
 
-impl Journal {
-    /// Creates a journal for the sessions and runs of `owner`. A process creates one journal for
-    /// each store, and derives the others with [`Journal::for_principal`].
+impl DurableRuns {
+    /// Creates the durable runs of `owner`. A process calls this once for each store, and derives
+    /// those of other principals with [`DurableRuns::for_principal`].
     pub fn new(sessions: Arc<dyn SessionStore>, runs: Arc<dyn RunStore>, owner: Principal) -> Self {
         Self {
             sessions,
@@ -88,7 +88,7 @@ impl Journal {
         }
     }
 
-    /// Returns the journal of another principal of the same store.
+    /// Returns the durable runs of another principal in the same store.
     #[must_use]
     pub fn for_principal(&self, owner: Principal) -> Self {
         Self {
@@ -113,22 +113,23 @@ impl Journal {
         agent: &Agent,
         session: &SessionId,
         messages: Vec<Arc<Message>>,
-    ) -> Result<KeptRun, JournalError> {
+    ) -> Result<PersistedRun, DurableRunError> {
         self.begin_with(agent, session, messages, None).await
     }
 
-    /// Starts a run like [`Journal::begin`] and stores `wish` with it ([`RunRecord::wish`]): the
-    /// parameters by which another process creates the agent that resumes the run. Values above
-    /// [`MOST_WISH_BYTES`](switchboard_domain::MOST_WISH_BYTES) of JSON return
-    /// [`SessionStoreError::TooLarge`], and nothing starts.
+    /// Starts a run like [`DurableRuns::begin`] and stores `parameters` with it
+    /// ([`RunRecord::parameters`]). Another process creates the agent that resumes the run from them.
+    /// Values above [`MAX_RUN_PARAMETERS_BYTES`](switchboard_domain::MAX_RUN_PARAMETERS_BYTES) of
+    /// JSON return [`SessionStoreError::TooLarge`], and nothing starts.
     pub async fn begin_with(
         &self,
         agent: &Agent,
         session: &SessionId,
         messages: Vec<Arc<Message>>,
-        wish: Option<Value>,
-    ) -> Result<KeptRun, JournalError> {
-        self.begin_after(agent, session, None, messages, wish).await
+        parameters: Option<Value>,
+    ) -> Result<PersistedRun, DurableRunError> {
+        self.begin_after(agent, session, None, messages, parameters)
+            .await
     }
 
     /// Creates a session and starts a run in it, in one transaction. Returns
@@ -138,10 +139,10 @@ impl Journal {
         agent: &Agent,
         session: &Session,
         messages: Vec<Arc<Message>>,
-        wish: Option<Value>,
-    ) -> Result<KeptRun, JournalError> {
+        parameters: Option<Value>,
+    ) -> Result<PersistedRun, DurableRunError> {
         let new = messages.clone();
-        let (run, record) = self.prepared(agent, &session.id, messages, wish);
+        let (run, record) = self.prepared(agent, &session.id, messages, parameters);
         let lease = self.lease(&record.id, count(new.len()));
         let begun = self
             .runs
@@ -159,9 +160,9 @@ impl Journal {
         session: &SessionId,
         keep: u64,
         messages: Vec<Arc<Message>>,
-        wish: Option<Value>,
-    ) -> Result<KeptRun, JournalError> {
-        self.begin_after(agent, session, Some(keep), messages, wish)
+        parameters: Option<Value>,
+    ) -> Result<PersistedRun, DurableRunError> {
+        self.begin_after(agent, session, Some(keep), messages, parameters)
             .await
     }
 
@@ -171,16 +172,16 @@ impl Journal {
         session: &SessionId,
         keep: Option<u64>,
         messages: Vec<Arc<Message>>,
-        wish: Option<Value>,
-    ) -> Result<KeptRun, JournalError> {
+        parameters: Option<Value>,
+    ) -> Result<PersistedRun, DurableRunError> {
         let before = self.sessions.messages(&self.owner, session, 0).await?;
         let (before_count, new) = (count(before.len()), messages.clone());
         let keep = keep.unwrap_or(before_count);
-        let kept = before
+        let earlier = before
             .into_iter()
             .take(usize::try_from(keep).unwrap_or(usize::MAX));
-        let conversation = kept.chain(messages).collect();
-        let (run, record) = self.prepared(agent, session, conversation, wish);
+        let conversation = earlier.chain(messages).collect();
+        let (run, record) = self.prepared(agent, session, conversation, parameters);
         // Created before the write: if this future is dropped during it, the run may exist and must
         // be released.
         let lease = self.lease(&record.id, keep.saturating_add(count(new.len())));
@@ -200,7 +201,7 @@ impl Journal {
         agent: &Agent,
         session: &SessionId,
         conversation: Vec<Arc<Message>>,
-        wish: Option<Value>,
+        parameters: Option<Value>,
     ) -> (Box<Run>, RunRecord) {
         let id = Uuid::now_v7().to_string();
         let (owner, session_id) = (self.owner.clone(), Some(session.0.clone()));
@@ -216,7 +217,7 @@ impl Journal {
             events_before: 0,
             last_event: 0,
             outcome: None,
-            wish,
+            parameters,
         };
         (run, record)
     }
@@ -229,7 +230,7 @@ impl Journal {
         run: &str,
         after: u64,
         limit: u32,
-    ) -> Result<Vec<StoredEvent>, JournalError> {
+    ) -> Result<Vec<StoredEvent>, DurableRunError> {
         #[derive(Deserialize)]
         struct Kind {
             r#type: String,
@@ -258,9 +259,9 @@ impl Journal {
     }
 }
 
-impl std::fmt::Debug for Journal {
+impl std::fmt::Debug for DurableRuns {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Journal")
+        f.debug_struct("DurableRuns")
             .field("owner", &self.owner)
             .finish_non_exhaustive()
     }
@@ -272,7 +273,7 @@ async fn drive_if_recorded(
     run: Box<Run>,
     begun: Result<RunRecord, SessionStoreError>,
     lease: RunLease,
-) -> Result<KeptRun, JournalError> {
+) -> Result<PersistedRun, DurableRunError> {
     let record = match begun {
         Ok(record) => record,
         Err(error @ SessionStoreError::Storage { .. }) => {
@@ -286,7 +287,7 @@ async fn drive_if_recorded(
         }
     };
     let mark = SnapshotMark::default();
-    Ok(KeptRun::begin(agent, record, *run, mark, false, lease))
+    Ok(PersistedRun::begin(agent, record, *run, mark, false, lease))
 }
 
 fn no_such_run(run: &str) -> SessionStoreError {

@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use switchboard_domain::{MOST_WISH_BYTES, check_depth};
+use switchboard_domain::{MAX_RUN_PARAMETERS_BYTES, check_depth};
 
 use crate::{Agent, RunOptions};
 
 /// The parameters that a run was started with, for a process that resumes it: values that the
-/// stored state does not have, and all values before the first checkpoint. Stored as the
-/// [wish](switchboard_domain::RunRecord::wish) of the run.
+/// stored state does not have, and all values before the first checkpoint. Stored as
+/// [`RunRecord::parameters`](switchboard_domain::RunRecord::parameters).
 ///
 /// It must not contain secrets: it is stored, and exported with the run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct BegunWith {
+pub struct RunParameters {
     /// Name or file of the recipe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
@@ -28,7 +28,7 @@ pub struct BegunWith {
     options: Option<Value>,
 }
 
-impl BegunWith {
+impl RunParameters {
     /// Returns the parameters of runs of this agent.
     pub fn of(agent: &Agent) -> Self {
         Self {
@@ -42,7 +42,8 @@ impl BegunWith {
     pub fn stored(mut self) -> Option<Value> {
         let fits = |value: &Value| {
             let text = serde_json::to_vec(value);
-            text.is_ok_and(|text| text.len() <= MOST_WISH_BYTES) && check_depth(value).is_ok()
+            text.is_ok_and(|text| text.len() <= MAX_RUN_PARAMETERS_BYTES)
+                && check_depth(value).is_ok()
         };
         let whole = serde_json::to_value(&self).ok()?;
         if fits(&whole) {

@@ -20,14 +20,14 @@ fn what_is_stored_is_read_again() {
     options.approval.policy = ApprovalPolicy::Ask;
     options.approval.rules.push(Rule::deny("no").tool("rm*"));
     options.limits.max_steps = 3;
-    let begun = BegunWith {
+    let begun = RunParameters {
         recipe: Some("short".into()),
         without_tools: true,
         parameters: Some(json!({"seed": 7})),
-        ..BegunWith::of(&agent(options.clone()))
+        ..RunParameters::of(&agent(options.clone()))
     };
     let stored = begun.clone().stored().unwrap();
-    let read = BegunWith::read(Some(&stored)).unwrap();
+    let read = RunParameters::read(Some(&stored)).unwrap();
     assert_eq!(read, begun);
     assert_eq!(read.options(), Some(options));
 }
@@ -35,14 +35,14 @@ fn what_is_stored_is_read_again() {
 #[test]
 fn what_another_version_stored_is_read_as_far_as_it_can_be() {
     let stored = json!({"recipe": "r", "later": 1, "options": {"limits": 7}});
-    let read = BegunWith::read(Some(&stored)).unwrap();
+    let read = RunParameters::read(Some(&stored)).unwrap();
     assert_eq!(
         (read.recipe.as_deref(), read.options()),
         (Some("r"), None),
         "its options are none"
     );
     for stored in [None, Some(json!("x")), Some(json!({"recipe": 7}))] {
-        assert_eq!(BegunWith::read(stored.as_ref()), None, "{stored:?}");
+        assert_eq!(RunParameters::read(stored.as_ref()), None, "{stored:?}");
     }
 }
 
@@ -53,20 +53,20 @@ fn options_that_are_too_large_are_left_out() {
         let rule = Rule::deny(format!("reason number {n}")).tool(format!("tool_{n}"));
         options.approval.rules.push(rule);
     }
-    let begun = BegunWith {
+    let begun = RunParameters {
         without_tools: true,
-        ..BegunWith::of(&agent(options))
+        ..RunParameters::of(&agent(options))
     };
     assert_eq!(begun.stored(), Some(json!({"without_tools": true})));
     let deep = (0..MAX_JSON_DEPTH).fold(json!({}), |inner, _| json!([inner]));
-    let begun = BegunWith {
+    let begun = RunParameters {
         parameters: Some(deep),
-        ..BegunWith::default()
+        ..RunParameters::default()
     };
     assert_eq!(begun.stored(), None);
-    let begun = BegunWith {
-        recipe: Some("r".repeat(MOST_WISH_BYTES)),
-        ..BegunWith::default()
+    let begun = RunParameters {
+        recipe: Some("r".repeat(MAX_RUN_PARAMETERS_BYTES)),
+        ..RunParameters::default()
     };
     assert_eq!(begun.stored(), None);
 }

@@ -16,7 +16,7 @@ use switchboard_domain::{
 use tokio::sync::oneshot;
 
 use super::{
-    JournalError,
+    DurableRunError,
     checkpoint_channel::{CheckpointChannel, PendingCheckpoint},
     lease::{RunLease, until_available},
     outcome_name,
@@ -30,21 +30,21 @@ const MAX_AHEAD_BYTES: usize = 1 << 20;
 
 /// A stored event of a run. Cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
+pub struct PersistedEvent {
     /// The event.
     pub event: Arc<RunEvent>,
     /// The stored JSON object, as `--output jsonl` prints it.
     pub json: Arc<str>,
 }
 
-impl Kept {
-    pub(super) fn new(event: RunEvent) -> Result<Self, JournalError> {
+impl PersistedEvent {
+    pub(super) fn new(event: RunEvent) -> Result<Self, DurableRunError> {
         match serde_json::to_string(&event) {
             Ok(json) => Ok(Self {
                 json: json.into(),
                 event: Arc::new(event),
             }),
-            Err(source) => Err(JournalError::Unwritable {
+            Err(source) => Err(DurableRunError::Unwritable {
                 run: event.run_id.to_string(),
                 source,
             }),
@@ -61,13 +61,13 @@ impl Kept {
 
 /// The end of a durable run in this process.
 #[derive(Debug)]
-pub enum KeptEnd {
+pub enum PersistedRunEnd {
     /// The run finished, and its messages are in the session.
     Finished(Box<RunReport>),
     /// The run waits for these approvals. Another process can resume it.
     Waiting(Vec<ApprovalRequest>),
     /// The run could not be stored and was stopped. It can be resumed from its stored state.
-    Failed(JournalError),
+    Failed(DurableRunError),
 }
 
 /// A durable run that executes. Polling the stream drives the run and stores its events; nothing is
@@ -76,8 +76,8 @@ pub enum KeptEnd {
 ///
 /// Dropping it stops the run and releases its lease, as with [`RunStream`]: the run is
 /// [`RunState::Interrupted`] and can be resumed. A write in progress may or may not succeed.
-/// [`KeptRun::cancel_handle`] ends the run properly instead.
-pub struct KeptRun {
+/// [`PersistedRun::cancel_handle`] ends the run properly instead.
+pub struct PersistedRun {
     record: RunRecord,
     cancel: CancelHandle,
     runs: Arc<dyn RunStore>,
@@ -85,19 +85,19 @@ pub struct KeptRun {
     /// `None` after the end of the run.
     stream: Option<RunStream>,
     /// Emitted events that are not yet being written.
-    unsaved: Vec<Kept>,
+    unsaved: Vec<PersistedEvent>,
     unsaved_bytes: usize,
     /// The last event, which is stored with the release of the run.
-    last: Option<Kept>,
+    last: Option<PersistedEvent>,
     /// The end of the run that is not stored yet.
     ended: Option<Ended>,
     writing: Option<Writing>,
     /// Number of the last stored event.
     stored: u64,
     /// Stored events that the stream has not returned yet.
-    ready: VecDeque<Kept>,
+    ready: VecDeque<PersistedEvent>,
     lease: Option<RunLease>,
-    end: Option<KeptEnd>,
+    end: Option<PersistedRunEnd>,
 }
 
 /// The end of a run that is not stored yet.
@@ -108,23 +108,23 @@ enum Ended {
         outcome: Option<String>,
     },
     Waits(Vec<ApprovalRequest>),
-    Failed(JournalError),
+    Failed(DurableRunError),
 }
 
 type Write = BoxFuture<'static, Result<(), SessionStoreError>>;
 
 /// A write in progress.
 enum Writing {
-    Events(Write, Vec<Kept>),
+    Events(Write, Vec<PersistedEvent>),
     /// A snapshot, with the events before it.
-    Snapshot(Write, Vec<Kept>, oneshot::Sender<()>),
+    Snapshot(Write, Vec<PersistedEvent>, oneshot::Sender<()>),
     /// The last events and the end of the run.
-    End(Write, Vec<Kept>, KeptEnd),
+    End(Write, Vec<PersistedEvent>, PersistedRunEnd),
     /// The release of the run after a store error.
-    Release(BoxFuture<'static, ()>, JournalError),
+    Release(BoxFuture<'static, ()>, DurableRunError),
 }
 
-impl KeptRun {
+impl PersistedRun {
     /// Drives a run that this process has leased.
     pub(super) fn begin(
         agent: &Agent,
@@ -142,10 +142,10 @@ impl KeptRun {
             agent.drive(run)
         };
         lease.set_release_state(RunState::Interrupted);
-        let mut kept = Self::of(record, channel, lease);
-        kept.cancel = stream.cancel_handle();
-        kept.stream = Some(stream);
-        kept
+        let mut persisted = Self::of(record, channel, lease);
+        persisted.cancel = stream.cancel_handle();
+        persisted.stream = Some(stream);
+        persisted
     }
 
     /// Creates a run whose last event is stored but whose end is not.
@@ -155,13 +155,13 @@ impl KeptRun {
         report: Box<RunReport>,
         lease: RunLease,
     ) -> Self {
-        let mut kept = Self::of(record, CheckpointChannel::new(run.mark()), lease);
-        kept.ended = Some(Ended::Over {
+        let mut persisted = Self::of(record, CheckpointChannel::new(run.mark()), lease);
+        persisted.ended = Some(Ended::Over {
             outcome: Some(outcome_name(report.outcome)),
             messages: run.session_messages(),
             report,
         });
-        kept
+        persisted
     }
 
     fn of(record: RunRecord, channel: CheckpointChannel, lease: RunLease) -> Self {
@@ -205,12 +205,12 @@ impl KeptRun {
     }
 
     /// Returns the end of the run after the end of the stream.
-    pub fn end(&self) -> Option<&KeptEnd> {
+    pub fn end(&self) -> Option<&PersistedRunEnd> {
         self.end.as_ref()
     }
 
     /// Drives the run to its end and discards the events.
-    pub async fn finish(mut self) -> KeptEnd {
+    pub async fn finish(mut self) -> PersistedRunEnd {
         loop {
             while self.next().await.is_some() {}
             // The stream ends only when this value exists.
@@ -221,7 +221,7 @@ impl KeptRun {
     }
 
     /// Stops the run, as dropping it does, and waits for its release.
-    pub async fn leave(mut self) {
+    pub async fn release(mut self) {
         if let Some(releasing) = self.releasing() {
             releasing.await;
         }
@@ -260,13 +260,13 @@ impl KeptRun {
     }
 
     /// Drives the run to its end and returns its events.
-    pub(super) async fn collect_all(mut self) -> Result<Vec<Kept>, JournalError> {
+    pub(super) async fn collect_all(mut self) -> Result<Vec<PersistedEvent>, DurableRunError> {
         let mut all = Vec::new();
-        while let Some(kept) = self.next().await {
-            all.push(kept);
+        while let Some(persisted) = self.next().await {
+            all.push(persisted);
         }
         match self.end.take() {
-            Some(KeptEnd::Failed(error)) => Err(error),
+            Some(PersistedRunEnd::Failed(error)) => Err(error),
             _ => Ok(all),
         }
     }
@@ -280,8 +280,8 @@ impl KeptRun {
         {
             match stream.poll_next_unpin(context) {
                 Poll::Pending => return,
-                Poll::Ready(Some(event)) => match Kept::new(event) {
-                    Ok(kept) => self.take(kept),
+                Poll::Ready(Some(event)) => match PersistedEvent::new(event) {
+                    Ok(persisted) => self.take(persisted),
                     Err(error) => self.fail(error),
                 },
                 Poll::Ready(None) => {
@@ -292,16 +292,16 @@ impl KeptRun {
         }
     }
 
-    fn take(&mut self, kept: Kept) {
+    fn take(&mut self, persisted: PersistedEvent) {
         let is_last = matches!(
-            kept.event.kind,
+            persisted.event.kind,
             RunEventKind::RunFinished { .. } | RunEventKind::RunParked { .. }
         );
         if is_last {
-            self.last = Some(kept);
+            self.last = Some(persisted);
         } else {
-            self.unsaved_bytes += kept.json.len();
-            self.unsaved.push(kept);
+            self.unsaved_bytes += persisted.json.len();
+            self.unsaved.push(persisted);
         }
     }
 
@@ -309,13 +309,13 @@ impl KeptRun {
     fn next_write(&mut self) -> Option<Writing> {
         if let Some(source) = self.channel.take_error() {
             let run = self.record.id.clone();
-            self.fail(JournalError::Unwritable { run, source });
+            self.fail(DurableRunError::Unwritable { run, source });
         }
         // The last event is stored with the end, so the snapshot need not wait for it.
         let last = self
             .unsaved
             .last()
-            .map_or(self.stored, |kept| kept.event.seq);
+            .map_or(self.stored, |persisted| persisted.event.seq);
         let order = self
             .channel
             .take_pending(last + u64::from(self.last.is_some()));
@@ -323,51 +323,56 @@ impl KeptRun {
             snapshot, stored, ..
         }) = order
         {
-            let (kept, events) = self.take_unsaved();
+            let (persisted, events) = self.take_unsaved();
             let (runs, run) = (Arc::clone(&self.runs), self.record.id.clone());
             let saved =
                 async move { until_available(|| runs.save_with(&run, &events, &snapshot)).await };
-            return Some(Writing::Snapshot(saved.boxed(), kept, stored));
+            return Some(Writing::Snapshot(saved.boxed(), persisted, stored));
         }
         if let Some(ended) = self.ended.take() {
             self.unsaved.extend(self.last.take());
-            let (kept, events) = self.take_unsaved();
-            return Some(ended.write(events, kept, self.lease.take()));
+            let (persisted, events) = self.take_unsaved();
+            return Some(ended.write(events, persisted, self.lease.take()));
         }
         let end_events = match self.channel.first_end_event() {
             None => Vec::new(),
             Some(first) => {
-                let before = self.unsaved.partition_point(|kept| kept.event.seq < first);
+                let before = self
+                    .unsaved
+                    .partition_point(|persisted| persisted.event.seq < first);
                 self.unsaved.split_off(before)
             }
         };
-        let (kept, events) = self.take_unsaved();
-        self.unsaved_bytes = end_events.iter().map(|kept| kept.json.len()).sum();
+        let (persisted, events) = self.take_unsaved();
+        self.unsaved_bytes = end_events
+            .iter()
+            .map(|persisted| persisted.json.len())
+            .sum();
         self.unsaved = end_events;
-        if kept.is_empty() {
+        if persisted.is_empty() {
             return None;
         }
         let (runs, run) = (Arc::clone(&self.runs), self.record.id.clone());
         let appended = async move { until_available(|| runs.append_events(&run, &events)).await };
-        Some(Writing::Events(appended.boxed(), kept))
+        Some(Writing::Events(appended.boxed(), persisted))
     }
 
     /// Takes the unsaved events, in both forms.
-    fn take_unsaved(&mut self) -> (Vec<Kept>, Vec<StoredEvent>) {
+    fn take_unsaved(&mut self) -> (Vec<PersistedEvent>, Vec<StoredEvent>) {
         self.unsaved_bytes = 0;
-        let kept = mem::take(&mut self.unsaved);
-        let events = kept.iter().map(Kept::stored).collect();
-        (kept, events)
+        let persisted = mem::take(&mut self.unsaved);
+        let events = persisted.iter().map(PersistedEvent::stored).collect();
+        (persisted, events)
     }
 
     /// Makes stored events available to the stream.
-    fn make_available(&mut self, kept: Vec<Kept>) {
-        self.stored = kept.last().map_or(self.stored, |last| last.event.seq);
-        self.ready.extend(kept);
+    fn make_available(&mut self, persisted: Vec<PersistedEvent>) {
+        self.stored = persisted.last().map_or(self.stored, |last| last.event.seq);
+        self.ready.extend(persisted);
     }
 
     /// Stops the run after a store error.
-    fn fail(&mut self, error: JournalError) {
+    fn fail(&mut self, error: DurableRunError) {
         let run = &self.record.id;
         tracing::error!(run, %error, "failed to store a run; the run was stopped");
         self.stream = None;
@@ -393,16 +398,18 @@ impl KeptRun {
         };
         match (self.writing.take(), done) {
             (None, _) => {}
-            (Some(Writing::Release(_, error)), _) => self.end = Some(KeptEnd::Failed(error)),
+            (Some(Writing::Release(_, error)), _) => {
+                self.end = Some(PersistedRunEnd::Failed(error));
+            }
             (Some(_), Err(error)) => self.fail(error.into()),
-            (Some(Writing::Events(_, kept)), Ok(())) => self.make_available(kept),
-            (Some(Writing::Snapshot(_, kept, done)), Ok(())) => {
-                self.make_available(kept);
+            (Some(Writing::Events(_, persisted)), Ok(())) => self.make_available(persisted),
+            (Some(Writing::Snapshot(_, persisted, done)), Ok(())) => {
+                self.make_available(persisted);
                 // Fails if the driver was cancelled and no longer waits.
                 let _ = done.send(());
             }
-            (Some(Writing::End(_, kept, end)), Ok(())) => {
-                self.make_available(kept);
+            (Some(Writing::End(_, persisted, end)), Ok(())) => {
+                self.make_available(persisted);
                 self.end = Some(end);
             }
         }
@@ -424,17 +431,22 @@ impl Ended {
 
     /// Stores the last events and releases the run in one transaction. The events are returned
     /// after that.
-    fn write(self, events: Vec<StoredEvent>, kept: Vec<Kept>, lease: Option<RunLease>) -> Writing {
+    fn write(
+        self,
+        events: Vec<StoredEvent>,
+        persisted: Vec<PersistedEvent>,
+        lease: Option<RunLease>,
+    ) -> Writing {
         let (messages, outcome, end) = match self {
             Self::Failed(error) => return Writing::Release(release(lease), error),
-            Self::Waits(waiting) => (Vec::new(), None, KeptEnd::Waiting(waiting)),
+            Self::Waits(waiting) => (Vec::new(), None, PersistedRunEnd::Waiting(waiting)),
             Self::Over {
                 report,
                 messages,
                 outcome,
-            } => (messages, outcome, KeptEnd::Finished(report)),
+            } => (messages, outcome, PersistedRunEnd::Finished(report)),
         };
-        let is_over = matches!(end, KeptEnd::Finished(_));
+        let is_over = matches!(end, PersistedRunEnd::Finished(_));
         let written = async move {
             match lease {
                 Some(lease) if is_over => lease.finish(&events, outcome, &messages).await,
@@ -442,7 +454,7 @@ impl Ended {
                 None => Ok(()),
             }
         };
-        Writing::End(written.boxed(), kept, end)
+        Writing::End(written.boxed(), persisted, end)
     }
 }
 
@@ -455,14 +467,14 @@ fn release(lease: Option<RunLease>) -> BoxFuture<'static, ()> {
     .boxed()
 }
 
-impl Stream for KeptRun {
-    type Item = Kept;
+impl Stream for PersistedRun {
+    type Item = PersistedEvent;
 
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Kept>> {
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<PersistedEvent>> {
         let this = self.get_mut();
         loop {
-            if let Some(kept) = this.ready.pop_front() {
-                return Poll::Ready(Some(kept));
+            if let Some(persisted) = this.ready.pop_front() {
+                return Poll::Ready(Some(persisted));
             }
             if this.end.is_some() {
                 return Poll::Ready(None);
@@ -478,7 +490,7 @@ impl Stream for KeptRun {
     }
 }
 
-impl Drop for KeptRun {
+impl Drop for PersistedRun {
     fn drop(&mut self) {
         let Some(releasing) = self.releasing() else {
             return;
@@ -489,9 +501,9 @@ impl Drop for KeptRun {
     }
 }
 
-impl fmt::Debug for KeptRun {
+impl fmt::Debug for PersistedRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptRun")
+        f.debug_struct("PersistedRun")
             .field("record", &self.record)
             .field("end", &self.end)
             .finish_non_exhaustive()

@@ -125,22 +125,22 @@ fn kinds(events: &[StoredEvent]) -> String {
     kinds.collect::<Vec<_>>().join(" ")
 }
 
-fn journal(runs: MockRunStore) -> Journal {
-    Journal::new(sessions(1), Arc::new(runs), Principal::default())
+fn durable_runs(runs: MockRunStore) -> DurableRuns {
+    DurableRuns::new(sessions(1), Arc::new(runs), Principal::default())
 }
 
-async fn begun(journal: &Journal) -> Result<KeptRun, JournalError> {
+async fn begun(durable_runs: &DurableRuns) -> Result<PersistedRun, DurableRunError> {
     let agent = Agent::new(model());
     let session = SessionId("s".into());
     let message = vec![Arc::new(Message::user("hi"))];
-    journal.begin(&agent, &session, message).await
+    durable_runs.begin(&agent, &session, message).await
 }
 
 #[tokio::test]
 async fn each_thing_is_stored_behind_those_before_it() {
     let said = Said::default();
-    let journal = journal(runs(&said, ""));
-    let shown: Vec<Kept> = begun(&journal).await.unwrap().collect().await;
+    let durable_runs = durable_runs(runs(&said, ""));
+    let shown: Vec<PersistedEvent> = begun(&durable_runs).await.unwrap().collect().await;
     assert_eq!(
         *said.lock().unwrap(),
         [
@@ -165,7 +165,7 @@ fn with_an_interrupted_run(said: &Said) -> MockRunStore {
         events_before: 0,
         last_event: 0,
         outcome: None,
-        wish: None,
+        parameters: None,
     };
     let mut runs = runs(said, "");
     let known = record.clone();
@@ -179,8 +179,8 @@ fn with_an_interrupted_run(said: &Said) -> MockRunStore {
 #[tokio::test]
 async fn a_run_that_nobody_waits_for_any_more_is_not_kept_by_this_process() {
     let said = Said::default();
-    let journal = journal(with_an_interrupted_run(&said));
-    let mut taking = Box::pin(journal.take("r"));
+    let durable_runs = durable_runs(with_an_interrupted_run(&said));
+    let mut taking = Box::pin(durable_runs.acquire("r"));
     // It is on its way to the store when whoever wanted it goes away.
     assert!(taking.as_mut().now_or_never().is_none());
     drop(taking);
@@ -198,9 +198,9 @@ async fn a_run_that_nobody_waits_for_any_more_is_not_kept_by_this_process() {
 #[tokio::test]
 async fn a_run_of_which_nothing_was_saved_says_so() {
     let said = Said::default();
-    let journal = journal(with_an_interrupted_run(&said));
-    let taken = journal.take("r").await.unwrap();
-    assert!(taken.is_bare() && !taken.is_over());
+    let durable_runs = durable_runs(with_an_interrupted_run(&said));
+    let taken = durable_runs.acquire("r").await.unwrap();
+    assert!(taken.has_only_conversation() && !taken.is_finished());
 }
 
 #[tokio::test]
@@ -213,8 +213,8 @@ async fn what_is_not_stored_is_not_shown_and_the_run_is_let_go_of() {
         ("Finished Some", 1),
     ] {
         let said = Said::default();
-        let journal = journal(runs(&said, refuses));
-        let mut run = begun(&journal).await.unwrap();
+        let durable_runs = durable_runs(runs(&said, refuses));
+        let mut run = begun(&durable_runs).await.unwrap();
         let mut seen = 0;
         while run.next().await.is_some() {
             seen += 1;
@@ -222,7 +222,10 @@ async fn what_is_not_stored_is_not_shown_and_the_run_is_let_go_of() {
         assert_eq!(seen, shown, "{refuses}");
         let end = run.end();
         assert!(
-            matches!(end, Some(KeptEnd::Failed(JournalError::Store(_)))),
+            matches!(
+                end,
+                Some(PersistedRunEnd::Failed(DurableRunError::Store(_)))
+            ),
             "{end:?}"
         );
         drop(run);
@@ -246,11 +249,11 @@ async fn what_is_not_stored_is_not_shown_and_the_run_is_let_go_of() {
 #[tokio::test]
 async fn a_run_of_which_nobody_knows_whether_it_began_is_let_go_of() {
     let said = Said::default();
-    let journal = journal(runs(&said, "begin"));
-    let error = begun(&journal).await.unwrap_err();
+    let durable_runs = durable_runs(runs(&said, "begin"));
+    let error = begun(&durable_runs).await.unwrap_err();
     assert!(matches!(
         error,
-        JournalError::Store(SessionStoreError::Storage { .. })
+        DurableRunError::Store(SessionStoreError::Storage { .. })
     ));
     assert_eq!(
         *said.lock().unwrap(),
@@ -268,10 +271,10 @@ async fn a_run_that_an_unavailable_store_refused_is_not_released() {
     runs.expect_begin()
         .times(1)
         .returning(|_, _, _, _| Err(unavailable()));
-    let error = begun(&journal(runs)).await.unwrap_err();
+    let error = begun(&durable_runs(runs)).await.unwrap_err();
     assert!(matches!(
         error,
-        JournalError::Store(SessionStoreError::Unavailable { .. })
+        DurableRunError::Store(SessionStoreError::Unavailable { .. })
     ));
 }
 
@@ -287,9 +290,9 @@ async fn a_run_under_way_repeats_writes_that_an_unavailable_store_refused() {
         .expect_release_with()
         .times(2)
         .returning(|_, _, _, _, _, _| Err(unavailable()));
-    let journal = journal(with(store, &said));
-    let end = begun(&journal).await.unwrap().finish().await;
-    assert!(matches!(end, KeptEnd::Finished(_)), "{end:?}");
+    let durable_runs = durable_runs(with(store, &said));
+    let end = begun(&durable_runs).await.unwrap().finish().await;
+    assert!(matches!(end, PersistedRunEnd::Finished(_)), "{end:?}");
     let said = said.lock().unwrap();
     let last = said.last().unwrap();
     assert!(last.contains("release Finished"), "{said:?}");
@@ -316,21 +319,21 @@ async fn a_run_that_never_got_further_than_its_beginning_begins_with_the_agent_t
         events_before: 0,
         last_event: 0,
         outcome: None,
-        wish: None,
+        parameters: None,
     };
     let known = record.clone();
     runs.expect_run()
         .returning(move |_, _| Ok(Some(known.clone())));
     runs.expect_take().returning(move |_, _| Ok(record.clone()));
     runs.expect_snapshot().returning(|_, _| Ok(None));
-    let journal = journal(runs);
-    let taken = journal.take("r").await.unwrap();
+    let durable_runs = durable_runs(runs);
+    let taken = durable_runs.acquire("r").await.unwrap();
     assert_eq!(taken.run().model().to_string(), "p/other");
-    assert!(!taken.is_over());
+    assert!(!taken.is_finished());
     let agent = Agent::new(model()).with_instructions("Be kind.");
-    let run = journal.go_on(&agent, taken);
+    let run = durable_runs.resume(&agent, taken);
     assert_eq!(run.id(), "r");
-    let KeptEnd::Finished(report) = run.finish().await else {
+    let PersistedRunEnd::Finished(report) = run.finish().await else {
         panic!("it ends");
     };
     assert_eq!(
@@ -349,11 +352,14 @@ async fn a_run_that_never_got_further_than_its_beginning_begins_with_the_agent_t
 #[tokio::test]
 async fn what_is_set_in_a_run_of_which_nothing_is_known_holds() {
     let said = Said::default();
-    let journal = journal(with_an_interrupted_run(&said));
-    let mut taken = journal.take("r").await.unwrap();
-    assert!(taken.is_bare());
+    let durable_runs = durable_runs(with_an_interrupted_run(&said));
+    let mut taken = durable_runs.acquire("r").await.unwrap();
+    assert!(taken.has_only_conversation());
     taken.run_mut().limit_steps(0);
-    let KeptEnd::Finished(report) = journal.go_on(&Agent::new(model()), taken).finish().await
+    let PersistedRunEnd::Finished(report) = durable_runs
+        .resume(&Agent::new(model()), taken)
+        .finish()
+        .await
     else {
         panic!("it ends");
     };
@@ -363,16 +369,16 @@ async fn what_is_set_in_a_run_of_which_nothing_is_known_holds() {
 #[tokio::test]
 async fn what_a_run_is_begun_with_goes_to_the_store() {
     let mut runs = MockRunStore::new();
-    let wish = serde_json::json!({"model": "acme/m"});
-    let expected = Some(wish.clone());
+    let parameters = serde_json::json!({"model": "acme/m"});
+    let expected = Some(parameters.clone());
     runs.expect_begin()
-        .withf(move |_, record, _, _| record.wish == expected)
+        .withf(move |_, record, _, _| record.parameters == expected)
         .returning(|_, record, _, _| Ok(record.clone()));
     runs.expect_release().returning(|_, _, _, _, _| Ok(()));
     let agent = Agent::new(model());
     let message = vec![Arc::new(Message::user("hi"))];
     let session = SessionId("s".into());
-    let journal = journal(runs);
-    let begun = journal.begin_with(&agent, &session, message, Some(wish.clone()));
-    assert_eq!(begun.await.unwrap().record().wish, Some(wish));
+    let durable_runs = durable_runs(runs);
+    let begun = durable_runs.begin_with(&agent, &session, message, Some(parameters.clone()));
+    assert_eq!(begun.await.unwrap().record().parameters, Some(parameters));
 }

@@ -5,10 +5,10 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use switchboard_domain::{ModelId, RunRecord, RunState, SessionStoreError, StoredEvent};
 
 use super::{
-    Journal, JournalError,
+    DurableRunError, DurableRuns,
     lease::RunLease,
     no_such_run, outcome_name,
-    persisted_run::{Kept, KeptRun},
+    persisted_run::{PersistedEvent, PersistedRun},
 };
 use crate::{
     Agent, RestoreError, Run, RunEvent, RunEventKind, RunOptions, RunReport, SnapshotMark,
@@ -17,9 +17,9 @@ use crate::{
 /// Number of stored events per read.
 const PAGE: u32 = 1_000;
 
-/// A stored run that this process has leased in order to resume it with [`Journal::go_on`].
+/// A stored run that this process has leased in order to resume it with [`DurableRuns::resume`].
 /// Dropping it releases the run.
-pub struct TakenRun {
+pub struct LeasedRun {
     record: RunRecord,
     stored: Restored,
     lease: RunLease,
@@ -41,8 +41,8 @@ struct Restored {
 
 impl Restored {
     /// Returns data for a run whose stored form cannot be read.
-    fn unreadable(journal: &Journal, record: &RunRecord) -> Self {
-        let mut run = journal.run_with(record, Vec::new());
+    fn unreadable(durable_runs: &DurableRuns, record: &RunRecord) -> Self {
+        let mut run = durable_runs.run_with(record, Vec::new());
         run.continue_events_after(record.last_event, []);
         Self {
             run,
@@ -54,7 +54,7 @@ impl Restored {
     }
 }
 
-impl TakenRun {
+impl LeasedRun {
     /// Returns the record of the run.
     pub fn record(&self) -> &RunRecord {
         &self.record
@@ -73,30 +73,30 @@ impl TakenRun {
     }
 
     /// Releases the run unchanged, as far as the store is reachable.
-    pub async fn leave(self) {
+    pub async fn release(self) {
         self.lease.release().await;
     }
 
     /// Returns whether only the model and the conversation are known. Approvals and limits of the
     /// run were lost with its process.
-    pub fn is_bare(&self) -> bool {
+    pub fn has_only_conversation(&self) -> bool {
         self.stored.is_stateless
     }
 
     /// Returns whether only the end of the run is missing in the store. Resuming it calls no model
     /// and no tool.
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.stored.finished.is_some() || self.stored.run.outcome().is_some()
     }
 }
 
-impl Journal {
-    /// Leases a run that waits for a person or whose process ended. [`TakenRun::run`] describes the
+impl DurableRuns {
+    /// Leases a run that waits for a person or whose process ended. [`LeasedRun::run`] describes the
     /// run, so that the caller can create a fitting agent.
-    pub async fn take(&self, run: &str) -> Result<TakenRun, JournalError> {
-        let (record, lease) = self.acquire(run).await?;
+    pub async fn acquire(&self, run: &str) -> Result<LeasedRun, DurableRunError> {
+        let (record, lease) = self.acquire_lease(run).await?;
         match self.restored(&record).await {
-            Ok(stored) => Ok(TakenRun {
+            Ok(stored) => Ok(LeasedRun {
                 record,
                 stored,
                 lease,
@@ -109,8 +109,8 @@ impl Journal {
     }
 
     /// Resumes a leased run.
-    pub fn go_on(&self, agent: &Agent, taken: TakenRun) -> KeptRun {
-        let TakenRun {
+    pub fn resume(&self, agent: &Agent, taken: LeasedRun) -> PersistedRun {
+        let LeasedRun {
             record,
             stored,
             lease,
@@ -123,7 +123,7 @@ impl Journal {
             partial_text: _,
         } = stored;
         if let Some(report) = finished {
-            return KeptRun::end_of(record, &run, report, lease);
+            return PersistedRun::end_of(record, &run, report, lease);
         }
         if is_stateless {
             let (owner, session) = (self.owner.clone(), Some(record.session.0.clone()));
@@ -134,17 +134,17 @@ impl Journal {
             run.apply_overrides(changes);
         }
         let resumed = !is_stateless || record.last_event > 0;
-        KeptRun::begin(agent, record, *run, mark, resumed, lease)
+        PersistedRun::begin(agent, record, *run, mark, resumed, lease)
     }
 
     /// Ends a waiting or interrupted run. Open calls get a result that states the end, the messages
     /// go into the session, and the last events are stored and returned. A run whose stored form
     /// cannot be read only gets its end.
-    pub async fn abandon(&self, run: &str) -> Result<Vec<Kept>, JournalError> {
-        let (record, lease) = self.acquire(run).await?;
+    pub async fn abandon(&self, run: &str) -> Result<Vec<PersistedEvent>, DurableRunError> {
+        let (record, lease) = self.acquire_lease(run).await?;
         let stored = match self.restored(&record).await {
             Ok(stored) => stored,
-            Err(JournalError::Unreadable { source, .. }) => {
+            Err(DurableRunError::Unreadable { source, .. }) => {
                 let error = &source as &dyn std::error::Error;
                 tracing::warn!(
                     run,
@@ -159,14 +159,14 @@ impl Journal {
             }
         };
         if let Some(report) = stored.finished {
-            return KeptRun::end_of(record, &stored.run, report, lease)
+            return PersistedRun::end_of(record, &stored.run, report, lease)
                 .collect_all()
                 .await;
         }
         self.end_run(record, stored, lease).await
     }
 
-    async fn acquire(&self, run: &str) -> Result<(RunRecord, RunLease), JournalError> {
+    async fn acquire_lease(&self, run: &str) -> Result<(RunRecord, RunLease), DurableRunError> {
         let before = self.runs.run(&self.owner, run).await?;
         let before = before.ok_or_else(|| no_such_run(run))?;
         // The session does not change before the end of the run.
@@ -174,27 +174,27 @@ impl Journal {
         let session = session.ok_or_else(|| SessionStoreError::NotFound {
             id: before.session.clone(),
         })?;
-        let (journal, run) = (self.clone(), run.to_owned());
+        let (durable_runs, run) = (self.clone(), run.to_owned());
         let release_state = match before.state {
             RunState::Waiting => RunState::Waiting,
             _ => RunState::Interrupted,
         };
         let taking = async move {
-            let local = journal.local_runs.entry(&run);
+            let local = durable_runs.local_runs.entry(&run);
             let _transition = local.begin_transition().await;
-            let taken = journal.runs.take(&journal.owner, &run).await;
+            let taken = durable_runs.runs.take(&durable_runs.owner, &run).await;
             // If a task of this process has the lease, the failed attempt did not acquire the run.
             let is_unleased = !local.is_leased();
             match taken {
                 Err(error @ SessionStoreError::Storage { .. }) if is_unleased => {
                     // The run may be acquired despite the error. The lease releases it then.
-                    let mut lease = journal.lease(&run, session.messages);
+                    let mut lease = durable_runs.lease(&run, session.messages);
                     lease.set_release_state(release_state);
                     Err(error.into())
                 }
                 Err(error) => Err(error.into()),
                 Ok(record) => {
-                    let mut lease = journal.lease(&run, session.messages);
+                    let mut lease = durable_runs.lease(&run, session.messages);
                     lease.set_release_state(release_state);
                     Ok((record, lease))
                 }
@@ -216,18 +216,18 @@ impl Journal {
     }
 
     /// Reads the stored data of a leased run.
-    async fn restored(&self, record: &RunRecord) -> Result<Restored, JournalError> {
+    async fn restored(&self, record: &RunRecord) -> Result<Restored, DurableRunError> {
         let restored = self.restored_as_stored(record).await;
         restored.map_err(|error| match error {
             // A repetition would fail in the same way.
-            JournalError::Store(error @ SessionStoreError::Unreadable { .. }) => {
+            DurableRunError::Store(error @ SessionStoreError::Unreadable { .. }) => {
                 unreadable(&record.id, RestoreError::Stored(error))
             }
             error => error,
         })
     }
 
-    async fn restored_as_stored(&self, record: &RunRecord) -> Result<Restored, JournalError> {
+    async fn restored_as_stored(&self, record: &RunRecord) -> Result<Restored, DurableRunError> {
         let snapshot = self.runs.snapshot(&self.owner, &record.id).await?;
         let is_stateless = snapshot.is_none();
         let (mut run, mark) = if let Some(snapshot) = snapshot {
@@ -279,7 +279,7 @@ impl Journal {
         &self,
         record: &RunRecord,
         mut after: u64,
-    ) -> Result<Vec<RunEvent>, JournalError> {
+    ) -> Result<Vec<RunEvent>, DurableRunError> {
         let mut events = Vec::new();
         while after < record.last_event {
             let page = self.runs.events(&self.owner, &record.id, after, PAGE);
@@ -303,7 +303,7 @@ impl Journal {
         record: RunRecord,
         stored: Restored,
         lease: RunLease,
-    ) -> Result<Vec<Kept>, JournalError> {
+    ) -> Result<Vec<PersistedEvent>, DurableRunError> {
         let Restored {
             mut run,
             partial_text,
@@ -323,19 +323,19 @@ impl Journal {
             time,
             kind,
         });
-        let kept: Result<Vec<Kept>, _> = events.map(Kept::new).collect();
-        let kept = kept?;
-        let stored: Vec<StoredEvent> = kept.iter().map(Kept::stored).collect();
+        let persisted: Result<Vec<PersistedEvent>, _> = events.map(PersistedEvent::new).collect();
+        let persisted = persisted?;
+        let stored: Vec<StoredEvent> = persisted.iter().map(PersistedEvent::stored).collect();
         let outcome = run.outcome().map(outcome_name);
         lease
             .finish(&stored, outcome, &run.session_messages())
             .await?;
-        Ok(kept)
+        Ok(persisted)
     }
 }
 
-fn unreadable(run: &str, source: RestoreError) -> JournalError {
-    JournalError::Unreadable {
+fn unreadable(run: &str, source: RestoreError) -> DurableRunError {
+    DurableRunError::Unreadable {
         run: run.to_owned(),
         source,
     }
@@ -356,9 +356,9 @@ fn interrupted_text(events: &[RunEvent]) -> String {
     partial_text
 }
 
-impl fmt::Debug for TakenRun {
+impl fmt::Debug for LeasedRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TakenRun")
+        f.debug_struct("LeasedRun")
             .field("record", &self.record)
             .finish_non_exhaustive()
     }

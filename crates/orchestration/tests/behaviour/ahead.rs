@@ -8,12 +8,12 @@ use serde_json::json;
 use switchboard_domain::{ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, RunState};
 use switchboard_orchestration::{
     Agent, RunEventKind, ToolFailure,
-    persistence::{Kept, KeptEnd, KeptRun},
+    persistence::{PersistedEvent, PersistedRun, PersistedRunEnd},
 };
 use tokio::sync::watch;
 
 use crate::{
-    crashes::journal,
+    crashes::durable_runs,
     disk::Disk,
     keeping::{asking, begin, doing, later, watched},
     support::{Answer, Scripted, Tools, assert_whole, calls, echo, tool},
@@ -74,7 +74,7 @@ impl Approver for Leaves {
         self.word(&[id]).await.1
     }
 
-    async fn word_ahead(&self, _: &str, calls: &[String]) -> (usize, ApprovalDecision) {
+    async fn early_decision(&self, _: &str, calls: &[String]) -> (usize, ApprovalDecision) {
         self.word(calls).await
     }
 }
@@ -106,7 +106,7 @@ fn agent(approver: Arc<Leaves>) -> Agent {
         .with_options(asking())
 }
 
-async fn until(run: &mut KeptRun, is_it: impl Fn(&RunEventKind) -> bool) -> Kept {
+async fn until(run: &mut PersistedRun, is_it: impl Fn(&RunEventKind) -> bool) -> PersistedEvent {
     loop {
         let kept = run.next().await.expect("it goes on");
         if is_it(&kept.event.kind) {
@@ -124,7 +124,7 @@ async fn a_word_for_a_later_call_survives_the_end_of_the_process() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
     let person = Arc::new(Leaves::default());
-    let mut run = begin(&journal(&process), &agent(person.clone()), "go").await;
+    let mut run = begin(&durable_runs(&process), &agent(person.clone()), "go").await;
     person.leave("a", allow());
     until(&mut run, starts).await;
     // It is the turn of `a`.
@@ -139,8 +139,8 @@ async fn a_word_for_a_later_call_survives_the_end_of_the_process() {
     process.ends();
     drop(run);
 
-    let journal = journal(&disk.process(None));
-    let taken = journal.take(&id).await.unwrap();
+    let durable_runs = durable_runs(&disk.process(None));
+    let taken = durable_runs.acquire(&id).await.unwrap();
     let waiting = taken.run().pending_approvals();
     let waiting: Vec<_> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     assert_eq!(waiting, ["c"], "a word that was seen to count is stored");
@@ -148,8 +148,8 @@ async fn a_word_for_a_later_call_survives_the_end_of_the_process() {
     let agent = Agent::new(Scripted::new([]))
         .with_tools(tools.clone())
         .with_approver(later());
-    let (_, end) = watched(journal.go_on(&agent, taken)).await;
-    let KeptEnd::Waiting(waiting) = end else {
+    let (_, end) = watched(durable_runs.resume(&agent, taken)).await;
+    let PersistedRunEnd::Waiting(waiting) = end else {
         panic!("{end:?}");
     };
     assert_eq!(waiting[0].tool_use.id, "c");
@@ -166,7 +166,7 @@ async fn a_no_for_a_later_call_is_its_end_at_once() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
     let person = Arc::new(Leaves::default());
-    let mut run = begin(&journal(&process), &agent(person.clone()), "go").await;
+    let mut run = begin(&durable_runs(&process), &agent(person.clone()), "go").await;
     person.leave("a", allow());
     until(&mut run, starts).await;
     person.leave("b", deny());
@@ -183,7 +183,7 @@ async fn a_no_for_a_later_call_is_its_end_at_once() {
     assert_eq!((id.as_str(), *failure), ("c", Some(ToolFailure::Skipped)));
     run.cancel_handle().cancel();
     let (_, end) = watched(run).await;
-    assert!(matches!(end, KeptEnd::Finished(_)));
+    assert!(matches!(end, PersistedRunEnd::Finished(_)));
     assert_whole(&disk.messages());
 }
 
@@ -192,20 +192,20 @@ async fn while_somebody_is_asked_words_about_later_calls_are_stored_as_well() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
     let person = Arc::new(Leaves::default());
-    let mut run = begin(&journal(&process), &agent(person.clone()), "go").await;
+    let mut run = begin(&durable_runs(&process), &agent(person.clone()), "go").await;
     person.leave("c", allow());
     let approved = |call: &'static str| move |kind: &RunEventKind| matches!(kind, RunEventKind::ToolApproved { id, .. } if id == call);
     until(&mut run, approved("c")).await;
     process.ends();
     let id = run.id().to_owned();
     drop(run);
-    let second = journal(&disk.process(None));
-    let taken = second.take(&id).await.unwrap();
+    let second = durable_runs(&disk.process(None));
+    let taken = second.acquire(&id).await.unwrap();
     let waiting = taken.run().pending_approvals();
     let waiting: Vec<_> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     assert_eq!(waiting, ["a", "b"]);
     // The question that was open is open still.
-    let mut run = second.go_on(&agent(person.clone()), taken);
+    let mut run = second.resume(&agent(person.clone()), taken);
     person.leave("a", allow());
     until(&mut run, starts).await;
 }

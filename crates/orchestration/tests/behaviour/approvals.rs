@@ -174,7 +174,7 @@ async fn once_holds_once_session_holds_in_the_session_and_always_ever_after() {
                 .with_tools(tools())
                 .with_approver(person.clone())
                 .with_decisions(decisions.clone())
-                .on_behalf_of(
+                .with_principal(
                     switchboard_domain::Principal::default(),
                     Some(session.into()),
                 )

@@ -323,7 +323,7 @@ async fn one_persons_results_and_decisions_are_not_anothers() {
             .with_cache(cache.clone())
             .with_decisions(decisions.clone())
             .with_approver(willing.clone())
-            .on_behalf_of(person(name), None)
+            .with_principal(person(name), None)
             .with_options(asking());
         let (_, report) = ask(&agent, "go").await;
         assert_eq!(report.outcome, Outcome::Completed);

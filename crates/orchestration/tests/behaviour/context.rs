@@ -67,7 +67,7 @@ async fn sessions_that_share_an_agent_and_its_cache_get_separate_values() {
         for (user, session) in [("ann", "a1"), ("bob", "b1"), ("ann", "a2"), ("bob", "b2")] {
             let agent = agent
                 .clone()
-                .on_behalf_of(principal(user), Some(session.to_owned()));
+                .with_principal(principal(user), Some(session.to_owned()));
             let (_, report) = ask(&agent, "go").await;
             // Only the same session gets the cached result.
             assert_eq!(report.tool_calls[0].cached, again, "{user} {session}");
@@ -103,7 +103,7 @@ async fn a_resumed_run_gets_the_values_of_its_session() {
                 approval: ApprovalPolicy::Ask.into(),
                 ..RunOptions::default()
             })
-            .on_behalf_of(principal(user), Some(session.to_owned()))
+            .with_principal(principal(user), Some(session.to_owned()))
     };
     let asked = calls(&[("a", "srv__write", json!({"n": 1}))]);
     let first = agent(vec![asked], "ann", "a1", ApprovalDecision::Later);

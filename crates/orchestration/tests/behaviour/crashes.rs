@@ -1,4 +1,4 @@
-//! Kept runs whose process ends at any of its writes, once or twice, and which others go on with or end.
+//! Durable runs whose process ends at any write, once or twice, and which other processes resume or abandon.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,7 +18,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, RunEvent, RunEventKind, RunOptions, ToolFailure,
-    persistence::{Journal, JournalError, Kept, KeptEnd, KeptRun},
+    persistence::{DurableRunError, DurableRuns, PersistedEvent, PersistedRun, PersistedRunEnd},
     strategy::{GatherFormat, Strategy, formatter},
 };
 
@@ -176,16 +176,16 @@ impl Scenario {
     }
 }
 
-pub(crate) fn journal(process: &Process) -> Journal {
+pub(crate) fn durable_runs(process: &Process) -> DurableRuns {
     let process = Arc::new(process.clone());
-    Journal::new(process.clone(), process, Principal::default())
+    DurableRuns::new(process.clone(), process, Principal::default())
 }
 
 /// What a process did before its end.
 #[derive(Default)]
 struct Life {
-    seen: Vec<Kept>,
-    end: Option<KeptEnd>,
+    seen: Vec<PersistedEvent>,
+    end: Option<PersistedRunEnd>,
     called: Vec<(String, Value)>,
     asked: usize,
 }
@@ -201,25 +201,25 @@ enum Does {
 /// A process lives until it has done what it does, or may do no more.
 async fn live(disk: &Disk, process: &Process, scenario: Scenario, does: Does) -> Life {
     let (agent, tools, model) = scenario.agent(does == Does::Begins);
-    let journal = journal(process);
+    let durable_runs = durable_runs(process);
     let mut life = Life::default();
     let begun = async {
         if does == Does::Begins {
             let question = vec![Arc::new(Message::user(QUESTION))];
-            return journal.begin(&agent, &session_id(), question).await;
+            return durable_runs.begin(&agent, &session_id(), question).await;
         }
-        let taken = journal.take(&disk.record().id).await?;
-        Ok(journal.go_on(&agent, taken))
+        let taken = durable_runs.acquire(&disk.record().id).await?;
+        Ok(durable_runs.resume(&agent, taken))
     };
     if does == Does::Abandons {
         let id = disk.record().id;
         tokio::select! {
             biased;
             () = process.stuck() => {}
-            abandoned = journal.abandon(&id) => life.seen = over_already(abandoned),
+            abandoned = durable_runs.abandon(&id) => life.seen = over_already(abandoned),
         }
     } else {
-        let kept: Option<KeptRun> = tokio::select! {
+        let kept: Option<PersistedRun> = tokio::select! {
             biased;
             () = process.stuck() => None,
             begun = begun => match begun {
@@ -256,15 +256,15 @@ async fn live(disk: &Disk, process: &Process, scenario: Scenario, does: Does) ->
 }
 
 /// The run was over when the process before it ended, which it did not hear any more.
-fn over_already<T: Default>(done: Result<T, JournalError>) -> T {
+fn over_already<T: Default>(done: Result<T, DurableRunError>) -> T {
     match done {
         Ok(done) => done,
-        Err(JournalError::Store(SessionStoreError::RunConflict { .. })) => T::default(),
+        Err(DurableRunError::Store(SessionStoreError::RunConflict { .. })) => T::default(),
         Err(error) => panic!("{error:?}"),
     }
 }
 
-fn ended(kept: KeptRun) -> KeptEnd {
+fn ended(kept: PersistedRun) -> PersistedRunEnd {
     use futures_util::FutureExt;
     kept.finish().now_or_never().expect("it is over")
 }
@@ -330,7 +330,7 @@ fn assert_log(events: &[RunEvent]) {
 fn assert_kept(
     scenario: Scenario,
     disk: &Disk,
-    seen: &[Kept],
+    seen: &[PersistedEvent],
     called: &[(String, Value)],
     does: Does,
 ) {
@@ -383,7 +383,7 @@ fn assert_kept(
 async fn is_kept(scenario: Scenario, walls: &[(usize, Wall)], does: Does) -> bool {
     let [asked, said] = BEFORE;
     let disk = Disk::with_session([Message::user(asked), Message::assistant(said)]);
-    let mut seen: Vec<Kept> = Vec::new();
+    let mut seen: Vec<PersistedEvent> = Vec::new();
     let mut called: Vec<(String, Value)> = Vec::new();
     let mut walls = walls.iter().copied();
     let mut wall = walls.next();
@@ -422,8 +422,8 @@ async fn is_kept(scenario: Scenario, walls: &[(usize, Wall)], does: Does) -> boo
             assert_eq!(disk.record().state, RunState::Finished);
         }
         match &life.end {
-            Some(KeptEnd::Failed(error)) => panic!("{error:?}"),
-            Some(KeptEnd::Waiting(waiting)) => {
+            Some(PersistedRunEnd::Failed(error)) => panic!("{error:?}"),
+            Some(PersistedRunEnd::Waiting(waiting)) => {
                 assert!(!waiting.is_empty());
                 assert_eq!(disk.record().state, RunState::Waiting);
             }

@@ -22,7 +22,7 @@ pub(crate) struct Disk(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     sessions: BTreeMap<String, KeptSession>,
-    runs: BTreeMap<String, KeptRun>,
+    runs: BTreeMap<String, PersistedRun>,
     processes: u64,
     alive: BTreeSet<u64>,
     /// Messages that snapshots brought, all together.
@@ -37,7 +37,7 @@ struct KeptSession {
     messages: Vec<Arc<Message>>,
 }
 
-struct KeptRun {
+struct PersistedRun {
     owner: Principal,
     record: RunRecord,
     /// The process that it belongs to.
@@ -184,7 +184,7 @@ impl Disk {
     }
 }
 
-impl KeptRun {
+impl PersistedRun {
     fn append(&mut self, run: &str, events: &[StoredEvent]) -> Stored<()> {
         for event in events {
             if event.seq != self.record.last_event + 1 {
@@ -207,12 +207,12 @@ impl KeptRun {
 }
 
 impl State {
-    fn run(&mut self, owner: &Principal, run: &str) -> Stored<&mut KeptRun> {
+    fn run(&mut self, owner: &Principal, run: &str) -> Stored<&mut PersistedRun> {
         let found = self.runs.get_mut(run).filter(|found| found.owner == *owner);
         found.ok_or_else(|| no_such_run(run))
     }
 
-    fn own(&mut self, run: &str, process: u64) -> Stored<&mut KeptRun> {
+    fn own(&mut self, run: &str, process: u64) -> Stored<&mut PersistedRun> {
         let found = self.runs.get_mut(run).ok_or_else(|| no_such_run(run))?;
         if found.of == Some(process) && found.record.state == RunState::Running {
             return Ok(found);
@@ -404,7 +404,7 @@ impl RunStore for Process {
             };
             state.runs.insert(
                 run.id.clone(),
-                KeptRun {
+                PersistedRun {
                     owner: owner.clone(),
                     record: record.clone(),
                     of: Some(number),

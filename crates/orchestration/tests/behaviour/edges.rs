@@ -39,7 +39,7 @@ fn gather_format() -> RunOptions {
 struct Hands(Arc<AtomicI64>);
 
 impl Hands {
-    fn go_on(&self, seconds: i64) {
+    fn advance(&self, seconds: i64) {
         self.0.fetch_add(seconds, Ordering::SeqCst);
     }
 
@@ -56,7 +56,7 @@ async fn the_time_of_a_run_is_that_of_all_its_steps() {
     let hands = Hands::default();
     let moving = hands.clone();
     let tools = Tools::new().with(tool("do"), move |call| {
-        moving.go_on(4);
+        moving.advance(4);
         echo(call)
     });
     let ids = ["a", "b", "c", "d", "e"];
@@ -94,7 +94,7 @@ async fn a_question_expires_from_when_it_is_asked() {
     let tools = Arc::new(
         Tools::new()
             .with(alone, move |call| {
-                moving.go_on(100);
+                moving.advance(100);
                 echo(call)
             })
             .with(tool("write"), echo),

@@ -17,12 +17,12 @@ use switchboard_domain::{
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Outcome, Run, RunOptions,
     persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
-    persistence::{Journal, JournalError, Kept, KeptEnd, KeptRun},
+    persistence::{DurableRunError, DurableRuns, PersistedEvent, PersistedRun, PersistedRunEnd},
     recipe::Recipe,
 };
 
 use crate::{
-    crashes::journal,
+    crashes::durable_runs,
     disk::{Disk, session_id},
     support::{Answer, Scripted, Tools, assert_whole, calls, echo, tool},
 };
@@ -31,13 +31,13 @@ pub(crate) fn says(text: &str) -> Vec<Arc<Message>> {
     vec![Arc::new(Message::user(text))]
 }
 
-pub(crate) async fn begin(journal: &Journal, agent: &Agent, text: &str) -> KeptRun {
-    let begun = journal.begin(agent, &session_id(), says(text)).await;
+pub(crate) async fn begin(durable_runs: &DurableRuns, agent: &Agent, text: &str) -> PersistedRun {
+    let begun = durable_runs.begin(agent, &session_id(), says(text)).await;
     begun.expect("it begins")
 }
 
 /// Everything that is shown, and how it ended.
-pub(crate) async fn watched(mut run: KeptRun) -> (Vec<Kept>, KeptEnd) {
+pub(crate) async fn watched(mut run: PersistedRun) -> (Vec<PersistedEvent>, PersistedRunEnd) {
     let mut shown = Vec::new();
     while let Some(kept) = run.next().await {
         shown.push(kept);
@@ -107,7 +107,7 @@ pub(crate) async fn settled(disk: &Disk, state: RunState) {
 #[tokio::test]
 async fn a_session_knows_what_was_said_and_not_who_was_told_to_say_it() {
     let disk = Disk::with_session([]);
-    let journal = journal(&disk.process(None));
+    let durable_runs = durable_runs(&disk.process(None));
     let recipe: Recipe = serde_json::from_value(json!({
         "name": "kind",
         "instructions": "Be kind.",
@@ -118,8 +118,8 @@ async fn a_session_knows_what_was_said_and_not_who_was_told_to_say_it() {
     let agent = Agent::new(model.clone())
         .with_tools(doing())
         .with_recipe(Arc::new(recipe));
-    let (shown, end) = watched(begin(&journal, &agent, "first").await).await;
-    let KeptEnd::Finished(report) = end else {
+    let (shown, end) = watched(begin(&durable_runs, &agent, "first").await).await;
+    let PersistedRunEnd::Finished(report) = end else {
         panic!("{end:?}");
     };
     assert_eq!(report.answer, "Done.");
@@ -129,8 +129,8 @@ async fn a_session_knows_what_was_said_and_not_who_was_told_to_say_it() {
     assert_eq!(first.model, "test/scripted");
     assert_eq!(first.last_event, shown.last().unwrap().event.seq);
 
-    let (_, end) = watched(begin(&journal, &agent, "second").await).await;
-    assert!(matches!(end, KeptEnd::Finished(_)));
+    let (_, end) = watched(begin(&durable_runs, &agent, "second").await).await;
+    assert!(matches!(end, PersistedRunEnd::Finished(_)));
     assert_eq!(
         roles(&disk),
         [
@@ -212,9 +212,9 @@ async fn a_step_stores_what_is_new_in_it() {
     let ids = ["a", "b", "c", "d", "e"];
     let answers = ids.map(one).into_iter().chain([Answer::Says("ok")]);
     let agent = Agent::new(Scripted::new(answers)).with_tools(doing());
-    let journal = journal(&disk.process(None));
-    let (_, end) = watched(begin(&journal, &agent, "go").await).await;
-    assert!(matches!(end, KeptEnd::Finished(_)));
+    let durable_runs = durable_runs(&disk.process(None));
+    let (_, end) = watched(begin(&durable_runs, &agent, "go").await).await;
+    assert!(matches!(end, PersistedRunEnd::Finished(_)));
     // The conversation once, and then each message once; the last one goes to the session at once.
     assert_eq!(disk.written(), 1_001 + 2 * ids.len());
 }
@@ -223,18 +223,20 @@ async fn a_step_stores_what_is_new_in_it() {
 async fn a_session_has_one_run_at_a_time_and_nobody_elses() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
-    let journal = journal(&process);
+    let durable_runs = durable_runs(&process);
     let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
-    let run = begin(&journal, &agent, "first").await;
-    let busy = journal.begin(&agent, &session_id(), says("second")).await;
+    let run = begin(&durable_runs, &agent, "first").await;
+    let busy = durable_runs
+        .begin(&agent, &session_id(), says("second"))
+        .await;
     let busy = busy.unwrap_err();
     assert!(
-        matches!(&busy, JournalError::Store(SessionStoreError::Busy { run: of, .. }) if of == run.id())
+        matches!(&busy, DurableRunError::Store(SessionStoreError::Busy { run: of, .. }) if of == run.id())
     );
-    let taken = journal.take(run.id()).await.unwrap_err();
+    let taken = durable_runs.acquire(run.id()).await.unwrap_err();
     assert!(matches!(
         taken,
-        JournalError::Store(SessionStoreError::Busy { .. })
+        DurableRunError::Store(SessionStoreError::Busy { .. })
     ));
     let id = run.id().to_owned();
     watched(run).await;
@@ -245,25 +247,25 @@ async fn a_session_has_one_run_at_a_time_and_nobody_elses() {
         ..Principal::default()
     };
     let process = Arc::new(process);
-    let others = Journal::new(process.clone(), process, other);
+    let others = DurableRuns::new(process.clone(), process, other);
     let error = others.begin(&agent, &session_id(), says("mine?")).await;
     let error = error.unwrap_err();
     assert!(matches!(
         error,
-        JournalError::Store(SessionStoreError::NotFound { .. })
+        DurableRunError::Store(SessionStoreError::NotFound { .. })
     ));
     for error in [
-        others.take(&id).await.unwrap_err(),
+        others.acquire(&id).await.unwrap_err(),
         others.abandon(&id).await.unwrap_err(),
         others.events(&id, 0, 10).await.unwrap_err(),
     ] {
         let is_none = matches!(
             error,
-            JournalError::Store(SessionStoreError::NoSuchRun { .. })
+            DurableRunError::Store(SessionStoreError::NoSuchRun { .. })
         );
         assert!(is_none, "{error:?}");
     }
-    assert!(!journal.events(&id, 0, 10).await.unwrap().is_empty());
+    assert!(!durable_runs.events(&id, 0, 10).await.unwrap().is_empty());
 }
 
 /// A model whose words come as often as it is asked for more, and which counts them.
@@ -320,7 +322,7 @@ async fn while_a_batch_is_written_the_run_goes_on_but_not_too_far() {
         words: 5_000,
         said: words.clone(),
     }));
-    let mut run = begin(&journal(&process), &agent, "go").await;
+    let mut run = begin(&durable_runs(&process), &agent, "go").await;
     let mut shown = 0;
     while shown < 2 {
         shown += run.next().await.unwrap().event.seq.min(1);
@@ -347,7 +349,7 @@ async fn while_a_batch_is_written_the_run_goes_on_but_not_too_far() {
         "{ahead} words, {stored} events stored"
     );
     drop(held);
-    let KeptEnd::Finished(report) = run.finish().await else {
+    let PersistedRunEnd::Finished(report) = run.finish().await else {
         panic!("it goes on");
     };
     assert_eq!(report.answer.len(), 5_000 * "word ".len());
@@ -358,20 +360,20 @@ async fn while_a_batch_is_written_the_run_goes_on_but_not_too_far() {
 #[tokio::test]
 async fn what_was_shown_of_an_answer_is_known_to_whoever_answers_next() {
     let disk = Disk::with_session([]);
-    let journal = journal(&disk.process(None));
+    let durable_runs = durable_runs(&disk.process(None));
     let model = Scripted::new([
         one("a"),
         Answer::Breaks("There are three of"),
         Answer::Says("them."),
     ]);
     let agent = Agent::new(model.clone()).with_tools(doing());
-    let (_, end) = watched(begin(&journal, &agent, "How many?").await).await;
-    let KeptEnd::Finished(report) = end else {
+    let (_, end) = watched(begin(&durable_runs, &agent, "How many?").await).await;
+    let PersistedRunEnd::Finished(report) = end else {
         panic!("{end:?}");
     };
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!(disk.record().outcome.as_deref(), Some("failed"));
-    watched(begin(&journal, &agent, "Go on.").await).await;
+    watched(begin(&durable_runs, &agent, "Go on.").await).await;
     let sent = model.request(2).messages;
     assert_whole(&sent);
     let texts: Vec<_> = sent.iter().map(|message| message.text()).collect();
@@ -381,14 +383,14 @@ async fn what_was_shown_of_an_answer_is_known_to_whoever_answers_next() {
 #[tokio::test]
 async fn a_failed_question_is_not_forgotten() {
     let disk = Disk::with_session([]);
-    let journal = journal(&disk.process(None));
+    let durable_runs = durable_runs(&disk.process(None));
     let model = Scripted::new([
         Answer::Fails(ModelErrorKind::Authentication, "no key"),
         Answer::Says("Better now."),
     ]);
     let agent = Agent::new(model);
-    watched(begin(&journal, &agent, "first").await).await;
-    watched(begin(&journal, &agent, "second").await).await;
+    watched(begin(&durable_runs, &agent, "first").await).await;
+    watched(begin(&durable_runs, &agent, "second").await).await;
     assert_eq!(
         roles(&disk),
         [
@@ -405,11 +407,11 @@ async fn a_kept_run_may_go_from_thread_to_thread() {
         value
     }
     let disk = Disk::with_session([]);
-    let journal = journal(&disk.process(None));
+    let durable_runs = durable_runs(&disk.process(None));
     let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
-    let run = is_send(begin(&journal, &agent, "go").await);
+    let run = is_send(begin(&durable_runs, &agent, "go").await);
     let end = tokio::spawn(run.finish()).await.unwrap();
-    assert!(matches!(end, KeptEnd::Finished(_)));
-    let taken = is_send(journal.take("x"));
+    assert!(matches!(end, PersistedRunEnd::Finished(_)));
+    let taken = is_send(durable_runs.acquire("x"));
     assert!(taken.await.is_err());
 }

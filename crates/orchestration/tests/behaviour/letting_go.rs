@@ -14,11 +14,11 @@ use switchboard_domain::{
 use switchboard_orchestration::{
     Agent, Outcome, Run, RunEvent, RunEventKind, SnapshotMark,
     persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
-    persistence::{JournalError, KeptEnd},
+    persistence::{DurableRunError, PersistedRunEnd},
 };
 
 use crate::{
-    crashes::journal,
+    crashes::durable_runs,
     disk::{Disk, Wall, session_id},
     keeping::{asking, begin, doing, later, one, roles, said, settled, watched, yes},
     support::{Answer, Scripted, Tools, assert_whole, calls, echo, played, tool},
@@ -65,14 +65,14 @@ async fn what_cannot_be_recorded_does_not_go_on() {
             let (tools, cancelled) = endless();
             let agent = Agent::new(Scripted::new([both()])).with_tools(tools.clone());
             let process = disk.process(Some((at, wall)));
-            let run = begin(&journal(&process), &agent, "go").await;
+            let run = begin(&durable_runs(&process), &agent, "go").await;
             // It waits when it comes to the call that never ends and nothing is to be written: then time goes on.
             let watched = tokio::time::timeout(std::time::Duration::from_secs(1), watched(run));
             let Ok((shown, end)) = watched.await else {
                 assert!(at >= 5, "{at}: {:#?}", disk.events());
                 continue;
             };
-            let KeptEnd::Failed(error) = end else {
+            let PersistedRunEnd::Failed(error) = end else {
                 panic!("{end:?}");
             };
             assert_eq!(error.to_string(), "the session store failed to write");
@@ -83,7 +83,7 @@ async fn what_cannot_be_recorded_does_not_go_on() {
                 settled(&disk, RunState::Interrupted).await;
             }
             process.ends();
-            let abandoned = journal(&disk.process(None))
+            let abandoned = durable_runs(&disk.process(None))
                 .abandon(&disk.record().id)
                 .await;
             assert!(abandoned.is_ok(), "{abandoned:?}");
@@ -95,10 +95,10 @@ async fn what_cannot_be_recorded_does_not_go_on() {
 #[tokio::test]
 async fn a_run_that_nobody_drives_any_more_can_be_gone_on_with() {
     let disk = Disk::with_session([]);
-    let journal = journal(&disk.process(None));
+    let durable_runs = durable_runs(&disk.process(None));
     let (tools, cancelled) = endless();
     let agent = Agent::new(Scripted::new([both()])).with_tools(tools);
-    let mut run = begin(&journal, &agent, "go").await;
+    let mut run = begin(&durable_runs, &agent, "go").await;
     let mut shown = Vec::new();
     while let Some(kept) = run.next().await {
         let is_done =
@@ -115,15 +115,15 @@ async fn a_run_that_nobody_drives_any_more_can_be_gone_on_with() {
 
     let tools = doing();
     let agent = Agent::new(Scripted::new([Answer::Says("So be it.")])).with_tools(tools.clone());
-    let taken = journal.take(&id).await.unwrap();
+    let taken = durable_runs.acquire(&id).await.unwrap();
     assert_eq!(taken.run().model().to_string(), "test/scripted");
-    assert!(!taken.is_over());
+    assert!(!taken.is_finished());
     // Nobody goes on with it after all.
     drop(taken);
     settled(&disk, RunState::Interrupted).await;
-    let taken = journal.take(&id).await.unwrap();
-    let (more, end) = watched(journal.go_on(&agent, taken)).await;
-    let KeptEnd::Finished(report) = end else {
+    let taken = durable_runs.acquire(&id).await.unwrap();
+    let (more, end) = watched(durable_runs.resume(&agent, taken)).await;
+    let PersistedRunEnd::Finished(report) = end else {
         panic!("{end:?}");
     };
     assert_eq!(report.answer, "So be it.");
@@ -146,13 +146,13 @@ async fn a_run_that_nobody_drives_any_more_can_be_gone_on_with() {
 #[tokio::test]
 async fn a_run_that_waits_is_anybodys() {
     let disk = Disk::with_session([]);
-    let first = journal(&disk.process(None));
+    let first = durable_runs(&disk.process(None));
     let agent = Agent::new(Scripted::new([one("a")]))
         .with_tools(doing())
         .with_approver(later())
         .with_options(asking());
     let (shown, end) = watched(begin(&first, &agent, "go").await).await;
-    let KeptEnd::Waiting(waiting) = end else {
+    let PersistedRunEnd::Waiting(waiting) = end else {
         panic!("{end:?}");
     };
     assert_eq!(waiting[0].tool_use.id, "a");
@@ -165,38 +165,38 @@ async fn a_run_that_waits_is_anybodys() {
         "no call is without its result"
     );
 
-    let second = journal(&disk.process(None));
+    let second = durable_runs(&disk.process(None));
     let id = disk.record().id;
-    drop(second.take(&id).await.unwrap());
+    drop(second.acquire(&id).await.unwrap());
     settled(&disk, RunState::Waiting).await;
     let tools = doing();
     let agent = Agent::new(Scripted::new([Answer::Says("ok")]))
         .with_tools(tools.clone())
         .with_approver(yes());
-    let taken = second.take(&id).await.unwrap();
+    let taken = second.acquire(&id).await.unwrap();
     assert_eq!(taken.run().pending_approvals().len(), 1);
-    let (more, end) = watched(second.go_on(&agent, taken)).await;
-    assert!(matches!(end, KeptEnd::Finished(_)));
+    let (more, end) = watched(second.resume(&agent, taken)).await;
+    assert!(matches!(end, PersistedRunEnd::Finished(_)));
     assert_eq!(more[0].event.seq, shown.len() as u64 + 1);
     assert_eq!(tools.called(), ["srv__do"]);
     assert_eq!(roles(&disk).len(), 4);
-    let over = second.take(&id).await.unwrap_err();
+    let over = second.acquire(&id).await.unwrap_err();
     assert!(matches!(
         over,
-        JournalError::Store(SessionStoreError::RunConflict { .. })
+        DurableRunError::Store(SessionStoreError::RunConflict { .. })
     ));
 }
 
 #[tokio::test]
 async fn an_abandoned_run_leaves_its_session_whole() {
     let disk = Disk::with_session([]);
-    let journal = journal(&disk.process(None));
+    let durable_runs = durable_runs(&disk.process(None));
     let agent = Agent::new(Scripted::new([one("a")]))
         .with_tools(doing())
         .with_approver(later())
         .with_options(asking());
-    let (shown, _) = watched(begin(&journal, &agent, "go").await).await;
-    let last = journal.abandon(&disk.record().id).await.unwrap();
+    let (shown, _) = watched(begin(&durable_runs, &agent, "go").await).await;
+    let last = durable_runs.abandon(&disk.record().id).await.unwrap();
     assert_eq!(last[0].event.seq, shown.len() as u64 + 1);
     assert!(matches!(&last[0].event.kind, RunEventKind::ToolFinished { id, .. } if id == "a"));
     let RunEventKind::RunFinished { report } = &last[1].event.kind else {
@@ -206,25 +206,26 @@ async fn an_abandoned_run_leaves_its_session_whole() {
     assert_eq!(disk.record().outcome.as_deref(), Some("cancelled"));
     assert_eq!(roles(&disk).len(), 3);
     let model = Scripted::new([Answer::Says("ok")]);
-    let (_, end) = watched(begin(&journal, &Agent::new(model.clone()), "and now?").await).await;
-    assert!(matches!(end, KeptEnd::Finished(_)));
+    let (_, end) =
+        watched(begin(&durable_runs, &Agent::new(model.clone()), "and now?").await).await;
+    assert!(matches!(end, PersistedRunEnd::Finished(_)));
     assert_whole(&model.request(0).messages);
 }
 
 #[tokio::test]
 async fn a_run_of_another_version_can_be_abandoned_and_nothing_else() {
     let disk = Disk::with_session([]);
-    let journal = journal(&disk.process(None));
+    let durable_runs = durable_runs(&disk.process(None));
     let agent = Agent::new(Scripted::new([one("a")]))
         .with_tools(doing())
         .with_approver(later())
         .with_options(asking());
-    watched(begin(&journal, &agent, "go").await).await;
+    watched(begin(&durable_runs, &agent, "go").await).await;
     let id = disk.record().id;
     disk.spoil(r#"{"messages":2,"something":"else"}"#);
-    let error = journal.take(&id).await.unwrap_err();
+    let error = durable_runs.acquire(&id).await.unwrap_err();
     assert!(
-        matches!(error, JournalError::Unreadable { .. }),
+        matches!(error, DurableRunError::Unreadable { .. }),
         "{error:?}"
     );
     assert_eq!(
@@ -232,7 +233,7 @@ async fn a_run_of_another_version_can_be_abandoned_and_nothing_else() {
         RunState::Waiting,
         "it is let go of again"
     );
-    let last = journal.abandon(&id).await.unwrap();
+    let last = durable_runs.abandon(&id).await.unwrap();
     assert_eq!(last.len(), 1);
     assert_eq!(disk.record().state, RunState::Finished);
     assert_eq!(roles(&disk), [said(Role::User, "go")]);
@@ -241,47 +242,50 @@ async fn a_run_of_another_version_can_be_abandoned_and_nothing_else() {
 #[tokio::test]
 async fn a_run_of_messages_of_another_version_can_be_abandoned_and_nothing_else() {
     let disk = Disk::with_session([]);
-    let journal = journal(&disk.process(None));
+    let durable_runs = durable_runs(&disk.process(None));
     let agent = Agent::new(Scripted::new([one("a"), Answer::Says("ok")]))
         .with_tools(doing())
         .with_approver(later())
         .with_options(asking());
-    watched(begin(&journal, &agent, "go").await).await;
+    watched(begin(&durable_runs, &agent, "go").await).await;
     let id = disk.record().id;
     disk.garble();
-    let error = journal.take(&id).await.unwrap_err();
+    let error = durable_runs.acquire(&id).await.unwrap_err();
     assert!(
-        matches!(error, JournalError::Unreadable { .. }),
+        matches!(error, DurableRunError::Unreadable { .. }),
         "{error:?}"
     );
     assert_eq!(disk.record().state, RunState::Waiting);
-    let last = journal.abandon(&id).await.unwrap();
+    let last = durable_runs.abandon(&id).await.unwrap();
     assert_eq!(last.len(), 1);
     assert_eq!(disk.record().outcome.as_deref(), Some("cancelled"));
-    let (_, end) = watched(begin(&journal, &agent, "and now?").await).await;
-    assert!(matches!(end, KeptEnd::Finished(_)), "the session is free");
+    let (_, end) = watched(begin(&durable_runs, &agent, "and now?").await).await;
+    assert!(
+        matches!(end, PersistedRunEnd::Finished(_)),
+        "the session is free"
+    );
 }
 
 #[tokio::test]
 async fn the_state_of_another_run_is_not_believed() {
     let disk = Disk::with_session([]);
-    let journal = journal(&disk.process(None));
+    let durable_runs = durable_runs(&disk.process(None));
     let agent = Agent::new(Scripted::new([one("a")]))
         .with_tools(doing())
         .with_approver(later())
         .with_options(asking());
-    watched(begin(&journal, &agent, "go").await).await;
+    watched(begin(&durable_runs, &agent, "go").await).await;
     let id = disk.record().id;
     disk.change_state(|state| state.replace(&id, "another-run"));
-    let error = journal.take(&id).await.unwrap_err();
-    let JournalError::Unreadable { source, .. } = &error else {
+    let error = durable_runs.acquire(&id).await.unwrap_err();
+    let DurableRunError::Unreadable { source, .. } = &error else {
         panic!("{error:?}");
     };
     assert_eq!(
         source.to_string(),
         "the stored state belongs to run `another-run`"
     );
-    let last = journal.abandon(&id).await.unwrap();
+    let last = durable_runs.abandon(&id).await.unwrap();
     let RunEventKind::RunFinished { report } = &last[0].event.kind else {
         panic!("{last:#?}");
     };
@@ -292,34 +296,34 @@ async fn the_state_of_another_run_is_not_believed() {
 async fn a_run_that_may_have_been_taken_up_is_let_go_of() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
-    let journal = journal(&process);
+    let durable_runs = durable_runs(&process);
     let agent = Agent::new(Scripted::new([one("a")]))
         .with_tools(doing())
         .with_approver(later())
         .with_options(asking());
-    watched(begin(&journal, &agent, "go").await).await;
+    watched(begin(&durable_runs, &agent, "go").await).await;
     let id = disk.record().id;
     process.may_do(0, Wall::LostOnce);
-    let error = journal.take(&id).await.unwrap_err();
+    let error = durable_runs.acquire(&id).await.unwrap_err();
     assert!(
         matches!(
             error,
-            JournalError::Store(SessionStoreError::Storage { .. })
+            DurableRunError::Store(SessionStoreError::Storage { .. })
         ),
         "{error:?}"
     );
     settled(&disk, RunState::Waiting).await;
     // Nothing was done about it, and it can be taken.
-    let taken = journal.take(&id).await.unwrap();
+    let taken = durable_runs.acquire(&id).await.unwrap();
     // Somebody of this process has it now, and goes on having it.
     process.may_do(0, Wall::FailsOnce);
-    journal.take(&id).await.unwrap_err();
+    durable_runs.acquire(&id).await.unwrap_err();
     assert_eq!(disk.record().state, RunState::Running);
     let agent = Agent::new(Scripted::new([Answer::Says("ok")]))
         .with_tools(doing())
         .with_approver(yes());
-    let (_, end) = watched(journal.go_on(&agent, taken)).await;
-    assert!(matches!(end, KeptEnd::Finished(_)), "{end:?}");
+    let (_, end) = watched(durable_runs.resume(&agent, taken)).await;
+    assert!(matches!(end, PersistedRunEnd::Finished(_)), "{end:?}");
 }
 
 /// An answer that never comes to its end.
@@ -338,7 +342,7 @@ async fn what_was_shown_before_the_end_of_its_process_is_known_after_abandoning(
             vec![one("a"), unfinished("There are three of")]
         };
         let agent = Agent::new(Scripted::new(answers)).with_tools(doing());
-        let mut run = begin(&journal(&process), &agent, "How many?").await;
+        let mut run = begin(&durable_runs(&process), &agent, "How many?").await;
         let mut shown = String::new();
         while shown != "There are three of" {
             let kept = run.next().await.unwrap();
@@ -349,8 +353,8 @@ async fn what_was_shown_before_the_end_of_its_process_is_known_after_abandoning(
         let id = run.id().to_owned();
         process.ends();
         drop(run);
-        let journal = journal(&disk.process(None));
-        let last = journal.abandon(&id).await.unwrap();
+        let durable_runs = durable_runs(&disk.process(None));
+        let last = durable_runs.abandon(&id).await.unwrap();
         let RunEventKind::RunFinished { report } = &last.last().unwrap().event.kind else {
             panic!("{last:#?}");
         };
@@ -369,7 +373,7 @@ async fn words_of_an_answer_that_came_whole_are_not_said_twice() {
     let (tools, _) = endless();
     let answer = Answer::Calls("Let me see.", vec![("w", "srv__wait", json!({"n": 1}))]);
     let agent = Agent::new(Scripted::new([answer])).with_tools(tools);
-    let mut run = begin(&journal(&process), &agent, "go").await;
+    let mut run = begin(&durable_runs(&process), &agent, "go").await;
     while let Some(kept) = run.next().await {
         if matches!(kept.event.kind, RunEventKind::ToolStarted { .. }) {
             break;
@@ -378,7 +382,10 @@ async fn words_of_an_answer_that_came_whole_are_not_said_twice() {
     let id = run.id().to_owned();
     process.ends();
     drop(run);
-    journal(&disk.process(None)).abandon(&id).await.unwrap();
+    durable_runs(&disk.process(None))
+        .abandon(&id)
+        .await
+        .unwrap();
     let texts: Vec<String> = roles(&disk).into_iter().map(|(_, text)| text).collect();
     assert_eq!(texts, ["go", "Let me see.", ""]);
 }
@@ -386,10 +393,10 @@ async fn words_of_an_answer_that_came_whole_are_not_said_twice() {
 #[tokio::test]
 async fn cancelling_is_a_proper_end() {
     let disk = Disk::with_session([]);
-    let journal = journal(&disk.process(None));
+    let durable_runs = durable_runs(&disk.process(None));
     let (tools, cancelled) = endless();
     let agent = Agent::new(Scripted::new([both()])).with_tools(tools);
-    let mut run = begin(&journal, &agent, "go").await;
+    let mut run = begin(&durable_runs, &agent, "go").await;
     let handle = run.cancel_handle();
     let mut last = None;
     while let Some(kept) = run.next().await {
@@ -404,7 +411,7 @@ async fn cancelling_is_a_proper_end() {
         panic!("it ends");
     };
     assert_eq!(report.outcome, Outcome::Cancelled);
-    assert!(matches!(run.end(), Some(KeptEnd::Finished(_))));
+    assert!(matches!(run.end(), Some(PersistedRunEnd::Finished(_))));
     assert_eq!(disk.record().outcome.as_deref(), Some("cancelled"));
     assert_eq!(roles(&disk).len(), 3);
 }
@@ -418,7 +425,7 @@ async fn the_end_of_a_run_is_stored_with_its_last_events() {
             let disk = Disk::with_session([]);
             let process = disk.process(Some((at, wall)));
             let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
-            let mut run = begin(&journal(&process), &agent, "go").await;
+            let mut run = begin(&durable_runs(&process), &agent, "go").await;
             let mut shown = Vec::new();
             let is_over = loop {
                 tokio::select! {
@@ -496,7 +503,7 @@ async fn a_run_whose_end_was_stored_without_its_last_word_is_ended() {
             events_before: 0,
             last_event: 0,
             outcome: None,
-            wish: None,
+            parameters: None,
         };
         let me = Principal::default();
         process.begin(&me, &record, 0, &[said_first]).await.unwrap();
@@ -507,19 +514,19 @@ async fn a_run_whose_end_was_stored_without_its_last_word_is_ended() {
         process.ends();
 
         assert_eq!(disk.record().state, RunState::Interrupted);
-        let journal = journal(&disk.process(None));
-        let shown = journal.events(&id, 0, 1_000).await.unwrap();
+        let durable_runs = durable_runs(&disk.process(None));
+        let shown = durable_runs.events(&id, 0, 1_000).await.unwrap();
         assert_eq!(shown.len(), stored.len() - 1);
-        let taken = journal.take(&id).await.unwrap();
-        assert!(taken.is_over());
+        let taken = durable_runs.acquire(&id).await.unwrap();
+        assert!(taken.is_finished());
         let nobody = Agent::new(Scripted::new([]));
-        let (more, end) = watched(journal.go_on(&nobody, taken)).await;
+        let (more, end) = watched(durable_runs.resume(&nobody, taken)).await;
         assert!(more.is_empty(), "its last event is stored");
-        let KeptEnd::Finished(report) = end else {
+        let PersistedRunEnd::Finished(report) = end else {
             panic!("{end:?}");
         };
         assert_eq!((report.answer.as_str(), report.outcome), ("ok", outcome));
-        let shown = journal.events(&id, 0, 1_000).await.unwrap();
+        let shown = durable_runs.events(&id, 0, 1_000).await.unwrap();
         assert_eq!(shown.len(), stored.len());
         // Also of an answer that broke off: it was shown.
         assert_eq!(roles(&disk).last(), Some(&said(Role::Assistant, "ok")));

@@ -10,13 +10,13 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, QuestionAction, RunEvent, RunEventKind, RunStream,
-    persistence::KeptEnd,
+    persistence::PersistedRunEnd,
     questions::{NoSuchQuestion, Questions},
     tools::arguments::ContextInjection,
 };
 
 use crate::{
-    crashes::journal,
+    crashes::durable_runs,
     disk::{Disk, session_id},
     support::{Answer, Scripted, Tools, assert_grammar, calls, tool},
 };
@@ -223,7 +223,7 @@ async fn waiting(
     let made: Vec<_> = made
         .map(|(id, n)| (*id, "srv__wait", json!({"n": n})))
         .collect();
-    let agent = agent(questions, [calls(&made)]).on_behalf_of(person, None);
+    let agent = agent(questions, [calls(&made)]).with_principal(person, None);
     let (mut run, mut events) = (agent.ask("go"), Vec::new());
     let mut started = 0;
     while started < ids.len() {
@@ -441,8 +441,8 @@ async fn a_question_of_a_kept_run_is_stored_before_it_is_shown() {
     let questions = Questions::default();
     let agent = agent(&questions, [ask(&["a"]), Answer::Says("ok")]);
     let message = Arc::new(switchboard_domain::Message::user("go"));
-    let (journal, session) = (journal(&disk.process(None)), session_id());
-    let begun = journal.begin(&agent, &session, vec![message]);
+    let (durable_runs, session) = (durable_runs(&disk.process(None)), session_id());
+    let begun = durable_runs.begin(&agent, &session, vec![message]);
     let mut run = begun.await.unwrap();
     while let Some(kept) = run.next().await {
         assert!(disk.record().last_event >= kept.event.seq);
@@ -450,6 +450,6 @@ async fn a_question_of_a_kept_run_is_stored_before_it_is_shown() {
             questions.answer(run.id(), id, blue()).unwrap();
         }
     }
-    assert!(matches!(run.end(), Some(KeptEnd::Finished(_))));
+    assert!(matches!(run.end(), Some(PersistedRunEnd::Finished(_))));
     assert_eq!(actions(&disk.events()), [QuestionAction::Accept]);
 }

@@ -194,7 +194,7 @@ impl Approver for Desk {
     }
 
     /// A word that was left counts at once, whichever calls are before it: it is stored with the run.
-    async fn word_ahead(&self, _: &str, calls: &[String]) -> (usize, ApprovalDecision) {
+    async fn early_decision(&self, _: &str, calls: &[String]) -> (usize, ApprovalDecision) {
         self.told(|| self.left(calls.iter().map(String::as_str)))
             .await
     }

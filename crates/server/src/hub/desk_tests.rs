@@ -146,7 +146,7 @@ async fn a_word_about_a_call_whose_turn_has_not_come_counts_at_once() {
     let first = [request("a")];
     let others = ["b".to_owned(), "c".to_owned()];
     let mut asking = Box::pin(desk.decide_any(&first));
-    let mut ahead = Box::pin(desk.word_ahead("run", &others));
+    let mut ahead = Box::pin(desk.early_decision("run", &others));
     assert!(asking.as_mut().now_or_never().is_none());
     assert!(ahead.as_mut().now_or_never().is_none());
     assert!(desk.leave("c", yes()));
@@ -156,6 +156,6 @@ async fn a_word_about_a_call_whose_turn_has_not_come_counts_at_once() {
     assert_eq!(asking.await, (0, yes()));
     // Nobody waits any longer, and that is no word about these.
     desk.close();
-    let mut ahead = Box::pin(desk.word_ahead("run", &others));
+    let mut ahead = Box::pin(desk.early_decision("run", &others));
     assert!(ahead.as_mut().now_or_never().is_none());
 }

@@ -14,13 +14,13 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use switchboard_domain::{ApprovalRequest, SessionStoreError};
 use switchboard_orchestration::{
     CancelHandle, RunEvent, RunEventKind, RunStream,
-    persistence::{JournalError, Kept, KeptEnd, KeptRun},
+    persistence::{DurableRunError, PersistedEvent, PersistedRun, PersistedRunEnd},
 };
 
 /// A run that is polled here.
 pub(super) enum Driven {
     /// Its events are in the store.
-    Kept(Box<KeptRun>),
+    Kept(Box<PersistedRun>),
     /// They are in memory only. The first one was looked at.
     Loose(Option<RunEvent>, Box<RunStream>),
 }
@@ -28,7 +28,7 @@ pub(super) enum Driven {
 /// An event that was told.
 enum Told {
     /// It is stored.
-    Kept(Kept),
+    Kept(PersistedEvent),
     Loose(Arc<RunEvent>),
 }
 
@@ -74,7 +74,7 @@ impl Driven {
     /// Stops it where it is, unless it is over; of one that is kept nothing is held behind this.
     async fn leave(self) {
         match self {
-            Self::Kept(run) => run.leave().await,
+            Self::Kept(run) => run.release().await,
             Self::Loose(..) => {}
         }
     }
@@ -84,9 +84,9 @@ impl Driven {
             return last.unwrap_or(Standing::Left);
         };
         match run.end() {
-            Some(KeptEnd::Finished(report)) => Standing::Over(report.clone()),
-            Some(KeptEnd::Waiting(waiting)) => Standing::Parked(waiting.clone()),
-            Some(KeptEnd::Failed(error)) => {
+            Some(PersistedRunEnd::Finished(report)) => Standing::Over(report.clone()),
+            Some(PersistedRunEnd::Waiting(waiting)) => Standing::Parked(waiting.clone()),
+            Some(PersistedRunEnd::Failed(error)) => {
                 tell_failure(run.id(), error);
                 Standing::Left
             }
@@ -95,10 +95,10 @@ impl Driven {
     }
 }
 
-fn tell_failure(run: &str, error: &JournalError) {
+fn tell_failure(run: &str, error: &DurableRunError) {
     match error {
         // Another process has taken it: as it should be, if this one was taken for dead.
-        JournalError::Store(SessionStoreError::RunConflict { .. }) => {
+        DurableRunError::Store(SessionStoreError::RunConflict { .. }) => {
             tracing::warn!(run, %error, "a run was lost to another process");
         }
         error => {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use switchboard_domain::{ApprovalRequest, StoredEvent};
-use switchboard_orchestration::{RunEvent, RunEventKind, RunReport, persistence::Kept};
+use switchboard_orchestration::{RunEvent, RunEventKind, RunReport, persistence::PersistedEvent};
 use tokio::sync::watch;
 
 /// An event as readers get it. Cheap to clone.
@@ -71,8 +71,8 @@ pub(crate) fn type_of(json: &str) -> &str {
     value.unwrap_or("event")
 }
 
-impl From<Kept> for Logged {
-    fn from(kept: Kept) -> Self {
+impl From<PersistedEvent> for Logged {
+    fn from(kept: PersistedEvent) -> Self {
         Self {
             seq: kept.event.seq,
             text: Text::Both(kept.json, kept.event),

@@ -12,7 +12,7 @@ fn event(seq: u64, text: &str) -> Logged {
             text: text.to_owned(),
         },
     };
-    Logged::from(Kept {
+    Logged::from(PersistedEvent {
         json: serde_json::to_string(&event).unwrap().into(),
         event: Arc::new(event),
     })

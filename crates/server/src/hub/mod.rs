@@ -21,7 +21,7 @@ use switchboard_domain::{
 use switchboard_orchestration::{
     Agent, CancelHandle, RunReport,
     observe::metrics::{Metrics, MetricsCollector},
-    persistence::Journal,
+    persistence::DurableRuns,
 };
 use tokio::{
     sync::watch,
@@ -44,7 +44,7 @@ pub(crate) struct Hub {
 
 struct Shared {
     engine: Arc<dyn Engine>,
-    journal: Journal,
+    durable_runs: DurableRuns,
     sessions: Arc<dyn SessionStore>,
     runs: Arc<dyn RunStore>,
     options: ServerOptions,
@@ -209,14 +209,14 @@ impl Hub {
         let knows = Arc::clone(&engine);
         let metrics =
             Metrics::default().with_known_models(Arc::new(move |model| knows.knows_model(model)));
-        let journal = Journal::new(
+        let durable_runs = DurableRuns::new(
             Arc::clone(&sessions),
             Arc::clone(&runs),
             Principal::default(),
         );
         let shared = Shared {
             engine,
-            journal,
+            durable_runs,
             sessions,
             runs,
             options,
@@ -246,8 +246,8 @@ impl Hub {
         &self.shared.options
     }
 
-    pub(crate) fn journal(&self, owner: &Principal) -> Journal {
-        self.shared.journal.for_principal(owner.clone())
+    pub(crate) fn durable_runs(&self, owner: &Principal) -> DurableRuns {
+        self.shared.durable_runs.for_principal(owner.clone())
     }
 
     /// Returns the metrics of the runs, for a registry.

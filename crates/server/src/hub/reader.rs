@@ -207,8 +207,8 @@ impl Cursor {
             // A run that nobody keeps went on without this reader.
             return More::No;
         }
-        let journal = self.hub.journal(&self.owner);
-        match journal.events(&self.run, self.after, PAGE).await {
+        let durable_runs = self.hub.durable_runs(&self.owner);
+        match durable_runs.events(&self.run, self.after, PAGE).await {
             Ok(events) if events.is_empty() => More::No,
             Ok(events) => {
                 self.take_in(events.into_iter().map(Logged::from).collect());

@@ -7,7 +7,7 @@ use switchboard_domain::{
     SessionId, SessionStoreError,
 };
 use switchboard_orchestration::{
-    Run, RunEventKind, RunReport, persistence::JournalError, questions::OpenQuestion,
+    Run, RunEventKind, RunReport, persistence::DurableRunError, questions::OpenQuestion,
 };
 
 use super::{
@@ -108,7 +108,10 @@ impl Hub {
         record: &RunRecord,
     ) -> Result<Option<Box<RunReport>>, Problem> {
         let before = record.last_event.saturating_sub(1);
-        let last = self.journal(owner).events(&record.id, before, 1).await?;
+        let last = self
+            .durable_runs(owner)
+            .events(&record.id, before, 1)
+            .await?;
         let last = last.into_iter().next().map(Logged::from);
         let last = last.and_then(|logged| logged.event());
         Ok(last.and_then(|event| match &event.kind {
@@ -121,7 +124,7 @@ impl Hub {
         let record = self.record(owner, run).await?;
         let mut record = record.ok_or_else(|| Problem::no_run(run))?;
         // Between this program and its store.
-        record.wish = None;
+        record.parameters = None;
         Ok(record)
     }
 
@@ -169,7 +172,7 @@ impl Hub {
         let mut runs = self.shared.runs.runs(owner, Some(session), limit).await?;
         // Between this program and its store.
         for run in &mut runs {
-            run.wish = None;
+            run.parameters = None;
         }
         Ok(runs)
     }
@@ -328,7 +331,7 @@ impl Hub {
         if record.state == RunState::Finished {
             return Ok(record);
         }
-        let ended = self.journal(owner).abandon(run).await;
+        let ended = self.durable_runs(owner).abandon(run).await;
         ended.map_err(|error| elsewhere(error.into(), run))?;
         self.tell(&record.session);
         self.known(owner, run).await
@@ -393,16 +396,16 @@ fn elsewhere(problem: Problem, run: &str) -> Problem {
     }
 }
 
-impl From<JournalError> for Problem {
-    fn from(error: JournalError) -> Self {
+impl From<DurableRunError> for Problem {
+    fn from(error: DurableRunError) -> Self {
         match error {
-            JournalError::Store(error) => error.into(),
-            JournalError::Unreadable { run, source } => Self::conflict(format!(
+            DurableRunError::Store(error) => error.into(),
+            DurableRunError::Unreadable { run, source } => Self::conflict(format!(
                 "run `{run}` cannot be resumed ({source}): end it (POST /runs/{run}/cancel) and ask anew"
             )),
             error => {
                 let error = &error as &dyn std::error::Error;
-                tracing::error!(error, "the journal failed");
+                tracing::error!(error, "failed to read or write a durable run");
                 Self::internal()
             }
         }

@@ -11,8 +11,8 @@ use switchboard_domain::{
     SessionId, SessionStoreError,
 };
 use switchboard_orchestration::{
-    Agent, BegunWith, RunEventKind,
-    persistence::{JournalError, KeptRun, TakenRun},
+    Agent, RunEventKind, RunParameters,
+    persistence::{DurableRunError, LeasedRun, PersistedRun},
 };
 use uuid::Uuid;
 
@@ -98,7 +98,7 @@ impl Hub {
         word: Option<(&str, ApprovalDecision)>,
     ) -> Result<Started, Problem> {
         let place = self.place(principal)?;
-        let taken = self.journal(principal).take(run).await?;
+        let taken = self.durable_runs(principal).acquire(run).await?;
         let is_open = word
             .as_ref()
             .map_or(Ok(()), |(call, _)| is_open(&taken, call));
@@ -110,7 +110,7 @@ impl Hub {
             Ok(agent) => agent,
             Err(problem) => {
                 // Before this is told: whoever hears of it may end it.
-                taken.leave().await;
+                taken.release().await;
                 return Err(problem);
             }
         };
@@ -127,15 +127,15 @@ impl Hub {
             desk.leave(call, word);
         }
         let agent = agent.with_approver(Arc::clone(&desk) as Arc<dyn Approver>);
-        let kept = self.journal(principal).go_on(&agent, taken);
+        let kept = self.durable_runs(principal).resume(&agent, taken);
         let run = Driven::Kept(Box::new(kept));
         Ok(self.started(principal.clone(), record, desk, run, place))
     }
 
     /// The agent that goes on, like the one with which the run began.
-    async fn agent_for(&self, taken: &TakenRun, principal: &Principal) -> Result<Agent, Problem> {
-        let begun = BegunWith::read(taken.record().wish.as_ref());
-        if taken.is_bare() {
+    async fn agent_for(&self, taken: &LeasedRun, principal: &Principal) -> Result<Agent, Problem> {
+        let begun = RunParameters::read(taken.record().parameters.as_ref());
+        if taken.has_only_conversation() {
             return self.agent_anew(taken, begun, principal).await;
         }
         // The rest is in the run: its options, its recipe, its instructions.
@@ -165,8 +165,8 @@ impl Hub {
     /// but what it was asked to be like.
     async fn agent_anew(
         &self,
-        taken: &TakenRun,
-        begun: Option<BegunWith>,
+        taken: &LeasedRun,
+        begun: Option<RunParameters>,
         principal: &Principal,
     ) -> Result<Agent, Problem> {
         let run = &taken.record().id;
@@ -177,7 +177,7 @@ impl Hub {
             ))
         };
         // With other approvals and limits than it was begun with it does not go on.
-        let options = begun.as_ref().and_then(BegunWith::options);
+        let options = begun.as_ref().and_then(RunParameters::options);
         let (Some(begun), Some(options)) = (begun, options) else {
             return Err(ask_again("what it was to be like is not known"));
         };
@@ -207,7 +207,7 @@ impl Hub {
     /// The agent for the first of these wishes that can be had: a model or a recipe may be gone by now.
     async fn first_agent(
         &self,
-        taken: &TakenRun,
+        taken: &LeasedRun,
         wishes: &[Wish],
         principal: &Principal,
     ) -> Result<Agent, WishError> {
@@ -236,14 +236,18 @@ impl Hub {
         &self,
         begun: Beginning<'_>,
         session: &SessionId,
-    ) -> Result<(KeptRun, Arc<Desk>), Problem> {
-        let (agent, desk, wish) = self.prepared(&begun);
-        let journal = self.journal(begun.principal);
+    ) -> Result<(PersistedRun, Arc<Desk>), Problem> {
+        let (agent, desk, parameters) = self.prepared(&begun);
+        let durable_runs = self.durable_runs(begun.principal);
         let messages = begun.messages;
         let kept = match begun.keep {
-            None => journal.begin_with(&agent, session, messages, wish).await?,
+            None => {
+                durable_runs
+                    .begin_with(&agent, session, messages, parameters)
+                    .await?
+            }
             Some(keep) => {
-                let again = journal.begin_again(&agent, session, keep, messages, wish);
+                let again = durable_runs.begin_again(&agent, session, keep, messages, parameters);
                 again.await?
             }
         };
@@ -255,7 +259,7 @@ impl Hub {
         &self,
         begun: Beginning<'_>,
         id: SessionId,
-    ) -> Result<(KeptRun, Arc<Desk>), Problem> {
+    ) -> Result<(PersistedRun, Arc<Desk>), Problem> {
         if let Some(keep) = begun.keep.filter(|keep| *keep > 0) {
             // There is nothing of which anything could stay.
             return Err(SessionStoreError::Conflict {
@@ -271,13 +275,13 @@ impl Hub {
             .map(|message| title_of(&message.text()))
             .unwrap_or_default();
         let session = session_of(Some(id.clone()), title);
-        let (agent, desk, wish) = self.prepared(&begun);
-        let journal = self.journal(begun.principal);
-        let made = journal.begin_session(&agent, &session, begun.messages.clone(), wish);
+        let (agent, desk, parameters) = self.prepared(&begun);
+        let durable_runs = self.durable_runs(begun.principal);
+        let made = durable_runs.begin_session(&agent, &session, begun.messages.clone(), parameters);
         match made.await {
             Ok(kept) => Ok((kept, desk)),
             // Somebody else made it meanwhile, on the same principal's behalf.
-            Err(JournalError::Store(SessionStoreError::Exists { .. })) => {
+            Err(DurableRunError::Store(SessionStoreError::Exists { .. })) => {
                 if self.has_session(begun.principal, &id).await? {
                     self.begin(begun, &id).await
                 } else {
@@ -293,7 +297,7 @@ impl Hub {
 
     /// The agent of a run that is kept, where its questions go, and what the store is told of what it is to be like.
     fn prepared(&self, begun: &Beginning<'_>) -> (Agent, Arc<Desk>, Option<serde_json::Value>) {
-        let mut begun_with = BegunWith::of(&begun.agent);
+        let mut begun_with = RunParameters::of(&begun.agent);
         begun_with.recipe.clone_from(&begun.wish.recipe);
         begun_with.without_tools = begun.wish.parameters.tools == Some(false);
         begun_with.parameters = serde_json::to_value(&begun.wish.parameters).ok();
@@ -314,7 +318,7 @@ impl Hub {
         let patience = self.options().approval_time;
         let desk = Arc::new(Desk::new(Who::Expires, patience, Vec::new()));
         let agent = agent
-            .on_behalf_of(principal.clone(), None)
+            .with_principal(principal.clone(), None)
             .with_approver(Arc::clone(&desk) as Arc<dyn Approver>);
         let mut stream = agent.run(messages);
         // It says at once which run it is.
@@ -333,7 +337,7 @@ impl Hub {
             events_before: 0,
             last_event: 0,
             outcome: None,
-            wish: None,
+            parameters: None,
         };
         let run = Driven::Loose(Some(first), Box::new(stream));
         Ok(self.started(principal, record, desk, run, place))
@@ -349,7 +353,7 @@ impl Hub {
     ) -> Started {
         let is_kept = matches!(run, Driven::Kept(_));
         // Between this program and its store.
-        record.wish = None;
+        record.parameters = None;
         let active = Active {
             log: Arc::new(RunLog::new(record.last_event, self.options().log_bytes)),
             cancel: run.cancel_handle(),
@@ -473,7 +477,7 @@ fn id_of(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<SessionId
 }
 
 /// A call that waits for a word is among these.
-fn is_open(taken: &TakenRun, call: &str) -> Result<(), Problem> {
+fn is_open(taken: &LeasedRun, call: &str) -> Result<(), Problem> {
     let waiting = taken.run().pending_approvals();
     if let Some(request) = waiting.iter().find(|it| it.tool_use.id == call) {
         let server = request.origin.as_ref().map(|origin| origin.server.as_str());

@@ -192,7 +192,7 @@ impl Import {
 
     fn run(&mut self, mut record: RunRecord) -> Result<(), ImportError> {
         self.check_run()?;
-        let parameters = parameters_text(record.wish.as_ref());
+        let parameters = parameters_text(record.parameters.as_ref());
         let parameters = parameters.map_err(|error| self.malformed(error.to_string()))?;
         if self.ids == ImportIds::New {
             record.id = Uuid::now_v7().to_string();

@@ -70,7 +70,7 @@ fn run_of(session: &Session) -> RunRecord {
         events_before: 0,
         last_event: 0,
         outcome: None,
-        wish: None,
+        parameters: None,
     }
 }
 

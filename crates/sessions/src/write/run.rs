@@ -124,7 +124,7 @@ async fn add(
         events_before,
         last_event: 0,
         outcome: None,
-        wish: run.wish.clone().filter(|it| !it.is_null()),
+        parameters: run.parameters.clone().filter(|it| !it.is_null()),
         ..run.clone()
     })
 }

@@ -155,11 +155,11 @@ pub(crate) fn record(run: &str, session: &str) -> RunRecord {
         events_before: 99,
         last_event: 99,
         outcome: Some("nonsense".into()),
-        wish: Some(wish()),
+        parameters: Some(parameters()),
     }
 }
 
-pub(crate) fn wish() -> serde_json::Value {
+pub(crate) fn parameters() -> serde_json::Value {
     serde_json::json!({"recipe": "careful", "parameters": {"z": 1e2, "a": [null, "é \u{0}"]}})
 }
 

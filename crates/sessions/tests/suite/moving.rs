@@ -6,7 +6,7 @@ use switchboard_domain::{
 };
 use switchboard_sessions::{ImportError, ImportIds, Store};
 
-use super::{Place, at_work, events, fails, id, me, other, record, says, session, wish};
+use super::{Place, at_work, events, fails, id, me, other, parameters, record, says, session};
 
 /// Sessions with everything that there can be.
 async fn fill(store: &Store) {
@@ -90,7 +90,7 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: Place) {
     };
     assert_eq!(over(&first), over(&second));
     let run = store.run(&other(), "a").await.unwrap().unwrap();
-    assert_eq!(run.wish, Some(wish()));
+    assert_eq!(run.parameters, Some(parameters()));
     // It goes on behind what was there.
     let begun = store
         .begin(&other(), &record("next", "s"), 4, &[])

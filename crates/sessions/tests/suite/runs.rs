@@ -1,7 +1,9 @@
 use std::{collections::HashSet, sync::Arc};
 
 use serde_json::json;
-use switchboard_domain::{MOST_WISH_BYTES, Message, SessionStoreError as Error, ToolResult};
+use switchboard_domain::{
+    MAX_RUN_PARAMETERS_BYTES, Message, SessionStoreError as Error, ToolResult,
+};
 use switchboard_domain::{
     RunRecord, RunSnapshot, RunState, RunStore as _, SessionStore as _, StoredEvent,
 };
@@ -9,20 +11,20 @@ use switchboard_sessions::Store;
 
 use super::sessions::raw;
 use super::{
-    Place, at_work, events, fails, id, me, other, record, says, session, state, until_interrupted,
-    wish,
+    Place, at_work, events, fails, id, me, other, parameters, record, says, session, state,
+    until_interrupted,
 };
 
 pub(crate) async fn a_run_is_begun_in_its_session(place: Place) {
     let store = place.open().await;
     store.create(&me(), &session("s")).await.unwrap();
-    let wish = record("r", "s");
+    let new_run = record("r", "s");
     fails!(
-        store.begin(&me(), &wish, 1, &[]).await,
+        store.begin(&me(), &new_run, 1, &[]).await,
         Error::Conflict { actual: 0, .. }
     );
     let begun = store
-        .begin(&me(), &wish, 0, &says(&["go", "on"]))
+        .begin(&me(), &new_run, 0, &says(&["go", "on"]))
         .await
         .unwrap();
     let expected = RunRecord {
@@ -31,7 +33,7 @@ pub(crate) async fn a_run_is_begun_in_its_session(place: Place) {
         events_before: 0,
         last_event: 0,
         outcome: None,
-        ..wish.clone()
+        ..new_run.clone()
     };
     assert_eq!(begun, expected);
     assert_eq!(store.run(&me(), "r").await.unwrap().unwrap(), begun);
@@ -148,35 +150,38 @@ pub(crate) async fn a_run_that_answers_anew_sets_aside_what_was_said(place: Plac
 pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
-    let kept = |run: Option<RunRecord>| run.unwrap().wish.unwrap();
-    assert_eq!(kept(store.run(&me(), "r").await.unwrap()), wish());
+    let kept = |run: Option<RunRecord>| run.unwrap().parameters.unwrap();
+    assert_eq!(kept(store.run(&me(), "r").await.unwrap()), parameters());
     let listed = store.runs(&me(), None, 9).await.unwrap();
-    assert_eq!(kept(listed.into_iter().next()), wish());
+    assert_eq!(kept(listed.into_iter().next()), parameters());
     // Another process goes on with it, and ends it.
     store.close().await;
     let second = place.open().await;
-    assert_eq!(kept(second.take(&me(), "r").await.ok()), wish());
+    assert_eq!(kept(second.take(&me(), "r").await.ok()), parameters());
     second
         .release("r", RunState::Finished, None, 1, &[])
         .await
         .unwrap();
-    assert_eq!(kept(second.run(&me(), "r").await.unwrap()), wish());
+    assert_eq!(kept(second.run(&me(), "r").await.unwrap()), parameters());
     // Nothing, and what says nothing.
     for (run, none) in [("q", None), ("p", Some(serde_json::Value::Null))] {
         let plain = RunRecord {
-            wish: none,
+            parameters: none,
             ..record(run, "s")
         };
         let begun = second.begin(&me(), &plain, 1, &[]).await.unwrap();
-        assert_eq!(begun.wish, None);
-        assert_eq!(second.run(&me(), run).await.unwrap().unwrap().wish, None);
+        assert_eq!(begun.parameters, None);
+        assert_eq!(
+            second.run(&me(), run).await.unwrap().unwrap().parameters,
+            None
+        );
         second
             .release(run, RunState::Finished, None, 1, &[])
             .await
             .unwrap();
     }
     let large = RunRecord {
-        wish: Some("x".repeat(MOST_WISH_BYTES - 1).into()),
+        parameters: Some("x".repeat(MAX_RUN_PARAMETERS_BYTES - 1).into()),
         ..record("o", "s")
     };
     let refused = second.begin(&me(), &large, 1, &says(&["lost"])).await;

@@ -394,7 +394,10 @@ pub(crate) async fn a_store_of_version_1_is_read(place: Place) {
         states,
         [("second", RunState::Waiting), ("first", RunState::Finished)]
     );
-    assert_eq!(runs[0].wish, Some(serde_json::json!({"recipe": "careful"})));
+    assert_eq!(
+        runs[0].parameters,
+        Some(serde_json::json!({"recipe": "careful"}))
+    );
     let events = store.events(&me(), "first", 0, 9).await.unwrap();
     assert_eq!((events.len(), &*events[1].json), (2, r#"{"seq":2}"#));
     let snapshot = store.snapshot(&me(), "second").await.unwrap().unwrap();

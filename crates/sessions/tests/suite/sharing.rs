@@ -94,9 +94,9 @@ async fn work(number: usize, rounds: usize, place: &Place, drivers: &Drivers) ->
         let session = id(&format!("s{}", (round + number) % SESSIONS));
         let held = store.get(&me(), &session).await.unwrap().unwrap();
         let name = format!("r{number}-{round}");
-        let wish = record(&name, &session.0);
+        let new_run = record(&name, &session.0);
         let asked = says(&["go"]);
-        let have = match store.begin(&me(), &wish, held.messages, &asked).await {
+        let have = match store.begin(&me(), &new_run, held.messages, &asked).await {
             Ok(begun) => {
                 did.begun.push(begun.id.clone());
                 Some(begun)
