@@ -9,8 +9,6 @@ use std::slice;
 
 use serde_json::{Value, map};
 
-use crate::{Part, ToolContent, ToolInput, ToolOutput, ToolResult};
-
 /// Maximum number of nested arrays and objects in a value from outside.
 pub const MAX_JSON_DEPTH: usize = 64;
 
@@ -109,52 +107,6 @@ impl<'v> Iterator for Children<'v> {
             Self::Fields(fields) => fields.next(),
         }
     }
-}
-
-impl Part {
-    /// Checks every JSON value in the part with [`check_depth`].
-    pub fn check_depth(&self) -> Result<(), TooDeep> {
-        if let Some(state) = self.provider_state() {
-            check_depth(&state.data)?;
-        }
-        match self {
-            Self::ToolUse(tool_use) => match &tool_use.input {
-                ToolInput::Object(input) => check_depth(input.as_value()),
-                ToolInput::Malformed { .. } => Ok(()),
-            },
-            Self::ToolResult(ToolResult {
-                content,
-                structured,
-                ..
-            }) => check_result(content, structured.as_deref()),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl ToolOutput {
-    /// Checks every JSON value in the output with [`check_depth`]. Returns an error for the model
-    /// instead of an output that is nested too deeply.
-    #[must_use]
-    pub fn with_checked_depth(self) -> Self {
-        match check_result(&self.content, self.structured.as_ref()) {
-            Ok(()) => self,
-            Err(too_deep) => Self {
-                is_error: true,
-                ..Self::text(format!(
-                    "The tool ran, and its result cannot be used: it is {too_deep}."
-                ))
-            },
-        }
-    }
-}
-
-fn check_result(content: &[ToolContent], structured: Option<&Value>) -> Result<(), TooDeep> {
-    let unknown = content.iter().filter_map(|piece| match piece {
-        ToolContent::Unknown { value } => Some(value),
-        _ => None,
-    });
-    unknown.chain(structured).try_for_each(check_depth)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::{ModelId, Opaque, ProviderState, ToolUse};
+use crate::{ModelId, Opaque, Part, ProviderState, ToolContent, ToolInput, ToolOutput, ToolUse};
 
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, level| match level % 2 {

@@ -42,10 +42,10 @@ use crate::{
     config::{ServerConfig, client_features::Root},
     error::HostError,
     server::{
+        process::watchdog::{UnreapedWatchdog, Watchdog},
         state::Server,
         status::{ServerState, ServerStatus},
         supervisor,
-        watchdog::{UnreapedWatchdog, Watchdog},
     },
     tools::{
         catalog::{ResolvedTool, original_name},

@@ -68,8 +68,8 @@ pub use host::{
 };
 pub use server::{
     logs::LogMessage,
+    process::watchdog::UnreapedWatchdog,
     status::{CacheScope, ListFreshness, ServerIdentity, ServerState, ServerStatus},
-    watchdog::UnreapedWatchdog,
 };
 pub use server_requests::handlers::ClientHandlers;
 pub use tools::{

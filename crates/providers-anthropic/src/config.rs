@@ -20,9 +20,6 @@ pub const AUTH_TOKEN_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";
 pub const BASE_URL_VARIABLE: &str = "ANTHROPIC_BASE_URL";
 /// The environment variable with further headers, one `name: value` per line.
 pub const CUSTOM_HEADERS_VARIABLE: &str = "ANTHROPIC_CUSTOM_HEADERS";
-/// The default version of the API. Later versions refuse `temperature` and similar fields for
-/// every model. Every compatible server supports this version.
-pub const DEFAULT_API_VERSION: &str = "2023-06-01";
 
 /// The header that enables features that are not generally available.
 pub(crate) const BETAS: &str = "anthropic-beta";

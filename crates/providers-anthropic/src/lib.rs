@@ -28,7 +28,6 @@
 //! ```
 #![deny(missing_docs)]
 
-mod betas;
 pub mod capabilities;
 pub mod config;
 mod error;

@@ -2,7 +2,11 @@
 
 use serde::Deserialize;
 
-use crate::{ServerTool, config::DEFAULT_API_VERSION, rules::Effort};
+use crate::{ServerTool, rules::Effort};
+
+/// The default version of the API. Later versions refuse `temperature` and similar fields for
+/// every model. Every compatible server supports this version.
+pub const DEFAULT_API_VERSION: &str = "2023-06-01";
 
 /// The first API version that answers 400 to `temperature`, `top_p` and `top_k`.
 const VERSION_WITHOUT_SAMPLING: &str = "2026-10-21";

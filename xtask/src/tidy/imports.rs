@@ -287,6 +287,9 @@ impl<'ast> Visit<'ast> for Names<'_> {
         }
     }
 
+    /// Skips the path of `pub(in path)`, which is not a use of that module.
+    fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let segments: Vec<String> = path
             .segments

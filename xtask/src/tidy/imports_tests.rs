@@ -48,6 +48,15 @@ fn cycles_inside_one_folder_and_imports_of_tests_pass() {
         ("a/y.rs", "use super::x::X; pub struct Y;"),
     ];
     assert!(cycles(&inside).is_empty());
+    let visibility = [
+        ROOT,
+        ("a/mod.rs", "use crate::b::Second; pub struct First;"),
+        (
+            "b/mod.rs",
+            "pub struct Second; pub(in crate::a) struct Third;",
+        ),
+    ];
+    assert!(cycles(&visibility).is_empty());
     let tests = [
         ROOT,
         ("a/mod.rs", "use crate::b::Second; pub struct First;"),

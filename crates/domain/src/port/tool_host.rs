@@ -5,7 +5,7 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{SharedObject, ToolContent, ToolDefinition, ToolResult};
+use crate::{SharedObject, ToolContent, ToolDefinition, ToolResult, message::check_result};
 
 /// A source of tools: MCP servers, functions of the program, or several of these together.
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -137,6 +137,23 @@ impl ToolOutput {
             content: self.content.into(),
             structured: self.structured.map(Arc::new),
             is_error: self.is_error,
+        }
+    }
+}
+
+impl ToolOutput {
+    /// Checks every JSON value in the output with [`check_depth`](crate::check_depth). Returns an error for the model
+    /// instead of an output that is nested too deeply.
+    #[must_use]
+    pub fn with_checked_depth(self) -> Self {
+        match check_result(&self.content, self.structured.as_ref()) {
+            Ok(()) => self,
+            Err(too_deep) => Self {
+                is_error: true,
+                ..Self::text(format!(
+                    "The tool ran, and its result cannot be used: it is {too_deep}."
+                ))
+            },
         }
     }
 }

@@ -1,13 +1,13 @@
-//! The client that `cargo xtask conformance` hands to the protocol's own conformance suite: the
-//! host of this crate as it is, with a person and a model that answer at once.
+//! The client for the protocol's conformance suites (`cargo xtask conformance`): the host of this
+//! crate with handlers that answer immediately.
 //!
-//! The suite starts a server per scenario and this program with the server's address as its last
-//! argument. It names the scenario in `MCP_CONFORMANCE_SCENARIO`, and in `MCP_CONFORMANCE_CONTEXT`
-//! gives what the client is to know beside it, as JSON.
+//! For each scenario the suite starts a server and this program, with the server's address as the
+//! last argument. `MCP_CONFORMANCE_SCENARIO` contains the name of the scenario, and
+//! `MCP_CONFORMANCE_CONTEXT` further data as JSON.
 
 #![allow(
     clippy::print_stderr,
-    reason = "the suite shows what a client that failed wrote there"
+    reason = "the suite shows the error output of a failed client"
 )]
 
 use std::{env, error::Error, process::ExitCode, sync::Arc};
@@ -70,7 +70,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     result
 }
 
-/// What the suite gives of a client that was registered beforehand.
+/// Returns the login of a client that the suite has registered.
 fn authorization(scenario: &str, context: &Value) -> AuthConfig {
     let given = |key: &str| context.get(key).and_then(Value::as_str);
     let grant = if scenario.starts_with("auth/client-credentials") {
@@ -97,7 +97,7 @@ async fn authorization_server(url: &str) -> Option<String> {
     Some(metadata["authorization_servers"][0].as_str()?.to_owned())
 }
 
-/// A browser whose person agrees at once: the page sends it back to us.
+/// Opens an authorization page like a browser of a person who agrees immediately.
 fn visit(url: &str) {
     let url = url.to_owned();
     tokio::spawn(async move {
@@ -119,7 +119,7 @@ impl Elicitor for Willing {
     }
 }
 
-/// Does with the server what the scenario wants to see: mostly, calls every tool.
+/// Performs the actions that a scenario expects. Most scenarios expect a call of every tool.
 async fn exercise(host: &McpHost, scenario: &str, context: &Value) -> Result<(), Box<dyn Error>> {
     for server in host.servers() {
         if !server.state.takes_calls() {

@@ -51,7 +51,7 @@ pub enum AuthError {
     /// No metadata describe the login.
     #[error("it does not describe its login: {reason}")]
     NoMetadata {
-        /// What is missing.
+        /// The missing or invalid metadata.
         reason: String,
     },
     /// A discovered URL that must not be requested.
@@ -81,7 +81,7 @@ pub enum AuthError {
         what: &'static str,
         /// The URL.
         url: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// The metadata belong to another server (RFC 9728, section 3.3).
@@ -131,7 +131,7 @@ pub enum AuthError {
     /// The configuration of the login is not valid.
     #[error("its `authorization` is not valid: {reason}")]
     Configuration {
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// The authorization server refused the request.

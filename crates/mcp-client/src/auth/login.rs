@@ -16,10 +16,11 @@ use crate::auth::{
         pkce::{random_token, s256},
     },
     metadata::{Discovered, ServerMetadata},
-    settings::{AuthConfig, AuthOptions, ClientAuth, GrantType},
+    settings::AuthOptions,
     store::{GrantKey, Registration, StoredClient, StoredGrant, now},
     token::{self, Credentials, Issued},
 };
+use crate::config::login::{AuthConfig, ClientAuth, GrantType};
 
 const AUTHORIZATION: &str = "authorization endpoint";
 const TOKEN: &str = "token endpoint";

@@ -9,8 +9,8 @@ use crate::auth::{
     challenge::Challenge,
     error::{AuthError, foreign},
     fetch::{Fetch, bad},
-    settings::AuthConfig,
 };
+use crate::config::login::AuthConfig;
 
 const RESOURCE: &str = "protected-resource metadata";
 const SERVER: &str = "authorization-server metadata";

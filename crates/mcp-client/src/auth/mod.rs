@@ -39,8 +39,9 @@ use crate::{
     transport::http,
 };
 
+pub use crate::config::login::{AuthConfig, ClientAuth, GrantType};
 pub use error::AuthError;
-pub use settings::{AuthConfig, AuthOptions, ClientAuth, DEFAULT_LOGIN_TIMEOUT, GrantType, OnUrl};
+pub use settings::{AuthOptions, DEFAULT_LOGIN_TIMEOUT, OnUrl};
 pub use store::file::FileStore;
 pub use store::{
     GrantKey, MemoryStore, Registration, StoreError, StoreLock, StoredClient, StoredGrant,

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
-use crate::auth::settings::ClientAuth;
+use crate::config::login::ClientAuth;
 
 /// The key of stored tokens. Tokens are never used for another authorization server, resource or
 /// principal.

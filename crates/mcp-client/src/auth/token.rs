@@ -11,9 +11,9 @@ use crate::auth::{
     challenge::scopes,
     error::{AuthError, foreign},
     fetch::{Answer, Body, Fetch, bad, form},
-    settings::ClientAuth,
     store::{StoredTokens, now},
 };
+use crate::config::login::ClientAuth;
 
 const TOKEN: &str = "token";
 

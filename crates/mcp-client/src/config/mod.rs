@@ -9,6 +9,7 @@ pub(crate) mod client_features;
 pub(crate) mod error;
 mod foreign;
 pub(crate) mod log_level;
+pub(crate) mod login;
 mod oauth;
 mod ours;
 mod read;
@@ -29,7 +30,7 @@ pub use select::{foreign_servers_mut, select, select_servers};
 use show::{secrets_of_args, secrets_of_url};
 pub(crate) use show::{shown_command, shown_url};
 
-use crate::auth::settings::AuthConfig;
+use self::login::AuthConfig;
 
 /// The default of [`ServerConfig::connect_timeout`].
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -4,7 +4,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 use switchboard_domain::nearest::nearest;
 
-use crate::auth::settings::{AuthConfig, ClientAuth, GrantType};
+use crate::config::login::{AuthConfig, ClientAuth, GrantType};
 
 use crate::config::{
     error::ConfigError,

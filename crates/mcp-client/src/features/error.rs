@@ -85,7 +85,7 @@ pub enum FeatureError {
         server: String,
         /// The method.
         request: String,
-        /// What is wrong with the answer.
+        /// The fault of the answer.
         reason: String,
     },
 }

@@ -96,7 +96,7 @@ impl Capability {
 pub struct Listing<T> {
     /// The items, in the order of the server.
     pub items: Vec<T>,
-    /// What is missing, and why: invalid items, and pages that failed.
+    /// Descriptions of missing items: invalid ones, and pages that failed.
     pub problems: Vec<String>,
 }
 

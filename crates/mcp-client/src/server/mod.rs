@@ -10,5 +10,3 @@ pub(crate) mod status;
 pub(crate) mod stderr;
 pub(crate) mod subscription;
 pub(crate) mod supervisor;
-#[cfg_attr(not(unix), path = "watchdog_other.rs")]
-pub(crate) mod watchdog;

@@ -1,10 +1,12 @@
 //! The process of a server and its descendants: one process group, which ends as a whole.
 //!
 //! If this program is killed (`SIGKILL`, out of memory), the watchdog ends the group
-//! (`watchdog.rs`). A descendant with its own session (`setsid`) has left the group and is not
+//! (`process/watchdog.rs`). A descendant with its own session (`setsid`) has left the group and is not
 //! ended. A container or a systemd service around this program ends such processes too.
 
 mod environment;
+#[cfg_attr(not(unix), path = "process/watchdog_other.rs")]
+pub(crate) mod watchdog;
 
 #[cfg(unix)]
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,9 +30,11 @@ use crate::{
     error::StartError,
     host::options::Grace,
     server::{
-        process::environment::{child_environment, lookup},
+        process::{
+            environment::{child_environment, lookup},
+            watchdog::Watchdog,
+        },
         stderr::StderrTail,
-        watchdog::Watchdog,
     },
 };
 

@@ -23,10 +23,9 @@ use crate::{
     server::{
         connection::Connection,
         logs::LogTail,
-        process::ProcessGroup,
+        process::{ProcessGroup, watchdog::Watchdog},
         status::{ListFreshness, ServerIdentity, ServerState, ServerStatus},
         stderr::StderrTail,
-        watchdog::Watchdog,
     },
     server_requests::{pending::PendingForCall, responder::RequestResponder},
     tools::{
@@ -89,7 +88,7 @@ pub(crate) struct Snapshot {
     pub(crate) tools: Arc<ServerTools>,
     /// Why `tools` may be outdated.
     outdated_tools: Option<String>,
-    /// What the server reported in the last handshake.
+    /// The server's information from the last handshake.
     peer_info: Option<Arc<ServerPeerInfo>>,
 }
 

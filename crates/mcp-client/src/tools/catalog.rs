@@ -25,7 +25,7 @@ pub(crate) struct ServerTools {
     pub(crate) definitions: Vec<Arc<ToolDefinition>>,
     /// Tools only for pages of MCP Apps, in the order of the server.
     pub(crate) app_only: Vec<Arc<ToolDefinition>>,
-    /// What is missing, and why.
+    /// Descriptions of missing tools.
     pub(crate) problems: Vec<String>,
     /// How long the list is valid, if the server declares it.
     pub(crate) freshness: Option<Freshness>,

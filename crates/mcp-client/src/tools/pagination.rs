@@ -13,7 +13,7 @@ const MAX_PAGES: usize = 1000;
 pub(crate) struct Pages<T> {
     /// In the order of the server.
     pub(crate) items: Vec<T>,
-    /// What is missing, and why.
+    /// Descriptions of missing items.
     pub(crate) problems: Vec<String>,
     /// How long the list is valid. `None` if a page does not declare it.
     pub(crate) hint: Option<CacheHint>,

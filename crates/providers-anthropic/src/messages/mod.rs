@@ -7,6 +7,7 @@
 //! | [`stream`] | converts streamed events, as a state machine without I/O |
 //! | [`response`] | converts a whole body, with the same state machine |
 
+mod betas;
 mod blocks;
 mod cache;
 mod content;

@@ -11,6 +11,7 @@ use switchboard_providers_common::{
 };
 
 use super::{
+    betas::{self, BetaSources},
     cache,
     content::{
         ContentMapper, container,
@@ -21,7 +22,6 @@ use super::{
     wire::{self, Block, Body},
 };
 use crate::{
-    betas::{self, BetaSources},
     options::MessagesOptions,
     rules::{Rules, Sampling, rules},
     schema,

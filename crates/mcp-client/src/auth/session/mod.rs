@@ -18,9 +18,10 @@ use crate::auth::{
     fetch::{Fetch, guard::Guard},
     login::{Login, callback::LOGIN},
     metadata::{Discovered, discover},
-    settings::{AuthConfig, AuthOptions, GrantType},
+    settings::AuthOptions,
     store::{GrantKey, StoredGrant, StoredTokens, now},
 };
+use crate::config::login::{AuthConfig, GrantType};
 
 /// The refusal of a request by a server.
 #[derive(Debug)]

@@ -62,7 +62,7 @@ pub enum ToolPinStoreError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// Another process holds the lock of the file.

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use switchboard_domain::JsonObject;
 
-use crate::{CacheLifetime, MessagesOptions, ServerTool, messages::wire};
+use super::wire;
+use crate::{CacheLifetime, MessagesOptions, ServerTool};
 
 /// The values by the type of a declared tool.
 const TOOL_BETAS: [(&str, &str); 5] = [
