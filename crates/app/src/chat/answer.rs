@@ -9,7 +9,7 @@ use switchboard_orchestration::{
 };
 
 use super::{Chat, Flow};
-use crate::run_session::{conversations::with_remedy, running::Running};
+use crate::run_session::{conversations::with_remedy, follow::running::Running};
 use crate::{
     run_session::{
         failure::{Code, Failure},

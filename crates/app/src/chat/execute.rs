@@ -18,12 +18,12 @@ use super::{
 use switchboard_orchestration::ApprovalPolicy;
 
 use crate::{
-    commands::mcp::{servers::describe, tools::parameters},
     models::Readiness,
     run_session::{
         agent::ApproveArgs,
         arguments::Approve,
         failure::{Code, Failure},
+        server_status::{describe, parameters},
     },
     storage::recipes,
     terminal::{one_line, output, print_line, print_note, print_warning, table::table},

@@ -30,11 +30,13 @@ use crate::{
     observe::AuditLog,
     run_session::{
         agent::{AgentArgs, AgentParts, Plan},
-        context::{self, Context},
-        context_values,
+        context::{self, Context, values},
         conversations::{self, Conversations},
         failure::{Code, Failure},
-        follow::{self, StartupFailure},
+        follow::{
+            self,
+            startup::{self, StartupFailure},
+        },
         interrupts::{Interrupts, Presses},
         recording::{RecordingArgs, RecordingMode},
         servers::Servers,
@@ -249,7 +251,7 @@ async fn begin(
     let audit = AuditLog::open(&context.config, environment).map_err(Failure::usage)?;
     let decisions = SavedDecisions::load(environment).map_err(Failure::usage)?;
     let host = Arc::new(context::start(servers)?);
-    let ready = follow::ready(&host, follow::startup_wait(&context), &screen, interrupts);
+    let ready = startup::ready(&host, startup::startup_wait(&context), &screen, interrupts);
     let ready = match &mut presses {
         None => ready.await,
         Some(presses) => tokio::select! {
@@ -316,7 +318,7 @@ fn approver(
         .reading(Arc::clone(asking))
         .checking(
             context.recording.tools(Arc::clone(host) as _),
-            context_values::configured(&context.config),
+            values::configured(&context.config),
         );
     Arc::new(if later {
         approver.deferring()

@@ -13,7 +13,7 @@ use switchboard_domain::{Elicitation, ElicitationAnswer, Elicitor};
 use switchboard_mcp_client::{McpHost, ServerState, ServerStatus};
 
 use crate::{
-    run_session::changed,
+    run_session::server_status::changed_tools_warning,
     terminal::{TerminalElicitor, one_line},
 };
 
@@ -56,7 +56,7 @@ impl KnownServers {
             let count = status.changed_tools.len();
             let before = self.redefined.insert(status.name.clone(), count);
             if count > before.unwrap_or_default()
-                && let Some(text) = changed::warning(&status.name, &status.changed_tools)
+                && let Some(text) = changed_tools_warning(&status.name, &status.changed_tools)
             {
                 changes.push(Change { text, worse: true });
             }

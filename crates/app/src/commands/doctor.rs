@@ -19,10 +19,10 @@ use crate::{
 use crate::{
     run_session::{
         arguments::Global,
-        changed,
         context::{self, Context},
         failure::{Code, Failure},
         interrupts::Interrupts,
+        server_status::changed_tools_warning,
         unmatched,
     },
     terminal::output::{self, ListOutput},
@@ -323,7 +323,7 @@ async fn servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
             if status.state.takes_calls() {
                 let what = format!("{}: {} tools", status.name, status.tools);
                 let finding = Finding::new(ABOUT, State::Good, what);
-                let changed = changed::warning(&status.name, &status.changed_tools);
+                let changed = changed_tools_warning(&status.name, &status.changed_tools);
                 return match changed.as_ref().or(status.warnings.first()) {
                     None => finding,
                     Some(warning) => Finding {

@@ -23,10 +23,10 @@ use tokio::{
 use crate::run_session::{
     agent::AgentArgs,
     arguments::Global,
-    changed,
     context::{self, Context},
     failure::{Code, Failure},
     interrupts::Interrupts,
+    server_status::warn_of_changed_tools,
 };
 use crate::{
     config::environment::Environment,
@@ -97,7 +97,7 @@ pub(crate) async fn run(
         ..ClientHandlers::default()
     };
     let host = Arc::new(context::start(servers)?);
-    changed::warn(&host);
+    warn_of_changed_tools(&host);
     let engine = Arc::new(AppEngine::new(Parts {
         no_host: Arc::new(context::start(Servers::none())?),
         host,

@@ -27,8 +27,7 @@ use crate::{
     config,
     observe::hidden_of,
     run_session::{
-        context::{self, Context, this_program},
-        context_values,
+        context::{self, Context, this_program, values},
         failure::Failure,
         servers::Servers,
     },
@@ -142,7 +141,7 @@ impl ServerPlan {
     /// Returns the context values of the tools.
     pub(crate) fn injection(&self, context: &Context) -> Result<ContextInjection, Failure> {
         let servers = self.configs(context, Path::new("."))?.configs;
-        Ok(context_values::injection(&context.config, &servers))
+        Ok(values::injection(&context.config, &servers))
     }
 
     /// Starts the servers in the background.

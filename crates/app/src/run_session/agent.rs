@@ -16,7 +16,7 @@ use switchboard_orchestration::{
 };
 
 use super::{arguments::Approve, context::Context, failure::Failure};
-use super::{context_values, recording::RecordingMode};
+use super::{context::values, recording::RecordingMode};
 use crate::{
     config::environment::Environment,
     models::{Chosen, list_price},
@@ -432,7 +432,7 @@ impl Plan {
     ) -> Agent {
         let approver = TerminalApprover::new(screen.clone()).checking(
             self.tools(context, host),
-            context_values::configured(&context.config),
+            values::configured(&context.config),
         );
         let approver: Arc<dyn Approver> = Arc::new(if self.later {
             approver.deferring()
@@ -489,7 +489,7 @@ impl Plan {
         if let Some(checkpoints) = parts.checkpoints {
             agent = agent.with_checkpoints(checkpoints);
         }
-        agent = agent.with_context(context_values::configured(config));
+        agent = agent.with_context(values::configured(config));
         if let Some(lifetime) = config.cache_results.filter(|it| !it.is_zero()) {
             agent = agent.with_cache(Arc::new(ResultCache::new(CacheOptions {
                 lifetime,

@@ -1,5 +1,7 @@
 //! The configuration of a command, and its MCP servers.
 
+pub(crate) mod values;
+
 use std::path::PathBuf;
 
 use anyhow::anyhow;

@@ -1,33 +1,31 @@
 //! Follows a run from the start of its servers to its exit code.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+pub(crate) mod running;
+pub(crate) mod startup;
+
+use std::sync::Arc;
 
 use anyhow::anyhow;
-use futures_util::StreamExt as _;
-use jiff::Timestamp;
-use switchboard_domain::{
-    ApprovalDecision, ChatModel, Elicitor, Message, ModelId, SessionId, ToolHost as _, Usage,
-};
-use switchboard_mcp_client::{ClientHandlers, HostError, McpHost, ServerState};
+use switchboard_domain::{ApprovalDecision, ChatModel, Elicitor, Message, SessionId};
+use switchboard_mcp_client::ClientHandlers;
 use switchboard_orchestration::{
-    Agent, Outcome, Run, RunError, RunErrorKind, RunEvent, RunEventKind, RunParameters, RunReport,
-    ToolFailure,
+    Agent, Outcome, Run, RunEventKind, RunParameters, RunReport, ToolFailure,
     persistence::{LeasedRun, PersistedRunEnd},
 };
-use uuid::Uuid;
 
 use super::{
     agent::{AgentArgs, Plan, ResumedArgs},
     arguments::OutputArgs,
-    changed,
     context::{self, Context},
     conversations::{Conversations, with_remedy},
     failure::{Code, Failure},
     interrupts::Interrupts,
-    running::Running,
     servers::Servers,
     unmatched,
 };
+use running::Running;
+use startup::{ready, startup_wait};
+
 use crate::{
     models::{ChoiceReason, Chosen, sampler::ModelSampler},
     observe::{AuditLog, Recorder},
@@ -212,110 +210,6 @@ fn answering(screen: &Screen, model: &Arc<dyn ChatModel>) -> ClientHandlers {
         elicitor,
         sampler: Some(Arc::new(ModelSampler::new(Arc::clone(model)))),
         ..ClientHandlers::default()
-    }
-}
-
-/// A run ended before its first step.
-pub(crate) enum StartupFailure {
-    Interrupted,
-    Server(HostError),
-}
-
-/// Default time that a question waits for optional servers.
-const STARTUP_WAIT: Duration = Duration::from_secs(5);
-
-pub(crate) fn startup_wait(context: &Context) -> Duration {
-    context.config.startup_wait.unwrap_or(STARTUP_WAIT)
-}
-
-/// Waits for the servers: without limit for required ones, at most `startup_wait` for the others. Later
-/// ones are used from the next step on.
-pub(crate) async fn ready(
-    host: &McpHost,
-    startup_wait: Duration,
-    screen: &Screen,
-    interrupts: &Interrupts,
-) -> Result<(), StartupFailure> {
-    screen.show_progress("starting MCP servers");
-    let result = tokio::select! {
-        () = interrupts.first() => Err(StartupFailure::Interrupted),
-        ready = started(host, startup_wait) => ready.map_err(StartupFailure::Server),
-    };
-    screen.pause();
-    if result.is_ok() {
-        changed::warn(host);
-    }
-    result
-}
-
-async fn started(host: &McpHost, startup_wait: Duration) -> Result<(), HostError> {
-    let mut changes = host.changes();
-    let mut settled = pin!(host.require_ready());
-    if let Ok(ready) = tokio::time::timeout(startup_wait, settled.as_mut()).await {
-        return ready;
-    }
-    let is_missing = || {
-        let servers = host.servers();
-        let mut required = servers.iter().filter(|server| server.required);
-        required.any(|server| server.state == ServerState::Starting)
-    };
-    while is_missing() {
-        tokio::select! {
-            ready = settled.as_mut() => return ready,
-            Some(_) = changes.next() => {}
-        }
-    }
-    Ok(())
-}
-
-impl StartupFailure {
-    /// Reports the failure in the same form as the end of a run.
-    fn report(
-        self,
-        session_id: Option<String>,
-        model: &ModelId,
-        screen: &Screen,
-        answer: &mut Answer,
-    ) -> Result<Code, Failure> {
-        let (outcome, error) = match self {
-            Self::Interrupted => (Outcome::Cancelled, None),
-            Self::Server(error) => {
-                let error = RunError {
-                    kind: RunErrorKind::ServerUnavailable,
-                    message: error.to_string(),
-                    provider: None,
-                    status: None,
-                    request_id: None,
-                };
-                (Outcome::Failed, Some(error))
-            }
-        };
-        let run_id = Uuid::now_v7().to_string();
-        let report = RunReport {
-            run_id: run_id.clone(),
-            session_id,
-            model: model.clone(),
-            answer: String::new(),
-            content: Vec::new(),
-            outcome,
-            finish_reason: None,
-            steps: 0,
-            usage: Usage::default(),
-            tool_calls: Vec::new(),
-            warnings: Vec::new(),
-            error,
-        };
-        let event = RunEvent {
-            run_id: run_id.into(),
-            seq: 1,
-            time: Timestamp::now(),
-            kind: RunEventKind::RunFinished {
-                report: Box::new(report),
-            },
-        };
-        answer.write(&event).map_err(Failure::run)?;
-        screen.show(&event.kind);
-        Ok(code_of(outcome))
     }
 }
 

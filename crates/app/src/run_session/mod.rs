@@ -2,14 +2,12 @@
 
 pub(crate) mod agent;
 pub(crate) mod arguments;
-pub(crate) mod changed;
 pub(crate) mod context;
-pub(crate) mod context_values;
 pub(crate) mod conversations;
 pub(crate) mod failure;
 pub(crate) mod follow;
 pub(crate) mod interrupts;
 pub(crate) mod recording;
-pub(crate) mod running;
+pub(crate) mod server_status;
 pub(crate) mod servers;
 pub(crate) mod unmatched;

@@ -17,8 +17,7 @@ use switchboard_orchestration::{Agent, tools::arguments::ContextInjection};
 
 use super::{
     agent::Plan,
-    context::Context,
-    context_values,
+    context::{Context, values},
     failure::{Code, Failure},
 };
 use crate::{
@@ -85,7 +84,7 @@ impl RecordingArgs {
             MatchArg::Exact => Matching::Exact,
             MatchArg::Order => Matching::Order,
         };
-        let hidden = context_values::configured(&context.config);
+        let hidden = values::configured(&context.config);
         let player = player.with_matching(matching);
         Ok(RecordingMode::Replay(player.hiding(hidden)))
     }
@@ -120,7 +119,7 @@ impl RecordingArgs {
         let recorder = begin(&path, file, scrubber(context)).map_err(|error| {
             Failure::usage(error).context(format!("cannot record to {}", file.display()))
         })?;
-        let hidden = context_values::configured(&context.config);
+        let hidden = values::configured(&context.config);
         Ok(Some(RecordingMode::Recording(recorder.hiding(hidden))))
     }
 }

@@ -16,7 +16,7 @@ use switchboard_orchestration::recipe::Recipe;
 
 use crate::run_session::{
     agent,
-    context::{self, Context},
+    context::{self, Context, values},
     failure::{Code, Failure},
     interrupts::Interrupts,
 };
@@ -31,7 +31,6 @@ use crate::{
     },
     observe::AuditLog,
     run_session::{
-        context_values,
         recording::{RecordingMode, program, scrubber},
         servers::Servers,
     },
@@ -72,7 +71,7 @@ pub(crate) async fn run(
         &context,
     )?;
     let injected = if replay.is_replay() {
-        context_values::configured(&context.config)
+        values::configured(&context.config)
     } else {
         blueprint.check(&suite, &context)?;
         blueprint.injection(&context)?

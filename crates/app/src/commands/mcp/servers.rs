@@ -1,22 +1,19 @@
 //! `servers`: state of MCP servers, and logins.
 
-use std::fmt::Write as _;
-
 use clap::{Args, Subcommand};
-use switchboard_mcp_client::{ServerState, ServerStatus};
 
 use super::login;
 use crate::{
     config::environment::Environment,
-    terminal::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, Screen, one_line},
+    terminal::{self, Screen},
 };
 use crate::{
     run_session::{
         arguments::Global,
-        changed,
         context::{self, Context},
         failure::{Code, Failure},
         interrupts::Interrupts,
+        server_status::describe,
     },
     terminal::output::{self, ListOutput},
 };
@@ -96,59 +93,4 @@ pub(crate) async fn run(
         .iter()
         .any(|status| status.required && !status.state.takes_calls());
     Ok(if missing { Code::Failed } else { Code::Success })
-}
-
-/// Formats the state of every server.
-pub(crate) fn describe(statuses: &[ServerStatus]) -> String {
-    let mut text = String::new();
-    for status in statuses {
-        let style = match status.state {
-            ServerState::Ready => GOOD,
-            ServerState::Starting | ServerState::Degraded | ServerState::Stopped => DOUBTFUL,
-            _ => BAD,
-        };
-        let _ = write!(
-            text,
-            "{STRONG}{}{STRONG:#}  {style}{}{style:#}",
-            one_line(&status.name, 64),
-            status.state.as_str()
-        );
-        if status.state.takes_calls() {
-            let _ = write!(text, "  {} tools", status.tools);
-            if status.app_tools > 0 {
-                let _ = write!(text, " ({} more for its pages)", status.app_tools);
-            }
-            if let Some(version) = &status.protocol_version {
-                let _ = write!(text, "  MCP {}", one_line(version, 20));
-            }
-            if let Some(info) = &status.server_info {
-                let info = format!("{} {}", info.name, info.version);
-                let _ = write!(text, "  {}", one_line(&info, 60));
-            }
-        }
-        let _ = writeln!(
-            text,
-            "\n  {FAINT}{}{FAINT:#}",
-            one_line(&status.transport, 200)
-        );
-        if let Some(reason) = &status.reason {
-            let _ = writeln!(text, "  {}", one_line(reason, 400));
-        }
-        for warning in &status.warnings {
-            let _ = writeln!(text, "  {DOUBTFUL}!{DOUBTFUL:#} {}", one_line(warning, 200));
-        }
-        if let Some(changed) = changed::warning(&status.name, &status.changed_tools) {
-            let _ = writeln!(
-                text,
-                "  {DOUBTFUL}!{DOUBTFUL:#} {}",
-                one_line(&changed, 400)
-            );
-        }
-        if !status.state.takes_calls() {
-            for line in &status.stderr_tail {
-                let _ = writeln!(text, "  {FAINT}| {}{FAINT:#}", one_line(line, 200));
-            }
-        }
-    }
-    text
 }

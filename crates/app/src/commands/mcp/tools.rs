@@ -20,6 +20,7 @@ use crate::{
         context::{self, Context, only, until_interrupted},
         failure::{Code, Failure},
         interrupts::Interrupts,
+        server_status::parameters,
     },
     terminal::output::{self, ListOutput},
 };
@@ -162,33 +163,6 @@ async fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
     // A required server is missing.
     host.require_ready().await.map_err(Failure::run)?;
     Ok(Code::Success)
-}
-
-/// Returns the parameter names. Optional ones have a question mark.
-pub(crate) fn parameters(schema: &Value) -> String {
-    let required: Vec<&str> = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .map(|names| names.iter().filter_map(Value::as_str).collect())
-        .unwrap_or_default();
-    let names: Vec<String> = schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .map(|properties| {
-            properties
-                .keys()
-                .map(|name| {
-                    let mark = if required.contains(&name.as_str()) {
-                        ""
-                    } else {
-                        "?"
-                    };
-                    format!("{}{mark}", one_line(name, 40))
-                })
-                .collect()
-        })
-        .unwrap_or_default();
-    names.join(", ")
 }
 
 async fn call(

@@ -5,7 +5,7 @@ use std::path::Path;
 use switchboard_mcp_client::config::{ServerConfig, ServerTransport};
 use switchboard_orchestration::tools::arguments::{ContextInjection, ContextTemplate};
 
-use super::context::this_program;
+use super::this_program;
 use crate::config::Config;
 
 /// The argument that contains the conversation id. The model never sees it.

@@ -1,0 +1,117 @@
+//! Text about MCP servers and their tools.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use switchboard_mcp_client::{McpHost, ServerState, ServerStatus};
+
+use crate::terminal::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, one_line};
+
+/// Prints one warning for each server with changed tools.
+pub(crate) fn warn_of_changed_tools(host: &McpHost) {
+    for status in host.servers() {
+        if let Some(text) = changed_tools_warning(&status.name, &status.changed_tools) {
+            terminal::print_warning(&text);
+        }
+    }
+}
+
+/// Returns the warning about the changed tools of a server.
+pub(crate) fn changed_tools_warning(server: &str, changed: &[String]) -> Option<String> {
+    let names: Vec<String> = changed
+        .iter()
+        .map(|tool| format!("`{}`", one_line(tool, 64)))
+        .collect();
+    let have = match names.len() {
+        0 => return None,
+        1 => "has",
+        _ => "have",
+    };
+    Some(format!(
+        "{} of server `{server}` {have} changed since first seen: look at `switchboard tools list`, then \
+         `switchboard tools accept {server}`",
+        names.join(", ")
+    ))
+}
+
+/// Formats the state of every server.
+pub(crate) fn describe(statuses: &[ServerStatus]) -> String {
+    let mut text = String::new();
+    for status in statuses {
+        let style = match status.state {
+            ServerState::Ready => GOOD,
+            ServerState::Starting | ServerState::Degraded | ServerState::Stopped => DOUBTFUL,
+            _ => BAD,
+        };
+        let _ = write!(
+            text,
+            "{STRONG}{}{STRONG:#}  {style}{}{style:#}",
+            one_line(&status.name, 64),
+            status.state.as_str()
+        );
+        if status.state.takes_calls() {
+            let _ = write!(text, "  {} tools", status.tools);
+            if status.app_tools > 0 {
+                let _ = write!(text, " ({} more for its pages)", status.app_tools);
+            }
+            if let Some(version) = &status.protocol_version {
+                let _ = write!(text, "  MCP {}", one_line(version, 20));
+            }
+            if let Some(info) = &status.server_info {
+                let info = format!("{} {}", info.name, info.version);
+                let _ = write!(text, "  {}", one_line(&info, 60));
+            }
+        }
+        let _ = writeln!(
+            text,
+            "\n  {FAINT}{}{FAINT:#}",
+            one_line(&status.transport, 200)
+        );
+        if let Some(reason) = &status.reason {
+            let _ = writeln!(text, "  {}", one_line(reason, 400));
+        }
+        for warning in &status.warnings {
+            let _ = writeln!(text, "  {DOUBTFUL}!{DOUBTFUL:#} {}", one_line(warning, 200));
+        }
+        if let Some(changed) = changed_tools_warning(&status.name, &status.changed_tools) {
+            let _ = writeln!(
+                text,
+                "  {DOUBTFUL}!{DOUBTFUL:#} {}",
+                one_line(&changed, 400)
+            );
+        }
+        if !status.state.takes_calls() {
+            for line in &status.stderr_tail {
+                let _ = writeln!(text, "  {FAINT}| {}{FAINT:#}", one_line(line, 200));
+            }
+        }
+    }
+    text
+}
+
+/// Returns the parameter names. Optional ones have a question mark.
+pub(crate) fn parameters(schema: &Value) -> String {
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .map(|names| names.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let names: Vec<String> = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .map(|properties| {
+            properties
+                .keys()
+                .map(|name| {
+                    let mark = if required.contains(&name.as_str()) {
+                        ""
+                    } else {
+                        "?"
+                    };
+                    format!("{}{mark}", one_line(name, 40))
+                })
+                .collect()
+        })
+        .unwrap_or_default();
+    names.join(", ")
+}
