@@ -20,7 +20,7 @@ use switchboard_domain::{
     ToolHostChanges, ToolOutput, ToolProgress,
 };
 
-use super::{model_calls::TOLD_TOGETHER, *};
+use super::{model_calls::MAX_EVENTS_TOGETHER, *};
 use crate::{ApprovalPolicy, Outcome, RunErrorKind, RunEventKind};
 
 type Answer = Vec<Result<ModelEvent, ModelError>>;
@@ -652,7 +652,7 @@ async fn a_model_is_read_hardly_further_than_its_events_were_taken() {
             taken += 1;
             // What is always there is told in portions, of which the next is made when this one is taken.
             let ahead = read.load(Ordering::SeqCst) - taken;
-            assert!(ahead <= TOLD_TOGETHER, "{ahead} ahead at {taken}");
+            assert!(ahead <= MAX_EVENTS_TOGETHER, "{ahead} ahead at {taken}");
         }
     }
     assert_eq!(taken, 1000);

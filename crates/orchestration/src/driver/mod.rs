@@ -141,7 +141,7 @@ impl Agent {
         self.with(|settings| settings.prices = Some(Arc::new(prices)))
     }
 
-    /// Shares earlier approval decisions, so that people are not asked again.
+    /// Shares earlier approval decisions, so that they are not requested again.
     #[must_use]
     pub fn with_decisions(self, decisions: SharedDecisions) -> Self {
         self.with(|settings| settings.decisions = Some(decisions))
@@ -216,8 +216,8 @@ impl Agent {
         self.settings.tools.as_ref()
     }
 
-    /// Adds the tools of another server. Each of their calls needs an approval, whatever the rules
-    /// and earlier decisions are. The tools get no injected input values.
+    /// Adds the tools of another server. Each of their calls needs an approval, regardless of rules and
+    /// earlier decisions. The tools get no injected input values.
     #[must_use]
     pub fn with_asked_tools(self, server: &str, tools: Arc<dyn ToolHost>) -> Self {
         self.with(|settings| {
@@ -231,8 +231,7 @@ impl Agent {
         })
     }
 
-    /// Uses the gather-format strategy with this answer form, whatever the recipe or the options
-    /// say.
+    /// Uses the gather-format strategy with this answer form, regardless of the recipe and the options.
     #[must_use]
     pub fn with_answer_form(self, form: &Form) -> Self {
         self.with(|settings| {
@@ -341,19 +340,19 @@ impl Agent {
 
     fn start(&self, run: Run, resumed: bool) -> RunStream {
         let (publisher, events) = publish::Publisher::new(&run, Arc::clone(&self.settings.clock));
-        let traced = AgentTrace::begin(
+        let trace = AgentTrace::begin(
             self.settings.name.as_deref(),
             run.id(),
             run.model(),
             run.session(),
         );
-        let span = traced.span();
-        let driver = drive::Driver::new(Arc::clone(&self.settings), &run, publisher, traced);
+        let span = trace.span();
+        let driver = drive::Driver::new(Arc::clone(&self.settings), &run, publisher, trace);
         let (driver, run) = (Box::new(driver), Box::new(run));
         // Allocated before the future exists, so that the compiler does not move some kilobytes.
-        let room = Box::new_uninit();
-        let whole = Box::write(room, driver.drive(run, resumed).instrument(span));
-        RunStream::new(events, Box::into_pin(whole))
+        let allocation = Box::new_uninit();
+        let future = Box::write(allocation, driver.drive(run, resumed).instrument(span));
+        RunStream::new(events, Box::into_pin(future))
     }
 }
 

@@ -15,7 +15,7 @@ use switchboard_domain::{
 use tracing::Instrument as _;
 
 use super::{
-    drive::{Driver, Flow, Stopped},
+    drive::{Driver, Flow, StopReason},
     publish::handover,
 };
 use crate::{
@@ -28,30 +28,30 @@ use crate::{
 
 /// Maximum number of response events that are published together, so that a constant stream does
 /// not delay the reader.
-pub(super) const TOLD_TOGETHER: usize = 16;
+pub(super) const MAX_EVENTS_TOGETHER: usize = 16;
 
 /// The result of a model call.
 enum Answer {
     Whole(ChatResponse),
     Failed(ModelError, Option<ChatResponse>),
-    Stopped(Stopped, Option<ChatResponse>),
+    Stopped(StopReason, Option<ChatResponse>),
     /// A response that reached a limit while it streamed.
     Limited(LimitHit, Option<ChatResponse>),
 }
 
-/// Output since the reader could last take events.
+/// Events since the driver last yielded to the reader.
 #[derive(Default)]
-struct Told {
+struct Unyielded {
     /// Number of events of the model.
-    heard: usize,
+    received: usize,
     /// Number of published events.
-    count: usize,
+    published: usize,
     /// Time of the first event.
     since: Option<Timestamp>,
 }
 
 /// The conversion of model events to run events.
-struct Shown {
+struct OutputMapper {
     /// Tool uses that may still receive input, by part index, with their ids in the run.
     open_tools: Vec<(u32, String)>,
     /// Created at the first tool use, because it reads the whole conversation.
@@ -65,31 +65,31 @@ struct Shown {
 }
 
 /// A model call in progress. Boxed, because it lives while the driver waits.
-struct Asked {
+struct PendingAnswer {
     request: Box<ChatRequest>,
-    shown: Shown,
-    traced: ChatTrace,
+    mapper: OutputMapper,
+    trace: ChatTrace,
 }
 
 impl Driver {
     pub(super) async fn call_model(&mut self, run: &mut Run) -> Result<Flow, UnexpectedInput> {
         let call = match self.next_call(run).await {
             Ok(call) => call,
-            Err(why) => return Ok(Flow::Stopped(why)),
+            Err(reason) => return Ok(Flow::Stopped(reason)),
         };
-        self.tell(call.events).await;
+        self.emit(call.events).await;
         let Some(model) = self.model(run.model()) else {
             let error = ModelError::new(
                 &*run.model().provider,
                 ModelErrorKind::Configuration,
-                "there is no model to ask",
+                "no model is configured",
             );
             let events = match call.purpose {
                 CallPurpose::Answer => run.model_failed(&error, None, None)?,
                 CallPurpose::Summary => run.summary_finished(Err(&error))?,
             };
-            self.tell(events).await;
-            return Ok(Flow::Go);
+            self.emit(events).await;
+            return Ok(Flow::Continue);
         };
         match call.purpose {
             CallPurpose::Answer => self.answer(run, &*model, call.request).await,
@@ -99,21 +99,21 @@ impl Driver {
     }
 
     /// Prepares the request with the current tools.
-    async fn next_call(&mut self, run: &mut Run) -> Result<ModelCall, Stopped> {
+    async fn next_call(&mut self, run: &mut Run) -> Result<ModelCall, StopReason> {
         let catalog = match self.agent.tools.clone() {
             None => ToolCatalog::default(),
             Some(host) => self.unless_stopped(host.tools()).await?,
         };
         let ToolCatalog { tools, problems } = catalog;
-        self.tell(self.unavailable(problems, run)).await;
-        if let Some(why) = self.is_stopped() {
-            return Err(why);
+        self.emit(self.unavailable(problems, run)).await;
+        if let Some(reason) = self.stop_reason() {
+            return Err(reason);
         }
         let (tools, problems) = self.visible(tools);
         if !self.context.is_empty() {
-            run.set_declared_tools(self.originals.clone());
+            run.set_declared_tools(self.declared_tools.clone());
         }
-        self.tell(run.tools_missing(problems)).await;
+        self.emit(run.tools_missing(problems)).await;
         if run.steps() == 0
             && let Some(recipe) = &self.recipe
         {
@@ -137,40 +137,40 @@ impl Driver {
         model: &dyn ChatModel,
         request: Box<ChatRequest>,
     ) -> Result<Flow, UnexpectedInput> {
-        self.tell([RunEventKind::ModelCallStarted {
+        self.emit([RunEventKind::ModelCallStarted {
             step: run.steps(),
             model: model.id().clone(),
             tools: request.tools.len(),
             tool_choice: request.tool_choice.clone(),
         }])
         .await;
-        let mut asked = Box::new(Asked {
-            shown: Shown::new(run),
-            traced: ChatTrace::begin(run.steps(), model.id(), &request, run.session()),
+        let mut pending = Box::new(PendingAnswer {
+            mapper: OutputMapper::new(run),
+            trace: ChatTrace::begin(run.steps(), model.id(), &request, run.session()),
             request,
         });
-        let span = asked.traced.span();
+        let span = pending.trace.span();
         let answer = self
-            .stream_answer(run, model, &mut asked)
+            .stream_answer(run, model, &mut pending)
             .instrument(span)
             .await;
         run.tick((self.agent.clock)());
-        let events = self.answered(run, asked, answer)?;
-        self.tell_stored(run, events).await;
-        Ok(Flow::Go)
+        let events = self.answered(run, pending, answer)?;
+        self.emit_stored(run, events).await;
+        Ok(Flow::Continue)
     }
 
     /// Applies the result of a model call to the run.
     fn answered(
         &self,
         run: &mut Run,
-        asked: Box<Asked>,
+        pending: Box<PendingAnswer>,
         answer: Answer,
     ) -> Result<Vec<RunEventKind>, UnexpectedInput> {
-        let Asked { shown, traced, .. } = *asked;
+        let PendingAnswer { mapper, trace, .. } = *pending;
         Ok(match answer {
             Answer::Whole(answer) => {
-                traced.answered(&answer);
+                trace.answered(&answer);
                 let mut events = run.model_answered(answer)?;
                 if run.outcome() == Some(Outcome::Failed)
                     && let Some(switched) = run.model_declined(self.next_model(run.model()))
@@ -179,7 +179,7 @@ impl Driver {
                     events.extend(switched);
                 }
                 // Also for a response that was cut off: the events and the report must agree.
-                if let Some((_, formatter)) = shown.formatter.as_deref()
+                if let Some((_, formatter)) = mapper.formatter.as_deref()
                     && let Some(report) = run.report()
                     && let Some(rest) = formatter.rest(&report.answer)
                     && !rest.is_empty()
@@ -191,7 +191,7 @@ impl Driver {
                 events
             }
             Answer::Failed(error, partial) => {
-                traced.failed(&error);
+                trace.failed(&error);
                 let events = run.model_failed(&error, partial, self.next_model(run.model()))?;
                 run.set_pricing(self.price_of(run.model()));
                 events
@@ -200,8 +200,8 @@ impl Driver {
                 run.answer_limited(&hit, partial);
                 Vec::new()
             }
-            Answer::Stopped(why, partial) => {
-                self.stop(run, why, partial, &std::collections::HashMap::new())
+            Answer::Stopped(reason, partial) => {
+                self.stop(run, reason, partial, &std::collections::HashMap::new())
             }
         })
     }
@@ -212,53 +212,58 @@ impl Driver {
         model: &dyn ChatModel,
         request: &ChatRequest,
     ) -> Result<Flow, UnexpectedInput> {
-        if let Some(why) = self.is_stopped() {
-            return Ok(Flow::Stopped(why));
+        if let Some(reason) = self.stop_reason() {
+            return Ok(Flow::Stopped(reason));
         }
         let step = run.steps() + 1;
-        let traced = ChatTrace::begin(step, model.id(), request, run.session()).for_summary();
-        let asked = self
+        let trace = ChatTrace::begin(step, model.id(), request, run.session()).for_summary();
+        let pending = self
             .unless_stopped(model.complete(request))
-            .instrument(traced.span())
+            .instrument(trace.span())
             .await;
         run.tick((self.agent.clock)());
-        let events = match asked {
+        let events = match pending {
             Ok(Ok(answer)) => {
-                traced.answered(&answer);
+                trace.answered(&answer);
                 run.summary_finished(Ok(answer))?
             }
             Ok(Err(error)) => {
-                traced.failed(&error);
+                trace.failed(&error);
                 run.summary_finished(Err(&error))?
             }
-            Err(why) => return Ok(Flow::Stopped(why)),
+            Err(reason) => return Ok(Flow::Stopped(reason)),
         };
-        self.tell_stored(run, events).await;
-        Ok(Flow::Go)
+        self.emit_stored(run, events).await;
+        Ok(Flow::Continue)
     }
 
     /// Yields to the reader. The reader may cancel the run, and the wall time must be checked for
     /// streams that are always ready.
-    async fn heard(&self, told: usize) -> Option<Stopped> {
-        if told > 0 {
+    async fn yield_to_reader(&self, published: usize) -> Option<StopReason> {
+        if published > 0 {
             handover().await;
         }
-        self.is_stopped()
+        self.stop_reason()
     }
 
-    async fn stream_answer(&self, run: &Run, model: &dyn ChatModel, asked: &mut Asked) -> Answer {
-        let Asked {
+    async fn stream_answer(
+        &self,
+        run: &Run,
+        model: &dyn ChatModel,
+        pending: &mut PendingAnswer,
+    ) -> Answer {
+        let PendingAnswer {
             request,
-            shown,
-            traced,
-        } = asked;
+            mapper,
+            trace,
+        } = pending;
         // The reader may have taken long for the start event.
-        if let Some(why) = self.is_stopped() {
-            return Answer::Stopped(why, None);
+        if let Some(reason) = self.stop_reason() {
+            return Answer::Stopped(reason, None);
         }
         let provider = &model.id().provider;
         let mut stream = match self.unless_stopped(model.stream(request)).await {
-            Err(why) => return Answer::Stopped(why, None),
+            Err(reason) => return Answer::Stopped(reason, None),
             Ok(Err(error)) => return Answer::Failed(error, None),
             Ok(Ok(stream)) => stream,
         };
@@ -268,84 +273,84 @@ impl Driver {
         let partial =
             |answer: ResponseAccumulator| answer.has_output().then(|| answer.interrupted());
         // A response without published output has no partial answer; a fallback model may answer.
-        let failed = |error, shown: &Shown, answer: ResponseAccumulator| {
-            Answer::Failed(error, shown.has_output.then(|| answer.interrupted()))
+        let failed = |error, mapper: &OutputMapper, answer: ResponseAccumulator| {
+            Answer::Failed(error, mapper.has_output.then(|| answer.interrupted()))
         };
         let mut stopped = pin!(self.stopped());
         // Events that the reader could not take yet.
-        let mut told = Told::default();
+        let mut events = Unyielded::default();
         loop {
             let next = poll_fn(|context| match stream.poll_next_unpin(context) {
                 Poll::Ready(next) => Poll::Ready(Some(Ok(next))),
                 // Available events are taken together before the driver waits.
-                Poll::Pending if told.count > 0 => Poll::Ready(None),
-                Poll::Pending => stopped.as_mut().poll(context).map(|why| Some(Err(why))),
+                Poll::Pending if events.published > 0 => Poll::Ready(None),
+                Poll::Pending => stopped.as_mut().poll(context).map(|it| Some(Err(it))),
             });
             match next.await {
                 None => {}
-                Some(Err(why)) => return Answer::Stopped(why, partial(answer)),
+                Some(Err(reason)) => return Answer::Stopped(reason, partial(answer)),
                 Some(Ok(None)) => break,
                 Some(Ok(Some(Err(error)))) => {
-                    if let Some(why) = self.heard(told.count).await {
-                        return Answer::Stopped(why, partial(answer));
+                    if let Some(reason) = self.yield_to_reader(events.published).await {
+                        return Answer::Stopped(reason, partial(answer));
                     }
-                    return failed(error, shown, answer);
+                    return failed(error, mapper, answer);
                 }
                 // The model does not report what the run publishes, such as a formatted answer.
-                Some(Ok(Some(Ok(ModelEvent::Retrying { retry })))) if shown.has_output => {
-                    if let Some(why) = self.heard(told.count).await {
-                        return Answer::Stopped(why, partial(answer));
+                Some(Ok(Some(Ok(ModelEvent::Retrying { retry })))) if mapper.has_output => {
+                    if let Some(reason) = self.yield_to_reader(events.published).await {
+                        return Answer::Stopped(reason, partial(answer));
                     }
                     let kind = ModelErrorKind::Interrupted;
                     let error = ModelError::new(&**provider, kind, retry.reason);
-                    return failed(error, shown, answer);
+                    return failed(error, mapper, answer);
                 }
                 Some(Ok(Some(Ok(event)))) => {
                     if !matches!(event, ModelEvent::Retrying { .. }) {
-                        traced.first_chunk();
+                        trace.first_chunk();
                     }
                     if meter.count(&event) > max_bytes {
-                        if let Some(why) = self.heard(told.count).await {
-                            return Answer::Stopped(why, partial(answer));
+                        if let Some(reason) = self.yield_to_reader(events.published).await {
+                            return Answer::Stopped(reason, partial(answer));
                         }
                         let hit = LimitHit::AnswerBytes { max: max_bytes };
                         return Answer::Limited(hit, partial(answer));
                     }
                     if let Err(fault) = answer.push(&event) {
-                        if let Some(why) = self.heard(told.count).await {
-                            return Answer::Stopped(why, partial(answer));
+                        if let Some(reason) = self.yield_to_reader(events.published).await {
+                            return Answer::Stopped(reason, partial(answer));
                         }
                         let error = ModelError::from_grammar(&**provider, fault);
-                        return failed(error, shown, answer);
+                        return failed(error, mapper, answer);
                     }
-                    told.heard += 1;
-                    shown.of(event, run, &mut |kind| {
-                        let time = *told.since.get_or_insert_with(|| (self.agent.clock)());
+                    events.received += 1;
+                    mapper.publish(event, run, &mut |kind| {
+                        let time = *events.since.get_or_insert_with(|| (self.agent.clock)());
                         self.publisher.publish_at(kind, time);
-                        told.count += 1;
+                        events.published += 1;
                     });
                     // Events without output also need a check of the clock.
-                    if told.heard < TOLD_TOGETHER {
+                    if events.received < MAX_EVENTS_TOGETHER {
                         continue;
                     }
                 }
             }
-            let count = std::mem::take(&mut told).count;
-            if let Some(why) = self.heard(count).await {
-                return Answer::Stopped(why, partial(answer));
+            let count = std::mem::take(&mut events).published;
+            if let Some(reason) = self.yield_to_reader(count).await {
+                return Answer::Stopped(reason, partial(answer));
             }
         }
-        if told.count > 0
-            && let Some(why) = self.heard(told.count).await
+        if events.published > 0
+            && let Some(reason) = self.yield_to_reader(events.published).await
         {
-            return Answer::Stopped(why, partial(answer));
+            return Answer::Stopped(reason, partial(answer));
         }
         if !answer.is_finished() {
             let error = ModelError::from_grammar(
                 &**provider,
                 switchboard_domain::GrammarViolation::NoFinish,
             );
-            return failed(error, shown, answer);
+            return failed(error, mapper, answer);
         }
         match answer.finish() {
             Ok(answer) => Answer::Whole(answer),
@@ -354,7 +359,7 @@ impl Driver {
     }
 }
 
-impl Shown {
+impl OutputMapper {
     /// Returns the state before the first event of a response.
     fn new(run: &Run) -> Self {
         Self {
@@ -367,21 +372,21 @@ impl Shown {
     }
 
     /// Publishes the visible part of a model event.
-    fn of(&mut self, event: ModelEvent, run: &Run, say: &mut impl FnMut(RunEventKind)) {
+    fn publish(&mut self, event: ModelEvent, run: &Run, emit: &mut impl FnMut(RunEventKind)) {
         let mut has_output = self.has_output;
-        self.emit(event, run, &mut |kind| {
+        self.map(event, run, &mut |kind| {
             has_output |= is_output(&kind);
-            say(kind);
+            emit(kind);
         });
         self.has_output = has_output;
     }
 
-    fn emit(&mut self, event: ModelEvent, run: &Run, say: &mut impl FnMut(RunEventKind)) {
+    fn map(&mut self, event: ModelEvent, run: &Run, emit: &mut impl FnMut(RunEventKind)) {
         match event {
             ModelEvent::Retrying { retry } => {
                 // The calls of the next attempt get the same ids.
                 *self = Self::new(run);
-                say(RunEventKind::ModelCallRetried {
+                emit(RunEventKind::ModelCallRetried {
                     step: run.steps(),
                     attempt: retry.attempt,
                     delay_ms: retry.delay_ms,
@@ -389,13 +394,13 @@ impl Shown {
                 });
             }
             ModelEvent::TextDelta { text, .. } => match self.formatter.as_deref_mut() {
-                Some((FormatterMode::Native, formatter)) => read(formatter, &text, say),
+                Some((FormatterMode::Native, formatter)) => read(formatter, &text, emit),
                 // Text beside the formatted answer is not part of the answer.
-                Some(_) => say(RunEventKind::ReasoningDelta { text }),
-                None if self.gathers => say(RunEventKind::ReasoningDelta { text }),
-                None => say(RunEventKind::TextDelta { text }),
+                Some(_) => emit(RunEventKind::ReasoningDelta { text }),
+                None if self.gathers => emit(RunEventKind::ReasoningDelta { text }),
+                None => emit(RunEventKind::TextDelta { text }),
             },
-            ModelEvent::ReasoningDelta { text, .. } => say(RunEventKind::ReasoningDelta { text }),
+            ModelEvent::ReasoningDelta { text, .. } => emit(RunEventKind::ReasoningDelta { text }),
             ModelEvent::PartStarted {
                 index,
                 part: PartStart::ToolUse { id, name },
@@ -403,17 +408,17 @@ impl Shown {
                 let id = self.ids.get_or_insert_with(|| run.unique_ids()).unique(&id);
                 self.open_tools.push((index, id.clone()));
                 if self.formatter.is_none() {
-                    say(RunEventKind::ToolInputStarted { id, name });
+                    emit(RunEventKind::ToolInputStarted { id, name });
                 }
             }
             ModelEvent::ToolInputDelta { index, json } => {
                 if let Some((_, formatter)) = self.formatter.as_deref_mut() {
-                    return read(formatter, &json, say);
+                    return read(formatter, &json, emit);
                 }
                 let mut open = self.open_tools.iter().rev();
                 if let Some((_, id)) = open.find(|(open, _)| *open == index) {
                     let id = id.clone();
-                    say(RunEventKind::ToolInputDelta { id, json });
+                    emit(RunEventKind::ToolInputDelta { id, json });
                 }
             }
             ModelEvent::PartStarted {
@@ -421,7 +426,7 @@ impl Shown {
                 ..
             } => {
                 if let Part::Opaque(block) = *part {
-                    say(RunEventKind::ProviderBlock {
+                    emit(RunEventKind::ProviderBlock {
                         kind: block.kind,
                         text: block.text,
                     });
@@ -443,8 +448,8 @@ fn is_output(kind: &RunEventKind) -> bool {
     }
 }
 
-fn read(formatter: &mut PartialFormatter, json: &str, say: &mut impl FnMut(RunEventKind)) {
+fn read(formatter: &mut PartialFormatter, json: &str, emit: &mut impl FnMut(RunEventKind)) {
     for delta in formatter.push(json) {
-        say(RunEventKind::TextDelta { text: delta.text });
+        emit(RunEventKind::TextDelta { text: delta.text });
     }
 }

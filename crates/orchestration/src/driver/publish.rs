@@ -3,13 +3,10 @@
 use std::{
     collections::VecDeque,
     fmt,
-    future::{Future, poll_fn},
+    future::Future,
     mem,
     pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
@@ -18,6 +15,7 @@ use futures_util::task::AtomicWaker;
 use jiff::Timestamp;
 use switchboard_domain::{ToolProgress, ToolRetry};
 use tokio::time::{Instant, Sleep};
+use tokio_util::sync::CancellationToken;
 
 use crate::{Clock, Run, RunEvent, RunEventKind, observe::trace::RunLog};
 
@@ -29,10 +27,7 @@ pub(crate) struct Publisher {
 }
 
 struct Shared {
-    /// Whether the run is cancelled. Atomic, because it is checked after every await.
-    cancelled: AtomicBool,
-    /// Whether the driver still has to be polled for a cancellation.
-    is_poked: AtomicBool,
+    cancellation: CancellationToken,
     /// The task of the reader. A channel of tokio would count every event against the budget of the
     /// task, so that a reader of many small events is treated as one that never yields. Outside the
     /// event lock, because foreign code (clock, log) runs under that lock and may cancel.
@@ -45,66 +40,66 @@ struct Inner {
     next: u64,
     clock: Clock,
     /// Tool calls that may still emit progress.
-    running: Speakers,
+    running: RunningCalls,
     /// Number of calls with delayed progress.
-    holding: usize,
+    delayed: usize,
     /// Events that the reader has not taken. The driver yields after its events, and the driver is
     /// polled only when the reader has them all. Events of tools and servers have their own limits.
-    told: VecDeque<RunEvent>,
+    queue: VecDeque<RunEvent>,
     /// Whether the stream was dropped.
-    unread: bool,
+    is_closed: bool,
     log: RunLog,
 }
 
-/// Maximum number of progress events of a call, and of questions of its server, within [`SPELL`].
+/// Maximum number of progress events of a call, and of questions of its server, within [`PERIOD`].
 /// Each event is stored permanently.
-const OFTEN: u32 = 10;
-const SPELL: Duration = Duration::from_secs(1);
+const MAX_PER_PERIOD: u32 = 10;
+const PERIOD: Duration = Duration::from_secs(1);
 
 /// Number of unread events, for example during slow writes, above which progress is delayed and
 /// questions are refused.
-const UNREAD: usize = 256;
+const MAX_UNREAD: usize = 256;
 
 /// Progress and questions of a running call.
 #[derive(Default)]
-struct Speaker {
-    progress: Pace,
-    questions: Pace,
+struct CallEvents {
+    progress: RateLimit,
+    questions: RateLimit,
     /// The latest delayed progress.
-    held: Option<ToolProgress>,
+    delayed: Option<ToolProgress>,
 }
 
 /// The running calls by id. Usually there is one.
 #[derive(Default)]
-struct Speakers(Vec<(String, Speaker)>);
+struct RunningCalls(Vec<(String, CallEvents)>);
 
-impl Speakers {
+impl RunningCalls {
     fn begin(&mut self, id: &str) {
         if self.get_mut(id).is_none() {
             self.0.reserve_exact(1);
-            self.0.push((id.to_owned(), Speaker::default()));
+            self.0.push((id.to_owned(), CallEvents::default()));
         }
     }
 
-    fn get_mut(&mut self, id: &str) -> Option<&mut Speaker> {
+    fn get_mut(&mut self, id: &str) -> Option<&mut CallEvents> {
         let mut all = self.0.iter_mut();
-        all.find_map(|(of, speaker)| (of.as_str() == id).then_some(speaker))
+        all.find_map(|(of, call)| (of.as_str() == id).then_some(call))
     }
 
-    fn remove(&mut self, id: &str) -> Option<Speaker> {
-        let place = self.0.iter().position(|(of, _)| of.as_str() == id)?;
-        Some(self.0.swap_remove(place).1)
+    fn remove(&mut self, id: &str) -> Option<CallEvents> {
+        let index = self.0.iter().position(|(of, _)| of.as_str() == id)?;
+        Some(self.0.swap_remove(index).1)
     }
 }
 
 /// A rate limit.
 #[derive(Default)]
-struct Pace {
+struct RateLimit {
     since: Option<Instant>,
     count: u32,
 }
 
-impl Pace {
+impl RateLimit {
     /// Counts an event. Returns whether it is within the limit.
     fn admits(&mut self, now: Instant) -> bool {
         if self.is_open(now) {
@@ -112,7 +107,7 @@ impl Pace {
             self.count = 0;
         }
         self.count = self.count.saturating_add(1);
-        self.count <= OFTEN
+        self.count <= MAX_PER_PERIOD
     }
 
     fn is_open(&self, now: Instant) -> bool {
@@ -122,74 +117,58 @@ impl Pace {
 
     /// Returns the time at which the limit is reset; `None` before the first event.
     fn opens_at(&self) -> Option<Instant> {
-        self.since.and_then(|since| since.checked_add(SPELL))
+        self.since.and_then(|since| since.checked_add(PERIOD))
     }
 }
 
 /// The reader of the events of a run.
-pub(super) struct Listener {
+pub(super) struct EventReader {
     shared: Arc<Shared>,
     /// Number of events that may be taken before the driver continues. They stay in the shared
     /// queue, because a second queue costs more than the uncontended lock.
-    seen: usize,
+    available: usize,
     /// Timer for delayed progress.
-    room: Option<Pin<Box<Sleep>>>,
+    delay_timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Publisher {
-    pub(super) fn new(run: &Run, clock: Clock) -> (Self, Listener) {
+    pub(super) fn new(run: &Run, clock: Clock) -> (Self, EventReader) {
         let inner = Inner {
             run_id: run.id().into(),
             next: run.next_event(),
             clock,
-            running: Speakers::default(),
-            holding: 0,
-            told: VecDeque::new(),
-            unread: false,
+            running: RunningCalls::default(),
+            delayed: 0,
+            queue: VecDeque::new(),
+            is_closed: false,
             log: RunLog::default(),
         };
         let shared = Arc::new(Shared {
-            cancelled: AtomicBool::new(false),
-            is_poked: AtomicBool::new(false),
+            cancellation: CancellationToken::new(),
             reader: AtomicWaker::new(),
             inner: Mutex::new(inner),
         });
-        let listener = Listener {
+        let reader = EventReader {
             shared: Arc::clone(&shared),
-            seen: 0,
-            room: None,
+            available: 0,
+            delay_timer: None,
         };
-        (Self { shared }, listener)
+        (Self { shared }, reader)
     }
 
     /// Cancels the run. Has no effect after the first call or after the end of the run.
     pub(super) fn cancel(&self) {
-        // The reader of the flag also sees earlier writes, as with a lock.
-        if self.shared.cancelled.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        // The driver may have checked the flag just before, while its reader is about to register
-        // its task.
-        self.shared.is_poked.store(true, Ordering::Release);
-        self.shared.reader.wake();
+        self.shared.cancellation.cancel();
     }
 
-    /// Whether somebody wants the run to stop.
+    /// Returns whether the run is cancelled.
     pub(super) fn is_cancelled(&self) -> bool {
-        self.shared.cancelled.load(Ordering::Acquire)
+        self.shared.cancellation.is_cancelled()
     }
 
-    /// Waits for the cancellation. For the driver itself only, and not for a future that is polled
-    /// only after a wake-up: no waker is stored, because a cancellation wakes the reader, which
-    /// polls the driver.
+    /// Waits for the cancellation of the run.
     pub(super) fn cancelled(&self) -> impl Future<Output = ()> {
-        poll_fn(|_| {
-            if self.is_cancelled() {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
-        })
+        self.shared.cancellation.cancelled()
     }
 
     /// Publishes an event of the driver. The reader takes events after each poll of the driver, so
@@ -197,12 +176,12 @@ impl Publisher {
     pub(super) fn publish(&self, kind: RunEventKind) {
         let inner = &mut *self.shared.lock();
         let time = (inner.clock)();
-        inner.say(kind, time);
+        inner.emit(kind, time);
     }
 
     /// Publishes an event with a known time.
     pub(super) fn publish_at(&self, kind: RunEventKind, time: Timestamp) {
-        self.shared.lock().say(kind, time);
+        self.shared.lock().emit(kind, time);
     }
 
     /// Publishes events with one time. Returns whether there were any.
@@ -213,9 +192,9 @@ impl Publisher {
         };
         let inner = &mut *self.shared.lock();
         let time = (inner.clock)();
-        inner.say(first, time);
+        inner.emit(first, time);
         for kind in kinds {
-            inner.say(kind, time);
+            inner.emit(kind, time);
         }
         true
     }
@@ -224,16 +203,16 @@ impl Publisher {
     /// until the limit allows it or the call ends.
     pub(super) fn progress(&self, id: &str, progress: ToolProgress) {
         self.with(|inner| {
-            let has_room = inner.told.len() < UNREAD;
-            let Some(speaker) = inner.running.get_mut(id) else {
+            let is_below_limit = inner.queue.len() < MAX_UNREAD;
+            let Some(call) = inner.running.get_mut(id) else {
                 return;
             };
-            if has_room && speaker.progress.admits(Instant::now()) {
-                inner.holding -= usize::from(speaker.held.take().is_some());
+            if is_below_limit && call.progress.admits(Instant::now()) {
+                inner.delayed -= usize::from(call.delayed.take().is_some());
                 let time = (inner.clock)();
-                inner.tell_progress(id.to_owned(), progress, time);
+                inner.emit_progress(id.to_owned(), progress, time);
             } else {
-                inner.holding += usize::from(speaker.held.replace(progress).is_none());
+                inner.delayed += usize::from(call.delayed.replace(progress).is_none());
             }
         });
     }
@@ -253,15 +232,15 @@ impl Publisher {
     /// Returns whether it was published. The end of a published question is always published.
     pub(crate) fn question(&self, call: &str, kind: RunEventKind) -> bool {
         self.with(|inner| {
-            if inner.unread {
+            if inner.is_closed {
                 return false;
             }
-            let has_room = inner.told.len() < UNREAD;
-            let Some(speaker) = inner.running.get_mut(call) else {
+            let is_below_limit = inner.queue.len() < MAX_UNREAD;
+            let Some(call) = inner.running.get_mut(call) else {
                 return false;
             };
-            let is_asked = matches!(kind, RunEventKind::QuestionAsked { .. });
-            if is_asked && !(has_room && speaker.questions.admits(Instant::now())) {
+            let is_question = matches!(kind, RunEventKind::QuestionAsked { .. });
+            if is_question && !(is_below_limit && call.questions.admits(Instant::now())) {
                 return false;
             }
             let time = (inner.clock)();
@@ -282,16 +261,16 @@ impl Publisher {
     /// Applies an event from outside the driver and wakes the reader.
     fn with<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {
         let mut inner = self.shared.lock();
-        let held = inner.holding;
-        let done = act(&mut inner);
+        let delayed_before = inner.delayed;
+        let result = act(&mut inner);
         // Delayed progress needs a wake-up too, for its timer.
-        let is_news = !inner.told.is_empty() || inner.holding > held;
+        let needs_wakeup = !inner.queue.is_empty() || inner.delayed > delayed_before;
         drop(inner);
         // Outside the lock, because the woken task may take the events immediately.
-        if is_news {
+        if needs_wakeup {
             self.shared.reader.wake();
         }
-        done
+        result
     }
 }
 
@@ -301,7 +280,7 @@ impl Shared {
     }
 }
 
-impl Listener {
+impl EventReader {
     /// Returns the publisher.
     pub(super) fn publisher(&self) -> Publisher {
         Publisher {
@@ -310,28 +289,28 @@ impl Listener {
     }
 
     /// Returns the next event of the current group.
-    pub(super) fn seen(&mut self) -> Option<RunEvent> {
-        self.seen = self.seen.checked_sub(1)?;
+    pub(super) fn next_available(&mut self) -> Option<RunEvent> {
+        self.available = self.available.checked_sub(1)?;
         self.shared.lock().take()
     }
 
     /// Returns the next event, if there is one.
     pub(super) fn next(&mut self) -> Option<RunEvent> {
-        self.seen().or_else(|| self.look(None))
+        self.next_available().or_else(|| self.begin_group(None))
     }
 
     /// Returns the next event, or registers the task for it.
     pub(super) fn next_or_wake(&mut self, context: &mut Context<'_>) -> Option<RunEvent> {
-        let next = self.seen();
-        next.or_else(|| self.look(Some(context)))
+        let next = self.next_available();
+        next.or_else(|| self.begin_group(Some(context)))
     }
 
     /// Starts a group of all published events and returns its first.
-    fn look(&mut self, context: Option<&mut Context<'_>>) -> Option<RunEvent> {
+    fn begin_group(&mut self, context: Option<&mut Context<'_>>) -> Option<RunEvent> {
         let mut inner = self.shared.lock();
-        let opens_at = inner.tell_held();
+        let opens_at = inner.emit_delayed();
         let first = inner.take();
-        self.seen = inner.told.len();
+        self.available = inner.queue.len();
         // The task is registered only if there is no event.
         let context = context.filter(|_| first.is_none());
         let before = context.as_ref().and_then(|context| {
@@ -344,25 +323,20 @@ impl Listener {
         // Dropped outside the lock with the data of the previous task.
         drop(before);
         if let Some(context) = context {
-            // A later cancellation finds the registered task; an earlier one is found here.
-            let poked = &self.shared.is_poked;
-            if poked.load(Ordering::Acquire) && poked.swap(false, Ordering::AcqRel) {
-                context.waker().wake_by_ref();
-            }
-            self.wait_for_room(opens_at, context);
+            self.set_timer(opens_at, context);
         }
         first
     }
 
     /// Sets the timer for delayed progress.
-    fn wait_for_room(&mut self, opens_at: Option<Instant>, context: &mut Context<'_>) {
+    fn set_timer(&mut self, opens_at: Option<Instant>, context: &mut Context<'_>) {
         // Without a runtime there are no timers. Delayed progress then follows with the next event.
         let Some(opens_at) = opens_at.filter(|_| tokio::runtime::Handle::try_current().is_ok())
         else {
-            self.room = None;
+            self.delay_timer = None;
             return;
         };
-        let room = match &mut self.room {
+        let room = match &mut self.delay_timer {
             Some(room) => {
                 room.as_mut().reset(opens_at);
                 room
@@ -375,39 +349,39 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for EventReader {
     fn drop(&mut self) {
         let mut inner = self.shared.lock();
-        inner.unread = true;
-        let told = mem::take(&mut inner.told);
+        inner.is_closed = true;
+        let queue = mem::take(&mut inner.queue);
         let log = mem::take(&mut inner.log);
         drop(inner);
         // Outside the lock, because it may be large. Cancel handles keep the rest alive.
-        drop((told, log, self.shared.reader.take()));
+        drop((queue, log, self.shared.reader.take()));
     }
 }
 
 impl Inner {
     fn take(&mut self) -> Option<RunEvent> {
-        let next = self.told.pop_front();
-        if self.told.is_empty() {
+        let next = self.queue.pop_front();
+        if self.queue.is_empty() {
             // Restarts the queue at its first slot, which is still in the cache.
-            self.told.clear();
+            self.queue.clear();
         }
         next
     }
 
-    fn say(&mut self, kind: RunEventKind, time: Timestamp) {
+    fn emit(&mut self, kind: RunEventKind, time: Timestamp) {
         match &kind {
             RunEventKind::ToolStarted { id } => {
                 self.running.begin(id);
             }
             RunEventKind::ToolFinished { id, .. } => {
-                let speaker = self.running.remove(id);
+                let call = self.running.remove(id);
                 // The last progress is always published.
-                if let Some(progress) = speaker.and_then(|speaker| speaker.held) {
-                    self.holding -= 1;
-                    self.tell_progress(id.clone(), progress, time);
+                if let Some(progress) = call.and_then(|call| call.delayed) {
+                    self.delayed -= 1;
+                    self.emit_progress(id.clone(), progress, time);
                 }
             }
             _ => {}
@@ -415,33 +389,33 @@ impl Inner {
         self.send(kind, time);
     }
 
-    fn tell_progress(&mut self, id: String, progress: ToolProgress, time: Timestamp) {
+    fn emit_progress(&mut self, id: String, progress: ToolProgress, time: Timestamp) {
         self.send(RunEventKind::ToolProgressed { id, progress }, time);
     }
 
     /// Publishes delayed progress that the limit allows now. Returns the time for the rest.
-    fn tell_held(&mut self) -> Option<Instant> {
-        if self.holding == 0 || self.told.len() >= UNREAD {
+    fn emit_delayed(&mut self) -> Option<Instant> {
+        if self.delayed == 0 || self.queue.len() >= MAX_UNREAD {
             return None;
         }
         let now = Instant::now();
         let mut opens_at = None;
-        let mut told = Vec::new();
-        for (id, speaker) in &mut self.running.0 {
-            if speaker.held.is_none() {
+        let mut due = Vec::new();
+        for (id, call) in &mut self.running.0 {
+            if call.delayed.is_none() {
                 continue;
             }
-            if speaker.progress.admits(now) {
-                told.extend(speaker.held.take().map(|progress| (id.clone(), progress)));
+            if call.progress.admits(now) {
+                due.extend(call.delayed.take().map(|progress| (id.clone(), progress)));
             } else {
-                let opens = speaker.progress.opens_at();
+                let opens = call.progress.opens_at();
                 opens_at = [opens_at, opens].into_iter().flatten().min();
             }
         }
-        self.holding -= told.len();
-        for (id, progress) in told {
+        self.delayed -= due.len();
+        for (id, progress) in due {
             let time = (self.clock)();
-            self.tell_progress(id, progress, time);
+            self.emit_progress(id, progress, time);
         }
         opens_at
     }
@@ -455,8 +429,8 @@ impl Inner {
         };
         self.next += 1;
         self.log.observe(&event);
-        if !self.unread {
-            self.told.push_back(event);
+        if !self.is_closed {
+            self.queue.push_back(event);
         }
     }
 }
@@ -475,19 +449,21 @@ impl fmt::Debug for Publisher {
 ///
 /// No waker is stored: the next poll of the driver is the reader asking for more.
 pub(super) fn handover() -> Handover {
-    Handover { gives_way: true }
+    Handover { must_yield: true }
 }
 
 /// The future of [`handover`].
 #[must_use]
 pub(super) struct Handover {
-    gives_way: bool,
+    must_yield: bool,
 }
 
 impl Handover {
     /// Yields if events were published.
-    pub(super) fn of(said: bool) -> Self {
-        Self { gives_way: said }
+    pub(super) fn of(has_events: bool) -> Self {
+        Self {
+            must_yield: has_events,
+        }
     }
 }
 
@@ -495,7 +471,7 @@ impl Future for Handover {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if mem::take(&mut self.gives_way) {
+        if mem::take(&mut self.must_yield) {
             Poll::Pending
         } else {
             Poll::Ready(())

@@ -17,18 +17,18 @@ impl Wake for Woken {
     }
 }
 
-fn publisher() -> (Publisher, Listener) {
+fn publisher() -> (Publisher, EventReader) {
     let run = Run::new(
         "run",
         ModelId::new("p", "m"),
         Vec::new(),
         RunOptions::default(),
     );
-    let (publisher, listener) = Publisher::new(&run, Arc::new(|| Timestamp::UNIX_EPOCH));
+    let (publisher, reader) = Publisher::new(&run, Arc::new(|| Timestamp::UNIX_EPOCH));
     for id in ["a", "b"] {
         publisher.publish(RunEventKind::ToolStarted { id: id.into() });
     }
-    (publisher, listener)
+    (publisher, reader)
 }
 
 fn at(progress: u32) -> ToolProgress {
@@ -67,9 +67,9 @@ fn asked(question: &str) -> RunEventKind {
 }
 
 /// Everything that is told by now: how far which call is, and what else there is.
-fn told(listener: &mut Listener) -> Vec<String> {
+fn told(reader: &mut EventReader) -> Vec<String> {
     let mut all = Vec::new();
-    while let Some(event) = listener.next() {
+    while let Some(event) = reader.next() {
         all.push(match event.kind {
             RunEventKind::ToolProgressed { id, progress } => format!("{id} {}", progress.progress),
             RunEventKind::ToolFinished { id, .. } => format!("{id} ends"),
@@ -83,55 +83,55 @@ fn told(listener: &mut Listener) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn of_very_much_progress_some_is_told_and_the_last_always() {
-    let (publisher, mut listener) = publisher();
+    let (publisher, mut reader) = publisher();
     for n in 0..100_000 {
         publisher.progress("a", at(n));
     }
     publisher.progress("b", at(7));
-    let first: Vec<String> = (0..OFTEN).map(|n| format!("a {n}")).collect();
+    let first: Vec<String> = (0..MAX_PER_PERIOD).map(|n| format!("a {n}")).collect();
     let mut expected = first.clone();
     expected.push("b 7".into());
-    assert_eq!(told(&mut listener), expected);
+    assert_eq!(told(&mut reader), expected);
     // After a while there is room for where it is by now.
-    tokio::time::advance(SPELL).await;
-    assert_eq!(told(&mut listener), ["a 99999"]);
+    tokio::time::advance(PERIOD).await;
+    assert_eq!(told(&mut reader), ["a 99999"]);
     for n in 0..50 {
         publisher.progress("a", at(n));
     }
     publisher.publish(finished("a"));
     publisher.progress("a", at(0));
-    let second = told(&mut listener);
+    let second = told(&mut reader);
     assert_eq!(second[second.len() - 2..], ["a 49", "a ends"]);
-    assert!(second.len() <= OFTEN as usize + 2, "{second:?}");
+    assert!(second.len() <= MAX_PER_PERIOD as usize + 2, "{second:?}");
     // Nothing is left of it.
-    tokio::time::advance(SPELL).await;
-    assert!(told(&mut listener).is_empty());
-    assert_eq!(publisher.with(|inner| inner.holding), 0);
+    tokio::time::advance(PERIOD).await;
+    assert!(told(&mut reader).is_empty());
+    assert_eq!(publisher.with(|inner| inner.delayed), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_is_woken_when_there_is_room() {
-    let (publisher, mut listener) = publisher();
-    for n in 0..OFTEN {
+    let (publisher, mut reader) = publisher();
+    for n in 0..MAX_PER_PERIOD {
         publisher.progress("a", at(n));
     }
-    told(&mut listener);
+    told(&mut reader);
     let woken = Arc::new(Woken::default());
     let waker = Waker::from(Arc::clone(&woken));
     let mut context = Context::from_waker(&waker);
-    assert!(listener.next_or_wake(&mut context).is_none());
+    assert!(reader.next_or_wake(&mut context).is_none());
     publisher.progress("a", at(99));
     // To wait for the time from now on.
     let was_woken = || woken.0.swap(false, std::sync::atomic::Ordering::Relaxed);
     assert!(was_woken());
-    assert!(listener.next_or_wake(&mut context).is_none());
+    assert!(reader.next_or_wake(&mut context).is_none());
     assert!(!was_woken());
     publisher.progress("a", at(100));
     assert!(!was_woken(), "it waits for that already");
-    tokio::time::advance(SPELL).await;
+    tokio::time::advance(PERIOD).await;
     tokio::task::yield_now().await;
     assert!(was_woken());
-    let event = listener.next_or_wake(&mut context).unwrap();
+    let event = reader.next_or_wake(&mut context).unwrap();
     let newest = RunEventKind::ToolProgressed {
         id: "a".into(),
         progress: at(100),
@@ -141,10 +141,10 @@ async fn whoever_waits_is_woken_when_there_is_room() {
 
 #[tokio::test(start_paused = true)]
 async fn while_nobody_reads_not_more_than_so_much_is_kept() {
-    let (publisher, mut listener) = publisher();
+    let (publisher, mut reader) = publisher();
     for second in 0..1_000 {
-        for n in 0..OFTEN {
-            publisher.progress("a", at(second * OFTEN + n));
+        for n in 0..MAX_PER_PERIOD {
+            publisher.progress("a", at(second * MAX_PER_PERIOD + n));
             let is_asked = publisher.question("b", asked("Which one?"));
             if is_asked {
                 let action = QuestionAction::Cancel;
@@ -152,10 +152,10 @@ async fn while_nobody_reads_not_more_than_so_much_is_kept() {
                 assert!(publisher.question("b", RunEventKind::QuestionAnswered { id, action }));
             }
         }
-        tokio::time::advance(SPELL).await;
+        tokio::time::advance(PERIOD).await;
     }
-    assert!(publisher.with(|inner| inner.told.len()) <= UNREAD + 2);
-    let all = told(&mut listener);
+    assert!(publisher.with(|inner| inner.queue.len()) <= MAX_UNREAD + 2);
+    let all = told(&mut reader);
     let count = |what: &str| all.iter().filter(|told| *told == what).count();
     assert!(count("asked") > 0);
     assert_eq!(count("asked"), count("answered"));
@@ -164,15 +164,15 @@ async fn while_nobody_reads_not_more_than_so_much_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_asks_without_end_is_told_that_nobody_answers() {
-    let (publisher, mut listener) = publisher();
+    let (publisher, mut reader) = publisher();
     let asks = |times: u32| {
         (0..times)
             .filter(|_| publisher.question("a", asked("?")))
             .count()
     };
-    assert_eq!(asks(1_000), OFTEN as usize);
+    assert_eq!(asks(1_000), MAX_PER_PERIOD as usize);
     assert!(publisher.question("b", asked("?")), "another call");
-    tokio::time::advance(SPELL).await;
+    tokio::time::advance(PERIOD).await;
     assert_eq!(asks(3), 3);
-    assert_eq!(told(&mut listener).len(), OFTEN as usize + 4);
+    assert_eq!(told(&mut reader).len(), MAX_PER_PERIOD as usize + 4);
 }

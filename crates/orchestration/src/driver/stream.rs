@@ -9,7 +9,7 @@ use std::{
 use futures_core::{Stream, future::BoxFuture};
 use futures_util::StreamExt;
 
-use super::publish::{Listener, Publisher};
+use super::publish::{EventReader, Publisher};
 use crate::{Run, RunEvent};
 
 /// A run that executes. Polling the stream drives the run; nothing is spawned. The run continues
@@ -21,24 +21,24 @@ use crate::{Run, RunEvent};
 /// cancellation. [`RunStream::cancel_handle`] ends the run properly: with a `run_finished` event,
 /// and with a result for every tool use.
 pub struct RunStream {
-    events: Listener,
+    events: EventReader,
     driver: Option<BoxFuture<'static, Box<Run>>>,
     finished: Option<Box<Run>>,
-    /// Number of events since the last pending poll.
-    in_a_row: u32,
+    /// Number of events since the stream was last pending.
+    consecutive: u32,
 }
 
 /// Number of events after which the task yields, as in channels of tokio. A model with a constant
 /// stream would otherwise starve the task that cancels it.
-const IN_A_ROW: u32 = 128;
+const MAX_CONSECUTIVE: u32 = 128;
 
 impl RunStream {
-    pub(super) fn new(events: Listener, driver: BoxFuture<'static, Box<Run>>) -> Self {
+    pub(super) fn new(events: EventReader, driver: BoxFuture<'static, Box<Run>>) -> Self {
         Self {
             events,
             driver: Some(driver),
             finished: None,
-            in_a_row: 0,
+            consecutive: 0,
         }
     }
 
@@ -69,14 +69,14 @@ impl Stream for RunStream {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        if this.in_a_row >= IN_A_ROW {
-            this.in_a_row = 0;
+        if this.consecutive >= MAX_CONSECUTIVE {
+            this.consecutive = 0;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        this.in_a_row += 1;
+        this.consecutive += 1;
         // Events since the last poll are taken first.
-        if let Some(event) = this.events.seen() {
+        if let Some(event) = this.events.next_available() {
             return Poll::Ready(Some(event));
         }
         loop {
@@ -92,7 +92,7 @@ impl Stream for RunStream {
                 // threads, which must wake this task too.
                 Poll::Pending => {
                     let Some(event) = this.events.next_or_wake(cx) else {
-                        this.in_a_row = 0;
+                        this.consecutive = 0;
                         return Poll::Pending;
                     };
                     return Poll::Ready(Some(event));
@@ -116,7 +116,7 @@ pub struct CancelHandle(Option<Publisher>);
 
 impl CancelHandle {
     /// Creates a handle without a run.
-    pub(crate) fn of_nothing() -> Self {
+    pub(crate) fn detached() -> Self {
         Self(None)
     }
 

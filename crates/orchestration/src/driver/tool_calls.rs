@@ -16,7 +16,7 @@ use switchboard_domain::{
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::drive::{Driver, Flow, Heard, either, milliseconds};
+use super::drive::{Driver, FirstOf, Flow, first_of, milliseconds};
 use crate::{
     PlannedCall, Run, Step, ToolCallOutcome, UnexpectedInput,
     observe::trace::ToolTrace,
@@ -34,7 +34,7 @@ const TOOL_TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 struct Outgoing {
     planned: PlannedCall,
     /// The tool as declared by its host, if needed.
-    original: Option<Arc<ToolDefinition>>,
+    declared: Option<Arc<ToolDefinition>>,
     /// The input with injected values, or an error if a required value is missing.
     injected: Result<Option<SharedObject>, MissingContext>,
     key: Option<CacheKey>,
@@ -42,8 +42,8 @@ struct Outgoing {
     principal: Option<Principal>,
 }
 
-/// Calls that are safe to repeat need no stored intent.
-fn may_harm(call: &PlannedCall) -> bool {
+/// Returns whether a call is not safe to repeat, so that its intent is stored first.
+fn needs_stored_intent(call: &PlannedCall) -> bool {
     !only_reads(call.annotations) && call.annotations.idempotent != Some(true)
 }
 
@@ -51,7 +51,7 @@ fn may_harm(call: &PlannedCall) -> bool {
 fn stores_next(run: &mut Run) -> bool {
     match run.next_step() {
         Step::AskApproval(_) => true,
-        Step::CallTools(calls) => calls.first().is_some_and(may_harm),
+        Step::CallTools(calls) => calls.first().is_some_and(needs_stored_intent),
         _ => false,
     }
 }
@@ -89,81 +89,85 @@ impl Driver {
                 reason: "calls are under way that this driver did not start".to_owned(),
             });
         }
-        let at_once = run.options().max_concurrent_tools.max(1);
+        let max_concurrent = run.options().max_concurrent_tools.max(1);
         let timeout = run.options().tool_timeout;
         let mut waiting = calls.into_iter();
         let mut running = stream::FuturesUnordered::new();
         let mut started: Vec<(String, Instant)> = Vec::new();
         let run_id = run.id().to_owned();
         // Decisions about later calls may arrive while these run.
-        let ahead = self.not_asked(run, |_| false);
+        let unrequested = self.unrequested_approvals(run, |_| false);
         let stopped = 'calls: loop {
-            let mut leaving = Vec::new();
-            while running.len() + leaving.len() < at_once && self.is_stopped().is_none() {
+            let mut starting = Vec::new();
+            while running.len() + starting.len() < max_concurrent && self.stop_reason().is_none() {
                 let Some(planned) = waiting.next() else { break };
                 let call = self.outgoing(run, planned);
                 if let Some(output) = self.cached(&call) {
-                    let answer = ToolCallOutcome {
+                    let outcome = ToolCallOutcome {
                         attempts: 0,
                         cached: true,
                         ..ToolCallOutcome::new(Ok(output), 0)
                     };
-                    let events = run.tool_finished(&call.planned.id, answer)?;
-                    self.tell_stored(run, events).await;
+                    let events = run.tool_finished(&call.planned.id, outcome)?;
+                    self.emit_stored(run, events).await;
                     continue;
                 }
                 let events = run.tool_started(&call.planned.id)?;
-                leaving.push((call, events));
+                starting.push((call, events));
             }
-            let is_stored = if leaving.iter().any(|(call, _)| may_harm(&call.planned)) {
-                self.reached(run, Checkpoint::Leaving).await
+            let is_stored = if starting
+                .iter()
+                .any(|(call, _)| needs_stored_intent(&call.planned))
+            {
+                self.checkpoint(run, Checkpoint::Leaving).await
             } else {
                 true
             };
-            for (call, events) in leaving {
+            for (call, events) in starting {
                 let id = &call.planned.id;
-                if self.is_stopped().is_some() {
+                if self.stop_reason().is_some() {
                     run.cancel_start(id)?;
-                } else if !is_stored && may_harm(&call.planned) {
+                } else if !is_stored && needs_stored_intent(&call.planned) {
                     let events = run.reject_unstored_call(id)?;
-                    self.tell_stored(run, events).await;
+                    self.emit_stored(run, events).await;
                 } else {
                     started.push((id.clone(), Instant::now()));
-                    self.tell(events).await;
+                    self.emit(events).await;
                     running.push(self.call_tool(call, timeout));
                 }
             }
             if running.is_empty()
-                && let Some(why) = self.is_stopped()
+                && let Some(reason) = self.stop_reason()
             {
-                break 'calls why;
+                break 'calls reason;
             }
             let mut next = loop {
-                let heard = either(running.next(), self.early_decision(&run_id, &ahead));
-                match self.unless_stopped(heard).await {
-                    Err(why) => break 'calls why,
-                    Ok(Heard::First(next)) => break next,
-                    Ok(Heard::Ahead(place, word)) => {
-                        self.heard_ahead(run, &ahead[place], word).await?;
+                let finished = first_of(running.next(), self.early_decision(&run_id, &unrequested));
+                match self.unless_stopped(finished).await {
+                    Err(reason) => break 'calls reason,
+                    Ok(FirstOf::Awaited(next)) => break next,
+                    Ok(FirstOf::EarlyDecision(index, decision)) => {
+                        let call = &unrequested[index];
+                        self.apply_early_decision(run, call, decision).await?;
                     }
                 }
             };
             if next.is_none() {
                 if !stores_next(run) {
-                    self.reached(run, Checkpoint::Settled).await;
+                    self.checkpoint(run, Checkpoint::Settled).await;
                 }
-                return Ok(Flow::Go);
+                return Ok(Flow::Continue);
             }
             // Calls that ended together are stored and published together.
             let mut ended = Vec::new();
-            while let Some((id, answer)) = next {
+            while let Some((id, outcome)) = next {
                 run.tick((self.agent.clock)());
-                ended.extend(run.tool_finished(&id, answer)?);
+                ended.extend(run.tool_finished(&id, outcome)?);
                 next = running.next().now_or_never().flatten();
             }
-            self.tell_stored(run, ended).await;
-            if let Some(why) = self.is_stopped() {
-                break 'calls why;
+            self.emit_stored(run, ended).await;
+            if let Some(reason) = self.stop_reason() {
+                break 'calls reason;
             }
         };
         // Dropping the calls cancels them at their servers without waiting for the reader.
@@ -173,32 +177,32 @@ impl Driver {
             .map(|(id, since)| (id, milliseconds(since.elapsed())))
             .collect();
         let events = self.stop(run, stopped, None, &elapsed);
-        self.tell_stored(run, events).await;
-        Ok(Flow::Go)
+        self.emit_stored(run, events).await;
+        Ok(Flow::Continue)
     }
 
     fn outgoing(&self, run: &Run, planned: PlannedCall) -> Box<Outgoing> {
-        let original = self.original(&planned.name).cloned();
-        let injected = match &original {
+        let declared = self.declared_tool(&planned.name).cloned();
+        let injected = match &declared {
             // Events have the input without injected values.
-            Some(original) if self.context.concerns(original) => {
+            Some(declared) if self.context.concerns(declared) => {
                 let input = planned.input.clone().into_object();
-                let injected = self.context.inject(original, input);
+                let injected = self.context.inject(declared, input);
                 injected.map(|input| Some(input.into()))
             }
             _ => Ok(None),
         };
-        let key = match (&self.agent.cache, &original, &injected) {
-            (Some(cache), Some(original), Ok(injected)) => {
+        let key = match (&self.agent.cache, &declared, &injected) {
+            (Some(cache), Some(declared), Ok(injected)) => {
                 let input = injected.as_ref().unwrap_or(&planned.input);
-                cache.key(run.principal(), original, input)
+                cache.key(run.principal(), declared, input)
             }
             _ => None,
         };
         let questions = self.agent.questions.as_ref();
         Box::new(Outgoing {
             planned,
-            original,
+            declared,
             injected,
             key,
             principal: questions.map(|_| run.principal().clone()),
@@ -218,7 +222,7 @@ impl Driver {
         let started = Instant::now();
         let Outgoing {
             planned,
-            original,
+            declared,
             injected,
             key,
             principal,
@@ -227,14 +231,14 @@ impl Driver {
             id,
             name,
             server,
-            input: told,
+            input: shown,
             annotations,
             idempotency_key,
             ..
         } = planned;
-        if original.is_none() && self.agent.tools.is_some() {
+        if declared.is_none() && self.agent.tools.is_some() {
             // The tool disappeared after planning, so its injected values and rights are unknown.
-            let available = self.originals.iter().map(|tool| tool.name.clone());
+            let available = self.declared_tools.iter().map(|tool| tool.name.clone());
             let gone = ToolCallError::UnknownTool {
                 name,
                 available: available.collect(),
@@ -251,24 +255,24 @@ impl Driver {
                 return (id, ToolCallOutcome::new(Err(unavailable), 0));
             }
         };
-        let traced = ToolTrace::begin(&id, server.as_deref(), &name, &told);
+        let trace = ToolTrace::begin(&id, server.as_deref(), &name, &shown);
         // Registered until the end of the call, for questions of its server.
         let questions = self.agent.questions.as_ref().zip(principal);
         let _registered = questions.map(|(questions, principal)| {
             let (publisher, context) = (&self.publisher, &self.context);
             questions.register_call(&idempotency_key, &id, principal, publisher, context)
         });
-        // Also if the call is dropped.
-        let forgets = self.forgets_what_was_read(server.as_deref(), annotations);
+        // Dropped at the end of the call, also if the call is cancelled.
+        let change = self.begin_change(server.as_deref(), annotations);
         let attempts = Arc::new(AtomicU32::new(1));
         let call = ToolCall {
             name,
-            input: injected.unwrap_or(told),
+            input: injected.unwrap_or(shown),
             deadline: timeout,
             idempotency_key: Some(idempotency_key),
-            progress: self.listener(&id, &attempts),
+            progress: self.progress_sink(&id, &attempts),
         };
-        let called = self.call_host(call, timeout).instrument(traced.span());
+        let called = self.call_host(call, timeout).instrument(trace.span());
         let mut result = called.await;
         let attempts = attempts.load(Ordering::Relaxed);
         let context = &self.context;
@@ -276,10 +280,10 @@ impl Driver {
         result = match result {
             Ok(mut output) => {
                 context.redact_output(&mut output);
-                if let Some(original) = &original {
-                    let (held, faults) = self.agent.outputs.apply(original, output);
+                if let Some(declared) = &declared {
+                    let (checked, faults) = self.agent.outputs.apply(declared, output);
                     violates_output_schema = !faults.is_empty();
-                    output = held;
+                    output = checked;
                 }
                 if let (Some(cache), Some(key), false) =
                     (&self.agent.cache, key, violates_output_schema)
@@ -288,21 +292,21 @@ impl Driver {
                 }
                 Ok(output)
             }
-            Err(error) => Err(self.scrubbed(error)),
+            Err(error) => Err(self.redacted(error)),
         };
         // After the removal of injected values, which a server may echo.
-        traced.ended(&result, attempts);
-        drop(forgets);
-        let answer = ToolCallOutcome {
+        trace.ended(&result, attempts);
+        drop(change);
+        let outcome = ToolCallOutcome {
             attempts,
             violates_output_schema,
             ..ToolCallOutcome::new(result, milliseconds(started.elapsed()))
         };
-        (id, answer)
+        (id, outcome)
     }
 
-    /// A changing call invalidates cached results, also if it failed.
-    fn forgets_what_was_read<'a>(
+    /// Marks a call that may change data, so that cached results of its server become invalid.
+    fn begin_change<'a>(
         &'a self,
         server: Option<&'a str>,
         annotations: ToolAnnotations,
@@ -314,21 +318,22 @@ impl Driver {
         }
     }
 
-    fn listener(&self, id: &str, attempts: &Arc<AtomicU32>) -> ProgressSink {
-        let (publisher, to) = (self.publisher.clone(), id.to_owned());
+    /// Returns the sink for progress and repeated attempts of a call.
+    fn progress_sink(&self, id: &str, attempts: &Arc<AtomicU32>) -> ProgressSink {
+        let (publisher, call) = (self.publisher.clone(), id.to_owned());
         let context = self.context.clone();
         let sink = ProgressSink::new(move |mut progress| {
             progress.message = progress
                 .message
                 .map(|message| context.redact_text(&message).into_owned());
-            publisher.progress(&to, progress);
+            publisher.progress(&call, progress);
         });
-        let (publisher, to) = (self.publisher.clone(), id.to_owned());
+        let (publisher, call) = (self.publisher.clone(), id.to_owned());
         let (context, attempts) = (self.context.clone(), Arc::clone(attempts));
         sink.with_retries(move |mut retry| {
             attempts.store(retry.attempt, Ordering::Relaxed);
             retry.reason = context.redact_text(&retry.reason).into_owned();
-            publisher.retry(&to, retry);
+            publisher.retry(&call, retry);
         })
     }
 
@@ -347,27 +352,27 @@ impl Driver {
             return host.call(call).await;
         };
         let name = call.name.clone();
-        let longest = timeout.saturating_add(TOOL_TIMEOUT_GRACE);
-        match tokio::time::timeout(longest, host.call(call)).await {
+        let max_duration = timeout.saturating_add(TOOL_TIMEOUT_GRACE);
+        match tokio::time::timeout(max_duration, host.call(call)).await {
             Ok(result) => result,
             Err(_) => Err(ToolCallError::Timeout {
                 server: "the tool host".to_owned(),
                 tool: name,
-                after: longest,
+                after: max_duration,
             }),
         }
     }
 
-    /// An error may echo injected values too.
-    fn scrubbed(&self, error: ToolCallError) -> ToolCallError {
+    /// Removes injected values from an error of the tool host.
+    fn redacted(&self, error: ToolCallError) -> ToolCallError {
         if self.context.is_empty() {
             return error;
         }
-        let scrub = |text: String| self.context.redact_text(&text).into_owned();
+        let redact = |text: String| self.context.redact_text(&text).into_owned();
         match error {
             ToolCallError::Unavailable { server, reason } => ToolCallError::Unavailable {
                 server,
-                reason: scrub(reason),
+                reason: redact(reason),
             },
             ToolCallError::Refused {
                 server,
@@ -378,7 +383,7 @@ impl Driver {
                 server,
                 tool,
                 code,
-                message: scrub(message),
+                message: redact(message),
             },
             ToolCallError::Broken {
                 server,
@@ -387,7 +392,7 @@ impl Driver {
             } => ToolCallError::Broken {
                 server,
                 tool,
-                reason: scrub(reason),
+                reason: redact(reason),
             },
             ToolCallError::InvalidAnswer {
                 server,
@@ -396,7 +401,7 @@ impl Driver {
             } => ToolCallError::InvalidAnswer {
                 server,
                 tool,
-                reason: scrub(reason),
+                reason: redact(reason),
             },
             other => other,
         }

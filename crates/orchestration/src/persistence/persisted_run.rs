@@ -166,7 +166,7 @@ impl PersistedRun {
 
     fn of(record: RunRecord, channel: CheckpointChannel, lease: RunLease) -> Self {
         Self {
-            cancel: CancelHandle::of_nothing(),
+            cancel: CancelHandle::detached(),
             runs: lease.runs(),
             channel,
             stream: None,
