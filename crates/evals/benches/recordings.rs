@@ -12,11 +12,12 @@ use async_trait::async_trait;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde_json::{Value, json};
+use switchboard_domain::redact::Redactor;
 use switchboard_domain::{
     ChatModel, ChatRequest, FinishReason, Message, ModelCapabilities, ModelError, ModelEvent,
     ModelId, ModelStream, Part, PartStart, Role, ToolChoiceOutcome, ToolInput, ToolResult, ToolUse,
 };
-use switchboard_evals::recording::{Player, Recorder, Scrubber};
+use switchboard_evals::recording::{Player, Recorder};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -121,7 +122,7 @@ fn prose(of: usize) -> String {
 
 /// Records one request and its answer.
 fn record(request: &ChatRequest, to: impl io::Write + Send + 'static) -> Result<(), String> {
-    let recorder = Recorder::new(to, "bench", Scrubber::new(keys()));
+    let recorder = Recorder::new(to, "bench", Redactor::default().with_secrets(keys()));
     let recorder = recorder.map_err(|fault| fault.to_string())?;
     let model = recorder.model(Arc::new(Short {
         id: ModelId::new("bench", "short"),
@@ -178,8 +179,12 @@ fn recordings(criterion: &mut Criterion) {
             &written,
             |bencher, written| {
                 let read =
-                    |scrubber| Player::with_scrubber(black_box(written.as_slice()), scrubber);
-                bencher.iter_batched(|| Scrubber::new(keys()), read, BatchSize::PerIteration);
+                    |redactor| Player::with_redactor(black_box(written.as_slice()), redactor);
+                bencher.iter_batched(
+                    || Redactor::default().with_secrets(keys()),
+                    read,
+                    BatchSize::PerIteration,
+                );
             },
         );
     }

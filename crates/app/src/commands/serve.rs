@@ -118,7 +118,7 @@ pub(crate) async fn run(
     if let RecordingMode::Replay(player) = &recording {
         terminal::print_note(&format!(
             "{} recorded answers of models and tools are given, each once: no model is asked, and no server runs",
-            player.left()
+            player.unused()
         ));
     }
     print_address(address);

@@ -10,12 +10,9 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use switchboard_domain::{
     ApprovalDecision, ApprovalRequest, Approver, ChatModel, ModelId, ToolCall, ToolCallError,
-    ToolCatalog, ToolHost, ToolHostChanges, ToolOutput, Usage,
+    ToolCatalog, ToolHost, ToolHostChanges, ToolOutput, Usage, redact::Redactor,
 };
-use switchboard_evals::{
-    recording::Scrubber,
-    runner::{Engine, Wish},
-};
+use switchboard_evals::runner::{Engine, Wish};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
     Agent, RunEvent, RunEventKind, ToolCallRecord, recipe::Recipe, strategy::Strategy,
@@ -58,7 +55,7 @@ pub(crate) struct Evaluator<'c> {
     pub(crate) injected: ContextInjection,
     pub(crate) decisions: SavedDecisions,
     pub(crate) audit: AuditLog,
-    pub(crate) scrubber: Scrubber,
+    pub(crate) redactor: Redactor,
     pub(crate) background: Background,
 }
 
@@ -87,7 +84,7 @@ impl Evaluator<'_> {
 
     /// Returns the part of a recording that belongs to a conversation.
     fn recording(&self, wish: &Wish<'_>) -> RecordingMode {
-        self.recording.track(&format!(
+        self.recording.conversation(&format!(
             "{} · {} · {}",
             wish.scenario.name, wish.model, wish.repetition
         ))
@@ -213,17 +210,13 @@ impl Engine for Evaluator<'_> {
         (cost.unpriced_requests == 0).then_some(cost.usd)
     }
 
-    fn scrubber(&self) -> Scrubber {
-        self.scrubber.clone()
+    fn redactor(&self) -> Redactor {
+        self.redactor.clone()
     }
 
-    fn is_replay(&self) -> bool {
-        self.recording.is_replay()
-    }
-
-    fn wrote_mark(&self, wish: &Wish<'_>, call: &ToolCallRecord) -> bool {
+    fn is_input_redacted(&self, wish: &Wish<'_>, call: &ToolCallRecord) -> bool {
         match self.recording(wish) {
-            RecordingMode::Replay(player) => player.wrote_mark(&call.id),
+            RecordingMode::Replay(player) => player.is_input_redacted(&call.id),
             RecordingMode::Off | RecordingMode::Recording(_) => false,
         }
     }

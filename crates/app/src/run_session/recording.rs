@@ -11,8 +11,8 @@ use std::{
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use switchboard_domain::{ChatModel, ModelCapabilities, ModelId, ToolHost};
-use switchboard_evals::recording::{Matching, Player, Recorder, Scrubber};
+use switchboard_domain::{ChatModel, ModelCapabilities, ModelId, ToolHost, redact::Redactor};
+use switchboard_evals::recording::{Matching, Player, Recorder};
 use switchboard_orchestration::{Agent, tools::arguments::ContextInjection};
 
 use super::{
@@ -78,7 +78,7 @@ impl RecordingArgs {
             let folder = io::ErrorKind::IsADirectory.into();
             return Err(failed(plainly(folder)));
         }
-        let player = Player::with_scrubber(BufReader::new(opened), scrubber(context));
+        let player = Player::with_redactor(BufReader::new(opened), redactor(context));
         let player = player.map_err(|error| failed(error.into()))?;
         let matching = match self.matching {
             MatchArg::Exact => Matching::Exact,
@@ -116,7 +116,7 @@ impl RecordingArgs {
             return Ok(None);
         };
         let path = context.environment.working_dir.join(file);
-        let recorder = begin(&path, file, scrubber(context)).map_err(|error| {
+        let recorder = begin(&path, file, redactor(context)).map_err(|error| {
             Failure::usage(error).context(format!("cannot record to {}", file.display()))
         })?;
         let hidden = values::configured(&context.config);
@@ -124,14 +124,14 @@ impl RecordingArgs {
     }
 }
 
-fn begin(path: &Path, name: &Path, scrubber: Scrubber) -> anyhow::Result<Recorder> {
+fn begin(path: &Path, name: &Path, redactor: Redactor) -> anyhow::Result<Recorder> {
     let reel = RecordingFile::open(path).map_err(plainly)?;
     let failed = WarningWriter {
         to: reel,
         name: name.display().to_string(),
         has_begun: false,
     };
-    Ok(Recorder::new(failed, &program(), scrubber)?)
+    Ok(Recorder::new(failed, &program(), redactor)?)
 }
 
 /// A writer that prints a warning when recording fails, because a run may continue for days.
@@ -175,12 +175,12 @@ pub(crate) fn program() -> String {
 }
 
 /// Returns a redactor of the known secrets.
-pub(crate) fn scrubber(context: &Context) -> Scrubber {
+pub(crate) fn redactor(context: &Context) -> Redactor {
     let mut known = known_secrets(&context.config, &context.environment);
     let variables = context.providers.iter().filter_map(|it| it.key_variable());
     let keys = variables.filter_map(|variable| context.environment.get(variable));
     known.extend(keys.map(str::to_owned));
-    Scrubber::new(known)
+    Redactor::default().with_secrets(known)
 }
 
 impl RecordingMode {
@@ -189,11 +189,11 @@ impl RecordingMode {
     }
 
     /// Returns the part of the recording that belongs to one of several conversations.
-    pub(crate) fn track(&self, name: &str) -> Self {
+    pub(crate) fn conversation(&self, name: &str) -> Self {
         match self {
             Self::Off => Self::Off,
-            Self::Recording(recorder) => Self::Recording(recorder.track(name)),
-            Self::Replay(player) => Self::Replay(player.track(name)),
+            Self::Recording(recorder) => Self::Recording(recorder.conversation(name)),
+            Self::Replay(player) => Self::Replay(player.conversation(name)),
         }
     }
 
@@ -211,8 +211,8 @@ impl RecordingMode {
     /// by its requests, because runs may start in another order.
     pub(crate) fn run(&self, number: u64) -> Self {
         match self {
-            Self::Replay(player) => Self::Replay(player.conversation()),
-            Self::Off | Self::Recording(_) => self.track(&format!("run {number}")),
+            Self::Replay(player) => Self::Replay(player.any_conversation()),
+            Self::Off | Self::Recording(_) => self.conversation(&format!("run {number}")),
         }
     }
 

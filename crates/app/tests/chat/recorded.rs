@@ -145,7 +145,7 @@ async fn what_cannot_be_recorded_or_had_again_is_said_before_it_begins() {
         ),
         (&["--record", "a", "--replay", "b"], "cannot be used with"),
         (&["--replay", "gone.jsonl"], "file or folder not found"),
-        (&["--replay", "notes.txt"], "this is no recording"),
+        (&["--replay", "notes.txt"], "the file is not a recording"),
     ] {
         let done = chat(&place, args, "Hello\n").await;
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{done}");

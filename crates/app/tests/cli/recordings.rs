@@ -181,7 +181,7 @@ async fn what_does_not_match_is_named_with_the_way_out() {
         ),
         (
             &["--replay", "switchboard.json", "?"],
-            "this is no recording",
+            "the file is not a recording",
         ),
         (
             &["--replay", "a", "--record", "b", "?"],

@@ -186,10 +186,13 @@ async fn what_clients_heard_at_once_each_of_them_hears_again() {
     let told = by_chat(&server, secrets).await;
     assert!(told.contains("[redacted]"), "{told}");
     // Nothing is given twice, and what was never said is named.
-    for (question, why) in [(same, "start anew"), ("A cake", "ends with `\"A cake\"`")] {
+    for (question, why) in [
+        (same, "restart the replay"),
+        ("A cake", "ends with `\"A cake\"`"),
+    ] {
         let refused = server.post("/chat", &json!({"message": question})).await;
         let text = refused.text.replace("\\\"", "\"");
-        for said in ["all its answers were given", why] {
+        for said in ["already used", why] {
             assert!(text.contains(said), "{said}: {text}");
         }
     }
@@ -256,7 +259,7 @@ async fn a_server_that_is_killed_leaves_what_was_over() {
     let server = replaying(&place).await;
     assert_eq!(by_chat(&server, "First").await, "All of it.");
     let refused = server.post("/chat", &json!({"message": "Second"})).await;
-    assert!(refused.text.contains("the recording has no answer of"));
+    assert!(refused.text.contains("the recording has no response of"));
 }
 
 #[tokio::test]
@@ -305,7 +308,7 @@ async fn what_cannot_be_recorded_or_had_again_is_said_before_it_listens() {
         (&["--record", "no/such/folder"], "cannot record to"),
         (&["--record", "a", "--replay", FILE], "cannot be used with"),
         (&["--replay", "gone.jsonl"], "file or folder not found"),
-        (&["--replay", "notes.txt"], "this is no recording"),
+        (&["--replay", "notes.txt"], "the file is not a recording"),
         (&["--replay", FILE, "-m", "acme/one"], "it has those of"),
     ] {
         let args = [&["serve", "--bind", "127.0.0.1:0"], args].concat();
@@ -351,5 +354,5 @@ async fn that_nothing_more_can_be_written_is_said_at_once_and_runs_go_on() {
     assert_eq!(code, 1, "{said}");
     let told = said.matches("recording to pipe").count();
     assert_eq!(told, 1, "{said}");
-    assert!(said.contains("the recording cannot be written"), "{said}");
+    assert!(said.contains("cannot write the recording"), "{said}");
 }

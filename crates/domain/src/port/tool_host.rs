@@ -244,7 +244,8 @@ impl fmt::Debug for ProgressSink {
 }
 
 /// The error of a tool call without an answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolCallError {
     /// The catalog has no tool of this name.

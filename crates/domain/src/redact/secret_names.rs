@@ -89,6 +89,10 @@ pub(super) fn is_secret_parameter(name: &str) -> bool {
 
 /// Implements [`Redactor::is_secret`](super::Redactor::is_secret).
 pub(super) fn is_secret(name: &str, value: &Value) -> bool {
+    // A boolean or an empty text is not a secret: `{"has_token": true}`.
+    if value.is_boolean() || value == "" {
+        return false;
+    }
     let singular = name.strip_suffix(['s', 'S']);
     is_secret_name(name) || (singular.is_some_and(is_secret_name) && has_text(value))
 }

@@ -1,30 +1,32 @@
-//! Conversations that nobody named, such as those of a server with its clients.
+//! Concurrent conversations in one recording.
+
+use switchboard_domain::ToolOutput;
 
 use super::*;
 
-/// Tools that are others each time somebody looks, and a tool that counts.
-struct Growing {
-    catalogs: Mutex<Vec<ToolCatalog>>,
+/// A host whose catalog has one tool more after each call of the model, and whose tool returns the
+/// number of its call.
+#[derive(Default)]
+struct CountingTools {
+    catalogs: AtomicUsize,
     calls: AtomicUsize,
 }
 
-impl Growing {
-    fn of(catalogs: &[&[&str]]) -> Arc<dyn ToolHost> {
-        let catalogs = catalogs.iter().rev().map(|names| ToolCatalog {
-            tools: offered(names),
-            problems: Vec::new(),
-        });
-        Arc::new(Self {
-            catalogs: Mutex::new(catalogs.collect()),
-            calls: AtomicUsize::new(0),
-        })
-    }
-}
-
 #[async_trait]
-impl ToolHost for Growing {
+impl ToolHost for CountingTools {
     async fn tools(&self) -> ToolCatalog {
-        self.catalogs.lock().unwrap().pop().unwrap()
+        let count = self.catalogs.fetch_add(1, Ordering::Relaxed) + 1;
+        let tool = |at: usize| {
+            Arc::new(ToolDefinition::new(
+                format!("tool{at}"),
+                "",
+                json!({"type": "object"}),
+            ))
+        };
+        ToolCatalog {
+            tools: (0..count).map(tool).collect(),
+            problems: Vec::new(),
+        }
     }
 
     async fn call(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
@@ -37,179 +39,232 @@ impl ToolHost for Growing {
     }
 }
 
-fn offered(names: &[&str]) -> Vec<Arc<ToolDefinition>> {
-    let tool = |name: &&str| ToolDefinition::new(*name, "", json!({"type": "object"}));
-    names.iter().map(|name| Arc::new(tool(name))).collect()
+/// A model that returns the number of its request.
+fn counting_model() -> Arc<dyn ChatModel> {
+    ScriptedModel::responding(|_, requests| Ok(text_response(&[&format!("answer {requests}")])))
 }
 
-fn names(catalog: &ToolCatalog) -> Vec<&str> {
-    catalog.tools.iter().map(|it| it.name.as_str()).collect()
+fn request(messages: &[&str]) -> ChatRequest {
+    ChatRequest::new(messages.iter().map(|text| Message::user(*text)))
 }
 
-/// What a client says, and what was said before.
-fn request(said: &[&str], tools: &[&str]) -> ChatRequest {
-    let mut request = ChatRequest::new(said.iter().map(|text| Message::user(*text)));
-    request.tools = offered(tools);
-    request
-}
-
-async fn ask(model: &Arc<dyn ChatModel>, request: &ChatRequest) -> Result<String, String> {
-    let answer = model.complete(request).await;
-    answer
-        .map(|answer| answer.message.text())
+async fn ask(model: &Arc<dyn ChatModel>, messages: &[&str]) -> Result<String, String> {
+    let response = model.complete(&request(messages)).await;
+    response
+        .map(|response| response.message.text())
         .map_err(|error| error.to_string())
 }
 
-async fn call(host: &Arc<dyn ToolHost>) -> String {
+async fn call(host: &Arc<dyn ToolHost>) -> Result<String, String> {
     let call = ToolCall {
-        name: "number".to_owned(),
+        name: "tool0".to_owned(),
         ..ToolCall::default()
     };
-    host.call(call).await.unwrap().content[0].as_text()
+    let output = host.call(call).await;
+    output
+        .map(|output| output.content[0].as_text())
+        .map_err(|error| error.to_string())
 }
 
-/// Both ends of one conversation.
-fn ends(player: &Player) -> (Arc<dyn ChatModel>, Arc<dyn ToolHost>) {
-    let model = player.model(&player.models()[0]).unwrap();
+fn model_and_tools(player: &Player) -> (Arc<dyn ChatModel>, Arc<dyn ToolHost>) {
+    let model = player.model(&ModelId::new("acme", "one")).unwrap();
     (model, player.tools().unwrap())
 }
 
-/// Two clients asked the same, and were told different things.
-async fn two_alike() -> Paper {
-    let paper = Paper::default();
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::default()).unwrap();
-    let model = Scripted::saying(|_, asked| Ok(says(&[&format!("answer {asked}")])));
-    let host = Growing::of(&[&["number"], &["number"]]);
-    for (track, first) in [("run 1", "answer 0"), ("run 2", "answer 2")] {
-        let recorder = recorder.track(track);
-        let (model, host) = (
-            recorder.model(Arc::clone(&model)),
-            recorder.tools(Arc::clone(&host)),
-        );
-        host.tools().await;
-        let begun = ask(&model, &request(&["Hello"], &["number"])).await;
-        assert_eq!(begun.unwrap(), first);
-        let result = call(&host).await;
-        let then = request(&["Hello", first, &result], &["number"]);
-        ask(&model, &then).await.unwrap();
-    }
-    paper
-}
-
-#[tokio::test]
-async fn a_conversation_goes_on_as_the_one_that_it_began_as() {
-    let player = two_alike().await.player();
-    let (one, two) = (player.conversation(), player.conversation());
-    let ((model, host), (other_model, other_host)) = (ends(&one), ends(&two));
-    let hello = request(&["Hello"], &["number"]);
-    assert_eq!(ask(&model, &hello).await.unwrap(), "answer 0");
-    assert_eq!(ask(&other_model, &hello).await.unwrap(), "answer 2");
-    // The call is the same, and the other one is first.
-    assert_eq!(call(&other_host).await, "result 2");
-    assert_eq!(call(&host).await, "result 1");
-    let then = request(&["Hello", "answer 2", "result 2"], &["number"]);
-    assert_eq!(ask(&other_model, &then).await.unwrap(), "answer 3");
-    let then = request(&["Hello", "answer 0", "result 1"], &["number"]);
-    assert_eq!(ask(&model, &then).await.unwrap(), "answer 1");
-    assert_eq!(player.left(), 0);
-    let (third, _) = ends(&player.conversation());
-    let told = ask(&third, &hello).await.unwrap_err();
-    assert!(told.contains("all its answers were given"), "{told}");
-    assert!(told.contains("start anew"), "{told}");
-}
-
-#[tokio::test]
-async fn what_was_decided_otherwise_is_found_in_another_conversation() {
-    let player = two_alike().await.player();
-    let (model, host) = ends(&player.conversation());
-    // A run that goes on calls before it asks.
-    assert_eq!(call(&host).await, "result 1");
-    let then = request(&["Hello", "answer 2", "result 2"], &["number"]);
-    assert_eq!(ask(&model, &then).await.unwrap(), "answer 3");
-    // And what was given is told apart from what never was there.
-    let told = ask(&model, &then).await.unwrap_err();
-    assert!(told.contains("was given already"), "{told}");
-    let told = ask(&model, &request(&["Bye"], &["number"])).await;
-    let told = told.unwrap_err();
-    assert!(told.contains("now `\"Bye\"`"), "{told}");
-}
-
-#[tokio::test]
-async fn in_their_order_each_conversation_has_one_of_its_own() {
-    let player = two_alike().await.player().with_matching(Matching::Order);
-    let ((one, _), (two, host)) = (ends(&player.conversation()), ends(&player.conversation()));
-    let today = request(&["It is Monday"], &[]);
-    assert_eq!(ask(&one, &today).await.unwrap(), "answer 0");
-    assert_eq!(ask(&two, &today).await.unwrap(), "answer 2");
-    assert_eq!(call(&host).await, "result 2");
-    assert_eq!(ask(&one, &today).await.unwrap(), "answer 1");
-    // What is left is the other one's.
-    assert!(ask(&one, &today).await.is_err());
-    assert_eq!(ask(&two, &today).await.unwrap(), "answer 3");
-}
-
-#[tokio::test]
-async fn tools_that_came_later_are_there_once_it_is_known_who_asks() {
-    let paper = Paper::default();
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::default()).unwrap();
-    let model = Scripted::saying(|_, asked| Ok(says(&[&format!("answer {asked}")])));
-    let host = Growing::of(&[&["early"], &["early", "late"]]);
-    for (track, question, tools) in [
-        ("run 1", "One", &["early", "mine"][..]),
-        ("run 2", "Two", &["early", "late", "mine"]),
-    ] {
-        let recorder = recorder.track(track);
+/// Records two conversations with equal questions and calls but different responses.
+async fn two_conversations() -> MemoryFile {
+    let file = MemoryFile::default();
+    let recorder = recorder(&file);
+    let (model, host) = (counting_model(), Arc::new(CountingTools::default()));
+    for (name, first) in [("run 1", "answer 0"), ("run 2", "answer 2")] {
+        let recorder = recorder.conversation(name);
         let model = recorder.model(Arc::clone(&model));
-        recorder.tools(Arc::clone(&host)).tools().await;
-        for said in [&[question][..], &[question, "and", "then"]] {
-            ask(&model, &request(said, tools)).await.unwrap();
+        let host = recorder.tools(Arc::clone(&host) as Arc<dyn ToolHost>);
+        host.tools().await;
+        assert_eq!(ask(&model, &["Hello"]).await.unwrap(), first);
+        let result = call(&host).await.unwrap();
+        ask(&model, &["Hello", first, &result]).await.unwrap();
+    }
+    file
+}
+
+#[tokio::test]
+async fn a_named_conversation_gets_only_its_own_responses() {
+    let file = two_conversations().await;
+    for matching in [Matching::Exact, Matching::Order] {
+        let player = file.player().with_matching(matching);
+        for (name, answer, result) in [
+            ("run 2", "answer 2", "result 2"),
+            ("run 1", "answer 0", "result 1"),
+        ] {
+            let (model, host) = model_and_tools(&player.conversation(name));
+            assert_eq!(ask(&model, &["Hello"]).await.unwrap(), answer);
+            assert_eq!(call(&host).await.unwrap(), result);
+            let error = call(&host).await.unwrap_err();
+            assert!(error.contains("no unused result of `tool0`"), "{error}");
         }
+        assert_eq!((player.unused(), player.missed().len()), (2, 2));
     }
-    let player = paper.player();
-    let (model, host) = ends(&player.conversation());
-    assert_eq!(names(&host.tools().await), ["early"]);
-    // Whoever offers none, or another one of its own, asks something else.
-    for other in [&[][..], &["early", "yours"], &["mine"]] {
-        let told = ask(&model, &request(&["Two"], other)).await.unwrap_err();
-        assert!(told.contains("differs in"), "{told}");
-    }
-    let two = ask(&model, &request(&["Two"], &["early", "mine"])).await;
-    assert_eq!(two.unwrap(), "answer 2");
-    assert_eq!(names(&host.tools().await), ["early", "late"]);
-    // From then on tools count.
-    let then = |tools: &[&str]| request(&["Two", "and", "then"], tools);
-    assert!(ask(&model, &then(&["early", "mine"])).await.is_err());
-    let all = ask(&model, &then(&["early", "late", "mine"])).await;
-    assert_eq!(all.unwrap(), "answer 3");
+    let player = file.player();
+    let (model, _) = model_and_tools(&player.conversation("run 3"));
+    let error = ask(&model, &["Hello"]).await.unwrap_err();
+    let expected = "no response of acme/one to the request of `run 3` that ends with `\"Hello\"`";
+    assert!(error.contains(expected), "{error}");
+    // Without a name, all responses are available.
+    let (model, _) = model_and_tools(&player);
+    assert_eq!(ask(&model, &["Hello"]).await.unwrap(), "answer 0");
 }
 
-/// What was not recorded stays in the conversation, and what was asked after it is not what was recorded.
 #[tokio::test]
-async fn a_question_that_got_no_answer_is_named_as_what_is_in_the_way() {
-    let paper = Paper::default();
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::default()).unwrap();
-    let model = recorder.model(Scripted::saying(|_, _| Ok(says(&["Yes."]))));
-    ask(&model, &request(&["One"], &[])).await.unwrap();
-    let player = paper.player();
+async fn an_unnamed_conversation_continues_with_the_recorded_one_of_its_first_response() {
+    let player = two_conversations().await.player();
+    let (first, second) = (player.any_conversation(), player.any_conversation());
+    let ((model, host), (other_model, other_host)) =
+        (model_and_tools(&first), model_and_tools(&second));
+    assert_eq!(ask(&model, &["Hello"]).await.unwrap(), "answer 0");
+    assert_eq!(ask(&other_model, &["Hello"]).await.unwrap(), "answer 2");
+    // The calls are equal, and the second conversation calls first.
+    assert_eq!(call(&other_host).await.unwrap(), "result 2");
+    assert_eq!(call(&host).await.unwrap(), "result 1");
+    let next = ["Hello", "answer 2", "result 2"];
+    assert_eq!(ask(&other_model, &next).await.unwrap(), "answer 3");
+    let next = ["Hello", "answer 0", "result 1"];
+    assert_eq!(ask(&model, &next).await.unwrap(), "answer 1");
+    assert_eq!(player.unused(), 0);
+    let (third, _) = model_and_tools(&player.any_conversation());
+    let error = ask(&third, &["Hello"]).await.unwrap_err();
+    assert!(error.contains("restart the replay"), "{error}");
+}
+
+#[tokio::test]
+async fn a_request_that_only_another_conversation_has_is_found_there() {
+    let player = two_conversations().await.player();
+    let (model, host) = model_and_tools(&player.any_conversation());
+    // A resumed run calls a tool before its first request.
+    assert_eq!(call(&host).await.unwrap(), "result 1");
+    let next = ["Hello", "answer 2", "result 2"];
+    assert_eq!(ask(&model, &next).await.unwrap(), "answer 3");
+    let error = ask(&model, &next).await.unwrap_err();
+    assert!(error.contains("already used"), "{error}");
+    let error = ask(&model, &["Bye"]).await.unwrap_err();
+    assert!(error.contains("now `\"Bye\"`"), "{error}");
+}
+
+#[tokio::test]
+async fn in_recorded_order_each_conversation_follows_another_recorded_one() {
+    let player = two_conversations().await.player();
+    let player = player.with_matching(Matching::Order);
+    let (one, _) = model_and_tools(&player.any_conversation());
+    let (two, host) = model_and_tools(&player.any_conversation());
+    let question = ["It is Monday"];
+    assert_eq!(ask(&one, &question).await.unwrap(), "answer 0");
+    assert_eq!(ask(&two, &question).await.unwrap(), "answer 2");
+    assert_eq!(call(&host).await.unwrap(), "result 2");
+    assert_eq!(ask(&one, &question).await.unwrap(), "answer 1");
+    assert!(ask(&one, &question).await.is_err());
+    assert_eq!(ask(&two, &question).await.unwrap(), "answer 3");
+}
+
+#[tokio::test]
+async fn an_error_recommends_a_new_conversation_after_a_missing_response() {
+    let file = MemoryFile::default();
+    let model = recorder(&file).model(counting_model());
+    ask(&model, &["One"]).await.unwrap();
+    let player = file.player();
     let model = player.model(&player.models()[0]).unwrap();
-    let told = ask(&model, &request(&["Zero"], &[])).await.unwrap_err();
-    assert!(!told.contains("/new"), "{told}");
-    let told = ask(&model, &request(&["Zero", "One"], &[])).await;
-    let told = told.unwrap_err();
-    assert!(
-        told.contains("got no answer") && told.contains("/new"),
-        "{told}"
-    );
-    assert_eq!(ask(&model, &request(&["One"], &[])).await.unwrap(), "Yes.");
+    ask(&model, &["Zero"]).await.unwrap_err();
+    let error = ask(&model, &["Zero", "One"]).await.unwrap_err();
+    assert!(error.contains("/new"), "{error}");
+    assert_eq!(ask(&model, &["One"]).await.unwrap(), "answer 0");
 }
 
 #[tokio::test]
-async fn what_is_missing_is_not_kept_for_ever() {
-    let player = two_alike().await.player();
-    let (model, _) = ends(&player.conversation());
-    let bye = request(&["Bye"], &[]);
+async fn the_number_of_stored_misses_is_limited() {
+    let player = two_conversations().await.player();
+    let (model, _) = model_and_tools(&player.any_conversation());
     for _ in 0..1_010 {
-        assert!(ask(&model, &bye).await.is_err());
+        assert!(ask(&model, &["Bye"]).await.is_err());
     }
     assert_eq!(player.missed().len(), 1_000);
+}
+
+#[tokio::test]
+async fn the_replayed_catalog_is_that_of_the_next_request() {
+    let file = MemoryFile::default();
+    let recorder = recorder(&file);
+    let model = recorder.model(counting_model());
+    let host = recorder.tools(Arc::new(CountingTools::default()));
+    for question in ["a", "b", "c"] {
+        host.tools().await;
+        ask(&model, &[question]).await.unwrap();
+    }
+    let (model, host) = model_and_tools(&file.player());
+    let mut counts = Vec::new();
+    for question in ["a", "b", "c"] {
+        counts.push(host.tools().await.tools.len());
+        ask(&model, &[question]).await.unwrap();
+    }
+    counts.push(host.tools().await.tools.len());
+    assert_eq!(counts, [1, 2, 3, 3]);
+}
+
+/// A tool that answers a later call first.
+struct ReversingTool(tokio::sync::Barrier);
+
+#[async_trait]
+impl ToolHost for ReversingTool {
+    async fn tools(&self) -> ToolCatalog {
+        ToolCatalog::default()
+    }
+
+    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        let number = call.input.get("n").cloned().unwrap_or_default();
+        self.0.wait().await;
+        if number == 1 {
+            // The other call ends first, because it is polled after this one.
+            tokio::task::yield_now().await;
+        }
+        Ok(ToolOutput::text(number.to_string()))
+    }
+
+    fn changes(&self) -> ToolHostChanges {
+        Box::pin(stream::pending())
+    }
+}
+
+#[tokio::test]
+async fn concurrent_calls_get_their_own_results() {
+    async fn call(host: &Arc<dyn ToolHost>, number: u32, token: &str) -> Option<String> {
+        let input = json!({"n": number, "token": token});
+        let call = ToolCall {
+            name: "nap".to_owned(),
+            input: input.as_object().unwrap().clone().into(),
+            ..ToolCall::default()
+        };
+        let output = host.call(call).await.ok()?;
+        Some(output.content[0].as_text())
+    }
+    let file = MemoryFile::default();
+    let barrier = tokio::sync::Barrier::new(2);
+    let host = recorder(&file).tools(Arc::new(ReversingTool(barrier)));
+    let live = tokio::join!(call(&host, 1, "a"), call(&host, 2, "b"));
+    assert_eq!(live, (Some("1".to_owned()), Some("2".to_owned())));
+    let text = file.text();
+    let calls = text.lines().filter(|line| line.contains(r#""tool_call""#));
+    let first: Vec<bool> = calls.map(|it| it.contains(r#""number":1"#)).collect();
+    assert_eq!(first, [false, true], "the second call ended first: {text}");
+    let replay =
+        |matching| -> Arc<dyn ToolHost> { Arc::new(file.player().with_matching(matching)) };
+    for matching in [Matching::Exact, Matching::Order] {
+        let host = replay(matching);
+        assert_eq!(tokio::join!(call(&host, 1, "a"), call(&host, 2, "b")), live);
+        let host = replay(matching);
+        let (second, first) = (call(&host, 2, "b").await, call(&host, 1, "a").await);
+        assert_eq!((first, second), live);
+    }
+    // Another call gets a result only in recorded order.
+    for (matching, expected) in [(Matching::Exact, None), (Matching::Order, Some("1"))] {
+        let host = replay(matching);
+        assert_eq!(call(&host, 3, "c").await.as_deref(), expected);
+    }
 }

@@ -1,40 +1,39 @@
 use std::io;
 
-/// Why a recording cannot be written or read.
+/// An error that prevents writing or reading a recording.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
-    /// The file could not be written or read.
-    #[error("the recording cannot be {}: {source}", if *.writing { "written" } else { "read" })]
-    Io {
-        /// While writing.
-        writing: bool,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Something cannot be said in JSON.
-    #[error("the recording cannot be written: {0}")]
-    Unwritable(#[source] serde_json::Error),
-    /// A line is not what a recording holds.
+    /// The file could not be written.
+    #[error("cannot write the recording: {0}")]
+    Write(#[source] io::Error),
+    /// The file could not be read.
+    #[error("cannot read the recording: {0}")]
+    Read(#[source] io::Error),
+    /// A value has no JSON form.
+    #[error("cannot write the recording: {0}")]
+    Serialize(#[source] serde_json::Error),
+    /// A line has the wrong content.
     #[error("line {line} of the recording is damaged: {reason}")]
     Damaged {
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
-    /// The file is something else.
+    /// The file has another format.
+    #[error("the file is not a recording: create one with `--record FILE`")]
+    NotARecording,
+    /// The recording was written before version 1.
     #[error(
-        "this is no recording: its first line must be {{\"type\":\"recording\",\"version\":1,…}}; \
-         make one with `--record FILE`"
+        "the recording has an old format: commit f008d49 is the last one that reads it; record it \
+         again with this version"
     )]
-    NotOne,
-    /// A later version of this program wrote it.
-    #[error(
-        "the recording has version {found}, and this program reads version 1: take a newer one"
-    )]
-    Newer {
-        /// What it says.
+    OldFormat,
+    /// A newer program wrote the recording.
+    #[error("the recording has version {found}, and this program reads version 1: update it")]
+    UnknownVersion {
+        /// The version in the file.
         found: u32,
     },
 }

@@ -7,298 +7,160 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, JsonObject, Message, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent,
-    ModelId, ServerProblem, TimeoutPhase, ToolCallError, ToolDefinition, ToolOutput,
+    ModelId, ServerProblem, TimeoutPhase, ToolCallError, ToolCatalog, ToolDefinition, ToolOutput,
 };
 
 use super::{
     RecordingError,
-    matching::{Form, Said},
+    matching::{CanonicalMessage, CanonicalRequest},
 };
 
-/// What this program writes.
+/// The version of the format that this program writes and reads.
 pub(super) const VERSION: u32 = 1;
 
-/// A line may hold an image; nothing sensible is longer.
-const MOST_BYTES: u64 = 256 << 20;
+/// The `format` field of the first line.
+const FORMAT: &str = "switchboard-recording";
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Line {
-    /// The first one.
-    Recording { version: u32, program: String },
-    /// A message that requests name by its number.
-    Message { number: usize, message: Value },
-    /// Tools that requests name by their number.
-    Tools { number: usize, tools: Value },
-    /// A model was asked.
-    Answer(Box<Exchange>),
-    /// The host was asked for its tools.
-    Catalog(Box<Catalog>),
-    /// A tool was called.
-    Call(Box<Call>),
+/// Maximum size of a line, which may contain media.
+const MAX_LINE_BYTES: u64 = 256 << 20;
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Header {
+    format: String,
+    version: u32,
+    program: String,
 }
 
-/// A model was asked, and answered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Exchange {
-    /// The conversation that it belongs to, where several were recorded at once.
+impl Header {
+    pub(super) fn new(program: &str) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            program: program.to_owned(),
+        }
+    }
+}
+
+/// Any line after the first one.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Line {
+    /// A message; requests refer to its number.
+    Message { number: usize, message: Message },
+    /// A list of tools; requests refer to its number.
+    Tools {
+        number: usize,
+        tools: Vec<Arc<ToolDefinition>>,
+    },
+    /// A request to a model with its response.
+    ModelCall(Box<ModelCall>),
+    /// A changed tool catalog.
+    Catalog(Catalog),
+    /// A call of a tool with its result.
+    ToolCall(Box<RecordedToolCall>),
+}
+
+/// A request to a model with its response.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ModelCall {
+    /// The conversation of the request, if it has a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) track: Option<Arc<str>>,
-    /// How many catalogs had been written when the model was asked: the last of them was in force. 0 where
-    /// nobody knows.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) conversation: Option<Arc<str>>,
+    /// Number of catalogs before the request. The last of them was valid.
     pub(super) catalogs: usize,
     pub(super) model: ModelId,
     pub(super) capabilities: ModelCapabilities,
-    /// Numbers of messages.
+    /// Numbers of the messages.
     pub(super) messages: Vec<usize>,
-    /// The number of the tools.
+    /// Number of the list of tools.
     pub(super) tools: usize,
-    /// The request but for both.
-    pub(super) request: Value,
-    /// Each with the milliseconds since the request.
-    pub(super) events: Vec<(u64, Value)>,
-    /// Tool uses into whose input the model itself wrote what stands in the place of a secret.
+    /// The request without messages and tools.
+    pub(super) settings: ChatRequest,
+    pub(super) events: Vec<ModelEvent>,
+    /// Ids of the tool uses in the response whose input had secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) marked: Vec<String>,
-    /// How it ended, if not with the last event.
+    pub(super) redacted_inputs: Vec<String>,
+    /// `None` if the response ended with its last event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) end: Option<End>,
-    /// Milliseconds until the end.
-    pub(super) took_ms: u64,
+    pub(super) end: Option<EarlyEnd>,
 }
 
-/// How an answer ended early.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The end of an incomplete response.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum End {
-    /// With this.
-    Failed(Box<Fault>),
-    /// Whoever listened went away.
-    Left,
+pub(super) enum EarlyEnd {
+    Error(Box<StoredModelError>),
+    /// The caller dropped the response.
+    Dropped,
 }
 
-/// An error of a model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Fault {
+/// A [`ModelError`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct StoredModelError {
     pub(super) provider: String,
-    pub(super) kind: String,
-    /// The field, the feature, or what was waited for.
+    kind: String,
+    /// The field, the feature or the phase that the kind names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) what: Option<String>,
-    /// How long was waited, or is to be.
+    pub(super) subject: Option<String>,
+    /// The time-out, or the time until a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) after_ms: Option<u64>,
+    duration_ms: Option<u64>,
     pub(super) message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) status: Option<u16>,
+    status: Option<u16>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) request_id: Option<String>,
 }
 
 /// The tools of a host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Catalog {
-    pub(super) tools: Vec<Arc<ToolDefinition>>,
+    tools: Vec<Arc<ToolDefinition>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) problems: Vec<ServerProblem>,
+    problems: Vec<ServerProblem>,
 }
 
-/// A tool was called.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Call {
-    /// As that of an exchange.
+/// A call of a tool with its result.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RecordedToolCall {
+    /// The conversation of the call, if it has a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) track: Option<Arc<str>>,
-    /// How many calls had begun then, with it. Lines are in the order in which calls ended. 0 where nobody knows.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub(super) began: usize,
-    pub(super) name: String,
+    pub(super) conversation: Option<Arc<str>>,
+    /// Position among all calls by their start, from 1. The lines are in the order of the results.
+    pub(super) number: usize,
+    pub(super) tool: String,
     pub(super) input: JsonObject,
-    pub(super) took_ms: u64,
-    pub(super) outcome: Outcome,
+    pub(super) result: CallResult,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Outcome {
+pub(super) enum CallResult {
     Output(ToolOutput),
-    Failed(CallFault),
-    /// Whoever called did not wait.
-    Left,
+    Error(ToolCallError),
+    /// The caller dropped the call.
+    Dropped,
 }
 
-/// A [`ToolCallError`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub(super) enum CallFault {
-    UnknownTool {
-        name: String,
-        available: Vec<String>,
-    },
-    Unavailable {
-        server: String,
-        reason: String,
-    },
-    Timeout {
-        server: String,
-        tool: String,
-        after_ms: u64,
-    },
-    Refused {
-        server: String,
-        tool: String,
-        message: String,
-        code: i64,
-    },
-    Broken {
-        server: String,
-        tool: String,
-        reason: String,
-    },
-    InvalidAnswer {
-        server: String,
-        tool: String,
-        reason: String,
-    },
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_zero(number: &usize) -> bool {
-    *number == 0
-}
-
-pub(super) fn millis(time: Duration) -> u64 {
+fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl From<&ToolCallError> for CallFault {
-    fn from(error: &ToolCallError) -> Self {
-        match error {
-            ToolCallError::UnknownTool { name, available } => Self::UnknownTool {
-                name: name.clone(),
-                available: available.clone(),
-            },
-            ToolCallError::Unavailable { server, reason } => Self::Unavailable {
-                server: server.clone(),
-                reason: reason.clone(),
-            },
-            ToolCallError::Timeout {
-                server,
-                tool,
-                after,
-            } => Self::Timeout {
-                server: server.clone(),
-                tool: tool.clone(),
-                after_ms: millis(*after),
-            },
-            ToolCallError::Refused {
-                server,
-                tool,
-                message,
-                code,
-            } => Self::Refused {
-                server: server.clone(),
-                tool: tool.clone(),
-                message: message.clone(),
-                code: *code,
-            },
-            ToolCallError::Broken {
-                server,
-                tool,
-                reason,
-            } => Self::Broken {
-                server: server.clone(),
-                tool: tool.clone(),
-                reason: reason.clone(),
-            },
-            ToolCallError::InvalidAnswer {
-                server,
-                tool,
-                reason,
-            } => Self::InvalidAnswer {
-                server: server.clone(),
-                tool: tool.clone(),
-                reason: reason.clone(),
-            },
-            // A later kind: what is known of every one of them.
-            other => Self::Broken {
-                server: String::new(),
-                tool: String::new(),
-                reason: other.to_string(),
-            },
-        }
+impl From<ToolCatalog> for Catalog {
+    fn from(catalog: ToolCatalog) -> Self {
+        let ToolCatalog { tools, problems } = catalog;
+        Self { tools, problems }
     }
 }
 
-impl CallFault {
-    /// What a server may have written.
-    pub(super) fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
-        let text = match self {
-            Self::UnknownTool { .. } | Self::Timeout { .. } => None,
-            Self::Refused { message, .. } => Some(message),
-            Self::Unavailable { reason, .. }
-            | Self::Broken { reason, .. }
-            | Self::InvalidAnswer { reason, .. } => Some(reason),
-        };
-        text.into_iter()
-    }
-}
-
-impl From<CallFault> for ToolCallError {
-    fn from(fault: CallFault) -> Self {
-        match fault {
-            CallFault::UnknownTool { name, available } => Self::UnknownTool { name, available },
-            CallFault::Unavailable { server, reason } => Self::Unavailable { server, reason },
-            CallFault::Timeout {
-                server,
-                tool,
-                after_ms,
-            } => Self::Timeout {
-                server,
-                tool,
-                after: Duration::from_millis(after_ms),
-            },
-            CallFault::Refused {
-                server,
-                tool,
-                message,
-                code,
-            } => Self::Refused {
-                server,
-                tool,
-                message,
-                code,
-            },
-            CallFault::Broken {
-                server,
-                tool,
-                reason,
-            } => Self::Broken {
-                server,
-                tool,
-                reason,
-            },
-            CallFault::InvalidAnswer {
-                server,
-                tool,
-                reason,
-            } => Self::InvalidAnswer {
-                server,
-                tool,
-                reason,
-            },
-        }
-    }
-}
-
-impl From<&ModelError> for Fault {
+impl From<&ModelError> for StoredModelError {
     fn from(error: &ModelError) -> Self {
-        let (what, after) = match &error.kind {
+        let (subject, duration) = match &error.kind {
             ModelErrorKind::InvalidRequest { field } => (field.clone(), None),
             ModelErrorKind::Unsupported { feature } => (Some(feature.clone()), None),
             ModelErrorKind::RateLimited { retry_after }
@@ -316,8 +178,8 @@ impl From<&ModelError> for Fault {
         Self {
             provider: error.provider().to_owned(),
             kind: error.kind.as_str().to_owned(),
-            what,
-            after_ms: after.map(millis),
+            subject,
+            duration_ms: duration.map(millis),
             message: error.message().to_owned(),
             status: error.status(),
             request_id: error.request_id().map(ToOwned::to_owned),
@@ -325,201 +187,149 @@ impl From<&ModelError> for Fault {
     }
 }
 
-impl From<Fault> for ModelError {
-    fn from(fault: Fault) -> Self {
-        let after = fault.after_ms.map(Duration::from_millis);
-        let what = fault.what;
-        let kind = match fault.kind.as_str() {
+impl From<StoredModelError> for ModelError {
+    fn from(stored: StoredModelError) -> Self {
+        let duration = stored.duration_ms.map(Duration::from_millis);
+        let subject = stored.subject;
+        let kind = match stored.kind.as_str() {
             "authentication" => ModelErrorKind::Authentication,
             "permission" => ModelErrorKind::Permission,
             "not_found" => ModelErrorKind::NotFound,
-            "invalid_request" => ModelErrorKind::InvalidRequest { field: what },
-            "rate_limited" => ModelErrorKind::RateLimited { retry_after: after },
+            "invalid_request" => ModelErrorKind::InvalidRequest { field: subject },
+            "rate_limited" => ModelErrorKind::RateLimited {
+                retry_after: duration,
+            },
             "quota_exhausted" => ModelErrorKind::QuotaExhausted,
-            "overloaded" => ModelErrorKind::Overloaded { retry_after: after },
+            "overloaded" => ModelErrorKind::Overloaded {
+                retry_after: duration,
+            },
             "timeout" => ModelErrorKind::Timeout {
-                phase: match what.as_deref() {
+                phase: match subject.as_deref() {
                     Some("connect") => TimeoutPhase::Connect,
                     Some("idle") => TimeoutPhase::Idle,
                     _ => TimeoutPhase::FirstByte,
                 },
-                after: after.unwrap_or_default(),
+                after: duration.unwrap_or_default(),
             },
             "connection" => ModelErrorKind::Connection,
             "context_overflow" => ModelErrorKind::ContextOverflow,
             "content_filter" => ModelErrorKind::ContentFilter,
             "interrupted" => ModelErrorKind::Interrupted,
             "unsupported" => ModelErrorKind::Unsupported {
-                feature: what.unwrap_or_default(),
+                feature: subject.unwrap_or_default(),
             },
             "configuration" => ModelErrorKind::Configuration,
             _ => ModelErrorKind::Protocol,
         };
-        let mut error =
-            Self::new(fault.provider, kind, fault.message).with_request_id(fault.request_id);
-        if let Some(status) = fault.status {
-            error = error.with_status(status);
+        let error =
+            Self::new(stored.provider, kind, stored.message).with_request_id(stored.request_id);
+        match stored.status {
+            Some(status) => error.with_status(status),
+            None => error,
         }
-        error
     }
 }
 
-/// A request in two parts: what stands in lines of its own, and the rest.
-pub(super) fn without_history(request: &ChatRequest) -> Result<Value, serde_json::Error> {
-    let rest = ChatRequest {
-        messages: Vec::new(),
-        tools: Vec::new(),
-        ..request.clone()
-    };
-    let mut rest = serde_json::to_value(rest)?;
-    if let Value::Object(fields) = &mut rest {
-        fields.shift_remove("messages");
-        fields.shift_remove("tools");
-    }
-    Ok(rest)
-}
-
-/// All that a recording holds.
+/// The content of a recording.
 #[derive(Debug, Default)]
-pub(super) struct Contents {
-    pub(super) exchanges: Vec<Asked>,
-    pub(super) catalogs: Vec<Catalog>,
-    pub(super) calls: Vec<Call>,
+pub(super) struct Recording {
+    pub(super) model_calls: Vec<(ModelCall, CanonicalRequest)>,
+    pub(super) catalogs: Vec<ToolCatalog>,
+    pub(super) tool_calls: Vec<RecordedToolCall>,
+    messages: BTreeMap<usize, Arc<CanonicalMessage>>,
+    tools: BTreeMap<usize, Arc<Value>>,
 }
 
-/// An exchange with what it names put in.
-#[derive(Debug)]
-pub(super) struct Asked {
-    /// Without its events.
-    pub(super) exchange: Exchange,
-    /// The request, in the form in which two are compared. Messages and tools are there once for all that name them.
-    pub(super) form: Form,
-    pub(super) events: Vec<(u64, ModelEvent)>,
-}
-
-pub(super) fn read(mut from: impl BufRead) -> Result<Contents, RecordingError> {
-    let mut messages = BTreeMap::new();
-    let mut tools = BTreeMap::new();
-    let mut contents = Contents::default();
+/// Reads a recording. Ignores an incomplete last line, which a crash may leave.
+pub(super) fn read(mut input: impl BufRead) -> Result<Recording, RecordingError> {
+    let mut recording = Recording::default();
     let mut bytes = Vec::new();
     for line in 1_usize.. {
         bytes.clear();
-        let read = from
-            .by_ref()
-            .take(MOST_BYTES + 1)
-            .read_until(b'\n', &mut bytes);
-        let read = read.map_err(|source| RecordingError::Io {
-            writing: false,
-            source,
-        })?;
-        if read == 0 {
-            if line == 1 {
-                return Err(RecordingError::NotOne);
-            }
+        let mut limited = input.by_ref().take(MAX_LINE_BYTES + 1);
+        let length = limited.read_until(b'\n', &mut bytes);
+        let length = length.map_err(RecordingError::Read)?;
+        if line == 1 {
+            check_header(&bytes)?;
+            continue;
+        }
+        if length == 0 {
             break;
         }
-        let damaged = |reason: String| RecordingError::Damaged { line, reason };
-        if read as u64 > MOST_BYTES {
-            return Err(damaged(format!(
-                "it is longer than {} MiB",
-                MOST_BYTES >> 20
-            )));
+        let damaged = |reason| RecordingError::Damaged { line, reason };
+        if length as u64 > MAX_LINE_BYTES {
+            let limit = MAX_LINE_BYTES >> 20;
+            return Err(damaged(format!("it is longer than {limit} MiB")));
         }
         if bytes.trim_ascii().is_empty() {
             continue;
         }
-        let found: Line = match serde_json::from_slice(&bytes) {
-            Ok(found) => found,
-            Err(_) if line == 1 => return Err(RecordingError::NotOne),
-            // The program was killed while it wrote this, within a character maybe: what stands before it holds.
+        match serde_json::from_slice(&bytes) {
+            Ok(line) => recording.add(line).map_err(damaged)?,
             Err(_) if !bytes.ends_with(b"\n") => break,
-            Err(error) => return Err(damaged(without_place(&error))),
-        };
-        match found {
-            Line::Recording {
-                version: VERSION, ..
-            } if line == 1 => {}
-            Line::Recording { version, .. } if line == 1 => {
-                return Err(RecordingError::Newer { found: version });
-            }
-            _ if line == 1 => return Err(RecordingError::NotOne),
-            Line::Recording { .. } => return Err(damaged("a second beginning".to_owned())),
-            Line::Message { number, message } => {
-                checked::<Message>("message", &message).map_err(damaged)?;
-                messages.insert(number, Arc::new(Said::new(message)));
-            }
-            Line::Tools {
-                number,
-                tools: list,
-            } => {
-                checked::<Vec<ToolDefinition>>("tools", &list).map_err(damaged)?;
-                tools.insert(number, Arc::new(list));
-            }
-            Line::Answer(exchange) => {
-                contents
-                    .exchanges
-                    .push(assemble(*exchange, &messages, &tools).map_err(damaged)?);
-            }
-            Line::Catalog(catalog) => contents.catalogs.push(*catalog),
-            Line::Call(call) => contents.calls.push(*call),
+            Err(error) => return Err(damaged(without_position(&error))),
         }
     }
-    contents.calls.sort_by_key(|call| call.began);
-    Ok(contents)
+    recording.tool_calls.sort_by_key(|call| call.number);
+    Ok(recording)
 }
 
-/// What is wrong with a line: the parser counts lines anew in each.
-fn without_place(error: &serde_json::Error) -> String {
-    let place = format!(" at line {} column {}", error.line(), error.column());
+fn check_header(line: &[u8]) -> Result<(), RecordingError> {
+    /// The first line before version 1 of the format.
+    #[derive(Deserialize)]
+    struct OldHeader {
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    match serde_json::from_slice::<Header>(line) {
+        Ok(Header { format, .. }) if format != FORMAT => Err(RecordingError::NotARecording),
+        Ok(Header { version, .. }) if version == VERSION => Ok(()),
+        Ok(Header { version: found, .. }) => Err(RecordingError::UnknownVersion { found }),
+        Err(_) => match serde_json::from_slice::<OldHeader>(line) {
+            Ok(OldHeader { kind }) if kind == "recording" => Err(RecordingError::OldFormat),
+            _ => Err(RecordingError::NotARecording),
+        },
+    }
+}
+
+/// Returns the message of a parse error without its position, which counts from the line.
+fn without_position(error: &serde_json::Error) -> String {
+    let position = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
-    text.strip_suffix(&place).map(str::to_owned).unwrap_or(text)
+    text.strip_suffix(&position)
+        .map(str::to_owned)
+        .unwrap_or(text)
 }
 
-/// That a value is what it must be: what is damaged is told when the file is read, not in the middle of a run.
-fn checked<T: DeserializeOwned>(name: &str, value: &Value) -> Result<(), String> {
-    let read = T::deserialize(value);
-    read.map(drop).map_err(|it| format!("`{name}`: {it}"))
-}
-
-fn assemble(
-    mut exchange: Exchange,
-    messages: &BTreeMap<usize, Arc<Said>>,
-    tools: &BTreeMap<usize, Arc<Value>>,
-) -> Result<Asked, String> {
-    let mut rest = std::mem::take(&mut exchange.request);
-    let Value::Object(fields) = &mut rest else {
-        return Err("`request` is no object".to_owned());
-    };
-    let mut history = Vec::with_capacity(exchange.messages.len());
-    for number in &exchange.messages {
-        let message = messages.get(number);
-        history.push(Arc::clone(
-            message.ok_or_else(|| format!("there is no message {number} before it"))?,
-        ));
+impl Recording {
+    fn add(&mut self, line: Line) -> Result<(), String> {
+        let json = |error: serde_json::Error| error.to_string();
+        match line {
+            Line::Message { number, message } => {
+                let message = CanonicalMessage::new(&message).map_err(json)?;
+                self.messages.insert(number, Arc::new(message));
+            }
+            Line::Tools { number, tools } => {
+                let tools = serde_json::to_value(tools).map_err(json)?;
+                self.tools.insert(number, Arc::new(tools));
+            }
+            Line::ModelCall(call) => {
+                let messages = call.messages.iter().map(|number| {
+                    let message = self.messages.get(number).cloned();
+                    message.ok_or_else(|| format!("message {number} is missing"))
+                });
+                let messages = messages.collect::<Result<_, _>>()?;
+                let tools = self.tools.get(&call.tools).cloned();
+                let tools = tools.ok_or_else(|| format!("tools {} are missing", call.tools))?;
+                let settings = serde_json::to_value(&call.settings).map_err(json)?;
+                let request = CanonicalRequest::new(messages, tools, settings);
+                self.model_calls.push((*call, request));
+            }
+            Line::Catalog(Catalog { tools, problems }) => {
+                self.catalogs.push(ToolCatalog { tools, problems });
+            }
+            Line::ToolCall(call) => self.tool_calls.push(*call),
+        }
+        Ok(())
     }
-    let list = tools.get(&exchange.tools);
-    let list = list.ok_or_else(|| format!("there are no tools {} before it", exchange.tools))?;
-    fields.insert("messages".to_owned(), Value::Array(Vec::new()));
-    checked::<ChatRequest>("request", &rest)?;
-    if let Value::Object(fields) = &mut rest {
-        fields.shift_remove("messages");
-        fields.shift_remove("tools");
-    }
-    let events = std::mem::take(&mut exchange.events).into_iter();
-    let events = events.enumerate().map(|(at, (when, event))| {
-        let event = serde_json::from_value(event);
-        event
-            .map(|event| (when, event))
-            .map_err(|it| format!("`events[{at}]`: {it}"))
-    });
-    Ok(Asked {
-        events: events.collect::<Result<_, _>>()?,
-        form: Form::new(history, Arc::clone(list), rest),
-        exchange,
-    })
-}
-
-/// A message as it stands in the file.
-pub(super) fn message_value(message: &Message) -> Result<Value, serde_json::Error> {
-    serde_json::to_value(message)
 }

@@ -1,121 +1,115 @@
-//! Writes down what models and tools are asked and what they answer.
+//! Records model and tool traffic.
 
 use std::{
+    collections::HashMap,
+    hash::{BuildHasher as _, RandomState},
     io::Write,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll},
-    time::Instant,
+    task::{Context, Poll, ready},
 };
 
 use async_trait::async_trait;
 use futures_core::Stream;
+use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::{
     ChatModel, ChatRequest, JsonObject, Message, ModelCapabilities, ModelError, ModelEvent,
-    ModelId, ModelStream, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges,
-    ToolOutput,
+    ModelId, ModelStream, ToolCall, ToolCallError, ToolCatalog, ToolDefinition, ToolHost,
+    ToolHostChanges, ToolOutput, redact::Redactor,
 };
 use switchboard_orchestration::tools::arguments::ContextInjection;
 
 use super::{
-    RecordingError, Scrubber,
-    format::{self, Call, CallFault, Catalog, End, Exchange, Line, Outcome, VERSION, millis},
-    numbers::Numbers,
+    RecordingError, Redaction,
+    format::{CallResult, EarlyEnd, Header, Line, ModelCall, RecordedToolCall, StoredModelError},
 };
 
-/// Stands before models and tool hosts and writes down what passes. Clones write into the same recording.
+/// Maximum number of messages and lists of tools that the recorder recognizes. Then it forgets all
+/// and writes them again, so that a server can record for days.
+const MAX_KNOWN_ITEMS: usize = 1 << 16;
+
+/// Records the traffic of models and tool hosts. Clones write to the same recording.
 ///
-/// Each answer is written when it is over, in one piece: a program that is killed leaves a recording of what
-/// was over by then. Writing never fails a run; what went wrong is told by [`Recorder::finish`].
+/// Each response is written when it is complete, so a killed program leaves the earlier ones. A
+/// write error does not fail a run; [`Recorder::finish`] returns it.
 #[derive(Clone)]
 pub struct Recorder {
     shared: Arc<Shared>,
-    /// The conversation that is written down.
-    track: Option<Arc<str>>,
-    /// What tools are given that nobody else is to see.
+    conversation: Option<Arc<str>>,
+    /// Arguments that the host adds to tool calls.
     hidden: ContextInjection,
 }
 
 struct Shared {
-    scrubber: Scrubber,
-    file: Mutex<Writer>,
+    redaction: Redaction,
+    writer: Mutex<Writer>,
 }
 
 struct Writer {
-    to: Box<dyn Write + Send>,
-    /// Messages and tools that are written.
-    numbers: Numbers,
-    /// The catalog that was seen last, and that was written last, and how many were.
-    seen: Option<ToolCatalog>,
-    catalog: Option<Catalog>,
+    output: Box<dyn Write + Send>,
+    /// Numbers of the written messages and lists of tools, by a keyed hash of their JSON.
+    numbers: HashMap<[u64; 2], usize>,
+    hash_keys: [RandomState; 2],
+    last_number: usize,
+    /// The last catalog, without redaction.
+    catalog: Option<ToolCatalog>,
     catalogs: usize,
-    /// How many calls began.
-    calls: usize,
-    fault: Option<RecordingError>,
+    tool_calls: usize,
+    error: Option<RecordingError>,
 }
 
 impl Recorder {
-    /// Begins a recording. `program` says who makes it, such as `switchboard 0.1.0`.
+    /// Starts a recording. `program` is the name and version of the program, such as
+    /// `switchboard 0.1.0`.
     pub fn new(
-        to: impl Write + Send + 'static,
+        output: impl Write + Send + 'static,
         program: &str,
-        scrubber: Scrubber,
+        redactor: Redactor,
     ) -> Result<Self, RecordingError> {
         let mut writer = Writer {
-            to: Box::new(to),
-            numbers: Numbers::default(),
-            seen: None,
+            output: Box::new(output),
+            numbers: HashMap::new(),
+            hash_keys: [RandomState::new(), RandomState::new()],
+            last_number: 0,
             catalog: None,
             catalogs: 0,
-            calls: 0,
-            fault: None,
+            tool_calls: 0,
+            error: None,
         };
-        writer.line(&Line::Recording {
-            version: VERSION,
-            program: program.to_owned(),
-        })?;
+        writer.write(&Header::new(program))?;
         Ok(Self {
             shared: Arc::new(Shared {
-                scrubber,
-                file: Mutex::new(writer),
+                redaction: Redaction::new(redactor),
+                writer: Mutex::new(writer),
             }),
-            track: None,
+            conversation: None,
             hidden: ContextInjection::new(),
         })
     }
 
-    /// The same recording, without what the host gives to tools behind the model's back: neither inputs nor results
-    /// have it.
+    /// Returns a recorder that omits the arguments that the host adds to tool calls, in inputs and
+    /// results.
     #[must_use]
     pub fn hiding(mut self, hidden: ContextInjection) -> Self {
         self.hidden = hidden;
         self
     }
 
-    /// The same recording, for one of several conversations that go on at once: the
-    /// [`track`](super::Player::track) of this name has its answers and results, and no other's.
+    /// Returns a recorder for one of several concurrent conversations. A replay selects it with
+    /// [`Player::conversation`](super::Player::conversation).
     #[must_use]
-    pub fn track(&self, name: &str) -> Self {
+    pub fn conversation(&self, name: &str) -> Self {
         Self {
-            track: Some(self.shared.scrubber.title(name).into()),
+            conversation: Some(self.shared.redaction.label(name).into()),
             ..self.clone()
         }
     }
 
-    /// The input of a call as the model wrote it.
-    fn visible(&self, name: &str, input: JsonObject) -> JsonObject {
-        let writer = self.writer();
-        let mut tools = writer.seen.iter().flat_map(|seen| &seen.tools);
-        match tools.find(|tool| tool.name == name) {
-            Some(tool) => self.hidden.without(tool, input),
-            None => self.hidden.without_any(input),
-        }
-    }
-
-    /// The same model, written down. Whoever lets servers ask it in the middle of a tool's call gives them the model itself: what it
-    /// says to them is a part of the tool's result, and written down it would be taken for an answer of the run
-    /// ([`Matching::Order`](super::Matching::Order)).
+    /// Returns a model whose traffic is recorded.
+    ///
+    /// Requests that servers send during a tool call must use the original model: their responses
+    /// are a part of the tool's result.
     pub fn model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         Arc::new(RecordedModel {
             recorder: self.clone(),
@@ -123,7 +117,7 @@ impl Recorder {
         })
     }
 
-    /// The same tools, written down.
+    /// Returns a tool host whose traffic is recorded.
     pub fn tools(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
         Arc::new(RecordedTools {
             recorder: self.clone(),
@@ -131,128 +125,76 @@ impl Recorder {
         })
     }
 
-    /// Whether all that passed until now is written. Fails with the first thing that went wrong; what came
-    /// after it is missing in the recording.
+    /// Flushes the recording. Returns the first write error, after which nothing was written.
     pub fn finish(&self) -> Result<(), RecordingError> {
         let mut writer = self.writer();
-        if let Some(fault) = writer.fault.take() {
-            return Err(fault);
+        match writer.error.take() {
+            Some(error) => Err(error),
+            None => writer.output.flush().map_err(RecordingError::Write),
         }
-        writer.to.flush().map_err(|source| RecordingError::Io {
-            writing: true,
-            source,
-        })
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.shared
-            .file
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        let writer = self.shared.writer.lock();
+        writer.unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, write: impl FnOnce(&mut Writer, &Scrubber) -> Result<(), RecordingError>) {
+    fn write(&self, write: impl FnOnce(&mut Writer, &Redaction) -> Result<(), RecordingError>) {
         let mut writer = self.writer();
-        if writer.fault.is_none()
-            && let Err(fault) = write(&mut writer, &self.shared.scrubber)
+        if writer.error.is_none()
+            && let Err(error) = write(&mut writer, &self.shared.redaction)
         {
-            writer.fault = Some(fault);
+            writer.error = Some(error);
         }
     }
 
-    fn exchange(&self, heard: &mut Heard, end: Option<End>) {
-        let mut events = std::mem::take(&mut heard.events);
-        let marked = self.shared.scrubber.marked(&events);
-        self.shared.scrubber.events(&mut events);
-        let request = Arc::clone(&heard.request);
-        self.write(|writer, scrubber| {
-            let messages: Result<Vec<usize>, _> = request
-                .messages
-                .iter()
-                .map(|message| writer.message(message, scrubber))
-                .collect();
-            let tools = serde_json::to_value(&request.tools).map_err(RecordingError::Unwritable)?;
-            let tools = writer.tools(scrubber.tools(tools))?;
-            let rest = format::without_history(&request).map_err(RecordingError::Unwritable)?;
-            let events = events.into_iter().map(|(when, event)| {
-                let event = serde_json::to_value(event).map_err(RecordingError::Unwritable)?;
-                // Texts were looked at as a whole.
-                Ok((when, scrubber.event(event)))
-            });
-            writer.line(&Line::Answer(Box::new(Exchange {
-                track: self.track.clone(),
-                catalogs: heard.catalogs,
-                model: scrubber.model(&heard.model),
-                capabilities: heard.capabilities.clone(),
-                messages: messages?,
-                tools,
-                request: scrubber.request(rest),
-                events: events.collect::<Result<_, RecordingError>>()?,
-                marked,
-                end: end.map(|end| match end {
-                    End::Failed(mut fault) => {
-                        fault.message = scrubber.text(&fault.message);
-                        fault.provider = scrubber.title(&fault.provider);
-                        // A gateway may say again in it what it was sent.
-                        for text in [&mut fault.what, &mut fault.request_id] {
-                            *text = text.as_deref().map(|text| scrubber.text(text));
-                        }
-                        End::Failed(fault)
-                    }
-                    End::Left => End::Left,
-                }),
-                took_ms: millis(heard.began.elapsed()),
-            })))
-        });
+    /// Returns the input of a call as the model wrote it.
+    fn visible_input(&self, tool: &str, input: JsonObject) -> JsonObject {
+        let writer = self.writer();
+        let mut tools = writer.catalog.iter().flat_map(|catalog| &catalog.tools);
+        match tools.find(|definition| definition.name == tool) {
+            Some(definition) => self.hidden.without(definition, input),
+            None => self.hidden.without_any(input),
+        }
     }
 }
 
 impl Writer {
-    fn line(&mut self, line: &Line) -> Result<(), RecordingError> {
-        let mut text = serde_json::to_string(line).map_err(RecordingError::Unwritable)?;
+    fn write(&mut self, line: &impl Serialize) -> Result<(), RecordingError> {
+        let mut text = serde_json::to_string(line).map_err(RecordingError::Serialize)?;
         text.push('\n');
-        let written = self
-            .to
-            .write_all(text.as_bytes())
-            .and_then(|()| self.to.flush());
-        written.map_err(|source| RecordingError::Io {
-            writing: true,
-            source,
-        })
+        let written = self.output.write_all(text.as_bytes());
+        written
+            .and_then(|()| self.output.flush())
+            .map_err(RecordingError::Write)
     }
 
-    /// The number of a message, which is written if it is new.
-    fn message(
-        &mut self,
-        message: &Arc<Message>,
-        scrubber: &Scrubber,
-    ) -> Result<usize, RecordingError> {
-        if let Some(number) = self.numbers.of_message(message) {
-            return Ok(number);
-        }
-        let value = format::message_value(message).map_err(RecordingError::Unwritable)?;
-        let value = scrubber.message(value);
-        let number = self.numbered(value, |number, message| Line::Message { number, message })?;
-        self.numbers.keep_message(message, number);
-        Ok(number)
+    fn message(&mut self, message: Message) -> Result<usize, RecordingError> {
+        self.numbered(message, |number, message| Line::Message { number, message })
     }
 
-    fn tools(&mut self, tools: Value) -> Result<usize, RecordingError> {
+    fn tools(&mut self, tools: Vec<Arc<ToolDefinition>>) -> Result<usize, RecordingError> {
         self.numbered(tools, |number, tools| Line::Tools { number, tools })
     }
 
-    fn numbered(
+    /// Returns the number of an item and writes the item if it is new.
+    fn numbered<T: Serialize>(
         &mut self,
-        value: Value,
-        line: impl FnOnce(usize, Value) -> Line,
+        item: T,
+        line: impl FnOnce(usize, T) -> Line,
     ) -> Result<usize, RecordingError> {
-        let text = value.to_string();
-        if let Some(number) = self.numbers.of_text(&text) {
-            return Ok(number);
+        let json = serde_json::to_string(&item).map_err(RecordingError::Serialize)?;
+        let hash = self.hash_keys.each_ref().map(|key| key.hash_one(&json));
+        if let Some(number) = self.numbers.get(&hash) {
+            return Ok(*number);
         }
-        let number = self.numbers.next();
-        self.line(&line(number, value))?;
-        self.numbers.keep_text(&text, number);
+        if self.numbers.len() >= MAX_KNOWN_ITEMS {
+            self.numbers.clear();
+        }
+        self.last_number += 1;
+        let number = self.last_number;
+        self.write(&line(number, item))?;
+        self.numbers.insert(hash, number);
         Ok(number)
     }
 }
@@ -273,18 +215,16 @@ impl ChatModel for RecordedModel {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        let heard = Heard {
-            catalogs: self.recorder.writer().catalogs,
-            model: self.model.id().clone(),
-            capabilities: self.model.capabilities().clone(),
-            request: Arc::new(request.clone()),
-            began: Instant::now(),
-            events: Vec::new(),
-        };
-        // Also tells of a request that was given up before the answer began.
-        let mut recorded = Recorded {
+        // Created before the request, so that a dropped request is recorded as well.
+        let mut recorded = RecordedStream {
             recorder: self.recorder.clone(),
-            heard: Some(heard),
+            response: Some(PartialResponse {
+                catalogs: self.recorder.writer().catalogs,
+                model: self.model.id().clone(),
+                capabilities: self.model.capabilities().clone(),
+                request: request.clone(),
+                events: Vec::new(),
+            }),
             stream: None,
         };
         match self.model.stream(request).await {
@@ -293,39 +233,77 @@ impl ChatModel for RecordedModel {
                 Ok(Box::pin(recorded))
             }
             Err(error) => {
-                recorded.end(Some(End::Failed(Box::new((&error).into()))));
+                recorded.end(Some(EarlyEnd::Error(Box::new((&error).into()))));
                 Err(error)
             }
         }
     }
 }
 
-/// What was said until now.
-struct Heard {
+/// A request with the events of its response until now.
+struct PartialResponse {
     catalogs: usize,
     model: ModelId,
     capabilities: ModelCapabilities,
-    request: Arc<ChatRequest>,
-    began: Instant,
-    events: Vec<(u64, ModelEvent)>,
+    request: ChatRequest,
+    events: Vec<ModelEvent>,
 }
 
-/// An answer that is written down when it is over.
-struct Recorded {
+/// A response that is written when it ends.
+struct RecordedStream {
     recorder: Recorder,
-    heard: Option<Heard>,
+    response: Option<PartialResponse>,
     stream: Option<ModelStream>,
 }
 
-impl Recorded {
-    fn end(&mut self, end: Option<End>) {
-        if let Some(mut heard) = self.heard.take() {
-            self.recorder.exchange(&mut heard, end);
-        }
+impl RecordedStream {
+    fn end(&mut self, end: Option<EarlyEnd>) {
+        let Some(mut response) = self.response.take() else {
+            return;
+        };
+        let recorder = &self.recorder;
+        recorder.write(|writer, redaction| {
+            let mut messages = Vec::new();
+            for message in &response.request.messages {
+                messages.push(writer.message(redaction.message(message))?);
+            }
+            let call = ModelCall {
+                conversation: recorder.conversation.clone(),
+                catalogs: response.catalogs,
+                model: redaction.model(&response.model),
+                capabilities: response.capabilities,
+                messages,
+                tools: writer.tools(redaction.tools(&response.request.tools))?,
+                settings: redaction.settings(&response.request),
+                redacted_inputs: redaction.events(&mut response.events),
+                events: response.events,
+                end: end.map(|end| redacted_end(end, redaction)),
+            };
+            writer.write(&Line::ModelCall(Box::new(call)))
+        });
     }
 }
 
-impl Stream for Recorded {
+/// Redacts an error: a gateway may repeat parts of the request in it.
+fn redacted_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
+    if let EarlyEnd::Error(error) = &mut end {
+        let StoredModelError {
+            provider,
+            subject,
+            message,
+            request_id,
+            ..
+        } = &mut **error;
+        *provider = redaction.label(provider);
+        *message = redaction.text(message);
+        for text in [subject, request_id] {
+            *text = text.as_deref().map(|text| redaction.text(text));
+        }
+    }
+    end
+}
+
+impl Stream for RecordedStream {
     type Item = Result<ModelEvent, ModelError>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -333,38 +311,30 @@ impl Stream for Recorded {
         let Some(stream) = &mut this.stream else {
             return Poll::Ready(None);
         };
-        let next = std::task::ready!(stream.as_mut().poll_next(context));
-        match &next {
-            Some(Ok(event)) => {
-                if let Some(heard) = &mut this.heard {
-                    if let ModelEvent::Retrying { .. } = event {
-                        // The failed attempt is no part of the answer, and a replay does not wait.
-                        heard.events.clear();
-                        return Poll::Ready(next);
-                    }
-                    heard
-                        .events
-                        .push((millis(heard.began.elapsed()), event.clone()));
-                }
+        let next = ready!(stream.as_mut().poll_next(context));
+        match (&next, &mut this.response) {
+            // A replay does not repeat the failed attempt.
+            (Some(Ok(ModelEvent::Retrying { .. })), Some(response)) => response.events.clear(),
+            (Some(Ok(event)), Some(response)) => response.events.push(event.clone()),
+            (Some(Err(error)), _) => {
+                let error = Box::new(error.into());
+                this.end(Some(EarlyEnd::Error(error)));
             }
-            Some(Err(error)) => {
-                let fault = Box::new(error.into());
-                this.end(Some(End::Failed(fault)));
-            }
-            None => this.end(None),
+            (None, _) => this.end(None),
+            _ => {}
         }
         Poll::Ready(next)
     }
 }
 
-impl Drop for Recorded {
+impl Drop for RecordedStream {
     fn drop(&mut self) {
-        // An answer that says it is complete is: nobody has to read on until the stream ends.
-        let events = self.heard.iter().flat_map(|heard| &heard.events);
-        let is_over = events
+        // A caller may drop a complete response before the end of the stream.
+        let events = self.response.iter().flat_map(|response| &response.events);
+        let is_complete = events
             .rev()
-            .any(|(_, event)| matches!(event, ModelEvent::Finished { .. }));
-        self.end((!is_over).then_some(End::Left));
+            .any(|event| matches!(event, ModelEvent::Finished { .. }));
+        self.end((!is_complete).then_some(EarlyEnd::Dropped));
     }
 }
 
@@ -376,66 +346,50 @@ struct RecordedTools {
 #[async_trait]
 impl ToolHost for RecordedTools {
     async fn tools(&self) -> ToolCatalog {
-        let found = self.host.tools().await;
-        self.recorder.write(|writer, scrubber| {
-            // It is asked for before each request, and looking for secrets takes time.
-            if writer.seen.as_ref() == Some(&found) {
-                return Ok(());
+        let catalog = self.host.tools().await;
+        self.recorder.write(|writer, redaction| {
+            // The run requests the catalog before each request to the model.
+            if writer.catalog.as_ref() != Some(&catalog) {
+                writer.write(&Line::Catalog(redaction.catalog(&catalog).into()))?;
+                writer.catalog = Some(catalog.clone());
+                writer.catalogs += 1;
             }
-            writer.seen = Some(found.clone());
-            let tools = serde_json::to_value(&found.tools).map_err(RecordingError::Unwritable)?;
-            let tools = serde_json::from_value(scrubber.tools(tools))
-                .map_err(RecordingError::Unwritable)?;
-            let problems =
-                serde_json::to_value(&found.problems).map_err(RecordingError::Unwritable)?;
-            let problems = serde_json::from_value(scrubber.problems(problems))
-                .map_err(RecordingError::Unwritable)?;
-            let catalog = Catalog { tools, problems };
-            if writer.catalog.as_ref() == Some(&catalog) {
-                return Ok(());
-            }
-            writer.line(&Line::Catalog(Box::new(catalog.clone())))?;
-            writer.catalog = Some(catalog);
-            writer.catalogs += 1;
             Ok(())
         });
-        found
+        catalog
     }
 
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        let recorder = &self.recorder;
         let number = {
-            let mut writer = self.recorder.writer();
-            writer.calls += 1;
-            writer.calls
+            let mut writer = recorder.writer();
+            writer.tool_calls += 1;
+            writer.tool_calls
         };
-        let mut heard = HeardCall {
-            recorder: self.recorder.clone(),
+        let input = recorder.visible_input(&call.name, call.input.clone().into_object());
+        let mut pending = PendingCall {
+            recorder: recorder.clone(),
             number,
-            name: call.name.clone(),
-            input: Value::Object(
-                self.recorder
-                    .visible(&call.name, call.input.clone().into_object()),
-            ),
-            began: Instant::now(),
-            is_told: false,
+            tool: call.name.clone(),
+            input: Some(input),
         };
-        let answer = self.host.call(call).await;
-        let hidden = &self.recorder.hidden;
-        heard.tell(match &answer {
+        let result = self.host.call(call).await;
+        let hidden = &recorder.hidden;
+        pending.end(match &result {
             Ok(output) => {
                 let mut output = output.clone();
                 hidden.redact_output(&mut output);
-                Outcome::Output(output)
+                CallResult::Output(output)
             }
             Err(error) => {
-                let mut fault = CallFault::from(error);
-                for text in fault.texts_mut() {
+                let mut error = error.clone();
+                if let Some(text) = error_text(&mut error) {
                     *text = hidden.redact_text(text).into_owned();
                 }
-                Outcome::Failed(fault)
+                CallResult::Error(error)
             }
         });
-        answer
+        result
     }
 
     fn changes(&self) -> ToolHostChanges {
@@ -443,55 +397,68 @@ impl ToolHost for RecordedTools {
     }
 }
 
-/// A call under way.
-struct HeardCall {
-    recorder: Recorder,
-    /// How many calls began until then.
-    number: usize,
-    name: String,
-    input: Value,
-    began: Instant,
-    is_told: bool,
+/// Returns the text of an error that a server may have written.
+fn error_text(error: &mut ToolCallError) -> Option<&mut String> {
+    match error {
+        ToolCallError::Refused { message, .. } => Some(message),
+        ToolCallError::Unavailable { reason, .. }
+        | ToolCallError::Broken { reason, .. }
+        | ToolCallError::InvalidAnswer { reason, .. } => Some(reason),
+        _ => None,
+    }
 }
 
-impl HeardCall {
-    fn tell(&mut self, outcome: Outcome) {
-        self.is_told = true;
-        let took_ms = millis(self.began.elapsed());
-        self.recorder.write(|writer, scrubber| {
-            let Value::Object(input) = scrubber.value(std::mem::take(&mut self.input)) else {
-                return Ok(());
+/// A tool call that is written when it ends.
+struct PendingCall {
+    recorder: Recorder,
+    number: usize,
+    tool: String,
+    /// `None` after the end.
+    input: Option<JsonObject>,
+}
+
+impl PendingCall {
+    fn end(&mut self, result: CallResult) {
+        let Some(input) = self.input.take() else {
+            return;
+        };
+        self.recorder.write(|writer, redaction| {
+            let input = match redaction.value(&Value::Object(input)) {
+                Value::Object(input) => input,
+                _ => JsonObject::new(),
             };
-            let outcome = serde_json::to_value(outcome).map_err(RecordingError::Unwritable)?;
-            let outcome = serde_json::from_value(scrubber.outcome(outcome))
-                .map_err(RecordingError::Unwritable)?;
-            let name = scrubber.name(&self.name);
-            writer.line(&Line::Call(Box::new(Call {
-                track: self.recorder.track.clone(),
-                began: self.number,
-                name,
+            let result = match result {
+                CallResult::Output(output) => CallResult::Output(redaction.output(&output)),
+                CallResult::Error(mut error) => {
+                    if let Some(text) = error_text(&mut error) {
+                        *text = redaction.text(text);
+                    }
+                    CallResult::Error(error)
+                }
+                CallResult::Dropped => CallResult::Dropped,
+            };
+            writer.write(&Line::ToolCall(Box::new(RecordedToolCall {
+                conversation: self.recorder.conversation.clone(),
+                number: self.number,
+                tool: redaction.name(&self.tool),
                 input,
-                took_ms,
-                outcome,
+                result,
             })))
         });
     }
 }
 
-impl Drop for HeardCall {
+impl Drop for PendingCall {
     fn drop(&mut self) {
-        if !self.is_told {
-            self.tell(Outcome::Left);
-        }
+        self.end(CallResult::Dropped);
     }
 }
 
-/// Only what a person may see.
 impl std::fmt::Debug for Recorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Recorder")
-            .field("scrubber", &self.shared.scrubber)
-            .field("track", &self.track)
+            .field("redaction", &self.shared.redaction)
+            .field("conversation", &self.conversation)
             .finish_non_exhaustive()
     }
 }

@@ -1,9 +1,10 @@
 use std::{
-    io::{self, BufReader, Write},
+    io::{self, Write},
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
-use futures_util::FutureExt as _;
+use futures_util::StreamExt as _;
 use proptest::prelude::*;
 use serde_json::json;
 use switchboard_domain::{
@@ -18,21 +19,21 @@ use switchboard_orchestration::{
 use super::*;
 use crate::recording::Recorder;
 
-/// A file in memory that can be read while it is written.
+/// A file in memory.
 #[derive(Clone, Default)]
-struct Paper(Arc<Mutex<Vec<u8>>>);
+struct MemoryFile(Arc<Mutex<Vec<u8>>>);
 
-impl Paper {
+impl MemoryFile {
     fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
     fn player(&self) -> Player {
-        Player::read(BufReader::new(self.text().as_bytes())).unwrap()
+        Player::read(self.text().as_bytes()).unwrap()
     }
 }
 
-impl Write for Paper {
+impl Write for MemoryFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -43,21 +44,36 @@ impl Write for Paper {
     }
 }
 
-type Says = dyn Fn(&ChatRequest, usize) -> Result<Vec<Result<ModelEvent, ModelError>>, ModelError>
+fn recorder(file: &MemoryFile) -> Recorder {
+    Recorder::new(file.clone(), "test", Redactor::default()).unwrap()
+}
+
+/// A known secret.
+const KEY: &str = "correct-horse-battery";
+
+fn redactor() -> Redactor {
+    Redactor::default().with_secrets([KEY])
+}
+
+fn redaction() -> Redaction {
+    Redaction::new(redactor())
+}
+
+type Respond = dyn Fn(&ChatRequest, usize) -> Result<Vec<Result<ModelEvent, ModelError>>, ModelError>
     + Send
     + Sync;
 
-/// A model that says what the function makes of the request and of how often it was asked before.
-struct Scripted {
+/// A model with the responses of a function of the request and the number of earlier requests.
+struct ScriptedModel {
     id: ModelId,
     capabilities: ModelCapabilities,
-    asked: AtomicUsize,
-    says: Box<Says>,
+    requests: AtomicUsize,
+    respond: Box<Respond>,
 }
 
-impl Scripted {
-    fn saying(
-        says: impl Fn(&ChatRequest, usize) -> Result<Vec<Result<ModelEvent, ModelError>>, ModelError>
+impl ScriptedModel {
+    fn responding(
+        respond: impl Fn(&ChatRequest, usize) -> Result<Vec<Result<ModelEvent, ModelError>>, ModelError>
         + Send
         + Sync
         + 'static,
@@ -68,14 +84,14 @@ impl Scripted {
                 tools: Some(true),
                 ..ModelCapabilities::default()
             },
-            asked: AtomicUsize::new(0),
-            says: Box::new(says),
+            requests: AtomicUsize::new(0),
+            respond: Box::new(respond),
         })
     }
 }
 
 #[async_trait]
-impl ChatModel for Scripted {
+impl ChatModel for ScriptedModel {
     fn id(&self) -> &ModelId {
         &self.id
     }
@@ -85,8 +101,8 @@ impl ChatModel for Scripted {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        let number = self.asked.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::pin(stream::iter((self.says)(request, number)?)))
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::pin(stream::iter((self.respond)(request, number)?)))
     }
 }
 
@@ -98,7 +114,7 @@ fn started() -> ModelEvent {
     }
 }
 
-fn says(pieces: &[&str]) -> Vec<Result<ModelEvent, ModelError>> {
+fn text_response(pieces: &[&str]) -> Vec<Result<ModelEvent, ModelError>> {
     let mut events = vec![
         started(),
         ModelEvent::PartStarted {
@@ -124,7 +140,7 @@ fn says(pieces: &[&str]) -> Vec<Result<ModelEvent, ModelError>> {
     events.into_iter().map(Ok).collect()
 }
 
-fn calls(id: &str, name: &str, input: &str) -> Vec<Result<ModelEvent, ModelError>> {
+fn tool_call_response(id: &str, name: &str, input: &str) -> Vec<Result<ModelEvent, ModelError>> {
     let (one, other) = input.split_at(input.len() / 2);
     let json = |json: &str| ModelEvent::ToolInputDelta {
         index: 0,
@@ -149,13 +165,13 @@ fn calls(id: &str, name: &str, input: &str) -> Vec<Result<ModelEvent, ModelError
     .into()
 }
 
-/// Tools of which one counts how often it ran.
-fn tools(ran: &Arc<AtomicUsize>) -> Arc<dyn ToolHost> {
-    let ran = Arc::clone(ran);
+/// A tool that repeats its input and counts its calls.
+fn echo_tool(calls: &Arc<AtomicUsize>) -> Arc<dyn ToolHost> {
+    let calls = Arc::clone(calls);
     let schema = json!({"type": "object", "properties": {"word": {"type": "string"}, "password": {"type": "string"}}});
-    let definition = ToolDefinition::new("echo", "Says it again.", schema);
+    let definition = ToolDefinition::new("echo", "Repeats the input.", schema);
     let body = move |call: ToolCall| {
-        ran.fetch_add(1, Ordering::Relaxed);
+        calls.fetch_add(1, Ordering::Relaxed);
         async move { Ok::<_, String>(ToolOutput::text(format!("said {}", call.input.as_value()))) }
     };
     Arc::new(FunctionTools::new().with_function(Function::raw(definition, body)))
@@ -169,9 +185,9 @@ async fn events(agent: &Agent, question: &str) -> Vec<RunEvent> {
     agent.ask(question).collect().await
 }
 
-/// What happened, without when and under which id.
-fn told(events: &[RunEvent]) -> Vec<Value> {
-    let told = events.iter().map(|event| {
+/// Returns the events without times and ids.
+fn comparable(events: &[RunEvent]) -> Vec<Value> {
+    let values = events.iter().map(|event| {
         let mut value = serde_json::to_value(&event.kind).unwrap();
         if let Some(fields) = value.as_object_mut() {
             fields.remove("duration_ms");
@@ -189,83 +205,89 @@ fn told(events: &[RunEvent]) -> Vec<Value> {
         }
         value
     });
-    told.collect()
+    values.collect()
 }
 
-fn chatty() -> Arc<dyn ChatModel> {
-    Scripted::saying(|_, asked| {
-        Ok(match asked {
-            0 => calls("call_a", "echo", r#"{"word":"one"}"#),
-            1 => calls("call_b", "echo", r#"{"word":"two"}"#),
-            _ => says(&["All ", "said."]),
+fn two_calls() -> Arc<dyn ChatModel> {
+    ScriptedModel::responding(|_, requests| {
+        Ok(match requests {
+            0 => tool_call_response("call_a", "echo", r#"{"word":"one"}"#),
+            1 => tool_call_response("call_b", "echo", r#"{"word":"two"}"#),
+            _ => text_response(&["All ", "said."]),
         })
     })
 }
 
 #[tokio::test]
-async fn a_run_is_had_again_without_its_model_and_its_tools() {
-    let (paper, ran) = (Paper::default(), Arc::new(AtomicUsize::new(0)));
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::default()).unwrap();
+async fn a_run_is_replayed_without_its_model_and_tools() {
+    let (file, calls) = (MemoryFile::default(), Arc::new(AtomicUsize::new(0)));
+    let recorder = recorder(&file);
     let live = events(
-        &agent(recorder.model(chatty()), recorder.tools(tools(&ran))),
+        &agent(
+            recorder.model(two_calls()),
+            recorder.tools(echo_tool(&calls)),
+        ),
         "Say two words",
     )
     .await;
     recorder.finish().unwrap();
-    assert_eq!(ran.load(Ordering::Relaxed), 2);
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
 
-    let player = paper.player();
+    let player = file.player();
     assert_eq!(player.models(), [ModelId::new("acme", "one")]);
     let model = player.model(&player.models()[0]).unwrap();
     assert_eq!(model.capabilities().tools, Some(true));
     let replayed = events(&agent(model, player.tools().unwrap()), "Say two words").await;
-    assert_eq!(told(&replayed), told(&live));
+    assert_eq!(comparable(&replayed), comparable(&live));
     assert!(
         matches!(&live.last().unwrap().kind, RunEventKind::RunFinished { report } if report.answer == "All said.")
     );
-    assert_eq!((player.left(), ran.load(Ordering::Relaxed)), (0, 2));
+    assert_eq!((player.unused(), calls.load(Ordering::Relaxed)), (0, 2));
 }
 
 #[tokio::test]
-async fn an_attempt_that_was_repeated_is_not_recorded() {
-    let model = Scripted::saying(|_, _| {
+async fn a_failed_attempt_before_a_retry_is_not_recorded() {
+    let model = ScriptedModel::responding(|_, _| {
         let retry = ModelRetry {
             attempt: 2,
             delay_ms: 60_000,
             reason: "cut off".to_owned(),
         };
-        let mut events = calls("call_a", "echo", "{\"wo");
+        let mut events = tool_call_response("call_a", "echo", "{\"wo");
         events.truncate(3);
         events.push(Ok(ModelEvent::Retrying {
             retry: Box::new(retry),
         }));
-        events.extend(says(&["All ", "said."]));
+        events.extend(text_response(&["All ", "said."]));
         Ok(events)
     });
-    let paper = Paper::default();
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::default()).unwrap();
+    let file = MemoryFile::default();
+    let recorder = recorder(&file);
     let request = ChatRequest::new([Message::user("Say two words")]);
     let live = recorder.model(model).complete(&request).await.unwrap();
     recorder.finish().unwrap();
-    let player = paper.player();
+    let player = file.player();
     let model = player.model(&player.models()[0]).unwrap();
     let replayed: Vec<_> = model.stream(&request).await.unwrap().collect().await;
     let retried = |event: &ModelEvent| matches!(event, ModelEvent::Retrying { .. });
     assert!(!replayed.iter().flatten().any(retried), "{replayed:?}");
     assert_eq!(live.message.text(), "All said.");
-    assert!(!paper.text().contains("call_a"), "{}", paper.text());
+    assert!(!file.text().contains("call_a"), "{}", file.text());
 }
 
 #[tokio::test]
-async fn another_question_is_told_where_it_differs() {
-    let (paper, ran) = (Paper::default(), Arc::new(AtomicUsize::new(0)));
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::default()).unwrap();
+async fn another_question_gets_an_error_with_the_first_difference() {
+    let (file, calls) = (MemoryFile::default(), Arc::new(AtomicUsize::new(0)));
+    let recorder = recorder(&file);
     events(
-        &agent(recorder.model(chatty()), recorder.tools(tools(&ran))),
+        &agent(
+            recorder.model(two_calls()),
+            recorder.tools(echo_tool(&calls)),
+        ),
         "Say two words",
     )
     .await;
-    let player = paper.player();
+    let player = file.player();
     let ask = |player: &Player| {
         agent(
             player.model(&player.models()[0]).unwrap(),
@@ -280,9 +302,8 @@ async fn another_question_is_told_where_it_differs() {
     let place =
         "messages[0].parts[0].text: recorded `\"Say two words\"`, now `\"Say three words\"`";
     assert!(message.contains(place), "{message}");
-    assert_eq!(player.left(), 5, "nothing was given");
-    // In their order the answers come all the same.
-    let player = paper.player().with_matching(Matching::Order);
+    assert_eq!(player.unused(), 5, "no response was used");
+    let player = file.player().with_matching(Matching::Order);
     let replayed = events(&ask(&player), "Say three words").await;
     assert!(
         matches!(&replayed.last().unwrap().kind, RunEventKind::RunFinished { report } if report.answer == "All said.")
@@ -290,42 +311,41 @@ async fn another_question_is_told_where_it_differs() {
 }
 
 #[tokio::test]
-async fn what_was_sent_often_is_written_once() {
-    let (paper, ran) = (Paper::default(), Arc::new(AtomicUsize::new(0)));
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::default()).unwrap();
-    let model = Scripted::saying(|_, asked| {
-        Ok(match asked {
-            0..12 => calls(
-                &format!("call_{asked}"),
+async fn repeated_messages_and_tools_are_written_once() {
+    let (file, calls) = (MemoryFile::default(), Arc::new(AtomicUsize::new(0)));
+    let recorder = recorder(&file);
+    let model = ScriptedModel::responding(|_, requests| {
+        Ok(match requests {
+            0..12 => tool_call_response(
+                &format!("call_{requests}"),
                 "echo",
-                &json!({"word": "w".repeat(1_000) + &asked.to_string()}).to_string(),
+                &json!({"word": "w".repeat(1_000) + &requests.to_string()}).to_string(),
             ),
-            _ => says(&["Done."]),
+            _ => text_response(&["Done."]),
         })
     });
     let mut options = RunOptions::default();
     options.limits.max_steps = 20;
     let agent = Agent::new(recorder.model(model))
-        .with_tools(recorder.tools(tools(&ran)))
+        .with_tools(recorder.tools(echo_tool(&calls)))
         .with_options(options);
     let run = events(&agent, "Go").await;
     assert!(
         matches!(&run.last().unwrap().kind, RunEventKind::RunFinished { report } if report.steps == 13)
     );
-    let text = paper.text();
+    let text = file.text();
     let kinds = |kind: &str| {
         text.lines()
             .filter(|line| line.starts_with(&format!(r#"{{"type":"{kind}""#)))
             .count()
     };
-    // The question, and an answer and a result for each call.
     assert_eq!(
         (
             kinds("message"),
             kinds("tools"),
             kinds("catalog"),
-            kinds("answer"),
-            kinds("call")
+            kinds("model_call"),
+            kinds("tool_call")
         ),
         (25, 1, 1, 13, 12)
     );
@@ -333,39 +353,36 @@ async fn what_was_sent_often_is_written_once() {
     assert!(text.len() < 12 * 8 * 1_100, "{} bytes", text.len());
 }
 
-const KEY: &str = "correct-horse-battery";
-
-/// A message that many requests name is there once.
+/// Requests share their messages in memory.
 #[test]
-fn a_long_conversation_takes_no_more_memory_than_its_recording() {
-    let first = r#"{"type":"recording","version":1,"program":"t"}"#;
+fn a_long_conversation_needs_no_more_memory_than_its_file() {
     let long = "x".repeat(100_000);
     let message = json!({"type": "message", "number": 1, "message": Message::user(long.as_str())});
     let tools = json!({"type": "tools", "number": 1, "tools": []});
-    let mut text = format!("{first}\n{message}\n{tools}\n");
-    // As values of their own these were 100 GB.
+    let mut text = format!("{HEADER}\n{message}\n{tools}\n");
+    // Copies would need 100 GB.
     for _ in 0..500 {
         let answer = json!({
-            "type": "answer", "model": "a/b", "capabilities": {},
-            "messages": vec![1; 2_000], "tools": 1, "request": {}, "events": [], "took_ms": 0,
+            "type": "model_call", "catalogs": 0, "model": "a/b", "capabilities": {},
+            "messages": vec![1; 2_000], "tools": 1, "settings": {"messages": []}, "events": [],
         });
         text.push_str(&answer.to_string());
         text.push('\n');
     }
-    assert_eq!(Player::read(text.as_bytes()).unwrap().left(), 500);
+    assert_eq!(Player::read(text.as_bytes()).unwrap().unused(), 500);
 }
 
 #[tokio::test]
-async fn runs_at_the_same_time_find_their_own_answers() {
-    let paper = Paper::default();
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::default()).unwrap();
-    let model = Scripted::saying(|request, _| {
+async fn concurrent_runs_get_their_own_responses() {
+    let file = MemoryFile::default();
+    let recorder = recorder(&file);
+    let model = ScriptedModel::responding(|request, _| {
         let question = request
             .messages
             .last()
             .and_then(|it| it.parts.first())
             .and_then(|it| it.as_text().map(str::to_owned));
-        Ok(says(&["You said ", &question.unwrap_or_default()]))
+        Ok(text_response(&["You said ", &question.unwrap_or_default()]))
     });
     let model = recorder.model(model);
     let ask = |model: &Arc<dyn ChatModel>, question: &str| {
@@ -384,7 +401,7 @@ async fn runs_at_the_same_time_find_their_own_answers() {
     for question in questions {
         ask(&model, question).await;
     }
-    let player = paper.player();
+    let player = file.player();
     let model = player.model(&ModelId::new("acme", "one")).unwrap();
     let (c, b, a) = tokio::join!(ask(&model, "three"), ask(&model, "two"), ask(&model, "one"));
     assert_eq!(
@@ -396,14 +413,11 @@ async fn runs_at_the_same_time_find_their_own_answers() {
         .await
         .err()
         .unwrap();
-    assert!(
-        error.to_string().contains("all its answers were given"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("already used"), "{error}");
 }
 
 #[tokio::test]
-async fn every_failure_comes_again_as_it_was() {
+async fn model_errors_are_replayed_unchanged() {
     let retry_after = Some(Duration::from_millis(1_500));
     let after = Duration::from_secs(7);
     let kinds = [
@@ -440,10 +454,10 @@ async fn every_failure_comes_again_as_it_was() {
     ];
     for kind in kinds {
         for begins in [false, true] {
-            let paper = Paper::default();
-            let recorder = Recorder::new(paper.clone(), "test", Scrubber::default()).unwrap();
+            let file = MemoryFile::default();
+            let recorder = recorder(&file);
             let made = kind.clone();
-            let model = Scripted::saying(move |_, _| {
+            let model = ScriptedModel::responding(move |_, _| {
                 let error = ModelError::new("acme", made.clone(), "it says why")
                     .with_status(429)
                     .with_request_id(Some("req_1".to_owned()));
@@ -455,7 +469,7 @@ async fn every_failure_comes_again_as_it_was() {
             });
             let request = ChatRequest::new([Message::user("Hello")]);
             let first = recorder.model(model).complete(&request).await.unwrap_err();
-            let player = paper.player();
+            let player = file.player();
             let again = player
                 .model(&ModelId::new("acme", "one"))
                 .unwrap()
@@ -492,7 +506,7 @@ impl ToolHost for Failing {
 }
 
 #[tokio::test]
-async fn every_failure_of_a_tool_comes_again_as_it_was() {
+async fn tool_errors_are_replayed_unchanged() {
     let text = |text: &str| text.to_owned();
     let errors = || {
         vec![
@@ -527,8 +541,8 @@ async fn every_failure_of_a_tool_comes_again_as_it_was() {
             },
         ]
     };
-    let paper = Paper::default();
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::default()).unwrap();
+    let file = MemoryFile::default();
+    let recorder = recorder(&file);
     let host = recorder.tools(Arc::new(Failing(Mutex::new(errors()))));
     host.tools().await;
     let call = || ToolCall {
@@ -538,7 +552,7 @@ async fn every_failure_of_a_tool_comes_again_as_it_was() {
     for _ in errors() {
         host.call(call()).await.unwrap_err();
     }
-    let player = paper.player();
+    let player = file.player();
     let host = player.tools().unwrap();
     for expected in errors().into_iter().rev() {
         let found = host.call(call()).await.unwrap_err();
@@ -548,24 +562,23 @@ async fn every_failure_of_a_tool_comes_again_as_it_was() {
         );
     }
     let none_left = host.call(call()).await.unwrap_err().to_string();
-    assert!(
-        none_left.contains("no (further) result of `t`"),
-        "{none_left}"
-    );
+    assert!(none_left.contains("no unused result of `t`"), "{none_left}");
 }
 
 #[tokio::test]
-async fn who_goes_away_leaves_what_was_heard() {
-    let paper = Paper::default();
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::default()).unwrap();
-    let model = recorder.model(Scripted::saying(|_, _| Ok(says(&["All of ", "it"]))));
+async fn a_dropped_response_is_replayed_up_to_its_end() {
+    let file = MemoryFile::default();
+    let recorder = recorder(&file);
+    let model = recorder.model(ScriptedModel::responding(|_, _| {
+        Ok(text_response(&["All of ", "it"]))
+    }));
     let request = ChatRequest::new([Message::user("Hello")]);
-    let mut heard = model.stream(&request).await.unwrap();
+    let mut events = model.stream(&request).await.unwrap();
     for _ in 0..3 {
-        heard.next().await.unwrap().unwrap();
+        events.next().await.unwrap().unwrap();
     }
-    drop(heard);
-    let model = paper.player().model(&ModelId::new("acme", "one")).unwrap();
+    drop(events);
+    let model = file.player().model(&ModelId::new("acme", "one")).unwrap();
     let again: Vec<_> = model.stream(&request).await.unwrap().collect().await;
     assert_eq!(again.len(), 4);
     assert!(matches!(&again[2], Ok(ModelEvent::TextDelta { text, .. }) if text == "All of "));
@@ -575,107 +588,102 @@ async fn who_goes_away_leaves_what_was_heard() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn answers_come_at_their_own_pace_if_that_is_wanted() {
-    let answer = json!({"type": "answer", "model": "acme/one", "capabilities": {}, "messages": [1], "tools": 2, "request": {},
-        "events": [[10, started()], [4_000, ModelEvent::Finished { reason: FinishReason::Stop, raw: None }]], "took_ms": 4_500});
-    let lines = [
-        json!({"type": "recording", "version": 1, "program": "test"}),
-        json!({"type": "message", "number": 1, "message": Message::user("Hello")}),
-        json!({"type": "tools", "number": 2, "tools": []}),
-        answer.clone(),
-        answer,
-    ];
-    let text = lines.map(|line| line.to_string()).join("\n");
-    let player = Player::read(text.as_bytes())
-        .unwrap()
-        .with_matching(Matching::Order);
-    let request = ChatRequest::new([Message::user("Hello")]);
-    for (pace, times) in [(Pace::Recorded, [10, 4_000]), (Pace::AtOnce, [0, 0])] {
-        let model = player
-            .clone()
-            .with_pace(pace)
-            .model(&ModelId::new("acme", "one"))
-            .unwrap();
-        let began = Instant::now();
-        let mut heard = model.stream(&request).await.unwrap();
-        for wanted in times {
-            heard.next().await.unwrap().unwrap();
-            // The clock of the tests goes on in steps of a millisecond.
-            let passed = began.elapsed().as_millis();
-            assert!(
-                (wanted..=wanted + 1).contains(&passed),
-                "{passed} instead of {wanted}"
-            );
-        }
-        let end = heard.next().now_or_never();
-        assert_eq!(end.is_none(), pace == Pace::Recorded);
-    }
+/// A recording of version 1. It must stay readable.
+const FIXTURE: &str = include_str!("fixtures/version_1.jsonl");
+
+#[tokio::test]
+async fn the_fixture_of_version_1_is_replayed() {
+    let player = Player::read(FIXTURE.as_bytes()).unwrap();
+    let id = ModelId::new("acme", "one");
+    assert_eq!(player.models(), std::slice::from_ref(&id));
+    let agent = agent(player.model(&id).unwrap(), player.tools().unwrap());
+    let events = events(&agent, "Say two words").await;
+    assert!(
+        matches!(&events.last().unwrap().kind, RunEventKind::RunFinished { report } if report.answer == "All said.")
+    );
+    assert_eq!((player.unused(), player.missed()), (0, Vec::new()));
+}
+
+#[tokio::test]
+async fn a_new_recording_has_the_form_of_the_fixture() {
+    let (file, calls) = (MemoryFile::default(), Arc::new(AtomicUsize::new(0)));
+    let recorder = recorder(&file);
+    let agent = agent(
+        recorder.model(two_calls()),
+        recorder.tools(echo_tool(&calls)),
+    );
+    events(&agent, "Say two words").await;
+    assert_eq!(file.text(), FIXTURE);
+}
+
+fn read(text: &str) -> Result<usize, String> {
+    let player = Player::read(text.as_bytes());
+    player
+        .map(|player| player.unused())
+        .map_err(|error| error.to_string())
 }
 
 #[test]
-fn what_is_no_recording_is_refused_and_what_was_cut_is_read() {
-    let read = |text: &str| {
-        Player::read(text.as_bytes())
-            .map(|player| player.left())
-            .map_err(|it| it.to_string())
-    };
-    let first = r#"{"type":"recording","version":1,"program":"t"}"#;
-    assert_eq!(read(&format!("{first}\n")), Ok(0));
+fn other_files_and_versions_are_rejected() {
+    assert_eq!(read(HEADER), Ok(0));
     for other in [
         "",
         "hello",
         "{}",
-        r#"{"type":"message","number":1,"message":{}}"#,
+        CALL,
+        r#"{"format":"x","version":1,"program":"t"}"#,
     ] {
-        assert!(
-            read(other).unwrap_err().contains("this is no recording"),
-            "{other}"
-        );
+        let error = read(other).unwrap_err();
+        assert!(error.contains("not a recording"), "{other}: {error}");
     }
-    assert!(
-        read(r#"{"type":"recording","version":2,"program":"t"}"#)
-            .unwrap_err()
-            .contains("version 2")
-    );
-    let call = r#"{"type":"call","name":"t","input":{},"took_ms":1,"outcome":"left"}"#;
-    assert_eq!(read(&format!("{first}\n{call}\n{}", &call[..20])), Ok(1));
-    let damaged = read(&format!("{first}\n{}\n{call}\n", &call[..20])).unwrap_err();
+    let newer = HEADER.replace("\"version\":1", "\"version\":2");
+    let error = read(&newer).unwrap_err();
+    assert!(error.contains("version 2"), "{error}");
+    let old = r#"{"type":"recording","version":1,"program":"switchboard 0.1.0"}"#;
+    let error = read(old).unwrap_err();
+    assert!(error.contains("commit f008d49"), "{error}");
+}
+
+const HEADER: &str = r#"{"format":"switchboard-recording","version":1,"program":"t"}"#;
+const CALL: &str = r#"{"type":"tool_call","number":1,"tool":"t","input":{},"result":"dropped"}"#;
+
+#[test]
+fn a_damaged_line_is_an_error_unless_it_is_an_incomplete_last_line() {
+    assert_eq!(read(&format!("{HEADER}\n{CALL}\n{}", &CALL[..20])), Ok(1));
+    let damaged = read(&format!("{HEADER}\n{}\n{CALL}\n", &CALL[..20])).unwrap_err();
     assert!(
         damaged.contains("line 2") && !damaged.contains(" column "),
         "{damaged}"
     );
-    // Within a character.
-    let told = call.replace("left", "é");
-    let cut = told.find('é').unwrap() + 1;
-    let mut bytes = format!("{first}\n{call}\n").into_bytes();
-    bytes.extend(&told.as_bytes()[..cut]);
-    assert_eq!(Player::read(bytes.as_slice()).unwrap().left(), 1);
+    // Cut within a character.
+    let umlaut = CALL.replace("dropped", "é");
+    let end = umlaut.find('é').unwrap() + 1;
+    let mut bytes = format!("{HEADER}\n{CALL}\n").into_bytes();
+    bytes.extend(&umlaut.as_bytes()[..end]);
+    assert_eq!(Player::read(bytes.as_slice()).unwrap().unused(), 1);
     bytes.push(b'\n');
     let damaged = Player::read(bytes.as_slice()).unwrap_err().to_string();
     assert!(damaged.contains("line 3"), "{damaged}");
-    let message = format!(
-        "{first}\n{}\n",
-        r#"{"type":"message","number":1,"message":{}}"#
-    );
-    let damaged = read(&message).unwrap_err();
+    let message = r#"{"type":"message","number":1,"message":{}}"#;
+    let damaged = read(&format!("{HEADER}\n{message}\n")).unwrap_err();
+    assert!(damaged.contains("line 2"), "{damaged}");
+    let call = json!({
+        "type": "model_call", "catalogs": 0, "model": "a/b", "capabilities": {}, "messages": [7],
+        "tools": 1, "settings": {"messages": []}, "events": [],
+    });
+    let damaged = read(&format!("{HEADER}\n{call}\n")).unwrap_err();
     assert!(
-        damaged.contains("line 2") && damaged.contains("`message`"),
+        damaged.contains("line 2") && damaged.contains("message 7 is missing"),
         "{damaged}"
-    );
-    let lost = r#"{"type":"answer","model":"a/b","capabilities":{},"messages":[7],"tools":1,"request":{},"events":[],"took_ms":0}"#;
-    let lost = read(&format!("{first}\n{lost}\n")).unwrap_err();
-    assert!(
-        lost.contains("line 2") && lost.contains("no message 7"),
-        "{lost}"
     );
 }
 
-struct Full;
+/// A full disk.
+struct FullDisk;
 
-impl Write for Full {
+impl Write for FullDisk {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if bytes.starts_with(br#"{"type":"recording""#) {
+        if bytes.starts_with(br#"{"format":"#) {
             Ok(bytes.len())
         } else {
             Err(io::ErrorKind::StorageFull.into())
@@ -688,12 +696,12 @@ impl Write for Full {
 }
 
 #[tokio::test]
-async fn a_full_disk_fails_the_recording_and_not_the_run() {
-    let recorder = Recorder::new(Full, "test", Scrubber::default()).unwrap();
+async fn a_full_disk_fails_the_recording_but_not_the_run() {
+    let recorder = Recorder::new(FullDisk, "test", Redactor::default()).unwrap();
     let run = events(
         &agent(
-            recorder.model(chatty()),
-            recorder.tools(tools(&Arc::default())),
+            recorder.model(two_calls()),
+            recorder.tools(echo_tool(&Arc::default())),
         ),
         "Go",
     )
@@ -703,43 +711,38 @@ async fn a_full_disk_fails_the_recording_and_not_the_run() {
     );
     let error = recorder.finish().unwrap_err();
     assert!(
-        error
-            .to_string()
-            .starts_with("the recording cannot be written"),
+        error.to_string().starts_with("cannot write the recording"),
         "{error}"
     );
 }
 
 proptest! {
     #[test]
-    fn a_secret_is_found_however_it_is_cut(before in "[ -~]{0,12}", after in "[ -~]{0,12}", mut cuts in prop::collection::vec(0_usize..64, 0..6)) {
+    fn a_secret_that_is_split_between_deltas_is_redacted(before in "[ -~]{0,12}", after in "[ -~]{0,12}", mut cuts in prop::collection::vec(0_usize..64, 0..6)) {
         let whole = format!("{before}{KEY}{after}");
         cuts.retain(|cut| *cut <= whole.len());
         cuts.sort_unstable();
         let mut from = 0;
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         for cut in cuts.into_iter().chain([whole.len()]) {
-            heard.push((0, ModelEvent::TextDelta { index: 0, text: whole[from..cut].to_owned() }));
+            events.push(ModelEvent::TextDelta { index: 0, text: whole[from..cut].to_owned() });
             from = cut;
         }
-        Scrubber::new([KEY]).events(&mut heard);
-        let text: String = heard.iter().map(|(_, event)| match event {
+        redaction().events(&mut events);
+        let text: String = events.iter().map(|event| match event {
             ModelEvent::TextDelta { text, .. } => text.as_str(),
             _ => "",
         }).collect();
         prop_assert!(!text.contains(KEY));
-        prop_assert!(text.contains(REDACTED_MARK));
+        prop_assert!(text.contains("[redacted]"));
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
+    fn any_text_is_read_or_rejected(text in "\\PC{0,200}") {
         let _ = Player::read(text.as_bytes());
-        let first = r#"{"type":"recording","version":1,"program":"t"}"#;
-        let _ = Player::read(format!("{first}\n{text}\n").as_bytes());
+        let _ = Player::read(format!("{HEADER}\n{text}\n").as_bytes());
     }
 }
-
-const REDACTED_MARK: &str = "[redacted]";
 
 #[path = "secrets_tests.rs"]
 mod secrets;

@@ -1,19 +1,46 @@
-//! No secret is in a recording, and it can be had again all the same.
+//! Redaction of recordings, and their replay.
+
+use switchboard_domain::{Media, PartStart, ToolContent, ToolInput, ToolUse};
 
 use super::*;
 
+fn redacting_recorder(file: &MemoryFile, redactor: Redactor) -> Recorder {
+    Recorder::new(file.clone(), "test", redactor).unwrap()
+}
+
+fn tool_with_output(definition: ToolDefinition, output: ToolOutput) -> Arc<dyn ToolHost> {
+    let body = move |_: ToolCall| {
+        let output = output.clone();
+        async move { Ok::<_, String>(output) }
+    };
+    Arc::new(FunctionTools::new().with_function(Function::raw(definition, body)))
+}
+
+/// Replays a question with the first model of the recording.
+async fn replay(player: &Player, question: &str) -> Vec<RunEvent> {
+    let model = player.model(&player.models()[0]).unwrap();
+    events(&agent(model, player.tools().unwrap()), question).await
+}
+
+fn answer(events: &[RunEvent]) -> &str {
+    match &events.last().unwrap().kind {
+        RunEventKind::RunFinished { report } => &report.answer,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn no_secret_is_written() {
-    let (paper, ran) = (Paper::default(), Arc::new(AtomicUsize::new(0)));
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::new([KEY])).unwrap();
-    let model = Scripted::saying(|_, asked| {
-        Ok(match asked {
-            0 => calls(
+    let (file, calls) = (MemoryFile::default(), Arc::new(AtomicUsize::new(0)));
+    let recorder = redacting_recorder(&file, redactor());
+    let model = ScriptedModel::responding(|_, requests| {
+        Ok(match requests {
+            0 => tool_call_response(
                 "call_a",
                 "echo",
                 r#"{"password":"hunter2-is-mine","word":"Bearer abcdefgh12345678","data":{"token":"hunter3"}}"#,
             ),
-            1 => says(&[
+            1 => text_response(&[
                 "The key is correct-ho",
                 "rse-bat",
                 "tery, and sk-proj-",
@@ -30,16 +57,13 @@ async fn no_secret_is_written() {
         })
     });
     let model = recorder.model(model);
-    let one = agent(Arc::clone(&model), recorder.tools(tools(&ran)));
-    events(&one, &format!("Use {KEY} and api_key=0123456789abcdef0123")).await;
-    assert!(
-        model
-            .stream(&ChatRequest::new([Message::user("again")]))
-            .await
-            .is_err()
-    );
+    let live = agent(Arc::clone(&model), recorder.tools(echo_tool(&calls)));
+    let question = format!("Use {KEY} and api_key=0123456789abcdef0123");
+    events(&live, &question).await;
+    let again = ChatRequest::new([Message::user("again")]);
+    assert!(model.stream(&again).await.is_err());
     recorder.finish().unwrap();
-    let text = paper.text();
+    let text = file.text();
     for secret in [
         KEY,
         "hunter2",
@@ -53,86 +77,62 @@ async fn no_secret_is_written() {
         assert!(!text.contains(secret), "{secret} in {text}");
     }
     assert!(text.matches("[redacted]").count() >= 8, "{text}");
-    // The schema has a field of that name, which is no secret.
+    // A property of the schema with this name is not a secret.
     assert!(text.contains(r#""password":{"type":"string"}"#), "{text}");
-    // And it is found again when the same secret is asked with.
-    let player =
-        Player::with_scrubber(BufReader::new(text.as_bytes()), Scrubber::new([KEY])).unwrap();
-    let again = agent(
-        player.model(&player.models()[0]).unwrap(),
-        player.tools().unwrap(),
+    // A replay with the same secrets finds the request.
+    let player = Player::with_redactor(text.as_bytes(), redactor()).unwrap();
+    let replayed = replay(&player, &question).await;
+    assert_eq!(
+        answer(&replayed),
+        "The key is [redacted], and sk-[redacted]."
     );
-    let replayed = events(
-        &again,
-        &format!("Use {KEY} and api_key=0123456789abcdef0123"),
-    )
-    .await;
-    let RunEventKind::RunFinished { report } = &replayed.last().unwrap().kind else {
-        panic!()
-    };
-    assert_eq!(report.answer, "The key is [redacted], and sk-[redacted].");
 }
 
-/// Whatever tools and models call it, and wherever it stands.
 #[tokio::test]
-async fn what_tools_give_is_searched_whole() {
-    let (paper, given) = (
-        Paper::default(),
-        json!({
-            "data": "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
-            "provider_state": {"password": "of-a-state"},
-            "rows": [{"blob": "Bearer of-a-blob-1", "uri": "x"}],
-            "Authorization": ["of-a-list"],
-            "password": 12_345_678_901_u64,
-            "pin": 98_765_432,
-            "credentials": {"user": "u", "value": "of-an-object"},
-            "token": null,
-            "tokens": ["of-several", 7],
-            "api_keys": {"ada": "of-a-person"},
-            "max_tokens": 4096,
-            "usage": {"tokens": 12, "total_tokens": 40},
-            "has_cookie": true,
-            "note": "port 12345678",
-        }),
-    );
+async fn tool_outputs_are_searched_completely() {
+    let data = json!({
+        "data": "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+        "provider_state": {"password": "of-a-state"},
+        "rows": [{"blob": "Bearer of-a-blob-1", "uri": "x"}],
+        "Authorization": ["of-a-list"],
+        "password": 12_345_678_901_u64,
+        "pin": 98_765_432,
+        "credentials": {"user": "u", "value": "of-an-object"},
+        "token": null,
+        "tokens": ["of-several", 7],
+        "api_keys": {"ada": "of-a-person"},
+        "max_tokens": 4096,
+        "usage": {"tokens": 12, "total_tokens": 40},
+        "has_cookie": true,
+        "note": "port 12345678",
+    });
     let image = "iVBORw0KGgo".repeat(20) + "+AKIA0123456789ABCDEFG";
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::new(["98765432", KEY])).unwrap();
     let output = ToolOutput {
         content: vec![
-            switchboard_domain::ToolContent::text(given.to_string()),
-            switchboard_domain::ToolContent::text(format!(
-                "It is {}",
-                json!({"k": format!("{KEY}\"")})
-            )),
-            switchboard_domain::ToolContent::Image(switchboard_domain::Media::base64(
-                "image/png",
-                &image,
-            )),
+            ToolContent::text(data.to_string()),
+            ToolContent::text(format!("It is {}", json!({"k": format!("{KEY}\"")}))),
+            ToolContent::Image(Media::base64("image/png", &image)),
         ],
-        structured: Some(given),
+        structured: Some(data),
         ..ToolOutput::default()
     };
     let definition = ToolDefinition::new("echo", "", json!({"type": "object"}));
-    let body = move |_: ToolCall| {
-        let output = output.clone();
-        async move { Ok::<_, String>(output) }
-    };
-    let host: Arc<dyn ToolHost> =
-        Arc::new(FunctionTools::new().with_function(Function::raw(definition, body)));
-    let model = Scripted::saying(|_, asked| {
-        Ok(match asked {
-            0 => calls(
+    let host = tool_with_output(definition, output);
+    let model = ScriptedModel::responding(|_, requests| {
+        Ok(match requests {
+            0 => tool_call_response(
                 "call_a",
                 "echo",
                 r#"{"data":"sk-proj-abcdefgh0123456789KLMNop","tokens":[{"token":["of-an-input"]}],"#,
             ),
-            1 => calls("call_b", "echo", "{}"),
-            _ => says(&["Done."]),
+            1 => tool_call_response("call_b", "echo", "{}"),
+            _ => text_response(&["Done."]),
         })
     });
+    let file = MemoryFile::default();
+    let recorder = redacting_recorder(&file, redactor().with_secrets(["98765432"]));
     let run = events(&agent(recorder.model(model), recorder.tools(host)), "Go").await;
-    recorder.finish().unwrap();
-    let text = paper.text();
+    let text = file.text();
     for secret in [
         "klmnopqrstuv",
         "of-a-state",
@@ -148,237 +148,181 @@ async fn what_tools_give_is_searched_whole() {
     ] {
         assert!(!text.contains(secret), "{secret} in {text}");
     }
-    // What is no secret is as it was: bytes in which a key's beginning stands by chance, and plain values.
-    assert!(
-        text.contains(&image) && text.contains(r#""has_cookie":true"#),
-        "{text}"
-    );
-    assert!(
-        text.contains(r#""token":null"#) && text.contains("port 12345678"),
-        "{text}"
-    );
-    assert!(
-        text.contains(r#""max_tokens":4096"#)
-            && text.contains(r#""usage":{"tokens":12,"total_tokens":40}"#),
-        "{text}"
-    );
-    // And the run is had again.
-    let player = paper.player();
-    let again = agent(
-        player.model(&player.models()[0]).unwrap(),
-        player.tools().unwrap(),
-    );
-    let replayed = events(&again, "Go").await;
-    assert_eq!((player.left(), player.missed()), (0, Vec::new()));
+    for harmless in [
+        image.as_str(),
+        r#""has_cookie":true"#,
+        r#""token":null"#,
+        "port 12345678",
+        r#""max_tokens":4096"#,
+        r#""usage":{"tokens":12,"total_tokens":40}"#,
+    ] {
+        assert!(text.contains(harmless), "{harmless}: {text}");
+    }
+    let player = file.player();
+    let replayed = replay(&player, "Go").await;
+    assert_eq!((player.unused(), player.missed()), (0, Vec::new()));
     assert_eq!(replayed.len(), run.len());
 }
 
-/// `POSTGRES_PASSWORD=assistant`: words like these are in names, roles and schemas, by which the rest is found again.
+/// A password may be a word of the format or of a schema, as in `POSTGRES_PASSWORD=assistant`.
 #[tokio::test]
-async fn a_secret_that_is_a_word_leaves_a_recording_that_can_be_had_again() {
+async fn a_recording_is_replayed_if_a_secret_is_a_common_word() {
     let words = ["password", "assistant", "resource", "tool_use", "required"];
-    let paper = Paper::default();
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::new(words)).unwrap();
     let schema = json!({
         "type": "object",
         "properties": {"resource": {"type": "string", "enum": ["assistant"]}},
         "required": ["resource"],
     });
     let definition = ToolDefinition::new("required", "An assistant.", schema);
-    let resource = switchboard_domain::ToolContent::Resource {
-        uri: "x://y".to_owned(),
-        media_type: None,
-        text: Some("The assistant said it.".to_owned()),
-        blob: None,
-    };
     let output = ToolOutput {
-        content: vec![resource],
+        content: vec![ToolContent::Resource {
+            uri: "x://y".to_owned(),
+            media_type: None,
+            text: Some("The assistant said it.".to_owned()),
+            blob: None,
+        }],
         ..ToolOutput::default()
     };
-    let body = move |_: ToolCall| {
-        let output = output.clone();
-        async move { Ok::<_, String>(output) }
-    };
-    let host: Arc<dyn ToolHost> =
-        Arc::new(FunctionTools::new().with_function(Function::raw(definition, body)));
-    let model = Scripted::saying(|_, asked| {
-        Ok(match asked {
-            0 => calls("call_a", "required", r#"{"resource":"assistant"}"#),
-            _ => says(&["Done."]),
+    let model = ScriptedModel::responding(|_, requests| {
+        Ok(match requests {
+            0 => tool_call_response("call_a", "required", r#"{"resource":"assistant"}"#),
+            _ => text_response(&["Done."]),
         })
     });
-    events(&agent(recorder.model(model), recorder.tools(host)), "Go").await;
-    recorder.finish().unwrap();
-    assert!(!paper.text().contains("The assistant"), "{}", paper.text());
-    let player = paper.player();
-    let again = agent(
-        player.model(&player.models()[0]).unwrap(),
-        player.tools().unwrap(),
-    );
-    let replayed = events(&again, "Go").await;
+    let file = MemoryFile::default();
+    let recorder = redacting_recorder(&file, Redactor::default().with_secrets(words));
+    let host = recorder.tools(tool_with_output(definition, output));
+    events(&agent(recorder.model(model), host), "Go").await;
+    assert!(!file.text().contains("The assistant"), "{}", file.text());
+    let player = file.player();
+    let replayed = replay(&player, "Go").await;
     assert_eq!(player.missed(), Vec::<String>::new());
-    let RunEventKind::RunFinished { report } = &replayed.last().unwrap().kind else {
-        panic!()
-    };
-    assert_eq!(report.answer, "Done.");
+    assert_eq!(answer(&replayed), "Done.");
 }
 
 #[test]
-fn what_a_provider_wants_back_is_only_searched_for_what_is_known() {
-    let scrubber = Scrubber::new([KEY]);
-    let state = json!({"provider": "a", "data": {"token": "eyJhbGciOiJIUzI1NiJ9abc", "k": KEY}});
-    let clean =
-        json!({"provider": "a", "data": {"token": "eyJhbGciOiJIUzI1NiJ9abc", "k": "[redacted]"}});
-    let message = |state: &Value| {
-        json!({"role": "assistant", "parts": [
-            {"type": "reasoning", "text": "", "provider_state": state},
-        ]})
+fn only_known_secrets_are_removed_from_provider_state() {
+    let data = |key: &str| json!({"token": "eyJhbGciOiJIUzI1NiJ9abc", "k": key});
+    let message = |key: &str| -> Message {
+        let part = json!({
+            "type": "reasoning", "text": "",
+            "provider_state": {"provider": "a", "data": data(key)},
+        });
+        serde_json::from_value(json!({"role": "assistant", "parts": [part]})).unwrap()
     };
-    assert_eq!(scrubber.message(message(&state)), message(&clean));
-    let request =
-        |state: &Value| json!({"messages": [message(state)], "sampling": {"seed": 12_345_678}});
-    assert_eq!(scrubber.request(request(&state)), request(&clean));
-    let event = |state: &Value| json!({"type": "part_state", "index": 0, "state": state});
-    assert_eq!(scrubber.event(event(&state)), event(&clean));
-    let whole = |state: &Value| {
-        json!({"type": "part_started", "index": 0, "part": {"kind": "whole", "part": {
-            "type": "opaque", "kind": "x", "provider_state": state,
-        }}})
+    assert_eq!(redaction().message(&message(KEY)), message("[redacted]"));
+    let state = |key: &str| -> Vec<ModelEvent> {
+        let state = json!({"provider": "a", "data": data(key)});
+        let event = json!({"type": "part_state", "index": 0, "state": state});
+        vec![serde_json::from_value(event).unwrap()]
     };
-    assert_eq!(scrubber.event(whole(&state)), whole(&clean));
-    // The same as a tool's argument is data.
-    let input = json!({"parts": [{"provider_state": state}]});
-    let clean = scrubber.value(input).to_string();
-    assert!(!clean.contains("eyJhbGci"), "{clean}");
+    let mut redacted = state(KEY);
+    redaction().events(&mut redacted);
+    assert_eq!(redacted, state("[redacted]"));
+    // The same data in a tool input.
+    let input = redaction().value(&data(KEY)).to_string();
+    assert!(!input.contains("eyJhbGci"), "{input}");
 }
 
-/// Its schema refuses what stands in a secret's place: recording anew would not help.
+/// The schema rejects the redacted input, so the run gets another result than the recorded one.
 #[tokio::test]
-async fn a_call_whose_input_was_struck_out_does_not_end_the_replay() {
+async fn a_replay_continues_after_a_call_with_rejected_redacted_input() {
     let schema = json!({
         "type": "object",
         "properties": {"token": {"type": "string", "pattern": "^[a-z]{3}-[0-9]{3}$"}},
         "required": ["token"],
     });
     let definition = ToolDefinition::new("login", "", schema);
-    let body = |_: ToolCall| async { Ok::<_, String>(ToolOutput::text("welcome")) };
-    let host: Arc<dyn ToolHost> =
-        Arc::new(FunctionTools::new().with_function(Function::raw(definition, body)));
-    let model = Scripted::saying(|_, asked| {
-        Ok(match asked {
-            0 => calls("call_a", "login", r#"{"token":"abc-123"}"#),
-            1 => calls("call_b", "login", r#"{"token":"abc-124"}"#),
-            _ => says(&["Done."]),
+    let host = tool_with_output(definition, ToolOutput::text("welcome"));
+    let model = ScriptedModel::responding(|_, requests| {
+        Ok(match requests {
+            0 => tool_call_response("call_a", "login", r#"{"token":"abc-123"}"#),
+            1 => tool_call_response("call_b", "login", r#"{"token":"abc-124"}"#),
+            _ => text_response(&["Done."]),
         })
     });
-    let paper = Paper::default();
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::default()).unwrap();
+    let file = MemoryFile::default();
+    let recorder = recorder(&file);
     events(&agent(recorder.model(model), recorder.tools(host)), "Go").await;
-    recorder.finish().unwrap();
-    let ask = |player: &Player| {
-        agent(
-            player.model(&player.models()[0]).unwrap(),
-            player.tools().unwrap(),
-        )
-    };
-    let player = paper.player();
-    let replayed = events(&ask(&player), "Go").await;
-    let RunEventKind::RunFinished { report } = &replayed.last().unwrap().kind else {
-        panic!()
-    };
-    assert_eq!(report.answer, "Done.");
+    let player = file.player();
+    let replayed = replay(&player, "Go").await;
+    assert_eq!(answer(&replayed), "Done.");
     assert_eq!(player.missed(), Vec::<String>::new());
     // Another question is another run.
-    let player = paper.player();
-    events(&ask(&player), "Stop").await;
+    let player = file.player();
+    replay(&player, "Stop").await;
     let missed = player.missed();
-    assert!(missed[0].contains("Record it anew"), "{missed:?}");
-    // What cannot be had again is not to be recorded anew.
-    let player = paper.player();
-    let model = player.model(&player.models()[0]).unwrap();
-    let mut use_of = Message::user("");
-    use_of.role = switchboard_domain::Role::Assistant;
-    use_of.parts = vec![switchboard_domain::Part::ToolUse(
-        switchboard_domain::ToolUse::new(
-            "a",
-            "login",
-            switchboard_domain::ToolInput::parse(r#"{"token":"[redacted]"}"#),
-        ),
-    )];
-    let request = ChatRequest::new([Message::user("Go"), use_of]);
-    let error = model.stream(&request).await.err().unwrap().to_string();
-    assert!(error.contains("recording it anew does not help"), "{error}");
+    assert!(missed[0].contains("Record it again"), "{missed:?}");
 }
 
-/// What a gateway says again, and what clients call models and conversations.
 #[tokio::test]
-async fn what_is_said_beside_messages_has_no_secret_either() {
-    let paper = Paper::default();
-    let recorder = Recorder::new(paper.clone(), "test", Scrubber::new([KEY])).unwrap();
-    let says = |_: &ChatRequest, _| {
+async fn errors_and_names_are_redacted() {
+    let respond = |_: &ChatRequest, _| {
         let kind = ModelErrorKind::InvalidRequest {
             field: Some(format!("field {KEY}")),
         };
         Err(ModelError::new("acme", kind, format!("no {KEY}"))
             .with_request_id(Some(format!("req-{KEY}"))))
     };
-    let model = Arc::new(Scripted {
+    let model = Arc::new(ScriptedModel {
         id: ModelId::new("acme", KEY),
         capabilities: ModelCapabilities::default(),
-        asked: AtomicUsize::new(0),
-        says: Box::new(says),
+        requests: AtomicUsize::new(0),
+        respond: Box::new(respond),
     });
-    let track = format!("run of acme/{KEY}");
-    let model = recorder.track(&track).model(model);
+    let file = MemoryFile::default();
+    let name = format!("run of acme/{KEY}");
+    let recorder = redacting_recorder(&file, redactor());
+    let model = recorder.conversation(&name).model(model);
     let hello = ChatRequest::new([Message::user("Hello")]);
     assert!(model.stream(&hello).await.is_err());
-    recorder.finish().unwrap();
-    let text = paper.text();
+    let text = file.text();
     assert!(!text.contains(KEY), "{text}");
     assert!(text.contains("\"request_id\":\"req-[redacted]\""), "{text}");
-    // It is had again, under the name that it has now.
-    let player = Player::with_scrubber(text.as_bytes(), Scrubber::new([KEY])).unwrap();
-    let player = player.track(&track);
+    // The names are redacted in the replay as well.
+    let player = Player::with_redactor(text.as_bytes(), redactor()).unwrap();
+    let player = player.conversation(&name);
     let id = &player.models()[0];
     assert_eq!(*id, ModelId::new("acme", "[redacted]"));
-    let told = player
-        .model(id)
-        .unwrap()
-        .stream(&hello)
-        .await
-        .err()
-        .unwrap();
-    assert!(told.to_string().contains("no [redacted]"), "{told}");
+    let model = player.model(id).unwrap();
+    let error = model.stream(&hello).await.err().unwrap();
+    assert!(error.to_string().contains("no [redacted]"), "{error}");
     assert_eq!(player.missed(), Vec::<String>::new());
 }
 
 #[test]
-fn what_a_model_wrote_itself_is_told_from_what_was_struck_out() {
-    let use_of = |index: u32, id: &str, pieces: &[&str]| {
-        let part = switchboard_domain::PartStart::ToolUse {
+fn tool_uses_with_redacted_input_are_listed() {
+    let tool_use = |index: u32, id: &str, pieces: &[&str]| {
+        let part = PartStart::ToolUse {
             id: id.to_owned(),
             name: "a".to_owned(),
         };
-        let begun = ModelEvent::PartStarted { index, part };
+        let start = ModelEvent::PartStarted { index, part };
         let deltas = pieces.iter().map(move |json| ModelEvent::ToolInputDelta {
             index,
             json: (*json).to_owned(),
         });
-        std::iter::once(begun).chain(deltas).collect::<Vec<_>>()
+        std::iter::once(start).chain(deltas).collect::<Vec<_>>()
     };
-    let events = [
-        use_of(0, "one", &[r#"{"note":"[reda"#, r#"cted]"}"#]),
-        use_of(
-            1,
-            "two",
-            &[r#"{"token":"ghp_abcdefghijklmnopqrstuvwxyz0123456789"}"#],
-        ),
-        use_of(2, "three", &[r#"{"a":["\u005bredacted]"]}"#]),
-    ];
-    let mut events: Vec<(u64, ModelEvent)> =
-        events.concat().into_iter().map(|it| (0, it)).collect();
-    let scrubber = Scrubber::default();
-    assert_eq!(scrubber.marked(&events), ["one", "three"]);
-    scrubber.events(&mut events);
-    assert_eq!(scrubber.marked(&events), ["one", "two", "three"]);
+    let token = r#"{"token":"ghp_abcdefghijklmnopqrstuvwxyz0123456789"}"#;
+    let whole = PartStart::Whole {
+        part: Box::new(switchboard_domain::Part::ToolUse(ToolUse::new(
+            "three",
+            "a",
+            ToolInput::parse(token),
+        ))),
+    };
+    let mut events = [
+        // The model wrote the placeholder itself.
+        tool_use(0, "one", &[r#"{"note":"[reda"#, r#"cted]"}"#]),
+        tool_use(1, "two", &[token]),
+        vec![ModelEvent::PartStarted {
+            index: 2,
+            part: whole,
+        }],
+    ]
+    .concat();
+    let mut redacted = redaction().events(&mut events);
+    redacted.sort();
+    assert_eq!(redacted, ["three", "two"]);
 }

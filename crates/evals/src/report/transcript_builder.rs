@@ -5,7 +5,7 @@ use switchboard_domain::{Elicitation, Media, MediaSource, ToolContent, ToolHostC
 use switchboard_orchestration::{RunEventKind, ToolCallRecord, ToolFailure};
 
 use super::transcript::{Call, CallNote, CallResult, Entry, Event, Excerpt, Piece, Transcript};
-use crate::recording::Scrubber;
+use crate::recording::Redaction;
 
 /// Bytes of a text of the model.
 const TEXT: usize = 64 << 10;
@@ -27,7 +27,7 @@ const NAME: usize = 512;
 
 /// Writes down what happens in a run, without its secrets.
 pub(crate) struct Scribe<'a> {
-    scrubber: &'a Scrubber,
+    redaction: &'a Redaction,
     transcript: Transcript,
     /// What the model is saying. It is written down when it is over: a secret may come in pieces.
     saying: Option<Saying>,
@@ -42,9 +42,9 @@ struct Saying {
 }
 
 impl<'a> Scribe<'a> {
-    pub(crate) fn new(scrubber: &'a Scrubber) -> Self {
+    pub(crate) fn new(redaction: &'a Redaction) -> Self {
         Self {
-            scrubber,
+            redaction,
             transcript: Transcript::default(),
             saying: None,
             room: TURN,
@@ -157,7 +157,7 @@ impl<'a> Scribe<'a> {
                 self.push(Event::Call(Box::new(call)), at_ms);
             }
             RunEventKind::ToolInputRepaired { id, repairs, input } => {
-                let input = self.scrubber.value((**input).clone());
+                let input = self.redaction.value(input);
                 let text = format!("{}: {input}", repairs.join("; "));
                 self.note_of_call(id, "tool_input_repaired", &text, at_ms);
             }
@@ -244,7 +244,7 @@ impl<'a> Scribe<'a> {
     }
 
     fn json(&mut self, value: &Value) -> Excerpt {
-        let clean = self.scrubber.value(value.clone()).to_string();
+        let clean = self.redaction.value(value).to_string();
         self.cut(&clean, DETAIL)
     }
 
@@ -255,7 +255,7 @@ impl<'a> Scribe<'a> {
         // What is far beyond the bound need not be looked through. The end of what is looked through is not kept: half
         // a secret may be there, which nobody finds.
         let end = text.floor_char_boundary(most + 2 * SECRET);
-        let mut clean = self.scrubber.text(&text[..end]);
+        let mut clean = self.redaction.text(&text[..end]);
         if end < text.len() {
             clean.truncate(clean.floor_char_boundary(clean.len().saturating_sub(SECRET)));
         }

@@ -1,11 +1,12 @@
 use serde_json::{Value, json};
+use switchboard_domain::redact::Redactor;
 use switchboard_orchestration::RunEventKind;
 
 use super::*;
-use crate::{recording::Scrubber, report::Scribe};
+use crate::{recording::Redaction, report::Scribe};
 
 /// The transcript of these events, one after each other millisecond.
-fn of(scrubber: &Scrubber, events: impl IntoIterator<Item = Value>) -> Transcript {
+fn of(scrubber: &Redaction, events: impl IntoIterator<Item = Value>) -> Transcript {
     let mut scribe = Scribe::new(scrubber);
     for (at, event) in events.into_iter().enumerate() {
         let event: RunEventKind = serde_json::from_value(event).unwrap();
@@ -34,7 +35,7 @@ fn excerpt(text: &str, left_out: u64) -> Excerpt {
 #[test]
 fn pieces_of_a_text_are_one_and_calls_hold_what_became_of_them() {
     let transcript = of(
-        &Scrubber::default(),
+        &Redaction::new(Redactor::default()),
         [
             json!({"type": "reasoning_delta", "text": "I think"}),
             json!({"type": "reasoning_delta", "text": " so"}),
@@ -98,7 +99,7 @@ fn what_is_no_text_is_told_by_kind_and_size() {
         {"type": "resource_link", "uri": "file:///c", "name": "c"},
     ]);
     let transcript = of(
-        &Scrubber::default(),
+        &Redaction::new(Redactor::default()),
         [planned("1", &json!({})), finished("1", &content)],
     );
     let Event::Call(call) = &transcript.entries[0].event else {
@@ -119,7 +120,7 @@ fn what_is_no_text_is_told_by_kind_and_size() {
 
 #[test]
 fn what_is_long_is_cut_and_counted() {
-    let scrubber = Scrubber::default();
+    let scrubber = Redaction::new(Redactor::default());
     let long = "é".repeat(50_000);
     let result = json!([{"type": "text", "text": long}]);
     let transcript = of(
@@ -160,7 +161,7 @@ fn what_is_long_is_cut_and_counted() {
 
 #[test]
 fn a_secret_that_came_in_pieces_is_not_told() {
-    let scrubber = Scrubber::new(["tango-4711-foxtrot"]);
+    let scrubber = Redaction::new(Redactor::default().with_secrets(["tango-4711-foxtrot"]));
     let transcript = of(
         &scrubber,
         [

@@ -13,7 +13,7 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde_json::{Map, Value};
 use switchboard_domain::{
     JsonObject, Message, ModelId, ToolCall, ToolCallError, ToolCatalog, ToolContent,
-    ToolDefinition, ToolHost, ToolHostChanges, ToolOrigin, ToolOutput, Usage,
+    ToolDefinition, ToolHost, ToolHostChanges, ToolOrigin, ToolOutput, Usage, redact::Redactor,
 };
 use switchboard_orchestration::{
     Agent, AnswerItem, Outcome, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
@@ -21,7 +21,7 @@ use switchboard_orchestration::{
 };
 
 use crate::{
-    recording::Scrubber,
+    recording::Redaction,
     report::{BrokenOff, Ran, RunResult, Scribe, TurnResult, transcript::Transcript},
     scoring::{
         CallEnd, Cut, Judgement, Worth, bfcl, end_of, first_response::FirstAnswer, judge, needed,
@@ -44,19 +44,13 @@ pub trait Engine: Send + Sync {
     /// What one answer of this model with these tokens cost in US dollars, if that is known.
     fn cost(&self, model: &ModelId, usage: &Usage) -> Option<f64>;
 
-    /// Takes secrets out of what runs say, before it is in a result. As it is, those that read like one.
-    fn scrubber(&self) -> Scrubber {
-        Scrubber::default()
+    /// Returns the redactor of results. The default one removes likely secrets.
+    fn redactor(&self) -> Redactor {
+        Redactor::default()
     }
 
-    /// Whether a recording answers: what was struck out of it cannot be judged.
-    fn is_replay(&self) -> bool {
-        false
-    }
-
-    /// Whether the model itself wrote into this call, which a recording has, the mark that stands where something was
-    /// struck out: then it is what it wrote.
-    fn wrote_mark(&self, wish: &Wish<'_>, call: &ToolCallRecord) -> bool {
+    /// Returns whether secrets were removed from the input of this call when it was recorded.
+    fn is_input_redacted(&self, wish: &Wish<'_>, call: &ToolCallRecord) -> bool {
         let _ = (wish, call);
         false
     }
@@ -115,7 +109,7 @@ impl Suite {
             }
         }
         let total = planned.len();
-        let scrubber = &engine.scrubber();
+        let scrubber = &Redaction::new(engine.redactor());
         // By its number, and boxed: the compiler does not see that a closure over borrowed parts gives something that can go
         // to another thread.
         let one = |at: usize| {
@@ -153,7 +147,7 @@ impl Suite {
 struct Planned<'a> {
     suite: &'a Suite,
     engine: &'a dyn Engine,
-    scrubber: &'a Scrubber,
+    scrubber: &'a Redaction,
     scenario: &'a Scenario,
     model: &'a ModelId,
     repetition: u32,
@@ -262,10 +256,7 @@ impl Planned<'_> {
             there.take(&agent, &report).await;
             let mut cuts: HashMap<String, Cut> = HashMap::new();
             for call in &mut report.tool_calls {
-                if !self.engine.is_replay()
-                    || !Scrubber::was_at(&call.input)
-                    || self.engine.wrote_mark(&wish, call)
-                {
+                if !self.engine.is_input_redacted(&wish, call) {
                     continue;
                 }
                 let taken = there.taken(&agent, call);
@@ -311,7 +302,7 @@ fn millis(time: Duration) -> u64 {
 }
 
 /// Takes secrets out of what stands in a result beside its transcript.
-fn clean(mut turn: TurnResult, scrubber: &Scrubber) -> TurnResult {
+fn clean(mut turn: TurnResult, scrubber: &Redaction) -> TurnResult {
     let all = |texts: &mut Vec<String>| {
         for text in texts {
             *text = scrubber.text(text);
@@ -324,7 +315,7 @@ fn clean(mut turn: TurnResult, scrubber: &Scrubber) -> TurnResult {
     all(&mut turn.judgement.missing);
     all(&mut turn.judgement.not_executed);
     for call in &mut turn.judgement.calls {
-        call.input = scrubber.value(std::mem::take(&mut call.input));
+        call.input = scrubber.value(&call.input);
         call.why = call.why.take().map(|why| scrubber.text(&why));
         call.result = scrubber.text(&call.result);
     }

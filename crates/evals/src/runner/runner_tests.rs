@@ -137,8 +137,8 @@ impl Engine for Workshop {
         Some(0.5)
     }
 
-    fn scrubber(&self) -> Scrubber {
-        Scrubber::new(self.secret)
+    fn redactor(&self) -> Redactor {
+        Redactor::default().with_secrets(self.secret)
     }
 
     async fn heard(&self, _: &RunEvent) {

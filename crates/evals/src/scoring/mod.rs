@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use switchboard_orchestration::{ToolCallRecord, ToolFailure};
 
 use crate::{
-    recording::Scrubber,
+    recording::is_redacted,
     suite::{ExpectedCall, Fit, Forbidden, Matcher, Turn, pairs},
 };
 
@@ -663,7 +663,7 @@ fn paired(
 /// What of a call is not known after secrets were struck out of it, in words.
 pub(crate) fn not_known(call: &ToolCallRecord) -> Option<String> {
     let fields = call.input.as_object()?.iter();
-    let names = fields.filter(|(_, value)| Scrubber::was_at(value));
+    let names = fields.filter(|(_, value)| is_redacted(value));
     let names: Vec<String> = names.map(|(name, _)| format!("`{name}`")).collect();
     Some(format!(
         "what {} was is not known: a secret was struck out when it was recorded",

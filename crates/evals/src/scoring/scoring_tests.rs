@@ -35,7 +35,7 @@ fn whole(_: &ToolCallRecord) -> Cut {
 
 /// A recording, of which the rest fits the tool.
 fn cut_out(call: &ToolCallRecord) -> Cut {
-    if crate::recording::Scrubber::was_at(&call.input) {
+    if crate::recording::is_redacted(&call.input) {
         Cut::Fitting
     } else {
         Cut::Nothing

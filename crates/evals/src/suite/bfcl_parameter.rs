@@ -10,7 +10,7 @@ use super::{
     python_value::{Class, equal, is_among, is_empty_text, standard, standard_text},
     redacted_match::may_be,
 };
-use crate::recording::Scrubber;
+use crate::recording::is_redacted;
 
 /// What one argument may be: what stands behind `$bfcl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -200,7 +200,7 @@ fn may_be_answer(found: &Value, answer: &Value) -> bool {
                 .filter(|(name, _)| !fields.contains_key(*name));
             fields.iter().all(is_field) && others.all(|(_, allowed)| may_be_left_out(allowed))
         }
-        (found, answer) if Scrubber::was_at(found) => may_be(&standard(found), &standard(answer)),
+        (found, answer) if is_redacted(found) => may_be(&standard(found), &standard(answer)),
         (found, answer) => equal(&standard(answer), &standard(found)),
     }
 }

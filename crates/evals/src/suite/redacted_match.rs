@@ -1,13 +1,14 @@
 //! What can be said of an argument out of which a secret was struck.
 
 use serde_json::Value;
+use switchboard_domain::redact::REDACTED;
 use switchboard_orchestration::tools::arguments::Requirement;
 
 use super::{
     assignment::pairs,
     matcher::{Matcher, same},
 };
-use crate::recording::{REDACTED, Scrubber, same_text};
+use crate::recording::{is_redacted, text_may_equal};
 
 /// Whether an argument is like what is expected, where that need not be known. In an order in which the least of
 /// several holds for all of them, and the greatest for one.
@@ -38,7 +39,7 @@ impl Fit {
 impl Matcher {
     /// Whether an argument of a recording fits, or fitted before something was struck out of it.
     pub(crate) fn fit(&self, argument: Option<&Value>) -> Fit {
-        let Some(found) = argument.filter(|it| Scrubber::was_at(it)) else {
+        let Some(found) = argument.filter(|it| is_redacted(it)) else {
             return Fit::known(self.fits(argument));
         };
         match (self, found) {
@@ -71,7 +72,7 @@ impl Matcher {
                 Fit::possible(is_whole(found))
             }
             (Self::Contains(wanted), Value::Array(items)) => {
-                let mut known = items.iter().filter(|it| !Scrubber::was_at(it));
+                let mut known = items.iter().filter(|it| !is_redacted(it));
                 if known.any(|item| same(Some(item), wanted)) {
                     return Fit::Yes;
                 }
@@ -89,7 +90,7 @@ impl Matcher {
             (Self::Matches(_), found) => Fit::possible(found.is_string()),
             (Self::IgnoringCase(wanted), found) => {
                 let text = found.as_str().map(|it| it.trim().to_lowercase());
-                Fit::possible(text.is_some_and(|it| same_text(&it, wanted)))
+                Fit::possible(text.is_some_and(|it| text_may_equal(&it, wanted)))
             }
             (Self::Between(..), found) => Fit::possible(may_be_number(found)),
             (Self::Exactly(wanted) | Self::Value(wanted), found) => {
@@ -121,7 +122,7 @@ pub(crate) fn may_be(found: &Value, wanted: &Value) -> bool {
         (found, _) if is_whole(found) => true,
         (Value::String(_), Value::Number(_)) => may_be_number(found),
         (Value::String(text), Value::String(wanted)) => {
-            same_text(text.trim(), wanted.trim()) || may_be_data(text, wanted)
+            text_may_equal(text.trim(), wanted.trim()) || may_be_data(text, wanted)
         }
         (Value::Array(items), Value::Array(wanted)) => {
             let mut pairs = items.iter().zip(wanted);
@@ -147,7 +148,7 @@ fn may_be_data(text: &str, wanted: &str) -> bool {
 
 /// Whether a value that does not fit its schema may have fitted before something was struck out of it.
 pub(crate) fn may_have_fitted(value: &Value, requirement: Requirement<'_>) -> bool {
-    if !Scrubber::was_at(value) {
+    if !is_redacted(value) {
         return false;
     }
     match requirement {

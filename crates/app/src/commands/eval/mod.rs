@@ -31,7 +31,7 @@ use crate::{
     },
     observe::AuditLog,
     run_session::{
-        recording::{RecordingMode, program, scrubber},
+        recording::{RecordingMode, program, redactor},
         servers::Servers,
     },
     storage::decisions::SavedDecisions,
@@ -97,7 +97,7 @@ pub(crate) async fn run(
         recipes,
         recording: recording.clone(),
         nothing: Arc::new(context::start(Servers::none())?),
-        scrubber: scrubber(&context),
+        redactor: redactor(&context),
         context: &context,
         shared,
         blueprint,

@@ -25,9 +25,15 @@ pub(crate) struct RecordingFile {
     held: Option<Vec<u8>>,
 }
 
-/// A line of a recording.
+/// The first line of a recording.
 #[derive(Deserialize)]
 struct Header {
+    format: String,
+}
+
+/// Any other line of a recording.
+#[derive(Deserialize)]
+struct Line {
     #[serde(rename = "type")]
     kind: String,
 }
@@ -75,11 +81,13 @@ impl RecordingFile {
 fn is_recording(file: &File) -> bool {
     let mut line = Vec::new();
     let read = BufReader::new(file.take(MAX_HEADER_BYTES)).read_until(b'\n', &mut line);
-    read.is_ok() && is_line(&line, "recording")
+    read.is_ok()
+        && serde_json::from_slice(&line)
+            .is_ok_and(|it: Header| it.format == "switchboard-recording")
 }
 
 fn is_line(line: &[u8], kind: &str) -> bool {
-    serde_json::from_slice(line).is_ok_and(|head: Header| head.kind == kind)
+    serde_json::from_slice(line).is_ok_and(|line: Line| line.kind == kind)
 }
 
 /// Removes the access of other users from an existing file.
@@ -108,7 +116,7 @@ impl Write for RecordingFile {
             return self.file.write(bytes);
         };
         held.extend(bytes);
-        if is_line(bytes, "answer") || held.len() > MAX_HELD_BYTES {
+        if is_line(bytes, "model_call") || held.len() > MAX_HELD_BYTES {
             let all = std::mem::take(held);
             self.held = None;
             self.file.set_len(0)?;
@@ -126,7 +134,8 @@ impl Write for RecordingFile {
 mod tests {
     use super::*;
 
-    const OLD: &str = "{\"type\":\"recording\",\"version\":1,\"program\":\"old\"}\n{\"old\":1}\n";
+    const OLD: &str =
+        "{\"format\":\"switchboard-recording\",\"version\":1,\"program\":\"old\"}\n{\"old\":1}\n";
 
     #[test]
     fn an_older_recording_stays_until_there_is_another() {
@@ -139,11 +148,11 @@ mod tests {
         assert_eq!(read(), OLD);
         let mut second = RecordingFile::open(&path).unwrap();
         let lines = [
-            "{\"type\":\"recording\",\"version\":1,\"program\":\"new\"}\n",
+            "{\"format\":\"switchboard-recording\",\"version\":1,\"program\":\"new\"}\n",
             "{\"type\":\"catalog\",\"tools\":[]}\n",
-            "{\"type\":\"message\",\"number\":0,\"message\":{\"type\":\"answer\"}}\n",
-            "{\"type\":\"answer\",\"took_ms\":1}\n",
-            "{\"type\":\"call\",\"took_ms\":1}\n",
+            "{\"type\":\"message\",\"number\":0,\"message\":{\"type\":\"model_call\"}}\n",
+            "{\"type\":\"model_call\",\"tools\":1}\n",
+            "{\"type\":\"tool_call\",\"number\":1}\n",
         ];
         for line in &lines[..3] {
             second.write_all(line.as_bytes()).unwrap();
