@@ -1,9 +1,7 @@
-//! What models can do and cost, by their names: a small table of facts, compiled in.
+//! Capabilities, limits and prices of models by name.
 //!
-//! The table, `models.tsv`, is made by `cargo xtask catalogue` from the price list of litellm (MIT,
-//! see `LICENSE-litellm`) and from `overlay.json`, which is ours and wins. It is text that is
-//! searched where it lies: nothing is parsed or allocated but the entries that are asked for, and
-//! who asks for none pays nothing.
+//! `cargo xtask catalogue` generates the table `models.tsv` from the price list of litellm (MIT,
+//! see `LICENSE-litellm`) and from our `overlay.json`, which takes precedence.
 //!
 //! An unknown value is `None`, which does not mean "no": an adapter sends the request, and the
 //! provider decides. Ollama and similar servers are not listed, because they describe their models
@@ -26,7 +24,7 @@ use switchboard_domain::{ModelCapabilities, ModelId};
 
 use table::Table;
 
-/// Whose models are known. [`lookup`] takes a few more names, which lead to these.
+/// The providers of the listed models. [`lookup`] also accepts the names of gateways.
 pub const PROVIDERS: &[&str] = &[
     "anthropic",
     "deepseek",
@@ -49,7 +47,7 @@ pub struct ModelEntry {
     pub name: &'static str,
     /// Capabilities and limits.
     pub capabilities: ModelCapabilities,
-    /// What its provider asks for it.
+    /// The prices of its provider.
     pub prices: Prices,
     /// OpenAI's Responses API serves it, and Chat Completions does not.
     pub responses_only: bool,
@@ -58,61 +56,59 @@ pub struct ModelEntry {
 }
 
 impl ModelEntry {
-    /// Its provider and name.
+    /// Returns the provider and the name.
     pub fn id(&self) -> ModelId {
         ModelId::new(self.provider, self.name)
     }
 }
 
-/// Prices of a model at its provider, in US dollars per million tokens. Zero is free; `None`
-/// is not known.
+/// Prices of a model at its provider, in US dollars per million tokens. Zero: free. `None`:
+/// unknown.
 ///
-/// The list prices of plain requests: batches are cheaper, priority is dearer, and with several
-/// providers so is all of a request whose prompt is longer than 200,000 tokens or so. The source
-/// knows no discounts of a customer's own.
+/// These are list prices of standard requests. Batches are cheaper and priority requests are more
+/// expensive. Some providers charge more for requests with more than about 200,000 prompt tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Prices {
-    /// Tokens of the prompt that no cache has.
+    /// Uncached prompt tokens.
     pub input: Option<f64>,
-    /// Tokens written, reasoning included.
+    /// Output tokens, including reasoning.
     pub output: Option<f64>,
-    /// Tokens of the prompt that are read from a cache.
+    /// Prompt tokens that are read from a cache.
     pub cache_read: Option<f64>,
-    /// Tokens of the prompt that are written to a cache, for its shortest lifetime. `None` with a
-    /// price for reading: writing costs what input costs.
+    /// Prompt tokens that are written to a cache with the shortest lifetime. `None` with a price
+    /// for reading: the same as input.
     pub cache_write: Option<f64>,
 }
 
 /// Returns the entry of a model. `None`: the model is unknown.
 ///
 /// `provider` is one of [`PROVIDERS`], or:
-/// - `azure`, whose models are OpenAI's (a deployment has to be called after its model to be
-///   found);
-/// - `litellm` and `openrouter`, with the vendor before a slash in `model`, as in
-///   `anthropic/claude-sonnet-4.5`. The prices are those of the vendor.
+/// - `azure` with OpenAI's models. The deployment must have the name of its model.
+/// - `litellm` and `openrouter`, with the vendor before a slash in `model`, such as
+///   `anthropic/claude-sonnet-4.5`. The entry has the vendor's prices.
 ///
-/// `model` is the provider's name for it. If there is none of just that name: the model that was
-/// tuned (`ft:BASE:…`), the name without its date, `-latest` or `-001`, and for a name without a
-/// date the newest that differs only by one.
+/// `model` is the provider's name. If it is not listed, the function looks for the base of a
+/// fine-tuned model (`ft:BASE:…`), then for the name without its date, `-latest` or `-001`, and
+/// then for the newest dated version.
 pub fn lookup(provider: &str, model: &str) -> Option<ModelEntry> {
-    let (provider, model) = names::at_home(provider, model)?;
+    let (provider, model) = names::at_vendor(provider, model)?;
     let find = |name: &str| MODELS.find(provider, name);
     let model = model.as_ref();
     let row = find(model)
-        .or_else(|| find(names::tuned(model)?))
+        .or_else(|| find(names::tuned_base(model)?))
         .or_else(|| find(names::unversioned(model)?))
         .or_else(|| newest(provider, model.strip_suffix("-latest").unwrap_or(model)))?;
     table::entry(row)
 }
 
-/// Every model of a provider, by name; none for what is not in [`PROVIDERS`]. Dated names that say
-/// nothing new are not among them.
+/// Returns the models of a provider, sorted by name. Empty for providers that are not in
+/// [`PROVIDERS`]. Dated names are listed only if their entry differs from the undated one.
 pub fn models(provider: &str) -> impl Iterator<Item = ModelEntry> {
     MODELS.of(provider, "").filter_map(table::entry)
 }
 
-/// The models of a provider that are worth naming where nothing else is known, best first: the
-/// first is the default. Empty for providers without a choice of ours.
+/// Returns the recommended models of a provider, best first; the first one is the default. Empty
+/// for providers without a recommendation.
 pub fn featured(provider: &str) -> Vec<ModelEntry> {
     let mut ranked: Vec<(u8, &str)> = MODELS
         .of(provider, "")
@@ -125,12 +121,12 @@ pub fn featured(provider: &str) -> Vec<ModelEntry> {
         .collect()
 }
 
-/// The source of the facts and its version, such as `litellm 1.109.1`.
+/// Returns the source of the data and its version, such as `litellm 1.109.1`.
 pub fn source() -> &'static str {
     MODELS.source()
 }
 
-/// Joins what two sources know of one model, each field from the first that knows it.
+/// Joins the capabilities of a model from two sources. The first source takes precedence.
 pub fn either(first: &ModelCapabilities, second: &ModelCapabilities) -> ModelCapabilities {
     ModelCapabilities {
         context_window: first.context_window.or(second.context_window),
@@ -149,7 +145,7 @@ pub fn either(first: &ModelCapabilities, second: &ModelCapabilities) -> ModelCap
     }
 }
 
-/// The newest of the models that are called `base` but for a date or `-latest`, which comes last.
+/// Returns the newest version of the model `base`; `-latest` is the last one.
 fn newest(provider: &str, base: &str) -> Option<&'static str> {
     MODELS
         .of(provider, base)

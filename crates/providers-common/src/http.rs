@@ -2,9 +2,9 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`transport`] | [`HttpTransport`](transport::HttpTransport): one HTTP client per provider, with time-outs and retry |
-//! | [`retry`] | [`stream_with_retry`](retry::stream_with_retry): repeats a request until output of its answer is shown |
-//! | [`classify`] | [`ErrorClassifier`](classify::ErrorClassifier): a failed answer becomes a typed error |
+//! | [`transport`] | [`HttpTransport`](transport::HttpTransport): the HTTP client of a provider |
+//! | [`retry`] | [`stream_with_retry`](retry::stream_with_retry): repeats a failed request |
+//! | [`classify`] | [`ErrorClassifier`](classify::ErrorClassifier): typed errors of failed answers |
 //! | [`byte_stream`] | [`ByteStream`](byte_stream::ByteStream): a body as it arrives |
 //! | [`sse`], [`ndjson`] | a body split into frames |
 //! | [`decoder`] | [`WireDecoder`](decoder::WireDecoder): frames become events |

@@ -1,7 +1,7 @@
 //! Lenient fields of answers: a value of the wrong type counts as absent, so that one unexpected
 //! field does not fail the answer. For `#[serde(default, deserialize_with = "…")]`.
 
-mod forgiving;
+mod deserializer;
 
 use std::{fmt, marker::PhantomData};
 
@@ -10,7 +10,7 @@ use serde::{
     de::{DeserializeOwned, SeqAccess, Visitor},
 };
 
-use self::forgiving::forgiving;
+use self::deserializer::lenient_value;
 
 /// Reads a value. Returns the default if it has the wrong type.
 ///
@@ -20,7 +20,7 @@ where
     D: Deserializer<'de>,
     T: DeserializeOwned + Default,
 {
-    forgiving(deserializer).map(Option::unwrap_or_default)
+    lenient_value(deserializer).map(Option::unwrap_or_default)
 }
 
 /// Reads the elements of a list that have the right type. Returns none for a value that is not a
@@ -32,7 +32,7 @@ where
     D: Deserializer<'de>,
     T: DeserializeOwned,
 {
-    let list = forgiving(deserializer)?;
+    let list = lenient_value(deserializer)?;
     Ok(list.map_or_else(Vec::new, |List(elements)| elements))
 }
 
@@ -67,7 +67,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for List<T> {
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Element<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        forgiving(deserializer).map(Self)
+        lenient_value(deserializer).map(Self)
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
         names: Vec<String>,
     }
 
-    /// Fields in fields, each of which may be odd.
+    /// Nested fields, each of which may have the wrong type.
     #[derive(Debug, Default, PartialEq, Deserialize)]
     #[serde(default)]
     struct Outer {
@@ -113,7 +113,7 @@ mod tests {
         d: String,
     }
 
-    /// Wrong as a whole where a field is.
+    /// Has the wrong type if one of its fields has.
     #[derive(Debug, Default, PartialEq, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     struct Strict {
@@ -130,7 +130,7 @@ mod tests {
         C { a: bool },
     }
 
-    fn tried<T: DeserializeOwned + Default>(value: &Value) -> T {
+    fn or_default<T: DeserializeOwned + Default>(value: &Value) -> T {
         serde_json::from_value(value.clone()).unwrap_or_default()
     }
 
@@ -142,7 +142,7 @@ mod tests {
             .flatten()
     }
 
-    /// The same, each field read by itself as a whole.
+    /// Reads each field separately from a `Value`.
     fn outer(value: &Value) -> Outer {
         let field = |name| value.get(name).unwrap_or(&Value::Null);
         let is_inner = |value: &&Value| value.is_object();
@@ -152,9 +152,9 @@ mod tests {
                 .filter(is_inner)
                 .map(|it| Box::new(inner(it))),
             b: list(value, "b").filter(is_inner).map(inner).collect(),
-            c: tried(field("c")),
-            d: tried(field("d")),
-            e: tried(field("e")),
+            c: or_default(field("c")),
+            d: or_default(field("d")),
+            e: or_default(field("e")),
         }
     }
 
@@ -162,9 +162,9 @@ mod tests {
         let field = |name| value.get(name).unwrap_or(&Value::Null);
         let numbers = list(value, "b").filter_map(|it| serde_json::from_value(it.clone()).ok());
         Inner {
-            a: tried(field("a")),
+            a: or_default(field("a")),
             b: numbers.collect(),
-            d: tried(field("d")),
+            d: or_default(field("d")),
         }
     }
 
@@ -189,11 +189,11 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
-        fn odd_values_cost_what_they_are_and_nothing_around_them(
+        fn a_value_of_the_wrong_type_does_not_affect_other_fields(
             fields in prop::collection::btree_map("[abcdef]", any_json(), 0..6),
         ) {
             let value = Value::Object(fields.into_iter().collect());
-            // A list in place of an object would be its fields in order.
+            // serde reads a list as the fields of an object in order.
             prop_assume!(!value.get("a").is_some_and(Value::is_array));
             prop_assume!(!list(&value, "b").any(Value::is_array));
             let text = value.to_string();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_the_wrong_type_is_absent() {
+    fn a_value_of_the_wrong_type_is_absent() {
         let read = |text: &str| serde_json::from_str::<Report>(text).ok();
         let report = |count, names: &[&str]| {
             let names = names.iter().map(|&it| it.to_owned()).collect();

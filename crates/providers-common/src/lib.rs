@@ -3,7 +3,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`provider`] | [`HttpModel`](provider::HttpModel): a model built from a provider's configuration and wire |
+//! | [`provider`] | [`HttpModel`](provider::HttpModel): a model of a configuration and a wire |
 //! | [`mod@http`] | transport, retry, error classification, framing of streams |
 //! | [`schema`] | [`schema::compile`]: JSON Schemas in the subset that each wire accepts |
 //! | [`tool_names`] | tool names that a wire accepts, and their way back |

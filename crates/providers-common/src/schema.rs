@@ -23,14 +23,15 @@
 //! assert_eq!(restore(&tool, Dialect::OpenAiStrict, answer), json!({"city": "Kiel"}));
 //! ```
 //!
-//! There are two steps. `normal` rewrites the schema in the form of draft 2020-12, where every
-//! reference is a name in the root's `$defs`. `lower` then keeps, rewrites or describes each
-//! keyword by the dialect's `rules`. Nothing is fetched: an external reference means "any value".
+//! There are two steps. `normal` converts the schema to draft 2020-12, where every reference is a
+//! name in the root's `$defs`. `lower` then keeps, rewrites or describes each keyword by the
+//! dialect's `rules`. Nothing is fetched: an external reference means "any value".
 
-mod accepts;
 mod change;
-mod expand;
+mod constraint_text;
+mod keywords;
 mod lower;
+mod matching;
 mod measure;
 mod merge;
 mod normal;
@@ -38,7 +39,6 @@ mod per_tool;
 mod restore;
 mod root;
 mod rules;
-mod words;
 
 use std::borrow::Cow;
 
@@ -51,16 +51,16 @@ pub use restore::{restore, restores};
 
 use rules::Rules;
 
-/// A JSON object.
-type Map = serde_json::Map<String, Value>;
-
 /// Maximum number of passes until nothing changes. Nearly all schemas need one; a few degenerate
 /// schemas need two.
 const MAX_PASSES: usize = 6;
 
 /// The message of the root's [`Change`] if the passes reach no stable form. Only hostile schemas do
 /// that.
-pub const NO_STABLE_FORM: &str = "it has no stable form: any object is taken";
+pub const NO_STABLE_FORM: &str = "the schema has no stable form: any object is allowed";
+
+/// The message of a change where the members of an `allOf` are merged.
+const OPENED: &str = "closed objects are opened for the properties of other schemas";
 
 /// A wire's subset of JSON Schema. `rules.rs` lists the source of each rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -121,9 +121,9 @@ pub struct Compiled<'a> {
     pub schema: Cow<'a, Value>,
     /// The changes in order. Empty if and only if `schema` is borrowed.
     pub changes: Vec<Change>,
-    /// Text that the schema cannot contain (Ollama's root has no description). Append it to the
-    /// tool's description.
-    pub told: Option<String>,
+    /// The root's description where the root cannot have one (Ollama). Append it to the tool's
+    /// description.
+    pub root_description: Option<String>,
 }
 
 impl Compiled<'_> {
@@ -170,7 +170,7 @@ pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
         return Compiled {
             schema: Cow::Borrowed(schema),
             changes: Vec::new(),
-            told: None,
+            root_description: None,
         };
     }
     for _ in 1..MAX_PASSES {
@@ -180,10 +180,10 @@ pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
         }
         first.schema = next.schema;
         first.changes.extend(next.changes);
-        first.told = first.told.or(next.told);
+        first.root_description = first.root_description.or(next.root_description);
     }
     // Only hostile schemas get here: return the smallest schema that the wire accepts.
-    first.schema = root::least(rules);
+    first.schema = Value::Object(root::least(rules));
     let message = NO_STABLE_FORM.to_owned();
     first
         .changes
@@ -195,21 +195,21 @@ pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
 struct Passed {
     schema: Value,
     changes: Vec<Change>,
-    told: Option<String>,
+    root_description: Option<String>,
 }
 
 impl Passed {
     fn into_compiled<'a>(mut self) -> Compiled<'a> {
         if self.changes.is_empty() {
             // For example the case of type names, which is not reported for each name.
-            let message = "spelt as the dialect spells it".to_owned();
+            let message = "type names in upper case".to_owned();
             let change = Change::new("", ChangeKind::Rewritten, message);
             self.changes.push(change);
         }
         Compiled {
             schema: Cow::Owned(self.schema),
             changes: self.changes,
-            told: self.told,
+            root_description: self.root_description,
         }
     }
 }
@@ -217,11 +217,11 @@ impl Passed {
 fn pass(schema: &Value, rules: &'static Rules) -> Passed {
     let mut changes = Vec::new();
     let normal = normal::normalise(schema, &mut changes);
-    let (schema, told) = lower::lower(normal, rules, &mut changes);
+    let (schema, root_description) = lower::lower(normal, rules, &mut changes);
     Passed {
         schema,
         changes,
-        told,
+        root_description,
     }
 }
 

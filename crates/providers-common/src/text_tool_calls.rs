@@ -36,7 +36,9 @@
 //!
 //! ```
 //! use switchboard_domain::{ChatRequest, Message, ModelEvent, PartStart, ToolDefinition};
-//! use switchboard_providers_common::text_tool_calls::{EventRecovery, Recovery, RecoveryForm, RecoveryForms};
+//! use switchboard_providers_common::text_tool_calls::{
+//!     EventRecovery, Recovery, RecoveryForm, RecoveryForms,
+//! };
 //!
 //! let tool = ToolDefinition::new("add", "Adds.", serde_json::json!({"type": "object"}));
 //! let request = ChatRequest::new([Message::user("1 + 2?")]).with_tools([tool]);

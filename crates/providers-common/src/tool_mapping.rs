@@ -110,7 +110,8 @@ impl ShapeRestorer {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns the buffered text in the declared shape. Text that is not JSON is returned unchanged.
+    /// Returns the buffered text in the declared shape. Text that is not JSON is returned
+    /// unchanged.
     pub fn finish(&mut self) -> Option<String> {
         let buffer = self.0.take()?;
         let schema = match &buffer.schema {

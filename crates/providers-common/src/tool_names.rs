@@ -120,7 +120,8 @@ impl NameRule {
 /// use switchboard_providers_common::tool_names::{NameRule, ToolNames};
 ///
 /// let tool = |name| ToolDefinition::new(name, "", json!({"type": "object"}));
-/// let request = ChatRequest::new([Message::user("Hello?")]).with_tools([tool("a/b"), tool("a_b")]);
+/// let tools = [tool("a/b"), tool("a_b")];
+/// let request = ChatRequest::new([Message::user("Hello?")]).with_tools(tools);
 /// let names = ToolNames::of(&request, NameRule::OPENAI);
 /// assert_eq!(names.wire("a_b"), "a_b");
 /// assert_eq!(names.wire("a/b"), "a_b_c14cddc0");

@@ -1,11 +1,10 @@
-//! One model has several names.
+//! Names of models at providers and gateways.
 
 use std::borrow::Cow;
 
 use super::PROVIDERS;
 
-/// What gateways call the vendors whose models they pass on (the model lists of LiteLLM's proxy and
-/// of `OpenRouter`).
+/// The names that gateways use for vendors (model lists of LiteLLM's proxy and of `OpenRouter`).
 const VENDORS: [(&str, &str); 4] = [
     ("google", "gemini"),
     ("mistralai", "mistral"),
@@ -13,14 +12,17 @@ const VENDORS: [(&str, &str); 4] = [
     ("azure", "openai"),
 ];
 
-/// The provider of the catalogue, and the name that it has for the model.
-pub(super) fn at_home<'m>(provider: &str, model: &'m str) -> Option<(&'static str, Cow<'m, str>)> {
+/// Returns the provider in the catalog and its name for the model.
+pub(super) fn at_vendor<'m>(
+    provider: &str,
+    model: &'m str,
+) -> Option<(&'static str, Cow<'m, str>)> {
     match provider {
         "azure" => Some(("openai", Cow::Borrowed(model))),
         "litellm" | "openrouter" => {
             let (vendor, name) = model.split_once('/')?;
-            let same = VENDORS.iter().find(|(theirs, _)| *theirs == vendor);
-            let provider = known(same.map_or(vendor, |(_, ours)| ours))?;
+            let alias = VENDORS.iter().find(|(alias, _)| *alias == vendor);
+            let provider = known(alias.map_or(vendor, |(_, name)| name))?;
             // OpenRouter writes versions with dots where Anthropic has none: claude-sonnet-4.5.
             let name = if provider == "anthropic" && name.contains('.') {
                 Cow::Owned(name.replace('.', "-"))
@@ -29,7 +31,7 @@ pub(super) fn at_home<'m>(provider: &str, model: &'m str) -> Option<(&'static st
             };
             Some((provider, name))
         }
-        // The full name of the resource, as Gemini's own list of models has it.
+        // Gemini's list of models contains the full name of the resource.
         "gemini" => Some((
             "gemini",
             Cow::Borrowed(model.strip_prefix("models/").unwrap_or(model)),
@@ -42,16 +44,16 @@ fn known(provider: &str) -> Option<&'static str> {
     PROVIDERS.iter().find(|name| **name == provider).copied()
 }
 
-/// The entry for the tuned forms of a model: `ft:gpt-4o-2024-08-06` of
+/// Returns the catalog name of a fine-tuned model: `ft:gpt-4o-2024-08-06` of
 /// `ft:gpt-4o-2024-08-06:acme::Abc123`.
-pub(super) fn tuned(model: &str) -> Option<&str> {
+pub(super) fn tuned_base(model: &str) -> Option<&str> {
     let rest = model.strip_prefix("ft:")?;
     let end = rest.find(':')?;
     model.get(.."ft:".len() + end)
 }
 
-/// A name without what stands for one of its versions: `-latest`, a date, or a number such as
-/// `-001`. Shorter numbers (`gpt-4-0613`, `mistral-small-2603`) can be other models, and stay.
+/// Returns a name without its version: `-latest`, a date, or a number such as `-001`. Shorter
+/// numbers (`gpt-4-0613`, `mistral-small-2603`) can be other models, and stay.
 pub(super) fn unversioned(name: &str) -> Option<&str> {
     let without = |form: &str| {
         let (base, tail) = name.split_at_checked(name.len().checked_sub(form.len())?)?;
@@ -60,13 +62,13 @@ pub(super) fn unversioned(name: &str) -> Option<&str> {
     name.strip_suffix("-latest")
         .or_else(|| without("-20dd-dd-dd"))
         .or_else(|| without("-20dddddd"))
-        // So Google names the models of Anthropic.
+        // Google's names of Anthropic's models.
         .or_else(|| without("@20dddddd"))
         .or_else(|| without("-00d"))
         .filter(|base| !base.is_empty())
 }
 
-/// Whether a text has this form, in which `d` is a digit.
+/// Whether a text has a form such as `20dd-dd-dd`, where `d` is a digit.
 pub(super) fn has_form(text: &str, form: &str) -> bool {
     let fits = |(byte, form): (u8, u8)| match form {
         b'd' => byte.is_ascii_digit(),
@@ -103,17 +105,17 @@ mod tests {
     }
 
     #[test]
-    fn tuned_models_are_told_by_their_base() {
+    fn a_fine_tuned_model_has_the_name_of_its_base() {
         let name = "ft:gpt-4o-2024-08-06:acme::Abc123";
-        assert_eq!(tuned(name), Some("ft:gpt-4o-2024-08-06"));
-        assert_eq!(tuned("ft:gpt-4o"), None);
-        assert_eq!(tuned("gpt-4o:acme"), None);
+        assert_eq!(tuned_base(name), Some("ft:gpt-4o-2024-08-06"));
+        assert_eq!(tuned_base("ft:gpt-4o"), None);
+        assert_eq!(tuned_base("gpt-4o:acme"), None);
     }
 
     #[test]
-    fn gateways_pass_on_models_of_known_vendors() {
-        let told = |provider, model| {
-            at_home(provider, model).map(|(provider, name)| format!("{provider}/{name}"))
+    fn gateway_names_contain_the_vendor() {
+        let found = |provider, model| {
+            at_vendor(provider, model).map(|(provider, name)| format!("{provider}/{name}"))
         };
         for (provider, model, expected) in [
             ("openai", "a/b", Some("openai/a/b")),
@@ -134,7 +136,7 @@ mod tests {
             ("", "", None),
         ] {
             assert_eq!(
-                told(provider, model).as_deref(),
+                found(provider, model).as_deref(),
                 expected,
                 "{provider} {model}"
             );

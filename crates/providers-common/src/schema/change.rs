@@ -1,16 +1,16 @@
-//! What was done to a schema.
+//! The changes that compilation makes.
 
 use std::fmt;
 
-/// One thing that [`compile`](super::compile) did.
+/// A change that [`compile`](super::compile) made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Where: a JSON pointer into the schema that was given, empty for its root. What stands in a
-    /// definition is found below `/$defs`, also where the schema says `definitions`.
+    /// JSON pointer into the given schema, empty for its root. Definitions are below `/$defs`, also
+    /// where the schema uses `definitions`.
     pub pointer: String,
-    /// What sort of change.
+    /// The effect on answers.
     pub kind: ChangeKind,
-    /// What happened, for people: "`minimum` is said in the description".
+    /// Description for people, such as "`minimum` moved to the description".
     pub message: String,
 }
 
@@ -26,10 +26,9 @@ impl Change {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = if self.pointer.is_empty() {
-            "root"
-        } else {
-            &self.pointer
+        let at = match self.pointer.as_str() {
+            "" => "root",
+            pointer => pointer,
         };
         write!(f, "{at}: {}", self.message)
     }

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Map, merge, normal::walk};
+use super::{
+    keywords::{Map, SchemaMembers, children},
+    rules::MAX_NODES,
+};
 
 /// The sizes of a compiled schema. Anthropic limits the optional properties and the unions of all
 /// strict schemas of a request; OpenAI limits the others.
@@ -23,46 +26,37 @@ pub struct Measure {
 /// Measures a schema. Each definition counts once.
 pub fn measure(schema: &Value) -> Measure {
     let mut measure = Measure::default();
-    if let Value::Object(root) = schema {
-        let mut budget = super::rules::MAX_NODES;
-        count(root, 0, &mut measure, &mut budget);
-        let defs = root.get("$defs").and_then(Value::as_object);
-        for def in defs
-            .into_iter()
-            .flatten()
-            .filter_map(|(_, def)| def.as_object())
-        {
-            count(def, 0, &mut measure, &mut budget);
-        }
+    let Value::Object(root) = schema else {
+        return measure;
+    };
+    let mut nodes_left = MAX_NODES;
+    let definitions = root.object("$defs").into_iter().flatten();
+    let definitions = definitions.filter_map(|(_, definition)| definition.as_object());
+    for schema in std::iter::once(root).chain(definitions) {
+        count(schema, 0, &mut measure, &mut nodes_left);
     }
     measure
 }
 
-fn count(schema: &Map, around: usize, measure: &mut Measure, budget: &mut usize) {
-    let Some(left) = budget.checked_sub(1) else {
+fn count(schema: &Map, outer_depth: usize, measure: &mut Measure, nodes_left: &mut usize) {
+    let Some(left) = nodes_left.checked_sub(1) else {
         return;
     };
-    *budget = left;
-    let list = |keyword: &str| schema.get(keyword).and_then(Value::as_array);
-    measure.enum_values += list("enum").map_or(0, Vec::len);
-    let several = schema
-        .get("type")
-        .is_some_and(|it| merge::names(it).len() > 1);
-    let alternatives = list("anyOf").is_some() || list("oneOf").is_some();
-    measure.unions += usize::from(several) + usize::from(alternatives);
-    let mut depth = around;
-    if let Some(Value::Object(properties)) = schema.get("properties") {
+    *nodes_left = left;
+    measure.enum_values += schema.list("enum").len();
+    let has_alternatives = ["anyOf", "oneOf"]
+        .iter()
+        .any(|keyword| schema.get(*keyword).is_some_and(Value::is_array));
+    measure.unions += usize::from(schema.types().len() > 1) + usize::from(has_alternatives);
+    let mut depth = outer_depth;
+    if let Some(properties) = schema.object("properties") {
         depth += 1;
         measure.properties += properties.len();
-        let required = list("required");
-        let is_required = |name: &String| {
-            required.is_some_and(|names| names.iter().any(|it| it.as_str() == Some(name)))
-        };
-        let optional = properties.keys().filter(|name| !is_required(name));
+        let optional = properties.keys().filter(|name| !schema.requires(name));
         measure.optional += optional.count();
     }
     measure.depth = measure.depth.max(depth);
-    for child in walk::children(schema) {
-        count(child, depth, measure, budget);
+    for (_, child) in children(schema) {
+        count(child, depth, measure, nodes_left);
     }
 }

@@ -1,139 +1,176 @@
-//! Intersection of two schemas.
+//! Intersection of schemas, and expansion of `$ref` and `allOf` by it.
+
+use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 
-use super::{Map, normal};
+use super::{
+    keywords::{Map, SchemaMembers, is_annotation, is_never, type_names, type_value},
+    normal::Normal,
+};
 
 /// Maximum number of pairs when two lists of alternatives are intersected.
 const MAX_PAIRS: usize = 16;
+/// Maximum number of schemas that are merged in one place.
+const MAX_PARTS: usize = 64;
 
-/// The intersection of two schemas, and the keywords that could not be merged.
+/// A schema whose `$ref` target and `allOf` members are merged into it.
 #[derive(Debug, Default)]
-pub(super) struct Merged {
+pub(super) struct Expanded {
     pub(super) schema: Map,
-    /// Keywords of the second schema that conflict with the first.
-    pub(super) rest: Vec<(String, Value)>,
-    /// No value is valid against both.
-    pub(super) never: bool,
-    /// A closed object was opened for the properties of the other schema, as the author intended.
-    pub(super) opened: bool,
+    /// The resolved references.
+    pub(super) references: Vec<String>,
+    /// Keywords that could not be merged.
+    pub(super) conflicts: Vec<(String, Value)>,
+    /// No value is valid.
+    pub(super) is_never: bool,
+    /// A closed object was opened for the properties of another schema, as the author intended.
+    pub(super) is_opened: bool,
+    /// Number of merged schemas.
+    pub(super) parts: usize,
 }
 
-/// Intersects `a` and `b`. Annotations of `a` take precedence. At most one of them has a `$ref`.
-pub(super) fn intersect(mut a: Map, b: &Map) -> Merged {
-    let mut merged = Merged {
-        never: normal::is_never(&a) || normal::is_never(b),
-        ..Merged::default()
+/// Expands a schema.
+pub(super) fn expand(normal: &Normal, schema: Map) -> Expanded {
+    let mut expanded = Expanded::default();
+    if !schema.has_any(&["$ref", "allOf"]) {
+        expanded.is_never = is_never(&schema);
+        expanded.schema = schema;
+        expanded.parts = 1;
+        return expanded;
+    }
+    let mut pending = VecDeque::from([schema]);
+    while let Some(mut part) = pending.pop_front() {
+        expanded.parts += 1;
+        if expanded.parts > MAX_PARTS {
+            pending.push_front(part);
+            let members = pending.into_iter().map(Value::Object).collect();
+            expanded.conflicts.push(("allOf".to_owned(), members));
+            break;
+        }
+        let reference = part.shift_remove("$ref");
+        let members = part.shift_remove("allOf");
+        intersect(&mut expanded, &part);
+        if let Some(Value::Array(members)) = members {
+            for member in members.into_iter().rev() {
+                if let Value::Object(member) = member {
+                    pending.push_front(member);
+                }
+            }
+        }
+        if let Some(Value::String(reference)) = reference {
+            if let Some(target) = normal.target(&reference) {
+                pending.push_front(target.clone());
+            }
+            expanded.references.push(reference);
+        }
+    }
+    expanded
+}
+
+/// Intersects two schemas.
+pub(super) fn intersection(one: Map, other: &Map) -> Expanded {
+    let mut both = Expanded {
+        schema: one,
+        ..Expanded::default()
     };
-    for (keyword, theirs) in b {
+    both.is_never = is_never(&both.schema);
+    intersect(&mut both, other);
+    both
+}
+
+/// Intersects an expanded schema with `other`. Annotations of the first one take precedence. At
+/// most one of them has a `$ref`.
+fn intersect(expanded: &mut Expanded, other: &Map) {
+    expanded.is_never |= is_never(&expanded.schema) || is_never(other);
+    let schema = &mut expanded.schema;
+    for (keyword, theirs) in other {
         if matches!(keyword.as_str(), "properties" | "additionalProperties") {
             continue;
         }
-        let Some(ours) = a.get(keyword) else {
-            a.insert(keyword.clone(), theirs.clone());
+        let Some(ours) = schema.get(keyword) else {
+            schema.insert(keyword.clone(), theirs.clone());
             continue;
         };
         if ours == theirs || is_annotation(keyword) {
             continue;
         }
-        match both(keyword, ours, theirs) {
-            Both::One(value) => {
-                a.insert(keyword.clone(), value);
+        match intersect_values(keyword, ours, theirs) {
+            Intersection::Value(value) => {
+                schema.insert(keyword.clone(), value);
             }
-            Both::Never => merged.never = true,
-            Both::Two => merged.rest.push((keyword.clone(), theirs.clone())),
+            Intersection::Empty => expanded.is_never = true,
+            Intersection::Conflict => {
+                expanded.conflicts.push((keyword.clone(), theirs.clone()));
+            }
         }
     }
-    merged.opened = properties(&mut a, b);
-    if let (Some(values), Some(constant)) = (a.get("enum"), a.get("const")) {
-        let has = values.as_array().is_some_and(|it| it.contains(constant));
-        merged.never |= !has;
-        a.shift_remove("enum");
+    expanded.is_opened |= intersect_properties(schema, other);
+    if let Some(constant) = schema.get("const")
+        && schema.contains_key("enum")
+    {
+        expanded.is_never |= !schema.list("enum").contains(constant);
+        schema.shift_remove("enum");
     }
-    merged.schema = a;
-    merged
 }
 
-/// Whether a keyword is an annotation, which does not constrain values.
-pub(super) fn is_annotation(keyword: &str) -> bool {
-    matches!(
-        keyword,
-        "title"
-            | "description"
-            | "default"
-            | "examples"
-            | "example"
-            | "deprecated"
-            | "readOnly"
-            | "writeOnly"
-    ) || keyword.starts_with("x-")
+/// The intersection of two values of a keyword.
+enum Intersection {
+    Value(Value),
+    /// No value is valid.
+    Empty,
+    /// One keyword cannot express it.
+    Conflict,
 }
 
-enum Both {
-    One(Value),
-    Never,
-    /// They do not merge.
-    Two,
-}
-
-fn both(keyword: &str, ours: &Value, theirs: &Value) -> Both {
-    let greater = |wanted: bool| {
-        let greater = theirs.as_f64() > ours.as_f64();
-        Both::One(if greater == wanted { theirs } else { ours }.clone())
-    };
-    match keyword {
-        "type" => types(ours, theirs),
+fn intersect_values(keyword: &str, ours: &Value, theirs: &Value) -> Intersection {
+    let array = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let is_greater = theirs.as_f64() > ours.as_f64();
+    let value = match keyword {
+        "type" => return intersect_types(&type_names(ours), &type_names(theirs)),
         "required" => {
-            let mut names = ours.as_array().cloned().unwrap_or_default();
-            for name in theirs.as_array().into_iter().flatten() {
-                if !names.contains(name) {
-                    names.push(name.clone());
+            let mut names = array(ours);
+            for name in array(theirs) {
+                if !names.contains(&name) {
+                    names.push(name);
                 }
             }
-            Both::One(Value::Array(names))
+            Value::Array(names)
         }
         "enum" => {
-            let theirs = theirs.as_array().map_or(&[][..], Vec::as_slice);
-            let ours = ours.as_array().into_iter().flatten();
-            let common: Vec<Value> = ours.filter(|it| theirs.contains(it)).cloned().collect();
-            if common.is_empty() {
-                Both::Never
-            } else {
-                Both::One(Value::Array(common))
+            let (mut values, theirs) = (array(ours), array(theirs));
+            values.retain(|value| theirs.contains(value));
+            if values.is_empty() {
+                return Intersection::Empty;
             }
+            Value::Array(values)
         }
-        "const" => Both::Never,
+        "const" => return Intersection::Empty,
         "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties" => {
-            greater(true)
+            if is_greater { theirs } else { ours }.clone()
         }
         "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties" => {
-            greater(false)
+            if is_greater { ours } else { theirs }.clone()
         }
-        "uniqueItems" => Both::One(json!(*ours == json!(true) || *theirs == json!(true))),
-        "items" => match (ours, theirs) {
-            (Value::Bool(false), _) | (_, Value::Bool(false)) => Both::One(json!(false)),
-            _ => Both::One(all_of(ours, theirs)),
-        },
-        "not" => Both::One(json!({"anyOf": [ours, theirs]})),
-        "anyOf" => match (ours, theirs) {
-            (Value::Array(ours), Value::Array(theirs))
-                if ours.len().saturating_mul(theirs.len()) <= MAX_PAIRS =>
-            {
-                let pairs = ours
-                    .iter()
-                    .flat_map(|one| theirs.iter().map(move |other| all_of(one, other)));
-                Both::One(pairs.collect())
-            }
-            _ => Both::Two,
-        },
-        _ => Both::Two,
-    }
+        "uniqueItems" => json!(*ours == true || *theirs == true),
+        "items" if *ours == false || *theirs == false => json!(false),
+        "items" => all_of(ours, theirs),
+        "not" => json!({"anyOf": [ours, theirs]}),
+        "anyOf"
+            if let (Value::Array(ours), Value::Array(theirs)) = (ours, theirs)
+                && ours.len().saturating_mul(theirs.len()) <= MAX_PAIRS =>
+        {
+            let pairs = |one| theirs.iter().map(move |other| all_of(one, other));
+            ours.iter().flat_map(pairs).collect()
+        }
+        _ => return Intersection::Conflict,
+    };
+    Intersection::Value(value)
 }
 
-fn types(ours: &Value, theirs: &Value) -> Both {
-    let (ours, theirs) = (names(ours), names(theirs));
+fn intersect_types(ours: &[&str], theirs: &[&str]) -> Intersection {
     let mut common: Vec<&str> = Vec::new();
-    for name in &ours {
+    for name in ours {
         let narrower = match *name {
             name if theirs.contains(&name) => Some(name),
             "integer" if theirs.contains(&"number") => Some("integer"),
@@ -142,19 +179,10 @@ fn types(ours: &Value, theirs: &Value) -> Both {
         };
         common.extend(narrower.filter(|it| !common.contains(it)));
     }
-    match common.as_slice() {
-        [] => Both::Never,
-        [one] => Both::One(json!(one)),
-        several => Both::One(json!(several)),
-    }
-}
-
-/// Returns the names in a `type`.
-pub(super) fn names(types: &Value) -> Vec<&str> {
-    match types {
-        Value::String(name) => vec![name],
-        Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
+    if common.is_empty() {
+        Intersection::Empty
+    } else {
+        Intersection::Value(type_value(&common))
     }
 }
 
@@ -162,58 +190,59 @@ pub(super) fn names(types: &Value) -> Vec<&str> {
 fn all_of(one: &Value, other: &Value) -> Value {
     let is_any = |it: &Value| it.as_object().is_some_and(Map::is_empty);
     if one == other || is_any(other) {
-        return one.clone();
+        one.clone()
+    } else if is_any(one) {
+        other.clone()
+    } else {
+        json!({"allOf": [one, other]})
     }
-    if is_any(one) {
-        return other.clone();
-    }
-    json!({"allOf": [one, other]})
 }
 
-/// Merges the properties and `additionalProperties` of `b` into those of `a`.
-fn properties(a: &mut Map, b: &Map) -> bool {
-    let get = |map: &Map| map.get("properties").and_then(Value::as_object).cloned();
-    let further = |map: &Map| map.get("additionalProperties").cloned();
-    let (ours, theirs) = (get(a), get(b));
-    let (our_further, their_further) = (further(a), further(b));
-    let mut opened = false;
+/// Intersects the properties and `additionalProperties`. Returns whether a closed object was
+/// opened.
+fn intersect_properties(ours: &mut Map, theirs: &Map) -> bool {
+    let mut is_opened = false;
     // The other schema's rule for a key that only one schema names.
-    let mut also = |schema: &Value, further: Option<&Value>| match further {
+    let mut with_additional = |schema: &Value, additional: Option<&Value>| match additional {
         Some(Value::Bool(false)) => {
-            opened = true;
+            is_opened = true;
             schema.clone()
         }
-        Some(further @ Value::Object(_)) => all_of(schema, further),
+        Some(additional @ Value::Object(_)) => all_of(schema, additional),
         _ => schema.clone(),
     };
-    if ours.is_some() || theirs.is_some() {
-        let ours = ours.unwrap_or_default();
-        let theirs = theirs.unwrap_or_default();
-        let mut out = Map::new();
-        for (name, schema) in &ours {
-            let schema = match theirs.get(name) {
+    let our_additional = ours.get("additionalProperties");
+    let their_additional = theirs.get("additionalProperties");
+    let (our_named, their_named) = (ours.object("properties"), theirs.object("properties"));
+    let mut properties = (our_named.is_some() || their_named.is_some()).then(Map::new);
+    if let Some(properties) = &mut properties {
+        let is_ours = |name: &str| our_named.is_some_and(|named| named.contains_key(name));
+        for (name, schema) in our_named.into_iter().flatten() {
+            let schema = match their_named.and_then(|named| named.get(name)) {
                 Some(other) => all_of(schema, other),
-                None => also(schema, their_further.as_ref()),
+                None => with_additional(schema, their_additional),
             };
-            out.insert(name.clone(), schema);
+            properties.insert(name.clone(), schema);
         }
-        for (name, schema) in &theirs {
-            if !ours.contains_key(name) {
-                out.insert(name.clone(), also(schema, our_further.as_ref()));
+        for (name, schema) in their_named.into_iter().flatten() {
+            if !is_ours(name) {
+                properties.insert(name.clone(), with_additional(schema, our_additional));
             }
         }
-        a.insert("properties".to_owned(), Value::Object(out));
     }
-    let further = match (our_further, their_further) {
+    let additional = match (our_additional, their_additional) {
         (Some(Value::Bool(false)), _) | (_, Some(Value::Bool(false))) => Some(json!(false)),
         (Some(ours @ Value::Object(_)), Some(theirs @ Value::Object(_))) => {
-            Some(all_of(&ours, &theirs))
+            Some(all_of(ours, theirs))
         }
-        (Some(one @ Value::Object(_)), _) | (_, Some(one @ Value::Object(_))) => Some(one),
-        (one, other) => one.or(other),
+        (Some(one @ Value::Object(_)), _) | (_, Some(one @ Value::Object(_))) => Some(one.clone()),
+        (one, other) => one.or(other).cloned(),
     };
-    if let Some(further) = further {
-        a.insert("additionalProperties".to_owned(), further);
+    if let Some(properties) = properties {
+        ours.set("properties", properties);
     }
-    opened
+    if let Some(additional) = additional {
+        ours.set("additionalProperties", additional);
+    }
+    is_opened
 }

@@ -1,142 +1,180 @@
-//! One spelling for all schemas: that of draft 2020-12.
+//! Normalisation to draft 2020-12.
 //!
-//! Every reference becomes `#` or the name of a definition in the root's `$defs`; what older drafts
-//! and OpenAPI 3.0 spell differently (`definitions`, `items` as a list, `exclusiveMinimum: true`,
-//! `required: true`, `nullable`, `dependencies`, types in upper case) is spelt anew; what is no
-//! schema becomes "any value".
+//! Every reference becomes `#` or the name of a definition in the root's `$defs`. Other spellings
+//! of older drafts and of OpenAPI 3.0 are converted: `definitions`, `items` as a list,
+//! `exclusiveMinimum: true`, `required: true`, `nullable`, `dependencies`, types in upper case.
+//! Invalid schemas become "any value".
 
-mod circles;
-mod keywords;
+mod keyword;
+mod recursion;
 mod references;
-pub(super) mod walk;
-
-pub(super) use keywords::TYPES;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
-    Map,
     change::{Change, ChangeKind},
+    constraint_text as text,
+    keywords::{Map, SchemaMembers, never, pointer_below, references, visit_mut},
     rules::{MAX_DEPTH, MAX_NODES},
-    words,
 };
-use references::{Places, Target};
+pub(super) use keyword::add_null_value;
+use references::{NamedSchemas, Target};
 
-/// A schema in the one spelling.
+/// The name of the root among the definitions.
+const ROOT: &str = "#";
+
+/// A schema in the form of draft 2020-12.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Normal {
     /// The root without its definitions.
     pub(super) root: Map,
-    /// The definitions that are referred to; each value is an object.
+    /// The definitions with a reference; each value is an object.
     pub(super) defs: Map,
 }
 
-impl Normal {
-    /// What a reference of this schema leads to.
-    pub(super) fn target(&self, reference: &str) -> Option<&Map> {
-        if reference == "#" {
-            return Some(&self.root);
-        }
-        self.defs.get(def_name(reference)?)?.as_object()
+/// Returns the name of the definition in `#/$defs/name`, or `#` for the root.
+pub(super) fn def_name(reference: &str) -> &str {
+    reference.strip_prefix("#/$defs/").unwrap_or(ROOT)
+}
+
+/// Returns the pointer of a definition or of the root.
+pub(super) fn def_pointer(name: &str) -> String {
+    match name {
+        ROOT => String::new(),
+        name => pointer_below("", "$defs", name),
     }
 }
 
-/// The name in `#/$defs/name`. Names of the one spelling need no escapes.
-pub(super) fn def_name(reference: &str) -> Option<&str> {
-    reference.strip_prefix("#/$defs/")
-}
-
-pub(super) fn def_reference(name: &str) -> String {
+fn def_reference(name: &str) -> String {
     format!("#/$defs/{name}")
 }
 
-/// A pointer to a child. `~` and `/` in the name are escaped.
-pub(super) fn below(at: &str, keyword: &str, name: &str) -> String {
-    let name = name.replace('~', "~0").replace('/', "~1");
-    format!("{at}/{keyword}/{name}")
-}
-
-/// Spells a schema in the one way.
-pub(super) fn normalise(schema: &Value, changes: &mut Vec<Change>) -> Normal {
-    let mut work = Normaliser {
-        root: schema,
-        places: None,
-        names: HashMap::new(),
-        taken: HashMap::new(),
-        pending: VecDeque::new(),
-        nodes: 0,
-        changes,
-    };
-    let root = work.schema(schema, "", 0);
-    let mut defs = Map::new();
-    while let Some((name, target)) = work.pending.pop_front() {
-        let at = below("", "$defs", &name);
-        let def = work.schema(target, &at, 0);
-        defs.insert(name, Value::Object(def));
-    }
-    work.unused(&defs);
-    let mut normal = Normal { root, defs };
-    circles::open(&mut normal, changes);
-    normal
-}
-
 impl Normal {
-    /// The definitions and the root (`#`) that are within themselves.
-    pub(super) fn recursive(&self) -> HashSet<String> {
-        let keys = |schema: &Map| -> HashSet<String> {
-            let references = walk::references(schema).into_iter();
-            let keys = references.map(|reference| def_name(reference).unwrap_or("#"));
-            keys.map(str::to_owned).collect()
-        };
-        let mut edges = HashMap::new();
-        edges.insert("#".to_owned(), keys(&self.root));
-        for (name, def) in &self.defs {
-            let found = def.as_object().map(keys).unwrap_or_default();
-            edges.insert(name.clone(), found);
+    /// Returns the definition with a name, or the root for `#`.
+    pub(super) fn schema(&self, name: &str) -> Option<&Map> {
+        match name {
+            ROOT => Some(&self.root),
+            name => self.defs.object(name),
         }
-        circles::in_circles(&edges).into_keys().collect()
     }
 
-    /// Takes out the definitions that are not referred to (any more).
-    pub(super) fn prune(&mut self) {
+    fn schema_mut(&mut self, name: &str) -> Option<&mut Map> {
+        match name {
+            ROOT => Some(&mut self.root),
+            name => self.defs.get_mut(name)?.as_object_mut(),
+        }
+    }
+
+    /// Returns the target of a reference.
+    pub(super) fn target(&self, reference: &str) -> Option<&Map> {
+        self.schema(def_name(reference))
+    }
+
+    /// Returns the names of the root and of all definitions.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(ROOT).chain(self.defs.keys().map(String::as_str))
+    }
+
+    /// Calls `visit` for every subschema of the root and of the definitions.
+    pub(super) fn visit_mut(&mut self, visit: &mut dyn FnMut(&mut Map, &str)) {
+        visit_mut(&mut self.root, "", visit);
+        for (name, def) in &mut self.defs {
+            if let Value::Object(def) = def {
+                visit_mut(def, &def_pointer(name), visit);
+            }
+        }
+    }
+
+    /// Returns the names of the definitions (and `#`) that contain themselves.
+    pub(super) fn recursive(&self) -> HashSet<String> {
+        let edges = self.names().map(|name| {
+            let references = self.schema(name).map(references).unwrap_or_default();
+            let targets = references.into_iter().map(|it| def_name(it).to_owned());
+            (name.to_owned(), targets.collect())
+        });
+        recursion::cycles(&edges.collect()).into_keys().collect()
+    }
+
+    /// Makes the root a definition, if it has references.
+    pub(super) fn move_root_to_definition(&mut self) {
+        let has_reference = |schema: &Map| references(schema).contains(&ROOT);
+        if !self
+            .names()
+            .filter_map(|name| self.schema(name))
+            .any(has_reference)
+        {
+            return;
+        }
+        let mut name = "root".to_owned();
+        while self.defs.contains_key(&name) {
+            name.push('_');
+        }
+        self.defs.set(&name, self.root.clone());
+        self.visit_mut(&mut |schema, _| {
+            if schema.text("$ref") == Some(ROOT) {
+                schema.set("$ref", def_reference(&name));
+            }
+        });
+    }
+
+    /// Returns the root with its definitions, without unused ones.
+    pub(super) fn into_schema(mut self) -> Value {
         let mut used: HashSet<String> = HashSet::new();
-        let names = |schema: &Map| -> Vec<String> {
-            let references = walk::references(schema).into_iter();
-            references.filter_map(def_name).map(str::to_owned).collect()
-        };
-        let mut left = names(&self.root);
-        while let Some(name) = left.pop() {
-            if let Some(def) = self.defs.get(&name).and_then(Value::as_object)
+        let mut pending = vec![ROOT.to_owned()];
+        while let Some(name) = pending.pop() {
+            if let Some(schema) = self.schema(&name)
                 && !used.contains(&name)
             {
-                left.extend(names(def));
+                pending.extend(
+                    references(schema)
+                        .into_iter()
+                        .map(|it| def_name(it).to_owned()),
+                );
                 used.insert(name);
             }
         }
         self.defs.retain(|name, _| used.contains(name));
-    }
-
-    /// One value: the root with its definitions.
-    pub(super) fn assembled(mut self) -> Value {
-        self.prune();
         if !self.defs.is_empty() {
-            self.root
-                .insert("$defs".to_owned(), Value::Object(self.defs));
+            self.root.set("$defs", self.defs);
         }
         Value::Object(self.root)
     }
 }
 
+/// Normalises a schema and reports the changes.
+pub(super) fn normalise(schema: &Value, changes: &mut Vec<Change>) -> Normal {
+    let mut normaliser = Normaliser {
+        root: schema,
+        named_schemas: None,
+        names: HashMap::new(),
+        name_counts: HashMap::new(),
+        pending: VecDeque::new(),
+        nodes: 0,
+        changes,
+    };
+    let root = normaliser.schema(schema, "", 0);
+    let mut defs = Map::new();
+    while let Some((name, target)) = normaliser.pending.pop_front() {
+        let def = normaliser.schema(target, &def_pointer(&name), 0);
+        defs.insert(name, Value::Object(def));
+    }
+    normaliser.report_unused(defs.len());
+    let mut normal = Normal { root, defs };
+    recursion::remove_infinite(&mut normal, changes);
+    normal
+}
+
 struct Normaliser<'a, 'c> {
     root: &'a Value,
-    /// Gathered when a reference needs them.
-    places: Option<Places<'a>>,
-    /// The name of each definition by where it stands in the root.
+    /// Collected for the first reference that needs them.
+    named_schemas: Option<NamedSchemas<'a>>,
+    /// The name of each definition by its pointer in the root.
     names: HashMap<String, String>,
-    /// How many definitions wanted that name.
-    taken: HashMap<String, usize>,
+    /// Number of definitions for each requested name.
+    name_counts: HashMap<String, usize>,
+    /// The definitions to normalise.
     pending: VecDeque<(String, &'a Value)>,
     nodes: usize,
     changes: &'c mut Vec<Change>,
@@ -147,49 +185,46 @@ impl<'a> Normaliser<'a, '_> {
         self.changes.push(Change::new(at, kind, message));
     }
 
-    /// A schema where one must stand.
     fn schema(&mut self, schema: &'a Value, at: &str, depth: usize) -> Map {
         self.nodes += 1;
-        if depth > MAX_DEPTH || self.nodes > MAX_NODES {
-            let message = if depth > MAX_DEPTH {
-                format!("deeper than {MAX_DEPTH} levels: any value is taken")
-            } else {
-                format!("after {MAX_NODES} subschemas: any value is taken")
-            };
+        let excess = if depth > MAX_DEPTH {
+            Some(format!("deeper than {MAX_DEPTH} levels"))
+        } else {
+            (self.nodes > MAX_NODES).then(|| format!("after {MAX_NODES} subschemas"))
+        };
+        if let Some(excess) = excess {
+            let message = format!("{excess}: any value is allowed");
             self.report(at, ChangeKind::Truncated, message);
             return Map::new();
         }
         match schema {
-            Value::Object(map) => self.object(map, at, depth),
+            Value::Object(map) => {
+                let mut out = Map::new();
+                for (keyword, value) in map {
+                    self.keyword(map, keyword, value, &mut out, at, depth);
+                }
+                self.required_of_children(map, &mut out, at);
+                self.nullable(map, out, at)
+            }
             Value::Bool(true) => Map::new(),
             Value::Bool(false) => never(),
             _ => {
-                self.report(at, ChangeKind::Invalid, "no schema: any value is taken");
+                let message = "not a schema: any value is allowed";
+                self.report(at, ChangeKind::Invalid, message);
                 Map::new()
             }
         }
     }
 
-    fn object(&mut self, map: &'a Map, at: &str, depth: usize) -> Map {
-        let mut out = Map::new();
-        for (keyword, value) in map {
-            self.keyword(map, keyword, value, &mut out, at, depth);
-        }
-        self.required_of_children(map, &mut out, at);
-        self.nullable(map, out, at)
-    }
-
-    /// Subschemas by name.
-    fn named(&mut self, map: &'a Map, keyword: &str, at: &str, depth: usize) -> Map {
+    fn named(&mut self, map: &'a Map, keyword: &str, at: &str, depth: usize) -> Value {
         let named = map.iter().map(|(name, schema)| {
-            let at = below(at, keyword, name);
+            let at = pointer_below(at, keyword, name);
             let schema = self.schema(schema, &at, depth + 1);
             (name.clone(), Value::Object(schema))
         });
-        named.collect()
+        Value::Object(named.collect())
     }
 
-    /// Subschemas in a list.
     fn listed(&mut self, list: &'a [Value], keyword: &str, at: &str, depth: usize) -> Value {
         let listed = list.iter().enumerate().map(|(index, schema)| {
             let at = format!("{at}/{keyword}/{index}");
@@ -198,7 +233,7 @@ impl<'a> Normaliser<'a, '_> {
         listed.collect()
     }
 
-    /// A subschema that may be `true` or `false` and stays so.
+    /// Normalises a subschema; `true` and `false` stay.
     fn or_bool(&mut self, schema: &'a Value, keyword: &str, at: &str, depth: usize) -> Value {
         match schema {
             Value::Bool(_) => schema.clone(),
@@ -206,97 +241,71 @@ impl<'a> Normaliser<'a, '_> {
         }
     }
 
-    /// `$ref` in the one spelling, or what stands for one that leads nowhere.
+    /// Converts a reference, or replaces an unresolvable one by text.
     fn reference(&mut self, reference: &'a str, out: &mut Map, at: &str) {
         let root = self.root;
-        let target = if reference == "#" {
-            Target::Root
-        } else if let Some(found) = references::plain(root, reference) {
-            found
+        let target = if let Some(target) = references::target_of_pointer(root, reference) {
+            target
         } else {
-            let places = self.places.get_or_insert_with(|| Places::of(root));
-            places.target(root, reference)
+            let named = self
+                .named_schemas
+                .get_or_insert_with(|| NamedSchemas::of(root));
+            named.target(root, reference)
         };
-        let (kind, reason) = match target {
-            Target::Root => {
-                out.insert("$ref".to_owned(), json!("#"));
-                if reference != "#" {
-                    let message = format!("`$ref` {reference} is `#`");
+        let normal = match target {
+            Target::Root => Ok(ROOT.to_owned()),
+            Target::At(pointer, schema) => Ok(def_reference(&self.name_of(pointer, schema))),
+            Target::External => Err((ChangeKind::Widened, "is not fetched")),
+            Target::Missing => Err((ChangeKind::Invalid, "has no target")),
+        };
+        match normal {
+            Ok(normal) => {
+                if normal != reference {
+                    let message = format!("`$ref` `{reference}` became `{normal}`");
                     self.report(at, ChangeKind::Rewritten, message);
                 }
-                return;
+                out.set("$ref", normal);
             }
-            Target::At(pointer, schema) => {
-                let name = self.name_of(pointer, schema);
-                let wanted = def_reference(&name);
-                if wanted != reference {
-                    let message = format!("`$ref` {reference} is `{wanted}`");
-                    self.report(at, ChangeKind::Rewritten, message);
-                }
-                out.insert("$ref".to_owned(), Value::String(wanted));
-                return;
+            Err((kind, reason)) => {
+                let message = format!("`$ref` `{reference}` {reason}: any value is allowed");
+                self.report(at, kind, message);
+                text::append(out, &format!("See {}.", text::excerpt(reference)));
             }
-            Target::Outside => (ChangeKind::Widened, "is not fetched"),
-            Target::Nowhere => (ChangeKind::Invalid, "leads nowhere"),
-        };
-        let message = format!("`$ref` {reference} {reason}: any value is taken");
-        self.report(at, kind, message);
-        words::append(out, &format!("As in {}.", words::excerpt(reference)));
+        }
     }
 
-    /// The name of the definition at a place; it is read later.
+    /// Returns the name of the definition at a pointer, which is normalised later.
     fn name_of(&mut self, pointer: String, schema: &'a Value) -> String {
         if let Some(name) = self.names.get(&pointer) {
             return name.clone();
         }
         let last = pointer.rsplit('/').next().unwrap_or_default();
         let last = last.replace("~1", "_").replace("~0", "_");
-        let legal = |c: char| {
-            if c.is_ascii_alphanumeric() || "_.-".contains(c) {
-                c
-            } else {
-                '_'
-            }
-        };
+        let is_legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        let legal = |c| if is_legal(c) { c } else { '_' };
         let mut name: String = last.chars().take(64).map(legal).collect();
         if name.is_empty() {
             "definition".clone_into(&mut name);
         }
-        let wanted = name.clone();
-        while self.taken.contains_key(&name) {
-            let count = self.taken.entry(wanted.clone()).or_insert(1);
+        let requested = name.clone();
+        while self.name_counts.contains_key(&name) {
+            let count = self.name_counts.entry(requested.clone()).or_insert(1);
             *count += 1;
-            name = format!("{wanted}_{count}");
+            name = format!("{requested}_{count}");
         }
-        self.taken.insert(name.clone(), 1);
+        self.name_counts.insert(name.clone(), 1);
         self.names.insert(pointer, name.clone());
         self.pending.push_back((name.clone(), schema));
         name
     }
 
-    /// Reports definitions that nobody refers to.
-    fn unused(&mut self, defs: &Map) {
-        let used = defs.len();
-        let given = ["$defs", "definitions"].into_iter();
-        let given = given.filter_map(|keyword| self.root.get(keyword)?.as_object());
-        let given: usize = given.map(Map::len).sum();
+    fn report_unused(&mut self, used: usize) {
+        let groups = ["$defs", "definitions"].into_iter();
+        let groups = groups.filter_map(|keyword| self.root.get(keyword)?.as_object());
+        let given: usize = groups.map(Map::len).sum();
         if given > used {
-            let message = format!("unused definitions left out: {}", given - used);
+            let message = format!("{} unused definitions removed", given - used);
             self.report("/$defs", ChangeKind::Noise, message);
         }
     }
-}
-
-/// A schema that no value is valid against.
-pub(super) fn never() -> Map {
-    let mut map = Map::new();
-    map.insert("not".to_owned(), json!({}));
-    map
-}
-
-/// Whether no value is valid against it, as far as one sees.
-pub(super) fn is_never(schema: &Map) -> bool {
-    schema
-        .get("not")
-        .is_some_and(|not| not.as_object().is_some_and(Map::is_empty))
 }

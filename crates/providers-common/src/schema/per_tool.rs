@@ -15,8 +15,8 @@ use serde_json::{
 };
 use switchboard_domain::ToolDefinition;
 
-/// Number of entries up to which dead definitions are not removed.
-const UNCHECKED: usize = 64;
+/// Number of entries at which dead definitions are removed for the first time.
+const MIN_FULL: usize = 64;
 
 /// A cache of one value per tool definition and key.
 ///
@@ -25,19 +25,20 @@ const UNCHECKED: usize = 64;
 /// pointer keeps the allocation.
 ///
 /// ```
-/// use std::sync::{Arc, LazyLock};
+/// use std::sync::Arc;
 ///
 /// use serde_json::json;
 /// use switchboard_domain::ToolDefinition;
 /// use switchboard_providers_common::schema::{Dialect, PerTool, Written, compile};
 ///
-/// static COMPILED: LazyLock<PerTool<Dialect, Written>> = LazyLock::new(PerTool::default);
-///
+/// let compiled = PerTool::default();
 /// let tool = Arc::new(ToolDefinition::new("t", "", json!({"type": "object"})));
 /// let dialect = Dialect::OpenAiStrict;
-/// let make = |tool: &ToolDefinition| Written::from(compile(&tool.input_schema, dialect).into_owned());
-/// let first = COMPILED.of(&tool, dialect, make);
-/// let again = COMPILED.of(&tool, dialect, |_| unreachable!());
+/// let make = |tool: &ToolDefinition| {
+///     Written::from(compile(&tool.input_schema, dialect).into_owned())
+/// };
+/// let first = compiled.of(&tool, dialect, make);
+/// let again = compiled.of(&tool, dialect, |_| unreachable!());
 /// assert!(Arc::ptr_eq(&first, &again));
 /// ```
 pub struct PerTool<K, V> {
@@ -75,7 +76,7 @@ impl<K: Copy + Eq + Hash, V> PerTool<K, V> {
                 .by_address
                 .retain(|_, (tool, _)| tool.strong_count() > 0);
             // Doubling keeps the cost of the removal small.
-            known.full = known.by_address.len().saturating_mul(2).max(UNCHECKED);
+            known.full = known.by_address.len().saturating_mul(2).max(MIN_FULL);
         }
         let entry = known.by_address.entry(place);
         let (_, value) = entry.or_insert_with(|| (Arc::downgrade(tool), value));
@@ -88,7 +89,7 @@ impl<K, V> Default for PerTool<K, V> {
         Self {
             known: RwLock::new(Known {
                 by_address: HashMap::new(),
-                full: UNCHECKED,
+                full: MIN_FULL,
             }),
         }
     }
@@ -160,55 +161,55 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_made_once_for_each_definition_and_key() {
-        let kept = PerTool::default();
+    fn a_value_is_created_once_per_definition_and_key() {
+        let cache = PerTool::default();
         let (first, second) = (tool("t"), tool("t"));
-        assert_eq!(*kept.of(&first, 'a', |_| 1), 1);
-        assert_eq!(*kept.of(&first.clone(), 'a', |_| unreachable!()), 1);
-        assert_eq!(*kept.of(&first, 'b', |_| 2), 2);
-        assert_eq!(*kept.of(&second, 'a', |_| 3), 3);
+        assert_eq!(*cache.of(&first, 'a', |_| 1), 1);
+        assert_eq!(*cache.of(&first.clone(), 'a', |_| unreachable!()), 1);
+        assert_eq!(*cache.of(&first, 'b', |_| 2), 2);
+        assert_eq!(*cache.of(&second, 'a', |_| 3), 3);
     }
 
     #[test]
-    fn a_definition_that_is_made_where_another_was_is_another_one() {
-        let kept = PerTool::default();
-        for n in 0..10 * UNCHECKED {
-            // The allocator gives the same place again as soon as it can.
+    fn a_definition_at_a_reused_address_has_its_own_value() {
+        let cache = PerTool::default();
+        for n in 0..10 * MIN_FULL {
+            // The allocator reuses the address.
             let name = n.to_string();
-            let found = kept.of(&tool(&name), (), |tool| tool.name.clone());
+            let found = cache.of(&tool(&name), (), |tool| tool.name.clone());
             assert_eq!(*found, name);
         }
     }
 
     #[test]
-    fn a_definition_that_is_changed_in_place_is_another_one() {
-        let kept = PerTool::default();
+    fn a_definition_that_was_changed_in_place_has_a_new_value() {
+        let cache = PerTool::default();
         let mut changed = tool("before");
         let name = |tool: &ToolDefinition| tool.name.clone();
-        assert_eq!(*kept.of(&changed, (), name), "before");
+        assert_eq!(*cache.of(&changed, (), name), "before");
         "after".clone_into(&mut Arc::make_mut(&mut changed).name);
-        assert_eq!(*kept.of(&changed, (), name), "after");
+        assert_eq!(*cache.of(&changed, (), name), "after");
     }
 
     #[test]
-    fn definitions_that_are_gone_leave_room() {
-        let kept = PerTool::default();
-        let alive: Vec<_> = (0..2 * UNCHECKED).map(|n| tool(&n.to_string())).collect();
+    fn entries_of_dropped_definitions_are_removed() {
+        let cache = PerTool::default();
+        let alive: Vec<_> = (0..2 * MIN_FULL).map(|n| tool(&n.to_string())).collect();
         for tool in &alive {
-            kept.of(tool, (), |_| 0);
+            cache.of(tool, (), |_| 0);
         }
         for _ in 0..1000 {
-            kept.of(&tool("t"), (), |_| 1);
-            let count = kept.known.read().unwrap().by_address.len();
-            assert!(count <= 4 * UNCHECKED, "{count}");
+            cache.of(&tool("t"), (), |_| 1);
+            let count = cache.known.read().unwrap().by_address.len();
+            assert!(count <= 4 * MIN_FULL, "{count}");
         }
         for tool in &alive {
-            assert_eq!(*kept.of(tool, (), |_| unreachable!()), 0);
+            assert_eq!(*cache.of(tool, (), |_| unreachable!()), 0);
         }
     }
 
     #[test]
-    fn a_written_schema_is_written_as_it_is() {
+    fn a_written_schema_serializes_unchanged() {
         let schema = json!({"type": "object", "z": 1, "a": [1.5, "ü\n\"", null]});
         let written = Written::from(schema.clone());
         assert_eq!(serde_json::to_string(&written).unwrap(), schema.to_string());

@@ -8,11 +8,11 @@ use super::*;
 fn restored(schema: &Value, answer: &Value) -> (Value, usize) {
     let normal = normalise(schema, &mut Vec::new());
     let work = Restorer {
-        looks: Looks::new(&normal, answer),
-        takes_nulls: true,
+        matcher: Matcher::new(&normal, answer),
+        removes_nulls: true,
     };
     let restored = work.value(&normal.root, answer.clone(), 0);
-    (restored, work.looks.left())
+    (restored, work.matcher.work_left())
 }
 
 /// An object within an object and so on, and a schema of it: at each level an alternative that does
@@ -56,7 +56,7 @@ fn texts_are_work() {
     let answer = json!({"in": {"end": text}});
     let (kept, left) = restored(&schema, &answer);
     assert_eq!(kept, answer);
-    let allowed = Looks::new(&normalise(&schema, &mut Vec::new()), &answer).left();
+    let allowed = Matcher::new(&normalise(&schema, &mut Vec::new()), &answer).work_left();
     assert!(allowed - left > 10_000, "{allowed} {left}");
 }
 

@@ -1,6 +1,6 @@
-//! What stands at the root: an object, on almost every wire.
+//! The form of the root: an object, on almost every wire.
 
-mod forms;
+mod alternatives;
 mod keys;
 
 use std::cell::Cell;
@@ -8,47 +8,42 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use super::{
-    Map,
     change::{Change, ChangeKind},
-    expand::{Expanded, expand},
-    merge,
-    normal::{Normal, def_reference, walk},
-    rules::{Further, Rules},
-    words,
+    constraint_text as text,
+    keywords::{Map, SchemaMembers, constrained_types, listed_values},
+    merge::expand,
+    normal::Normal,
+    rules::{Additional, Rules},
 };
 
-/// How deep alternatives are followed into alternatives.
+/// Maximum nesting of alternatives that are examined.
 const MAX_DEPTH: usize = 8;
-/// Schemas that are looked at for the root at most: alternatives of alternatives are soon very
-/// many.
+/// Maximum number of schemas that are examined, because nested alternatives multiply.
 const MAX_STEPS: usize = 2_000;
-/// Alternatives that are taken together.
-const MAX_FORMS: usize = 256;
-/// The property that a root which is no object becomes.
+/// Maximum number of alternatives that are united.
+const MAX_ALTERNATIVES: usize = 256;
+/// The property that holds a root that is not an object.
 pub(super) const WRAPPER: &str = "value";
 
-/// The least that a dialect takes: an object.
-pub(super) fn least(rules: &Rules) -> Value {
+/// Returns the smallest schema that a dialect accepts: an object.
+pub(super) fn least(rules: &Rules) -> Map {
     let mut least = Map::new();
-    least.insert("type".to_owned(), json!("object"));
-    if rules.openapi {
-        least.insert("type".to_owned(), json!("OBJECT"));
-    }
+    least.set("type", if rules.openapi { "OBJECT" } else { "object" });
     if rules.root_properties {
-        least.insert("properties".to_owned(), json!({}));
+        least.set("properties", json!({}));
     }
     if rules.all_required {
-        least.insert("required".to_owned(), json!([]));
+        least.set("required", json!([]));
     }
-    if rules.further == Further::Close {
-        least.insert("additionalProperties".to_owned(), json!(false));
+    if rules.additional == Additional::Forbid {
+        least.set("additionalProperties", false);
     }
-    Value::Object(least)
+    least
 }
 
-/// Whether the values of a schema are objects.
+/// Which values of a schema are objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Objects {
+enum Objects {
     All,
     /// Objects and null.
     OrNull,
@@ -56,250 +51,195 @@ pub(super) enum Objects {
     None,
 }
 
-/// Whether the values are objects. What says nothing of them is taken for one.
-pub(super) fn objects(normal: &Normal, schema: &Map) -> Objects {
-    objects_within(normal, schema, 0, &Cell::new(MAX_STEPS))
+/// A limit of examined schemas.
+struct Steps(Cell<usize>);
+
+impl Steps {
+    fn new() -> Self {
+        Self(Cell::new(MAX_STEPS))
+    }
+
+    /// Takes a step. Returns `false` if none is left.
+    fn take(&self) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(1));
+        left > 0
+    }
 }
 
-fn objects_within(normal: &Normal, schema: &Map, depth: usize, left: &Cell<usize>) -> Objects {
-    if !step(left) {
+/// Returns which values of a schema are objects. A schema without constraints counts as an object.
+fn objects(normal: &Normal, schema: &Map, depth: usize, steps: &Steps) -> Objects {
+    if !steps.take() {
         return Objects::Some;
     }
-    let schema = expand(normal, schema).schema;
-    if let Some(types) = schema.get("type") {
-        let names = merge::names(types);
-        return match (names.contains(&"object"), names.len()) {
+    let schema = expand(normal, schema.clone()).schema;
+    if schema.contains_key("type") {
+        let types = schema.types();
+        return match (types.contains(&"object"), types.len()) {
             (false, _) => Objects::None,
             (true, 1) => Objects::All,
-            (true, 2) if names.contains(&"null") => Objects::OrNull,
+            (true, 2) if types.contains(&"null") => Objects::OrNull,
             (true, _) => Objects::Some,
         };
     }
-    if let Some(value) = schema.get("const") {
-        return if value.is_object() {
-            Objects::All
-        } else {
-            Objects::None
-        };
-    }
-    if let Some(Value::Array(values)) = schema.get("enum") {
-        let count = values.iter().filter(|value| value.is_object()).count();
-        return match count {
+    if let Some(values) = listed_values(&schema) {
+        return match values.iter().filter(|value| value.is_object()).count() {
             0 => Objects::None,
-            _ if count == values.len() => Objects::All,
+            count if count == values.len() => Objects::All,
             _ => Objects::Some,
         };
     }
-    let speaks_of = |keywords: &[&str]| keywords.iter().any(|it| schema.contains_key(*it));
-    if speaks_of(&["properties", "required", "additionalProperties"]) {
+    if schema.has_any(&["properties", "required", "additionalProperties"]) {
         return Objects::All;
     }
     for keyword in ["anyOf", "oneOf"] {
-        let arms = schema.get(keyword).and_then(Value::as_array);
-        let arms = arms.into_iter().flatten().filter_map(Value::as_object);
-        let mut found: Vec<Objects> = Vec::new();
-        let mut null = false;
-        for arm in arms {
-            if depth >= MAX_DEPTH {
-                return Objects::Some;
+        let is_null = |schema: &&Map| schema.text("type") == Some("null");
+        let (nulls, others): (Vec<&Map>, Vec<&Map>) = schema.schemas(keyword).partition(is_null);
+        if others.is_empty() {
+            if nulls.is_empty() {
+                continue;
             }
-            if arm.get("type") == Some(&json!("null")) {
-                null = true;
+            return Objects::None;
+        }
+        if depth >= MAX_DEPTH {
+            return Objects::Some;
+        }
+        let others = others.into_iter();
+        let found: Vec<_> = others
+            .map(|schema| objects(normal, schema, depth + 1, steps))
+            .collect();
+        let is_object = |it: &Objects| matches!(it, Objects::All | Objects::OrNull);
+        return if found.iter().all(is_object) {
+            if nulls.is_empty() && !found.contains(&Objects::OrNull) {
+                Objects::All
             } else {
-                found.push(objects_within(normal, arm, depth + 1, left));
+                Objects::OrNull
             }
-        }
-        if found.is_empty() {
-            if null {
-                return Objects::None;
-            }
-            continue;
-        }
-        null |= found.contains(&Objects::OrNull);
-        return if found
-            .iter()
-            .all(|it| matches!(it, Objects::All | Objects::OrNull))
-        {
-            if null { Objects::OrNull } else { Objects::All }
         } else if found.iter().all(|it| *it == Objects::None) {
             Objects::None
         } else {
             Objects::Some
         };
     }
-    let of_others = [
-        "items",
-        "prefixItems",
-        "minItems",
-        "maxItems",
-        "minLength",
-        "maxLength",
-        "pattern",
-        "minimum",
-        "maximum",
-    ];
-    if speaks_of(&of_others) {
+    let constrains_others = |keyword: &String| {
+        let types = constrained_types(keyword);
+        !types.is_empty() && !types.contains(&"object")
+    };
+    if schema.keys().any(constrains_others) {
         Objects::None
     } else {
         Objects::All
     }
 }
 
-/// Whether the root becomes a property of an object in this dialect.
-pub(super) fn is_wrapped(normal: &Normal, rules: &Rules) -> bool {
-    rules.wraps_root && matches!(objects(normal, &normal.root), Objects::None | Objects::Some)
+fn objects_of_root(normal: &Normal) -> Objects {
+    objects(normal, &normal.root, 0, &Steps::new())
 }
 
-/// Gives the root the form that the dialect takes there. Returns the keys that got another name,
-/// with that name.
+/// Whether the root becomes a property of an object in a dialect.
+pub(super) fn is_wrapped(normal: &Normal, rules: &Rules) -> bool {
+    rules.wraps_root && matches!(objects_of_root(normal), Objects::None | Objects::Some)
+}
+
+/// Converts the root to the form that the dialect accepts. Returns the renamed keys with their new
+/// names.
 pub(super) fn prepare(
     normal: &mut Normal,
     rules: &Rules,
     changes: &mut Vec<Change>,
 ) -> Vec<(String, String)> {
-    shape(normal, rules, changes);
-    if rules.narrow_keys {
+    let is_wrapped = is_wrapped(normal, rules);
+    if is_wrapped || !rules.root_reference {
+        normal.move_root_to_definition();
+    }
+    if is_wrapped {
+        let message = "the root is not an object: it became the property `value` of one";
+        changes.push(Change::new("", ChangeKind::Wrapped, message));
+        normal.root = wrapper(&normal.root);
+    } else if rules.object_root
+        && (rules.loose
+            || rules.no_root_description
+            || matches!(objects_of_root(normal), Objects::All | Objects::OrNull))
+    {
+        normal.root = object_root(normal, rules, changes);
+    }
+    if rules.restricted_keys {
         keys::rename(normal, changes)
     } else {
         Vec::new()
     }
 }
 
-fn shape(normal: &mut Normal, rules: &Rules, changes: &mut Vec<Change>) {
+fn object_root(normal: &Normal, rules: &Rules, changes: &mut Vec<Change>) -> Map {
     let mut report = |kind, message: &str| changes.push(Change::new("", kind, message));
-    let wrapped = is_wrapped(normal, rules);
-    if wrapped || !rules.root_ref {
-        hoist(normal);
+    let expanded = expand(normal, normal.root.clone());
+    if !expanded.references.is_empty() {
+        report(ChangeKind::Rewritten, "the `$ref` of the root is inlined");
     }
-    if wrapped {
+    if expanded.parts > expanded.references.len() + 1 {
+        report(ChangeKind::Rewritten, "`allOf` of the root is merged");
+    }
+    if expanded.is_opened {
+        report(ChangeKind::Widened, super::OPENED);
+    }
+    let mut root = expanded.schema;
+    for (keyword, value) in expanded.conflicts {
         report(
-            ChangeKind::Wrapped,
-            "the root is no object: it is in the property `value` of one",
+            ChangeKind::Described,
+            &describe(&mut root, &keyword, &value),
         );
-        let root = std::mem::take(&mut normal.root);
-        normal.root = wrapper(root);
-        return;
-    }
-    let of_objects = objects(normal, &normal.root);
-    let forced = rules.loose || rules.mute_root;
-    if !rules.object_root || (matches!(of_objects, Objects::None) && !forced) {
-        return;
-    }
-    if matches!(of_objects, Objects::Some) && !forced {
-        return;
-    }
-    let expanded = expand(normal, &normal.root);
-    if !expanded.via.is_empty() {
-        report(
-            ChangeKind::Rewritten,
-            "what the root refers to stands in the root",
-        );
-    }
-    if expanded.parts > expanded.via.len() + 1 {
-        report(
-            ChangeKind::Rewritten,
-            "`allOf` of the root is merged into it",
-        );
-    }
-    if expanded.opened {
-        report(
-            ChangeKind::Widened,
-            "closed objects are taken together with the properties of others",
-        );
-    }
-    let Expanded {
-        schema: mut root,
-        rest,
-        ..
-    } = expanded;
-    for (keyword, value) in rest {
-        tell(&mut root, &keyword, &value, &mut report);
     }
     for keyword in ["anyOf", "oneOf"] {
-        if let Some(Value::Array(arms)) = root.shift_remove(keyword) {
-            let kind = if forms::unite(normal, &mut root, keyword, &arms) {
+        if let Some(Value::Array(alternatives)) = root.shift_remove(keyword) {
+            let is_widened = alternatives::unite(normal, &mut root, keyword, &alternatives);
+            let kind = if is_widened {
                 ChangeKind::Widened
             } else {
                 ChangeKind::Rewritten
             };
-            let message = format!("what `{keyword}` of the root allows is one object");
-            report(kind, &message);
+            report(kind, &format!("`{keyword}` of the root became one object"));
         }
     }
     for keyword in rules.not_at_root {
         if let Some(value) = root.shift_remove(*keyword) {
-            tell(&mut root, keyword, &value, &mut report);
+            report(ChangeKind::Described, &describe(&mut root, keyword, &value));
         }
     }
-    let is_object = root.get("type") == Some(&json!("object"));
-    if !is_object {
+    if root.text("type") != Some("object") {
         let kind = match root.get("type") {
             None => ChangeKind::Rewritten,
-            Some(types) if merge::names(types).contains(&"object") => ChangeKind::Narrowed,
+            Some(_) if root.types().contains(&"object") => ChangeKind::Narrowed,
             Some(_) => ChangeKind::Invalid,
         };
-        report(kind, "the root is an object");
-        // In front: models read in the order given.
+        report(kind, "the type of the root is set to `object`");
+        // At the beginning, because models read in this order.
         root.shift_remove("type");
         root.shift_insert(0, "type".to_owned(), json!("object"));
     }
     if rules.root_properties && !root.contains_key("properties") {
-        report(ChangeKind::Rewritten, "`properties` is there, though empty");
-        root.insert("properties".to_owned(), json!({}));
+        report(ChangeKind::Rewritten, "empty `properties` added");
+        root.set("properties", json!({}));
     }
-    normal.root = root;
+    root
 }
 
-fn tell(schema: &mut Map, keyword: &str, value: &Value, report: &mut impl FnMut(ChangeKind, &str)) {
-    let message = match words::sentence(keyword, value) {
+/// Describes a keyword in the description. Returns the message of the change.
+fn describe(schema: &mut Map, keyword: &str, value: &Value) -> String {
+    match text::describe(keyword, value) {
         Some(sentence) => {
-            words::append(schema, &sentence);
-            format!("`{keyword}` is said in the description")
+            text::append(schema, &sentence);
+            format!("`{keyword}` moved to the description")
         }
-        None => format!("`{keyword}` left out"),
-    };
-    report(ChangeKind::Described, &message);
+        None => format!("`{keyword}` removed"),
+    }
 }
 
-/// The object that a root which is none becomes a property of.
-pub(super) fn wrapper(root: Map) -> Map {
-    let mut properties = Map::new();
-    properties.insert(WRAPPER.to_owned(), Value::Object(root));
+/// Returns an object with `root` as its only property.
+fn wrapper(root: &Map) -> Map {
     let mut wrapper = Map::new();
-    wrapper.insert("type".to_owned(), json!("object"));
-    wrapper.insert("properties".to_owned(), Value::Object(properties));
-    wrapper.insert("required".to_owned(), json!([WRAPPER]));
-    wrapper.insert("additionalProperties".to_owned(), json!(false));
+    wrapper.set("type", "object");
+    wrapper.set("properties", json!({ WRAPPER: root }));
+    wrapper.set("required", json!([WRAPPER]));
+    wrapper.set("additionalProperties", false);
     wrapper
-}
-
-/// Makes a definition of the root if something refers to it.
-fn hoist(normal: &mut Normal) {
-    let refers = |schema: &Map| walk::references(schema).contains(&"#");
-    let in_defs = |def: &Value| def.as_object().is_some_and(refers);
-    if !refers(&normal.root) && !normal.defs.values().any(in_defs) {
-        return;
-    }
-    let mut name = "root".to_owned();
-    while normal.defs.contains_key(&name) {
-        name.push('_');
-    }
-    let reference = def_reference(&name);
-    normal.defs.insert(name, Value::Object(normal.root.clone()));
-    let mut rename = |schema: &mut Map, _: &str| {
-        if schema.get("$ref") == Some(&json!("#")) {
-            schema.insert("$ref".to_owned(), json!(reference));
-        }
-    };
-    walk::every_mut(&mut normal.root, "", &mut rename);
-    for def in normal.defs.values_mut().filter_map(Value::as_object_mut) {
-        walk::every_mut(def, "", &mut rename);
-    }
-}
-
-/// Counts a step; `false` if there were too many.
-fn step(left: &Cell<usize>) -> bool {
-    let count = left.get();
-    left.set(count.saturating_sub(1));
-    count > 0
 }

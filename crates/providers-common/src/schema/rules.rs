@@ -1,4 +1,4 @@
-//! What each dialect takes, as data.
+//! The rules of each dialect.
 //!
 //! Sources, besides the vendors' documentation as of November 2026:
 //! - Anthropic: the API's answers "`input_schema` does not support oneOf, allOf, or anyOf at the
@@ -7,59 +7,60 @@
 //!   strict schemas `lib/_parse/_transform.py` of the SDK `anthropic` 2.11.0.
 //! - OpenAI: "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at
 //!   the top level", "object schema missing properties", "array schema missing items"; the
-//!   Structured Outputs guide; `lib/_pydantic.py` of the SDK `openai` 3.52.0 (`$ref` stands alone).
+//!   Structured Outputs guide; `lib/_pydantic.py` of the SDK `openai` 3.52.0 (`$ref` has no
+//!   siblings).
 //! - Gemini: the field documentation of `response_json_schema` and the fields of `Schema` in
 //!   `google-genai` 3.4.0; the API's answers "only 'enum' and 'date-time' are supported for STRING
 //!   type" (google-gemini/gemini-cli#3178), "enum: only allowed for STRING type", "properties:
 //!   should be non-empty for OBJECT type" (home-assistant/core#122403), "properties: only allowed
 //!   for OBJECT type" (anomalyco/opencode#11889), and on Vertex AI "when using `any_of`, it must be
 //!   the only field set".
-//! - Ollama: `ToolFunctionParameters` and `ToolProperty` of `api/types.go` in ollama/ollama (what
-//!   is no field of theirs is lost on the way to the prompt); for `format` the converter
-//!   `json-schema-to-grammar.cpp` of llama.cpp, which fails on patterns without both anchors and on
-//!   nodes without a type, reads `$ref` only as `#/…` and ignores what stands beside it.
+//! - Ollama: `ToolFunctionParameters` and `ToolProperty` of `api/types.go` in ollama/ollama (other
+//!   fields do not reach the prompt); for `format` the converter `json-schema-to-grammar.cpp` of
+//!   llama.cpp, which fails on patterns without both anchors and on schemas without a type, reads
+//!   `$ref` only as `#/…` and ignores its siblings.
 
 use super::Dialect;
 
-/// What is done about references.
+/// The treatment of references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refs {
-    /// Kept, also where a schema is within itself.
+pub(super) enum References {
+    /// Kept, also recursive ones.
     Keep,
-    /// Kept, and recursion inlined to a depth.
+    /// Kept, except for recursive ones, which are inlined to [`MAX_RECURSION`].
     KeepFinite,
-    /// All inlined, recursion to a depth.
+    /// Inlined, recursive ones to [`MAX_RECURSION`].
     Inline,
 }
 
-/// What is said of an object's further keys.
+/// The treatment of `additionalProperties`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Further {
-    /// `additionalProperties` as it is.
+pub(super) enum Additional {
+    /// Kept.
     Keep,
-    /// Always `additionalProperties: false`.
-    Close,
-    /// There is no such keyword.
-    Silent,
+    /// Always `false`.
+    Forbid,
+    /// The dialect does not have the keyword.
+    Omit,
 }
 
-/// How "any value" is said.
+/// The schema of any value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Any {
-    /// As a schema without a type.
+pub(super) enum AnyValue {
+    /// A schema without a type.
     Empty,
-    /// With every type by name.
+    /// A list of all types.
     AllTypes,
-    /// Not at all: as JSON text in a string.
+    /// A string with JSON text, because the dialect has no such schema.
     JsonText,
 }
 
-/// What may be listed in `enum`.
+/// The values that `enum` accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Enums {
     /// Any value.
     Any,
-    /// No objects and no arrays.
+    /// All values except objects and arrays.
     Scalars,
     /// Strings and numbers.
     StringsAndNumbers,
@@ -67,64 +68,66 @@ pub(super) enum Enums {
     Strings,
 }
 
-/// A dialect as data.
+/// The rules of a dialect.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) dialect: Dialect,
-    /// Everything of draft 2020-12 is taken below the root; nothing but the root is lowered.
+    /// All of draft 2020-12 is accepted below the root; only the root is lowered.
     pub(super) loose: bool,
     /// The root must be an object.
     pub(super) object_root: bool,
-    /// A root that is no object becomes a property of one.
+    /// A root that is not an object becomes a property of one.
     pub(super) wraps_root: bool,
-    /// An object without `properties` is refused at the root.
+    /// The root needs `properties`.
     pub(super) root_properties: bool,
     /// Keywords that the root may not have.
     pub(super) not_at_root: &'static [&'static str],
-    /// The keys of the root's properties are `[a-zA-Z0-9_.-]{1,64}`.
-    pub(super) narrow_keys: bool,
-    pub(super) refs: Refs,
-    /// `#` is taken as a reference.
-    pub(super) root_ref: bool,
-    pub(super) further: Further,
+    /// The names of the root's properties must match `[a-zA-Z0-9_.-]{1,64}`.
+    pub(super) restricted_keys: bool,
+    pub(super) references: References,
+    /// `#` is accepted as a reference.
+    pub(super) root_reference: bool,
+    pub(super) additional: Additional,
     /// Every property is required.
     pub(super) all_required: bool,
-    pub(super) any: Any,
+    pub(super) any_value: AnyValue,
     /// An object needs at least one property.
     pub(super) filled_objects: bool,
     /// An array needs `items`.
     pub(super) needs_items: bool,
+    /// `prefixItems` is accepted.
     pub(super) tuples: bool,
-    /// `nullable` in place of the type `null`, one type only, `anyOf` on its own, types in upper
-    /// case.
+    /// OpenAPI 3.0: `nullable` for the type `null`, one type, `anyOf` without siblings, types in
+    /// upper case.
     pub(super) openapi: bool,
+    /// `const` is accepted.
     pub(super) constants: bool,
     pub(super) enums: Enums,
-    /// Constraints and annotations that are taken as they are, besides `type`, `enum`,
-    /// `properties`, `required`, `items`, `anyOf` and `description`.
+    /// Other constraints and annotations that are accepted, besides `type`, `enum`, `properties`,
+    /// `required`, `items`, `anyOf` and `description`. The others are described in the description.
     pub(super) keywords: &'static [&'static str],
-    /// Formats of strings that are taken; see `number_formats` for the others.
+    /// Accepted formats of strings.
     pub(super) formats: &'static [&'static str],
+    /// Accepted formats of numbers.
     pub(super) number_formats: &'static [&'static str],
-    /// The root has no `description`.
-    pub(super) mute_root: bool,
-    /// Objects within objects.
+    /// The root cannot have a `description`.
+    pub(super) no_root_description: bool,
+    /// Maximum nesting of objects.
     pub(super) max_objects: usize,
-    /// Values listed in all `enum`s together.
+    /// Maximum number of values in all `enum`s.
     pub(super) max_enum_values: usize,
-    /// Subschemas.
+    /// Maximum number of subschemas.
     pub(super) max_nodes: usize,
 }
 
-/// Subschemas that are read at most, of any dialect.
+/// Maximum number of subschemas that are read.
 pub(super) const MAX_NODES: usize = 20_000;
-/// Subschemas that are written at most. Fewer than are read, so that what was written is read
-/// whole.
+/// Maximum number of subschemas that are written: fewer, so that the result can be read again.
 const MAX_WRITTEN: usize = 10_000;
-/// Levels of subschemas that are read.
+/// Maximum nesting of subschemas.
 pub(super) const MAX_DEPTH: usize = 48;
-/// How often a schema that is within itself is inlined into itself.
-pub(super) const MAX_UNROLL: usize = 3;
+/// Maximum number of times that a recursive schema is inlined into itself.
+pub(super) const MAX_RECURSION: usize = 3;
 
 const COMBINATIONS: &[&str] = &["oneOf", "anyOf", "allOf"];
 const COMBINATIONS_AND_VALUES: &[&str] = &["oneOf", "anyOf", "allOf", "enum", "const", "not"];
@@ -136,12 +139,12 @@ const BASE: Rules = Rules {
     wraps_root: false,
     root_properties: false,
     not_at_root: COMBINATIONS_AND_VALUES,
-    narrow_keys: false,
-    refs: Refs::Inline,
-    root_ref: false,
-    further: Further::Keep,
+    restricted_keys: false,
+    references: References::Inline,
+    root_reference: false,
+    additional: Additional::Keep,
     all_required: false,
-    any: Any::Empty,
+    any_value: AnyValue::Empty,
     filled_objects: false,
     needs_items: false,
     tuples: false,
@@ -151,7 +154,7 @@ const BASE: Rules = Rules {
     keywords: &[],
     formats: &[],
     number_formats: &[],
-    mute_root: false,
+    no_root_description: false,
     max_objects: MAX_DEPTH,
     max_enum_values: usize::MAX,
     max_nodes: MAX_WRITTEN,
@@ -161,9 +164,9 @@ const ANTHROPIC: Rules = Rules {
     dialect: Dialect::Anthropic,
     loose: true,
     not_at_root: COMBINATIONS,
-    narrow_keys: true,
-    refs: Refs::Keep,
-    root_ref: true,
+    restricted_keys: true,
+    references: References::Keep,
+    root_reference: true,
     tuples: true,
     constants: true,
     ..BASE
@@ -173,8 +176,8 @@ const OPENAI_LOOSE: Rules = Rules {
     dialect: Dialect::OpenAiLoose,
     loose: true,
     root_properties: true,
-    refs: Refs::Keep,
-    root_ref: true,
+    references: References::Keep,
+    root_reference: true,
     needs_items: true,
     tuples: true,
     constants: true,
@@ -185,14 +188,14 @@ const ANTHROPIC_STRICT: Rules = Rules {
     dialect: Dialect::AnthropicStrict,
     wraps_root: true,
     root_properties: true,
-    narrow_keys: true,
-    refs: Refs::KeepFinite,
-    further: Further::Close,
-    any: Any::JsonText,
+    restricted_keys: true,
+    references: References::KeepFinite,
+    additional: Additional::Forbid,
+    any_value: AnyValue::JsonText,
     needs_items: true,
     constants: true,
     enums: Enums::Scalars,
-    // `minItems` only as 0 or 1; see `lower/scalar.rs`.
+    // `minItems` only as 0 or 1; see `lower/keyword.rs`.
     keywords: &["title", "default", "format", "minItems"],
     formats: &[
         "date-time",
@@ -213,11 +216,11 @@ const OPENAI_STRICT: Rules = Rules {
     dialect: Dialect::OpenAiStrict,
     wraps_root: true,
     root_properties: true,
-    refs: Refs::Keep,
-    root_ref: true,
-    further: Further::Close,
+    references: References::Keep,
+    root_reference: true,
+    additional: Additional::Forbid,
     all_required: true,
-    any: Any::JsonText,
+    any_value: AnyValue::JsonText,
     needs_items: true,
     constants: true,
     enums: Enums::Scalars,
@@ -252,8 +255,8 @@ const OPENAI_STRICT: Rules = Rules {
 
 const GEMINI_JSON_SCHEMA: Rules = Rules {
     dialect: Dialect::GeminiJsonSchema,
-    // "may only be used within non-required properties", and unrolled by the server all the same.
-    refs: Refs::KeepFinite,
+    // Recursive references are accepted only in optional properties, and the server unrolls them.
+    references: References::KeepFinite,
     tuples: true,
     enums: Enums::StringsAndNumbers,
     keywords: &[
@@ -272,8 +275,8 @@ const GEMINI_JSON_SCHEMA: Rules = Rules {
 
 const GEMINI_OPENAPI: Rules = Rules {
     dialect: Dialect::GeminiOpenApi,
-    further: Further::Silent,
-    any: Any::JsonText,
+    additional: Additional::Omit,
+    any_value: AnyValue::JsonText,
     filled_objects: true,
     needs_items: true,
     openapi: true,
@@ -301,8 +304,8 @@ const GEMINI_OPENAPI: Rules = Rules {
 const OLLAMA_TOOLS: Rules = Rules {
     dialect: Dialect::OllamaTools,
     root_properties: true,
-    further: Further::Silent,
-    mute_root: true,
+    additional: Additional::Omit,
+    no_root_description: true,
     ..BASE
 };
 
@@ -310,10 +313,10 @@ const OLLAMA_FORMAT: Rules = Rules {
     dialect: Dialect::OllamaFormat,
     object_root: false,
     not_at_root: &[],
-    refs: Refs::Keep,
-    any: Any::AllTypes,
+    references: References::Keep,
+    any_value: AnyValue::AllTypes,
     constants: true,
-    // The numbers among them only where the grammar stays small; see `lower/scalar.rs`.
+    // Numbers only where the grammar stays small; see `lower/keyword.rs`.
     keywords: &[
         "title",
         "default",
@@ -332,7 +335,7 @@ const OLLAMA_FORMAT: Rules = Rules {
     ..BASE
 };
 
-/// Any format is taken.
+/// Every format.
 pub(super) const ANY_FORMAT: &[&str] = &["*"];
 
 impl Rules {

@@ -40,7 +40,7 @@ fn one_pass_is_enough_for_every_tool_of_the_corpus() {
 fn the_least_that_a_dialect_takes_is_stable() {
     for dialect in Dialect::ALL {
         let rules = Rules::of(dialect);
-        let least = root::least(rules);
+        let least = Value::Object(root::least(rules));
         assert_eq!(pass(&least, rules).schema, least, "{}", dialect.name());
         assert!(!compile(&json!({}), dialect).changes.is_empty());
     }

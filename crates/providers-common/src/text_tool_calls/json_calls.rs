@@ -1,7 +1,5 @@
 //! Calls written as JSON: an object, or a list of objects.
 
-use std::{borrow::Cow, fmt::Write as _};
-
 use serde_json::{Value, value::RawValue};
 
 use super::{
@@ -213,9 +211,9 @@ impl JsonCalls<'_> {
             None => return Err(Stop::NotACall),
             Some(raw) if raw.starts_with(['"', '\'']) => {
                 // Some models write the input as a string of JSON, as in OpenAI's wire.
-                let text = match serde_json::from_str(&with_escaped_controls(raw)) {
-                    Ok(text) => text,
-                    Err(_) => raw.to_owned(),
+                let text = match python::literal_of(raw) {
+                    Some(Value::String(text)) => text,
+                    _ => raw.to_owned(),
                 };
                 if !self.is_marked && !text.trim_start().starts_with('{') {
                     return Err(Stop::NotACall);
@@ -272,16 +270,12 @@ pub(crate) fn input_of(name: &str, cursor: &mut Cursor<'_>) -> FoundCall {
     }
 }
 
-/// Returns an input as JSON: also one that is a Python literal, or has control characters in
-/// strings.
+/// Returns an input as JSON. Python literals and strings with line breaks are converted.
 fn input_text(raw: &str) -> String {
-    let json = with_escaped_controls(raw);
-    if serde_json::from_str::<&RawValue>(&json).is_ok() {
-        return json.into_owned();
-    }
+    let is_json = serde_json::from_str::<&RawValue>(raw).is_ok();
     match python::literal_of(raw) {
-        Some(value) if value.is_object() => value.to_string(),
-        _ => json.into_owned(),
+        Some(value) if !is_json && value.is_object() => value.to_string(),
+        _ => raw.to_owned(),
     }
 }
 
@@ -338,39 +332,4 @@ fn string<'t>(cursor: &mut Cursor<'t>) -> Result<&'t str, Stop> {
         }
         cursor.next()?;
     }
-}
-
-/// Escapes the control characters in the strings of a JSON text. Models write line breaks in
-/// strings, which JSON forbids.
-pub(crate) fn with_escaped_controls(json: &str) -> Cow<'_, str> {
-    if !json.contains(|c: char| c < ' ') {
-        return Cow::Borrowed(json);
-    }
-    let mut escaped = String::with_capacity(json.len() + 16);
-    let (mut in_string, mut after_backslash) = (false, false);
-    for c in json.chars() {
-        match c {
-            _ if after_backslash => {
-                after_backslash = false;
-                if c < ' ' {
-                    // A backslash at the end of a line stands for itself.
-                    escaped.push('\\');
-                }
-            }
-            '\\' if in_string => after_backslash = true,
-            '"' => in_string = !in_string,
-            _ => {}
-        }
-        match c {
-            c if !in_string || c >= ' ' => escaped.push(c),
-            '\n' => escaped.push_str("\\n"),
-            '\r' => escaped.push_str("\\r"),
-            '\t' => escaped.push_str("\\t"),
-            c => {
-                // Writing to a string cannot fail.
-                let _ = write!(escaped, "\\u{:04x}", u32::from(c));
-            }
-        }
-    }
-    Cow::Owned(escaped)
 }

@@ -1,4 +1,4 @@
-//! Calls and literals in Python's notation.
+//! Calls in Python's notation, and values in JSON's or Python's notation.
 
 use serde_json::{Map, Number, Value};
 
@@ -67,7 +67,8 @@ fn arguments(cursor: &mut Cursor<'_>) -> Result<Map<String, Value>, Stop> {
     }
 }
 
-/// Reads a text that is one literal. Returns `None` if it is not.
+/// Reads a text that is one value in JSON's or Python's notation. Strings may contain line breaks,
+/// which JSON forbids and models write.
 pub(crate) fn literal_of(text: &str) -> Option<Value> {
     let mut cursor = Cursor::new(text);
     let value = literal(&mut cursor, 0).ok()?;
@@ -148,7 +149,8 @@ fn string(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
                 'n' => text.push('\n'),
                 't' => text.push('\t'),
                 'r' => text.push('\r'),
-                '\n' => {}
+                'b' => text.push('\u{8}'),
+                'f' => text.push('\u{c}'),
                 c @ ('\\' | '\'' | '"' | '/') => text.push(c),
                 'x' => text.push(code_point(cursor, 2)?),
                 'u' => text.push(code_point(cursor, 4)?),

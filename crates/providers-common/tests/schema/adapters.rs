@@ -220,7 +220,7 @@ fn a_change_reads_like_a_sentence() {
     let changes: Vec<String> = compiled.changes.iter().map(ToString::to_string).collect();
     assert_eq!(
         changes,
-        ["/properties/a~1b: `minLength` is said in the description"]
+        ["/properties/a~1b: `minLength` moved to the description"]
     );
-    assert_eq!(compiled.told, None);
+    assert_eq!(compiled.root_description, None);
 }

@@ -116,7 +116,7 @@ fn no_tool_loses_a_property_of_its_root() {
                 compiled.changes.iter().any(|change| {
                     change.pointer == pointer
                         && (change.kind == ChangeKind::Renamed
-                            || change.message.contains("left out"))
+                            || change.message.contains("removed"))
                 })
             };
             let names: Vec<&String> = properties.keys().collect();

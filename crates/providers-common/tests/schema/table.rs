@@ -38,7 +38,7 @@ fn of_schema(schema: &Value) -> Value {
             made.insert("schema".to_owned(), compiled.schema.into_owned());
             made.insert("changes".to_owned(), json!(changes));
         }
-        if let Some(told) = compiled.told {
+        if let Some(told) = compiled.root_description {
             made.insert("told".to_owned(), json!(told));
         }
         let made = Value::Object(made);

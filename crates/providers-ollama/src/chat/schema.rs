@@ -35,7 +35,7 @@ impl Parameters {
         let Compiled {
             schema,
             changes,
-            told,
+            root_description: told,
         } = compile(&tool.input_schema, Dialect::OllamaTools);
         let grave = |change: &&Change| {
             matches!(

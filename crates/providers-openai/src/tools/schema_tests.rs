@@ -188,14 +188,14 @@ fn a_schema_outside_the_strict_subset_is_sent_loose_with_a_warning() {
         "properties": {"city": {"type": "string", "minLength": 1}},
     });
     for (schema, place) in [
-        (any_keys, "root: further keys"),
-        (more_keys, "root: further keys"),
+        (any_keys, "root: additional keys are not supported"),
+        (more_keys, "root: additional keys are not supported"),
         (bounded, "/properties/city: `minLength`"),
         (json!({"type": "object"}), OPEN_OBJECT),
-        (either(), "root: what `oneOf`"),
+        (either(), "root: `oneOf` of the root became one object"),
         (
             json!({"type": "array", "items": {"type": "string"}}),
-            "root: the root is no object",
+            "root: the root is not an object",
         ),
     ] {
         let (sent, strict, reshapes, warnings) = declared(&schema, &strict_profile());
@@ -235,7 +235,7 @@ fn an_answer_schema_is_enforced_as_far_as_possible() {
     assert_eq!(
         warnings,
         [
-            "the API does not enforce all of schema `n`: /properties/a: `minLength` is said in the \
+            "the API does not enforce all of schema `n`: /properties/a: `minLength` moved to the \
              description"
         ]
     );

@@ -2,130 +2,121 @@
 
 use serde_json::{Value, json};
 
-use super::{Level, Lower};
+use super::{Level, Lowering, Map, Normal, SchemaMembers, text};
 use crate::schema::{
-    Map,
     change::{Change, ChangeKind},
-    merge,
-    normal::walk,
+    keywords::type_names,
 };
 
-/// Gives every array `items` that are a schema: "array schema missing items".
-pub(super) fn give_items(schema: &mut Map, at: &str, changes: &mut Vec<Change>) {
-    walk::every_mut(schema, at, &mut |schema, at| {
-        let types = schema.get("type").map(merge::names).unwrap_or_default();
-        let is_array = types.contains(&"array") || schema.contains_key("prefixItems");
-        match schema.get("items") {
-            None if is_array => {
-                let message = "an array says what its items are: any value";
-                changes.push(Change::new(at, ChangeKind::Rewritten, message));
-                schema.insert("items".to_owned(), json!({}));
-            }
+const NO_ITEMS: &str = "`items: false` became `maxItems`";
+
+/// Adds `items` to every array without them, because OpenAI answers "array schema missing items".
+pub(super) fn add_items(normal: &mut Normal, changes: &mut Vec<Change>) {
+    normal.visit_mut(&mut |schema, at| {
+        let is_array = schema.types().contains(&"array") || schema.contains_key("prefixItems");
+        let message = match schema.get("items") {
+            None if is_array => "`items` for any value added",
             Some(Value::Bool(_)) => {
-                let message = "`items: false` is `maxItems`";
-                changes.push(Change::new(at, ChangeKind::Rewritten, message));
-                schema.insert("items".to_owned(), json!({}));
-                limit(schema, listed(schema));
+                limit_to_prefix(schema);
+                NO_ITEMS
             }
-            _ => {}
-        }
+            _ => return,
+        };
+        changes.push(Change::new(at, ChangeKind::Rewritten, message));
+        schema.set("items", json!({}));
     });
 }
 
-/// How many items are listed one by one.
-fn listed(schema: &Map) -> usize {
-    let listed = schema.get("prefixItems").and_then(Value::as_array);
-    listed.map_or(0, Vec::len)
+/// Limits an array to its `prefixItems`.
+fn limit_to_prefix(schema: &mut Map) {
+    let count = schema.list("prefixItems").len();
+    limit(schema, count);
 }
 
-/// `items: false` as a number of items.
-fn limit(schema: &mut Map, listed: usize) {
-    let most = listed as u64;
-    let said = schema.get("maxItems").and_then(Value::as_u64);
-    let most = said.map_or(most, |said| said.min(most));
-    schema.insert("maxItems".to_owned(), json!(most));
+fn limit(schema: &mut Map, count: usize) {
+    let existing = schema.get("maxItems").and_then(Value::as_u64);
+    let count = count as u64;
+    schema.set("maxItems", existing.map_or(count, |it| it.min(count)));
 }
 
-impl Lower<'_, '_> {
+impl Lowering<'_, '_> {
     pub(super) fn array(&mut self, mut schema: Map, at: &str, level: Level) -> Map {
-        let count = listed(&schema);
-        if schema.get("items") == Some(&json!(false)) {
+        let prefix_length = schema.list("prefixItems").len();
+        if schema.is_false("items") {
             schema.shift_remove("items");
-            limit(&mut schema, count);
-            self.report(at, ChangeKind::Rewritten, "`items: false` is `maxItems`");
+            limit_to_prefix(&mut schema);
+            self.rewritten(at, NO_ITEMS);
         }
-        let mut structural = Map::new();
-        let prefix = match schema.get_mut("prefixItems") {
-            Some(Value::Array(prefix)) if self.rules.tuples => std::mem::take(prefix),
-            Some(Value::Array(prefix)) => prefix.clone(),
-            _ => Vec::new(),
-        };
-        if !prefix.is_empty() && !self.rules.tuples {
-            self.tuple(&prefix, &mut schema, at);
-        } else if !prefix.is_empty() {
-            let lowered = prefix.into_iter().enumerate().map(|(index, item)| {
-                let at = format!("{at}/prefixItems/{index}");
-                let item = match item {
-                    Value::Object(item) => self.node(item, &at, level.down()),
-                    _ => None,
+        let mut lowered = Map::new();
+        if prefix_length > 0 && !self.rules.tuples {
+            self.tuple(&mut schema, at);
+        } else if let Some(Value::Array(prefix)) = schema.get_mut("prefixItems") {
+            let prefix = std::mem::take(prefix).into_iter().enumerate();
+            let items = prefix.map(|(index, item)| {
+                let Value::Object(item) = item else {
+                    return Value::Object(Map::new());
                 };
-                Value::Object(item.unwrap_or_default())
+                let at = format!("{at}/prefixItems/{index}");
+                Value::Object(self.schema(item, &at, level.in_array()).unwrap_or_default())
             });
-            let lowered: Value = lowered.collect();
-            structural.insert("prefixItems".to_owned(), lowered);
+            let items: Value = items.collect();
+            lowered.set("prefixItems", items);
         }
         let items = match schema.get_mut("items") {
             Some(Value::Object(items)) => Some(std::mem::take(items)),
-            _ if self.rules.needs_items => Some(Map::new()),
-            _ => None,
+            _ => self.rules.needs_items.then(Map::new),
         };
         if let Some(items) = items {
-            let items_at = format!("{at}/items");
-            let lowered = self.node(items, &items_at, level.down());
-            let lowered = lowered.unwrap_or_else(|| {
-                // No item is valid, so there is none; the wire wants to hear of items all the same.
-                limit(&mut schema, count);
-                self.any(Map::new(), &items_at)
+            let at = format!("{at}/items");
+            let items = self.schema(items, &at, level.in_array());
+            let items = items.unwrap_or_else(|| {
+                // No item is valid, so that the array is empty.
+                limit(&mut schema, prefix_length);
+                self.any_value(Map::new(), &at)
             });
-            structural.insert("items".to_owned(), Value::Object(lowered));
+            lowered.set("items", items);
         }
-        self.keywords_with(schema, at, structural)
+        self.keywords(schema, at, lowered)
     }
 
-    /// A tuple as an array whose items are any of what it lists, with the positions in words.
-    fn tuple(&mut self, prefix: &[Value], schema: &mut Map, at: &str) {
-        schema.shift_remove("prefixItems");
-        let rest = schema.shift_remove("items");
-        let message = "a tuple is an array of any of its items, their order is said";
+    /// Converts a tuple to an array of any of its items, and describes their order.
+    fn tuple(&mut self, schema: &mut Map, at: &str) {
+        let message = "the tuple became an array; the description lists the order of its items";
         self.report(at, ChangeKind::Described, message);
-        let mut arms: Vec<Value> = Vec::new();
-        for item in prefix.iter().chain(rest.as_ref()) {
-            if !arms.contains(item) {
-                arms.push(item.clone());
+        let prefix = schema.shift_remove("prefixItems");
+        let prefix = prefix
+            .as_ref()
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let rest = schema.shift_remove("items");
+        let mut alternatives: Vec<&Value> = Vec::new();
+        for item in prefix.clone().chain(&rest) {
+            if !alternatives.contains(&item) {
+                alternatives.push(item);
             }
         }
-        let items = match arms.as_slice() {
-            [one] => one.clone(),
-            _ => json!({ "anyOf": arms }),
+        let items = match alternatives.as_slice() {
+            [one] => (*one).clone(),
+            _ => json!({ "anyOf": alternatives }),
         };
-        schema.insert("items".to_owned(), items);
-        let positions: Vec<String> = prefix
-            .iter()
-            .enumerate()
-            .map(|(index, item)| format!("{}: {}", index + 1, summary(item)))
+        schema.set("items", items);
+        let positions = prefix.enumerate();
+        let positions: Vec<String> = positions
+            .map(|(index, item)| format!("{}: {}", index + 1, item_summary(item)))
             .collect();
-        let sentence = format!("In this order: {}.", positions.join("; "));
-        crate::schema::words::append(schema, &sentence);
+        text::append(schema, &format!("In this order: {}.", positions.join("; ")));
     }
 }
 
-/// What an item of a tuple is, in a few words.
-fn summary(item: &Value) -> String {
-    let text = |keyword: &str| item.get(keyword).and_then(Value::as_str);
-    let types = item.get("type").map(merge::names).unwrap_or_default();
-    match text("description").or_else(|| text("title")) {
-        Some(text) => crate::schema::words::excerpt(text.trim_end_matches('.')),
-        None if types.is_empty() => crate::schema::words::excerpt(&item.to_string()),
-        None => types.join(" or "),
+/// Returns the description, the title or the types of an item.
+fn item_summary(item: &Value) -> String {
+    let annotation = |keyword: &str| item.get(keyword).and_then(Value::as_str);
+    if let Some(text) = annotation("description").or_else(|| annotation("title")) {
+        return text::excerpt(text.trim_end_matches('.'));
+    }
+    match item.get("type").map(type_names).unwrap_or_default() {
+        types if types.is_empty() => text::excerpt(&item.to_string()),
+        types => types.join(" or "),
     }
 }

@@ -1,33 +1,107 @@
-//! Types, and the keywords that speak of each.
+//! The types of a schema.
 
 use serde_json::{Value, json};
 
-use crate::schema::{Map, merge};
+use super::{Level, Lowering, Map, SchemaMembers};
+use crate::schema::{
+    keywords::{
+        constrained_types, is_annotation, is_foreign, is_of_type, listed_values, type_of,
+        type_value,
+    },
+    rules::AnyValue,
+};
 
-/// Whether there are schemas within a keyword.
-pub(super) fn is_compound(keyword: &str) -> bool {
-    matches!(
-        keyword,
-        "$ref"
-            | "anyOf"
-            | "oneOf"
-            | "allOf"
-            | "properties"
-            | "additionalProperties"
-            | "items"
-            | "prefixItems"
-    )
+impl Lowering<'_, '_> {
+    /// Lowers a schema without `$ref` and combinators. Splits it by type where the dialect needs
+    /// that.
+    pub(super) fn typed(&mut self, mut schema: Map, at: &str, level: Level) -> Option<Map> {
+        if let Some(union) = self.null_as_alternative(&schema, at) {
+            return self.union(union, at, level);
+        }
+        self.values(&mut schema, at)?;
+        if !schema.contains_key("type")
+            && let Some(types) = implied_types(&schema)
+        {
+            self.rewritten(at, "the implied type is added");
+            schema.shift_insert(0, "type".to_owned(), types);
+        }
+        if !schema.contains_key("type") {
+            return Some(self.any_value(schema, at));
+        }
+        let types = schema.types();
+        let not_null: Vec<&str> = types.iter().copied().filter(|it| *it != "null").collect();
+        let is_compound = not_null.iter().any(|it| matches!(*it, "object" | "array"));
+        let has_structure = || {
+            let types = schema.keys().map(|keyword| constrained_types(keyword));
+            types
+                .into_iter()
+                .flatten()
+                .any(|it| matches!(*it, "object" | "array"))
+        };
+        let must_split = self.rules.openapi
+            || (is_compound && (self.rules.any_value == AnyValue::JsonText || has_structure()));
+        if not_null.len() > 1 && must_split {
+            let alternatives: Value = types.iter().map(|name| of_type(&schema, name)).collect();
+            self.rewritten(at, "each type became an alternative");
+            schema.retain(|keyword, _| is_annotation(keyword));
+            schema.set("anyOf", alternatives);
+            return self.union(schema, at, level);
+        }
+        Some(if not_null.contains(&"object") {
+            self.object(schema, at, level)
+        } else if not_null.contains(&"array") {
+            self.array(schema, at, level)
+        } else {
+            self.keywords(schema, at, Map::new())
+        })
+    }
+
+    /// Lowers a schema without constraints.
+    pub(super) fn any_value(&mut self, mut schema: Map, at: &str) -> Map {
+        match self.rules.any_value {
+            AnyValue::Empty => {}
+            AnyValue::AllTypes => {
+                schema.shift_insert(0, "type".to_owned(), all_types());
+                self.rewritten(at, "all types are listed");
+            }
+            AnyValue::JsonText => {
+                return self.json_text(&schema, at, "any value", "Any JSON value");
+            }
+        }
+        self.keywords(schema, at, Map::new())
+    }
 }
 
-/// The types that the keywords of a schema speak of, where it names none.
-pub(super) fn implied_types(schema: &Map) -> Option<Value> {
-    let speaks_of = |keywords: &[&str]| keywords.iter().any(|it| schema.contains_key(*it));
-    let listed = schema.get("enum").and_then(Value::as_array);
-    let values: Vec<&Value> = schema
+/// Returns `type` for any value.
+pub(super) fn all_types() -> Value {
+    json!(["string", "number", "boolean", "null", "object", "array"])
+}
+
+/// Returns a schema without the annotations, keywords and values of other types.
+fn of_type(schema: &Map, name: &str) -> Value {
+    let mut schema = schema.clone();
+    schema.set("type", name);
+    schema.retain(|keyword, _| match keyword.as_str() {
+        "title" | "description" | "default" | "examples" => false,
+        "format" => name == "string",
+        keyword => !is_foreign(keyword, &[name]),
+    });
+    if schema
         .get("const")
-        .into_iter()
-        .chain(listed.into_iter().flatten())
-        .collect();
+        .is_some_and(|it| !is_of_type(it, &[name]))
+    {
+        schema.shift_remove("const");
+        schema.set("enum", json!([]));
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.retain(|value| is_of_type(value, &[name]));
+    }
+    Value::Object(schema)
+}
+
+/// Returns the types that the keywords of a schema without `type` constrain.
+pub(super) fn implied_types(schema: &Map) -> Option<Value> {
+    let values = listed_values(schema).unwrap_or_default();
     if !values.is_empty() {
         let mut names: Vec<&str> = Vec::new();
         for value in values {
@@ -39,111 +113,13 @@ pub(super) fn implied_types(schema: &Map) -> Option<Value> {
         if names.contains(&"number") {
             names.retain(|name| *name != "integer");
         }
-        return Some(match names.as_slice() {
-            [one] => json!(one),
-            several => json!(several),
-        });
+        return Some(type_value(&names));
     }
-    let name = if speaks_of(OBJECT_KEYWORDS) {
-        "object"
-    } else if speaks_of(ARRAY_KEYWORDS) {
-        "array"
-    } else if speaks_of(STRING_KEYWORDS) || schema.get("format").is_some() {
-        "string"
-    } else if speaks_of(NUMBER_KEYWORDS) {
-        "number"
-    } else {
-        return None;
-    };
-    Some(json!(name))
-}
-
-pub(super) const OBJECT_KEYWORDS: &[&str] = &[
-    "properties",
-    "required",
-    "additionalProperties",
-    "patternProperties",
-    "propertyNames",
-    "minProperties",
-    "maxProperties",
-    "dependentRequired",
-    "dependentSchemas",
-    "unevaluatedProperties",
-];
-pub(super) const ARRAY_KEYWORDS: &[&str] = &[
-    "items",
-    "prefixItems",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
-    "contains",
-    "minContains",
-    "maxContains",
-    "unevaluatedItems",
-];
-pub(super) const STRING_KEYWORDS: &[&str] = &[
-    "minLength",
-    "maxLength",
-    "pattern",
-    "contentEncoding",
-    "contentMediaType",
-    "contentSchema",
-];
-pub(super) const NUMBER_KEYWORDS: &[&str] = &[
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-];
-
-/// Keywords that speak of values of one type only.
-pub(super) fn keywords_of(name: &str) -> &'static [&'static str] {
-    match name {
-        "object" => OBJECT_KEYWORDS,
-        "array" => ARRAY_KEYWORDS,
-        "string" => STRING_KEYWORDS,
-        "number" | "integer" => NUMBER_KEYWORDS,
-        _ => &[],
-    }
-}
-
-pub(super) fn remove_keywords_of(schema: &mut Map, name: &str) {
-    for keyword in keywords_of(name) {
-        schema.shift_remove(*keyword);
-    }
-    if name == "string" {
-        schema.shift_remove("format");
-    }
-    let Some(types) = schema.get("type").cloned() else {
-        return;
-    };
-    // Only the values of the types that are left.
-    let left = merge::names(&types);
-    let fits = |value: &Value| {
-        let of = type_of(value);
-        left.contains(&of) || (of == "integer" && left.contains(&"number"))
-    };
-    if schema.get("const").is_some_and(|constant| !fits(constant)) {
-        schema.shift_remove("const");
-        schema.insert("enum".to_owned(), json!([]));
-    }
-    if let Some(Value::Array(values)) = schema.get_mut("enum") {
-        values.retain(fits);
-    }
-}
-
-/// The type of a value; a number without fraction is an integer.
-pub(in crate::schema) fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) => {
-            let whole = number.as_f64().is_some_and(|it| it.fract() == 0.0);
-            if whole { "integer" } else { "number" }
-        }
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
+    let names = ["object", "array", "string", "number"];
+    let name = names.into_iter().find(|name| {
+        let mut keywords = schema.keys();
+        keywords.any(|keyword| constrained_types(keyword).contains(name))
+            || (*name == "string" && schema.contains_key("format"))
+    });
+    name.map(Value::from)
 }

@@ -1,83 +1,90 @@
-//! Where references lead, within the schema only.
+//! Targets of references within a schema.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use serde_json::Value;
 
-use crate::schema::rules::{MAX_DEPTH, MAX_NODES};
+use crate::schema::{
+    keywords::escaped,
+    rules::{MAX_DEPTH, MAX_NODES},
+};
 
-/// What a reference leads to.
+/// The target of a reference.
 pub(super) enum Target<'a> {
     Root,
-    /// A place in the root and what stands there.
+    /// A pointer in the root, and its value.
     At(String, &'a Value),
     /// Another document.
-    Outside,
-    Nowhere,
+    External,
+    Missing,
 }
 
-/// What `#/…` without escapes leads to, which is what references almost always are.
-pub(super) fn plain<'a>(root: &'a Value, reference: &str) -> Option<Target<'a>> {
+/// Returns the target of `#` or `#/…` without escapes, the most common references.
+pub(super) fn target_of_pointer<'a>(root: &'a Value, reference: &str) -> Option<Target<'a>> {
     let pointer = reference.strip_prefix('#')?;
+    if pointer.is_empty() {
+        return Some(Target::Root);
+    }
     if !pointer.starts_with('/') || pointer.contains('%') {
         return None;
     }
-    let found = root.pointer(pointer)?;
-    Some(Target::At(pointer.to_owned(), found))
+    let target = root.pointer(pointer)?;
+    Some(Target::At(pointer.to_owned(), target))
 }
 
-/// The places of a schema that have a name of their own.
+/// The subschemas with a name or an anchor, and their pointers.
 #[derive(Debug, Default)]
-pub(super) struct Places<'a> {
-    /// By `$id`, and by `#` and `$anchor`.
-    named: HashMap<&'a str, (String, &'a Value)>,
-    anchors: HashMap<&'a str, (String, &'a Value)>,
+pub(super) struct NamedSchemas<'a> {
+    by_id: HashMap<&'a str, (String, &'a Value)>,
+    by_anchor: HashMap<&'a str, (String, &'a Value)>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> NamedSchemas<'a> {
     pub(super) fn of(root: &'a Value) -> Self {
-        let mut places = Self::default();
-        let mut left = MAX_NODES * 4;
-        places.collect(root, "", 0, &mut left);
-        places
+        let mut schemas = Self::default();
+        let mut nodes_left = MAX_NODES * 4;
+        schemas.collect(root, "", 0, &mut nodes_left);
+        schemas
     }
 
-    fn collect(&mut self, value: &'a Value, at: &str, depth: usize, left: &mut usize) {
-        *left = left.saturating_sub(1);
-        if depth > MAX_DEPTH * 2 || *left == 0 {
+    fn collect(&mut self, value: &'a Value, at: &str, depth: usize, nodes_left: &mut usize) {
+        *nodes_left = nodes_left.saturating_sub(1);
+        if depth > MAX_DEPTH * 2 || *nodes_left == 0 {
             return;
         }
-        match value {
+        let members: Box<dyn Iterator<Item = (Cow<'_, str>, &'a Value)>> = match value {
             Value::Object(map) => {
                 for keyword in ["$id", "id", "$anchor", "$dynamicAnchor"] {
                     let Some(Value::String(name)) = map.get(keyword) else {
                         continue;
                     };
-                    // `$id: "#name"` is how drafts 4 to 7 say `$anchor`.
-                    let (map, name) = match name.strip_prefix('#') {
-                        Some(name) => (&mut self.anchors, name),
-                        None if keyword.contains("nchor") => (&mut self.anchors, name.as_str()),
-                        None => (&mut self.named, name.as_str()),
+                    // Drafts 4 to 7 write `$id: "#name"` for `$anchor`.
+                    let (schemas, name) = match name.strip_prefix('#') {
+                        Some(name) => (&mut self.by_anchor, name),
+                        None if keyword.ends_with("nchor") => (&mut self.by_anchor, name.as_str()),
+                        None => (&mut self.by_id, name.as_str()),
                     };
                     if !name.is_empty() {
-                        map.entry(name).or_insert_with(|| (at.to_owned(), value));
+                        schemas
+                            .entry(name)
+                            .or_insert_with(|| (at.to_owned(), value));
                     }
                 }
-                for (name, value) in map {
-                    if value.is_object() || value.is_array() {
-                        let name = name.replace('~', "~0").replace('/', "~1");
-                        self.collect(value, &format!("{at}/{name}"), depth + 1, left);
-                    }
-                }
+                Box::new(
+                    map.iter()
+                        .map(|(name, value)| (escaped(name).into(), value)),
+                )
             }
             Value::Array(list) => {
-                for (index, value) in list.iter().enumerate() {
-                    if value.is_object() || value.is_array() {
-                        self.collect(value, &format!("{at}/{index}"), depth + 1, left);
-                    }
-                }
+                let numbered = list.iter().enumerate();
+                Box::new(numbered.map(|(index, value)| (index.to_string().into(), value)))
             }
-            _ => {}
+            _ => return,
+        };
+        for (name, value) in members {
+            if value.is_object() || value.is_array() {
+                self.collect(value, &format!("{at}/{name}"), depth + 1, nodes_left);
+            }
         }
     }
 
@@ -88,55 +95,51 @@ impl<'a> Places<'a> {
             _ => self.document(root, document),
         };
         let Some((at, base)) = base else {
-            return Target::Outside;
+            return Target::External;
         };
-        let found = if fragment.is_empty() {
+        let target = if fragment.is_empty() {
             Some((at, base))
         } else if fragment.starts_with('/') {
             let fragment = percent_decoded(fragment);
-            let found = base.pointer(&fragment);
-            found.map(|found| (format!("{at}{fragment}"), found))
+            let target = base.pointer(&fragment);
+            target.map(|target| (format!("{at}{fragment}"), target))
         } else {
-            self.anchors.get(fragment).cloned()
+            self.by_anchor.get(fragment).cloned()
         };
-        match found {
+        match target {
             Some((at, _)) if at.is_empty() => Target::Root,
-            Some((at, found)) => Target::At(at, found),
-            None => Target::Nowhere,
+            Some((at, target)) => Target::At(at, target),
+            None => Target::Missing,
         }
     }
 
-    /// A document that is part of this one: by its `$id` or the end of it, or (which is wrong and
-    /// common) by the bare name of a definition.
+    /// Finds a document within this one: by its `$id` or the end of it, or by the bare name of a
+    /// definition, a common mistake.
     fn document(&self, root: &'a Value, document: &str) -> Option<(String, &'a Value)> {
-        if let Some(found) = self.named.get(document) {
+        if let Some(found) = self.by_id.get(document) {
             return Some(found.clone());
         }
         if document.contains(':') || document.starts_with("//") {
             return None;
         }
-        let ends = |id: &str| {
-            id.strip_suffix(document)
-                .is_some_and(|rest| rest.ends_with('/'))
+        let is_end = |id: &str| {
+            let rest = id.strip_suffix(document);
+            rest.is_some_and(|rest| rest.ends_with('/'))
         };
-        let mut by_end = self.named.iter().filter(|(id, _)| ends(id));
-        // Only if there is no doubt: a map has no order.
+        let mut by_end = self.by_id.iter().filter(|(id, _)| is_end(id));
+        // Only a unique one, because the map has no order.
         if let (Some((_, found)), None) = (by_end.next(), by_end.next()) {
             return Some(found.clone());
         }
         ["$defs", "definitions"].into_iter().find_map(|group| {
             let found = root.get(group)?.get(document)?;
-            let name = document.replace('~', "~0").replace('/', "~1");
-            Some((format!("/{group}/{name}"), found))
+            Some((format!("/{group}/{}", escaped(document)), found))
         })
     }
 }
 
-/// `%20` and the like as what they stand for; what is no UTF-8 then stays as it is.
+/// Decodes `%20` and the like. Text that is not UTF-8 afterwards is returned unchanged.
 fn percent_decoded(text: &str) -> String {
-    if !text.contains('%') {
-        return text.to_owned();
-    }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {

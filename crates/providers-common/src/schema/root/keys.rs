@@ -1,39 +1,28 @@
-//! Keys that a wire does not take at the root.
+//! Property names that a wire does not accept at the root.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::hoist;
-use crate::schema::{
-    Map,
-    change::{Change, ChangeKind},
-    normal::{Normal, below},
-    words,
-};
+use super::{Change, ChangeKind, Map, Normal, SchemaMembers, text};
+use crate::schema::keywords::pointer_below;
 
-/// Gives the properties of the root names that the wire takes.
+/// Renames the properties of the root whose names the wire does not accept. Returns the old and new
+/// names.
 pub(super) fn rename(normal: &mut Normal, changes: &mut Vec<Change>) -> Vec<(String, String)> {
-    let properties = normal.root.get("properties").and_then(Value::as_object);
-    let own = properties
-        .into_iter()
-        .flat_map(Map::keys)
-        .map(String::as_str);
-    let required = normal.root.get("required").and_then(Value::as_array);
-    let required = required.into_iter().flatten().filter_map(Value::as_str);
-    let mut keys: Vec<&str> = Vec::new();
+    let properties = normal.root.object("properties").into_iter();
+    let own = properties.flat_map(Map::keys).map(String::as_str);
     let mut known = HashSet::new();
-    for key in own.chain(required) {
-        if known.insert(key) {
-            keys.push(key);
-        }
-    }
-    let names = key_names(&keys);
+    let keys: Vec<&str> = own
+        .chain(normal.root.required())
+        .filter(|key| known.insert(*key))
+        .collect();
+    let names = new_names(&keys);
     if names.is_empty() {
         return names;
     }
-    // What refers to the root means the keys as they are.
-    hoist(normal);
+    // References to the root mean the original names.
+    normal.move_root_to_definition();
     let name_of = |key: &str| {
         let found = names.iter().find(|(known, _)| known == key);
         found.map_or_else(|| key.to_owned(), |(_, name)| name.clone())
@@ -43,21 +32,22 @@ pub(super) fn rename(normal: &mut Normal, changes: &mut Vec<Change>) -> Vec<(Str
         for (key, mut schema) in std::mem::take(properties) {
             let name = name_of(&key);
             if name != key {
-                let at = below("", "properties", &key);
-                let message = format!("the key is `{name}` on this wire");
+                let message = format!("the key became `{name}`");
+                let at = pointer_below("", "properties", &key);
                 changes.push(Change::new(&at, ChangeKind::Renamed, message));
                 if let Value::Object(schema) = &mut schema
                     && !schema.contains_key("$ref")
                 {
-                    words::append(schema, &format!("Stands for `{}`.", words::excerpt(&key)));
+                    let original = text::excerpt(&key);
+                    text::append(schema, &format!("Original key: `{original}`."));
                 }
             }
             renamed.insert(name, schema);
         }
         *properties = renamed;
     }
-    if let Some(Value::Array(keys)) = normal.root.get_mut("required") {
-        for key in keys {
+    if let Some(Value::Array(required)) = normal.root.get_mut("required") {
+        for key in required {
             if let Value::String(key) = key {
                 *key = name_of(key);
             }
@@ -66,30 +56,28 @@ pub(super) fn rename(normal: &mut Normal, changes: &mut Vec<Change>) -> Vec<(Str
     names
 }
 
-/// The names under which keys of the root's properties go over a wire that takes only
-/// `[a-zA-Z0-9_.-]{1,64}`, for those that are not such. The same for the same keys, no two alike.
-fn key_names(keys: &[&str]) -> Vec<(String, String)> {
-    let legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-    let is_legal = |key: &&&str| (1..=64).contains(&key.len()) && key.chars().all(legal);
-    let mut taken: HashSet<String> = HashSet::new();
-    taken.extend(keys.iter().filter(is_legal).map(|it| (*it).to_owned()));
-    let mut out = Vec::new();
-    for key in keys.iter().filter(|it| !is_legal(it)) {
-        let clean: String = key
-            .chars()
-            .map(|c| if legal(c) { c } else { '_' })
-            .take(60)
-            .collect();
-        // `filter[name]` reads better as `filter_name`.
-        let clean = clean.trim_matches('_');
-        let clean = if clean.is_empty() { "key" } else { clean };
-        let mut name = clean.to_owned();
+/// Returns the keys that are not `[a-zA-Z0-9_.-]{1,64}`, with unique new names. Deterministic.
+fn new_names(keys: &[&str]) -> Vec<(String, String)> {
+    let is_legal_char = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    let is_legal = |key: &&str| (1..=64).contains(&key.len()) && key.chars().all(is_legal_char);
+    let (legal, illegal): (Vec<&str>, Vec<&str>) = keys.iter().copied().partition(is_legal);
+    let mut taken: HashSet<String> = legal.into_iter().map(str::to_owned).collect();
+    let mut renamed = Vec::new();
+    for key in illegal {
+        let legal = key.chars().map(|c| if is_legal_char(c) { c } else { '_' });
+        let legal: String = legal.take(60).collect();
+        // `filter[name]` becomes `filter_name`.
+        let base = match legal.trim_matches('_') {
+            "" => "key",
+            base => base,
+        };
+        let mut name = base.to_owned();
         let mut count = 1_usize;
         while !taken.insert(name.clone()) {
             count += 1;
-            name = format!("{clean}_{count}");
+            name = format!("{base}_{count}");
         }
-        out.push(((*key).to_owned(), name));
+        renamed.push((key.to_owned(), name));
     }
-    out
+    renamed
 }

@@ -1,14 +1,11 @@
-//! Reads a value in one pass and, where it is of the wrong type, to its end all the same, so that
-//! whoever reads the fields around it finds the next one.
+//! Deserialization in one pass that consumes a value completely, also one of the wrong type.
 //!
-//! serde's formats stop where a type does not fit, in the middle of the value. The way around is to
-//! read everything into a `Value` first and then try, which costs several times as much as the
-//! reading itself where it is done at every level of every chunk of a stream. Here each list and
-//! object is read to its end by whoever was looking into it, and only what is no JSON ends the
-//! reading.
+//! serde's formats stop in the middle of a value of the wrong type, so that the next field cannot
+//! be read. Reading a `Value` first costs several times as much, because lenient fields are nested
+//! in each chunk of a stream. This deserializer reads each list and object to its end; only invalid
+//! JSON is an error.
 //!
-//! Each forgiving field within a forgiving field is a type of its own to the compiler, so a type
-//! that holds itself cannot be read so.
+//! Nested lenient fields create nested generic types, so that a recursive type is not supported.
 
 use std::fmt;
 
@@ -18,103 +15,102 @@ use serde::{
 };
 use serde_json::Value;
 
-/// The value; `None` if it is of the wrong type, somewhere within. It has been read to its end in
-/// any case.
+/// Reads a value to its end. Returns `None` if it or a nested value has the wrong type.
 ///
-/// Fails only on what is no JSON.
-pub(super) fn forgiving<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
+/// Fails only on invalid JSON.
+pub(super) fn lenient_value<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    match T::deserialize(Forgiving(from)) {
+    match T::deserialize(Lenient(from)) {
         Ok(value) => Ok(Some(value)),
-        Err(Fault::Odd) => Ok(None),
-        Err(Fault::Broken(error)) => Err(error),
+        Err(Fault::WrongType) => Ok(None),
+        Err(Fault::Invalid(error)) => Err(error),
     }
 }
 
-/// Why there is no value.
+/// The reason for an absent value.
 #[derive(Debug)]
 pub(super) enum Fault<E> {
-    /// It is of the wrong type, and has been read to its end.
-    Odd,
-    /// It cannot be read.
-    Broken(E),
+    /// It has the wrong type and was read to its end.
+    WrongType,
+    /// It is not valid JSON.
+    Invalid(E),
 }
 
 impl<E: fmt::Display> fmt::Display for Fault<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Odd => f.write_str("of the wrong type"),
-            Self::Broken(error) => error.fmt(f),
+            Self::WrongType => f.write_str("wrong type"),
+            Self::Invalid(error) => error.fmt(f),
         }
     }
 }
 
 impl<E: de::Error> std::error::Error for Fault<E> {}
 
-/// Nobody reads what is wrong with a value that counts as absent, so nothing is put into words.
+/// Without messages, because the error is ignored.
 impl<E: de::Error> de::Error for Fault<E> {
     fn custom<T: fmt::Display>(_: T) -> Self {
-        Self::Odd
+        Self::WrongType
     }
 
     fn invalid_type(_: de::Unexpected<'_>, _: &dyn de::Expected) -> Self {
-        Self::Odd
+        Self::WrongType
     }
 
     fn invalid_value(_: de::Unexpected<'_>, _: &dyn de::Expected) -> Self {
-        Self::Odd
+        Self::WrongType
     }
 
     fn invalid_length(_: usize, _: &dyn de::Expected) -> Self {
-        Self::Odd
+        Self::WrongType
     }
 
     fn unknown_variant(_: &str, _: &'static [&'static str]) -> Self {
-        Self::Odd
+        Self::WrongType
     }
 
     fn unknown_field(_: &str, _: &'static [&'static str]) -> Self {
-        Self::Odd
+        Self::WrongType
     }
 
     fn missing_field(_: &'static str) -> Self {
-        Self::Odd
+        Self::WrongType
     }
 
     fn duplicate_field(_: &'static str) -> Self {
-        Self::Odd
+        Self::WrongType
     }
 }
 
-/// Of the wrong type, and read.
-struct Odd;
+/// The value has the wrong type and was read to its end.
+struct WrongType;
 
-/// What a format takes for success, since it went on to the end of the value.
-type Read<T> = Result<T, Odd>;
+/// The result for the inner format, which succeeds because the value was read to its end.
+type Outcome<T> = Result<T, WrongType>;
 
-fn read<T, E>(result: Result<T, Fault<E>>) -> Result<Read<T>, E> {
+fn to_outcome<T, E>(result: Result<T, Fault<E>>) -> Result<Outcome<T>, E> {
     match result {
         Ok(value) => Ok(Ok(value)),
-        Err(Fault::Odd) => Ok(Err(Odd)),
-        Err(Fault::Broken(error)) => Err(error),
+        Err(Fault::WrongType) => Ok(Err(WrongType)),
+        Err(Fault::Invalid(error)) => Err(error),
     }
 }
 
-fn given<T, E>(read: Result<Read<T>, E>) -> Result<T, Fault<E>> {
-    match read {
+fn from_outcome<T, E>(outcome: Result<Outcome<T>, E>) -> Result<T, Fault<E>> {
+    match outcome {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(Odd)) => Err(Fault::Odd),
-        Err(error) => Err(Fault::Broken(error)),
+        Ok(Err(WrongType)) => Err(Fault::WrongType),
+        Err(error) => Err(Fault::Invalid(error)),
     }
 }
 
-struct Forgiving<D>(D);
+struct Lenient<D>(D);
 
-/// A format that is told a type gives up before it reads another one. So it is never told.
-macro_rules! whatever_there_is {
+/// Ignores the type hint, because a format does not read values of another type.
+macro_rules! deserialize_any_for {
     ($($method:ident($($argument:ident: $type:ty),*))*) => {
         $(fn $method<V: Visitor<'de>>(
             self,
@@ -127,19 +123,19 @@ macro_rules! whatever_there_is {
     };
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Forgiving<D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Lenient<D> {
     type Error = Fault<D::Error>;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        given(self.0.deserialize_any(ToTheEnd(visitor)))
+        from_outcome(self.0.deserialize_any(ReadToEnd(visitor)))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        given(self.0.deserialize_option(ToTheEnd(visitor)))
+        from_outcome(self.0.deserialize_option(ReadToEnd(visitor)))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        given(self.0.deserialize_ignored_any(ToTheEnd(visitor)))
+        from_outcome(self.0.deserialize_ignored_any(ReadToEnd(visitor)))
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -147,24 +143,23 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Forgiving<D> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Self::Error> {
-        given(self.0.deserialize_newtype_struct(name, ToTheEnd(visitor)))
+        from_outcome(self.0.deserialize_newtype_struct(name, ReadToEnd(visitor)))
     }
 
-    /// A variant with a value of its own cannot be given up half-way, so this is read first, then
-    /// tried.
+    /// Reads a `Value` first, because a variant with a value cannot be read partially.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Self::Error> {
-        let value = Value::deserialize(self.0).map_err(Fault::Broken)?;
+        let value = Value::deserialize(self.0).map_err(Fault::Invalid)?;
         value
             .deserialize_enum(name, variants, visitor)
-            .map_err(|_| Fault::Odd)
+            .map_err(|_| Fault::WrongType)
     }
 
-    whatever_there_is! {
+    deserialize_any_for! {
         deserialize_bool()
         deserialize_i8()
         deserialize_i16()
@@ -198,25 +193,25 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Forgiving<D> {
     }
 }
 
-/// A visitor that leaves nothing unread.
-struct ToTheEnd<V>(V);
+/// A visitor that reads a value to its end.
+struct ReadToEnd<V>(V);
 
-macro_rules! small {
+macro_rules! visit_scalars {
     ($($method:ident($type:ty))*) => {
         $(fn $method<E: de::Error>(self, value: $type) -> Result<Self::Value, E> {
-            read(self.0.$method(value))
+            to_outcome(self.0.$method(value))
         })*
     };
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for ToTheEnd<V> {
-    type Value = Read<V::Value>;
+impl<'de, V: Visitor<'de>> Visitor<'de> for ReadToEnd<V> {
+    type Value = Outcome<V::Value>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.expecting(formatter)
     }
 
-    small! {
+    visit_scalars! {
         visit_bool(bool)
         visit_i8(i8)
         visit_i16(i16)
@@ -240,30 +235,30 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ToTheEnd<V> {
     }
 
     fn visit_none<E: de::Error>(self) -> Result<Self::Value, E> {
-        read(self.0.visit_none())
+        to_outcome(self.0.visit_none())
     }
 
     fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
-        read(self.0.visit_unit())
+        to_outcome(self.0.visit_unit())
     }
 
     fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<Self::Value, D::Error> {
-        read(self.0.visit_some(Forgiving(value)))
+        to_outcome(self.0.visit_some(Lenient(value)))
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, value: D) -> Result<Self::Value, D::Error> {
-        read(self.0.visit_newtype_struct(Forgiving(value)))
+        to_outcome(self.0.visit_newtype_struct(Lenient(value)))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
         let mut elements = Elements { list, ended: false };
-        let value = read(self.0.visit_seq(&mut elements))?;
+        let value = to_outcome(self.0.visit_seq(&mut elements))?;
         let mut rest = 0;
         while !elements.ended && elements.list.next_element::<IgnoredAny>()?.is_some() {
             rest += 1;
         }
-        // One that nobody wants is as wrong as one that is missing.
-        Ok(if rest == 0 { value } else { Err(Odd) })
+        // An additional element is as wrong as a missing one.
+        Ok(if rest == 0 { value } else { Err(WrongType) })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Self::Value, A::Error> {
@@ -272,7 +267,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ToTheEnd<V> {
             in_field: false,
             ended: false,
         };
-        let value = read(self.0.visit_map(&mut fields))?;
+        let value = to_outcome(self.0.visit_map(&mut fields))?;
         let Fields {
             mut object,
             in_field,
@@ -288,7 +283,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ToTheEnd<V> {
         Ok(if rest == 0 && !in_field {
             value
         } else {
-            Err(Odd)
+            Err(WrongType)
         })
     }
 }
@@ -306,11 +301,11 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Elements<A> {
         seed: S,
     ) -> Result<Option<S::Value>, Self::Error> {
         let element = self.list.next_element_seed(Seed(seed));
-        let Some(element) = element.map_err(Fault::Broken)? else {
+        let Some(element) = element.map_err(Fault::Invalid)? else {
             self.ended = true;
             return Ok(None);
         };
-        given(Ok(element)).map(Some)
+        from_outcome(Ok(element)).map(Some)
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -320,7 +315,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Elements<A> {
 
 struct Fields<A> {
     object: A,
-    /// A name was read, and its value was not.
+    /// A name was read without its value.
     in_field: bool,
     ended: bool,
 }
@@ -333,12 +328,12 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Fields<A> {
         seed: S,
     ) -> Result<Option<S::Value>, Self::Error> {
         let key = self.object.next_key_seed(Seed(seed));
-        let Some(key) = key.map_err(Fault::Broken)? else {
+        let Some(key) = key.map_err(Fault::Invalid)? else {
             self.ended = true;
             return Ok(None);
         };
         self.in_field = true;
-        given(Ok(key)).map(Some)
+        from_outcome(Ok(key)).map(Some)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(
@@ -346,7 +341,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Fields<A> {
         seed: S,
     ) -> Result<S::Value, Self::Error> {
         self.in_field = false;
-        given(self.object.next_value_seed(Seed(seed)))
+        from_outcome(self.object.next_value_seed(Seed(seed)))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -357,9 +352,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Fields<A> {
 struct Seed<S>(S);
 
 impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Seed<S> {
-    type Value = Read<S::Value>;
+    type Value = Outcome<S::Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
-        read(self.0.deserialize(Forgiving(from)))
+        to_outcome(self.0.deserialize(Lenient(from)))
     }
 }

@@ -1,0 +1,167 @@
+//! Constraint text for descriptions.
+
+use serde_json::Value;
+
+use super::keywords::{Map, SchemaMembers};
+
+/// Maximum number of bytes of JSON in a text.
+const MAX_JSON_BYTES: usize = 1_000;
+/// Maximum number of bytes of a name or an address in a text.
+const MAX_EXCERPT_BYTES: usize = 200;
+
+/// Returns JSON on one line, truncated if it is long.
+pub(super) fn compact(value: &Value) -> String {
+    truncated(value.to_string(), MAX_JSON_BYTES)
+}
+
+/// Returns a text of the schema's author, truncated if it is long.
+pub(super) fn excerpt(text: &str) -> String {
+    truncated(text.to_owned(), MAX_EXCERPT_BYTES)
+}
+
+fn truncated(mut text: String, max: usize) -> String {
+    if text.len() > max {
+        text.truncate(text.floor_char_boundary(max));
+        text.push('…');
+    }
+    text
+}
+
+/// Appends a sentence to a schema's description, unless the description contains it.
+pub(super) fn append(schema: &mut Map, sentence: &str) {
+    let description = match schema.text("description") {
+        Some(text) if !text.is_empty() => joined(text, sentence),
+        _ => sentence.to_owned(),
+    };
+    schema.set("description", description);
+}
+
+/// Puts a description before the existing one.
+pub(super) fn prepend(schema: &mut Map, description: &Value) {
+    let description = match (description.as_str(), schema.text("description")) {
+        (Some(first), Some(rest)) if !rest.is_empty() && !first.is_empty() => {
+            Value::String(joined(first, rest))
+        }
+        _ => description.clone(),
+    };
+    schema.set("description", description);
+}
+
+fn joined(text: &str, sentence: &str) -> String {
+    if text.contains(sentence) {
+        return text.to_owned();
+    }
+    let text = text.trim_end();
+    let ends_sentence = text.ends_with(['.', '!', '?', ':', ';', ')']);
+    format!("{text}{} {sentence}", if ends_sentence { "" } else { "." })
+}
+
+/// Describes a keyword. Returns `None` if the keyword has no meaning for a model.
+pub(super) fn describe(keyword: &str, value: &Value) -> Option<String> {
+    let json = compact(value);
+    let count = |unit: &str| match value.as_u64() {
+        Some(1) => format!("{json} {unit}"),
+        _ => format!("{json} {unit}s"),
+    };
+    let text = || value.as_str().map_or_else(|| json.clone(), excerpt);
+    Some(match keyword {
+        "minimum" => format!("At least {json}."),
+        "maximum" => format!("At most {json}."),
+        "exclusiveMinimum" => format!("More than {json}."),
+        "exclusiveMaximum" => format!("Less than {json}."),
+        "multipleOf" => format!("A multiple of {json}."),
+        "minLength" | "minItems" | "minProperties" if value.as_u64() == Some(0) => return None,
+        "minLength" => format!("At least {}.", count("character")),
+        "maxLength" => format!("At most {}.", count("character")),
+        "minItems" => format!("At least {}.", count("item")),
+        "maxItems" => format!("At most {}.", count("item")),
+        "minProperties" => format!("At least {}.", count("key")),
+        "maxProperties" => format!("At most {}.", count("key")),
+        "pattern" => format!("Matches the regular expression {}.", text()),
+        "format" => format!("Format: {}.", text()),
+        "default" if value.is_null() => return None,
+        "default" => format!("Default: {json}."),
+        "title" => format!("{}.", text().trim_end_matches('.')),
+        "enum" => format!("One of: {}.", list(value)),
+        "const" => format!("Always {json}."),
+        "examples" if value.as_array().is_some_and(Vec::is_empty) => return None,
+        "examples" => format!("Examples: {}.", list(value)),
+        "uniqueItems" if *value == true => "No duplicate items.".to_owned(),
+        "deprecated" if *value == true => "Deprecated.".to_owned(),
+        "contentEncoding" => format!("Encoded as {}.", text()),
+        "contentMediaType" => format!("Media type: {}.", text()),
+        "propertyNames" => format!("Each key matches the JSON Schema {json}."),
+        "patternProperties" => format!("Schemas of values by key pattern: {json}."),
+        "contains" => format!("Contains an item that matches the JSON Schema {json}."),
+        "minContains" => format!("At least {json} such items."),
+        "maxContains" => format!("At most {json} such items."),
+        "not" => format!("Does not match the JSON Schema {json}."),
+        "if" => format!("If it matches the JSON Schema {json}, the following applies."),
+        "then" => format!("Then it also matches {json}."),
+        "else" => format!("Else it also matches {json}."),
+        "dependentRequired" => format!("Keys that need other keys: {json}."),
+        "dependentSchemas" => format!("Keys that need the object to match a schema: {json}."),
+        "anyOf" => format!("Also matches at least one of: {}.", list(value)),
+        "oneOf" => format!("Also matches exactly one of: {}.", list(value)),
+        "allOf" => format!("Also matches all of: {}.", list(value)),
+        "additionalProperties" => match value {
+            Value::Bool(true) => "Additional keys are allowed.".to_owned(),
+            Value::Bool(false) => "No additional keys.".to_owned(),
+            _ => format!("Values of additional keys match {json}."),
+        },
+        "$ref" => format!("See {}.", text()),
+        "contentSchema" => format!("The content matches the JSON Schema {json}."),
+        "unevaluatedProperties" | "unevaluatedItems" if *value == false => {
+            "Nothing else is allowed.".to_owned()
+        }
+        _ => return None,
+    })
+}
+
+/// Returns the elements of an array as a list, with "and N more" if it is long.
+fn list(values: &Value) -> String {
+    let Value::Array(values) = values else {
+        return compact(values);
+    };
+    let mut text = String::new();
+    for (index, value) in values.iter().enumerate() {
+        if index > 0 {
+            text.push_str(", ");
+        }
+        if text.len() > MAX_JSON_BYTES {
+            text.extend(["and ", &(values.len() - index).to_string(), " more"]);
+            break;
+        }
+        text.push_str(&compact(value));
+    }
+    text
+}
+
+/// Returns the keys of alternatives that consist only of `required`: `id; name and city`.
+pub(super) fn required_alternatives(alternatives: &[Value]) -> Option<String> {
+    let keys = |alternative: &Value| {
+        let alternative = alternative.as_object().filter(|it| it.len() == 1)?;
+        let keys: Vec<&str> = alternative.required().collect();
+        (!keys.is_empty()).then(|| keys.join(" and "))
+    };
+    let keys: Option<Vec<String>> = alternatives.iter().map(keys).collect();
+    keys.map(|keys| keys.join("; "))
+}
+
+/// Returns the keys of an object, with the values of constants: `{kind: "now", day?}`.
+pub(super) fn object_summary(schema: &Map) -> String {
+    let properties = schema.object("properties");
+    let named = properties.into_iter().flatten();
+    let mut keys: Vec<String> = named
+        // The text is truncated anyway.
+        .take(MAX_JSON_BYTES)
+        .map(|(name, property)| match property.get("const") {
+            Some(value) => format!("{name}: {}", excerpt(&value.to_string())),
+            None if schema.requires(name) => name.clone(),
+            None => format!("{name}?"),
+        })
+        .collect();
+    let is_unnamed = |name: &&str| properties.is_none_or(|it| !it.contains_key(*name));
+    keys.extend(schema.required().filter(is_unnamed).map(str::to_owned));
+    truncated(format!("{{{}}}", keys.join(", ")), MAX_JSON_BYTES)
+}

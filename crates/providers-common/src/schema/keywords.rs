@@ -1,0 +1,292 @@
+//! The keywords of JSON Schema draft 2020-12, and access to the members of a schema.
+
+use serde_json::{Value, json};
+
+/// A JSON object.
+pub(super) type Map = serde_json::Map<String, Value>;
+
+/// The names of the types.
+pub(super) const TYPES: [&str; 7] = [
+    "object", "array", "string", "integer", "number", "boolean", "null",
+];
+
+/// The subschemas in the value of a keyword.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subschemas {
+    None,
+    One,
+    List,
+    Named,
+}
+
+fn subschemas(keyword: &str) -> Subschemas {
+    match keyword {
+        "items"
+        | "additionalProperties"
+        | "unevaluatedItems"
+        | "unevaluatedProperties"
+        | "not"
+        | "if"
+        | "then"
+        | "else"
+        | "contains"
+        | "propertyNames"
+        | "contentSchema"
+        | "additionalItems" => Subschemas::One,
+        "anyOf" | "oneOf" | "allOf" | "prefixItems" => Subschemas::List,
+        "properties" | "patternProperties" | "dependentSchemas" => Subschemas::Named,
+        _ => Subschemas::None,
+    }
+}
+
+/// Returns the types that a keyword constrains. Empty: it applies to values of every type.
+pub(super) fn constrained_types(keyword: &str) -> &'static [&'static str] {
+    match keyword {
+        "properties"
+        | "required"
+        | "additionalProperties"
+        | "patternProperties"
+        | "propertyNames"
+        | "minProperties"
+        | "maxProperties"
+        | "dependentRequired"
+        | "dependentSchemas"
+        | "unevaluatedProperties" => &["object"],
+        "items" | "prefixItems" | "minItems" | "maxItems" | "uniqueItems" | "contains"
+        | "minContains" | "maxContains" | "unevaluatedItems" => &["array"],
+        "minLength" | "maxLength" | "pattern" | "contentEncoding" | "contentMediaType"
+        | "contentSchema" => &["string"],
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {
+            &["number", "integer"]
+        }
+        _ => &[],
+    }
+}
+
+/// Whether a keyword constrains only types that are not among `types`.
+pub(super) fn is_foreign(keyword: &str, types: &[&str]) -> bool {
+    let constrained = constrained_types(keyword);
+    !types.is_empty()
+        && !constrained.is_empty()
+        && !constrained.iter().any(|name| types.contains(name))
+}
+
+/// Whether a keyword is an annotation, which does not constrain values.
+pub(super) fn is_annotation(keyword: &str) -> bool {
+    matches!(
+        keyword,
+        "title"
+            | "description"
+            | "default"
+            | "examples"
+            | "example"
+            | "deprecated"
+            | "readOnly"
+            | "writeOnly"
+    ) || keyword.starts_with("x-")
+}
+
+/// Whether the compiler descends into the value of a keyword.
+pub(super) fn is_structural(keyword: &str) -> bool {
+    matches!(
+        keyword,
+        "$ref"
+            | "anyOf"
+            | "oneOf"
+            | "allOf"
+            | "properties"
+            | "additionalProperties"
+            | "items"
+            | "prefixItems"
+    )
+}
+
+/// Access to the members of a schema. Members of the wrong type count as absent.
+pub(super) trait SchemaMembers {
+    /// Returns the array of a keyword; empty if it is absent.
+    fn list(&self, keyword: &str) -> &[Value];
+    /// Returns the object of a keyword.
+    fn object(&self, keyword: &str) -> Option<&Map>;
+    /// Returns the string of a keyword.
+    fn text(&self, keyword: &str) -> Option<&str>;
+    /// Sets a keyword.
+    fn set(&mut self, keyword: &str, value: impl Into<Value>);
+    /// Whether one of the keywords is present.
+    fn has_any(&self, keywords: &[&str]) -> bool;
+    /// Whether a keyword is `false`.
+    fn is_false(&self, keyword: &str) -> bool;
+
+    /// Returns the schemas in the array of a keyword.
+    fn schemas(&self, keyword: &str) -> impl Iterator<Item = &Map> {
+        self.list(keyword).iter().filter_map(Value::as_object)
+    }
+
+    /// Returns the names in `type`.
+    fn types(&self) -> Vec<&str>;
+
+    /// Whether `required` lists a property.
+    fn requires(&self, name: &str) -> bool {
+        self.required().any(|required| required == name)
+    }
+
+    /// Returns the names in `required`.
+    fn required(&self) -> impl Iterator<Item = &str> {
+        self.list("required").iter().filter_map(Value::as_str)
+    }
+}
+
+impl SchemaMembers for Map {
+    fn list(&self, keyword: &str) -> &[Value] {
+        let list = self.get(keyword).and_then(Value::as_array);
+        list.map_or(&[], Vec::as_slice)
+    }
+
+    fn object(&self, keyword: &str) -> Option<&Map> {
+        self.get(keyword)?.as_object()
+    }
+
+    fn text(&self, keyword: &str) -> Option<&str> {
+        self.get(keyword)?.as_str()
+    }
+
+    fn set(&mut self, keyword: &str, value: impl Into<Value>) {
+        self.insert(keyword.to_owned(), value.into());
+    }
+
+    fn has_any(&self, keywords: &[&str]) -> bool {
+        keywords.iter().any(|keyword| self.contains_key(*keyword))
+    }
+
+    fn is_false(&self, keyword: &str) -> bool {
+        self.get(keyword) == Some(&Value::Bool(false))
+    }
+
+    fn types(&self) -> Vec<&str> {
+        self.get("type").map(type_names).unwrap_or_default()
+    }
+}
+
+/// Returns the names in the value of `type`.
+pub(super) fn type_names(types: &Value) -> Vec<&str> {
+    match types {
+        Value::String(name) => vec![name],
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the value of `type` for some names.
+pub(super) fn type_value(names: &[&str]) -> Value {
+    match names {
+        [one] => json!(one),
+        several => json!(several),
+    }
+}
+
+/// Returns the type of a value. A number without fraction is an integer.
+pub(super) fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) => {
+            let is_whole = number.as_f64().is_some_and(|it| it.fract() == 0.0);
+            if is_whole { "integer" } else { "number" }
+        }
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Whether a value has one of the types.
+pub(super) fn is_of_type(value: &Value, types: &[&str]) -> bool {
+    let name = type_of(value);
+    types.contains(&name) || (name == "integer" && types.contains(&"number"))
+}
+
+/// Returns the values of `const` or `enum`.
+pub(super) fn listed_values(schema: &Map) -> Option<Vec<&Value>> {
+    match schema.get("const") {
+        Some(constant) => Some(vec![constant]),
+        None => Some(schema.get("enum")?.as_array()?.iter().collect()),
+    }
+}
+
+/// Returns a schema for which no value is valid.
+pub(super) fn never() -> Map {
+    let mut schema = Map::new();
+    schema.set("not", json!({}));
+    schema
+}
+
+/// Whether a schema says explicitly that no value is valid.
+pub(super) fn is_never(schema: &Map) -> bool {
+    schema.object("not").is_some_and(Map::is_empty)
+}
+
+/// Returns the JSON pointer of a named subschema.
+pub(super) fn pointer_below(at: &str, keyword: &str, name: &str) -> String {
+    format!("{at}/{keyword}/{}", escaped(name))
+}
+
+/// Escapes a name for a JSON pointer.
+pub(super) fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Returns the subschemas of a schema with their keywords. Values in `enum`, `default` and
+/// `examples` that look like schemas are not included.
+pub(super) fn children(schema: &Map) -> impl Iterator<Item = (&str, &Map)> {
+    schema.iter().flat_map(|(keyword, value)| {
+        let values: Box<dyn Iterator<Item = &Value>> = match (subschemas(keyword), value) {
+            (Subschemas::One, Value::Object(_)) => Box::new(std::iter::once(value)),
+            (Subschemas::List, Value::Array(list)) => Box::new(list.iter()),
+            (Subschemas::Named, Value::Object(named)) => Box::new(named.values()),
+            _ => Box::new(std::iter::empty()),
+        };
+        let schemas = values.filter_map(Value::as_object);
+        schemas.map(|child| (keyword.as_str(), child))
+    })
+}
+
+/// Calls `visit` for a schema and all its subschemas.
+pub(super) fn visit<'s>(schema: &'s Map, visit_one: &mut dyn FnMut(&'s Map)) {
+    visit_one(schema);
+    for (_, child) in children(schema) {
+        visit(child, visit_one);
+    }
+}
+
+/// Calls `visit_one` for a schema and all its subschemas, with their JSON pointers.
+pub(super) fn visit_mut(schema: &mut Map, at: &str, visit_one: &mut dyn FnMut(&mut Map, &str)) {
+    visit_one(schema, at);
+    for (keyword, value) in schema.iter_mut() {
+        match (subschemas(keyword), value) {
+            (Subschemas::One, Value::Object(one)) => {
+                visit_mut(one, &format!("{at}/{keyword}"), visit_one);
+            }
+            (Subschemas::List, Value::Array(list)) => {
+                for (index, one) in list.iter_mut().enumerate() {
+                    if let Value::Object(one) = one {
+                        visit_mut(one, &format!("{at}/{keyword}/{index}"), visit_one);
+                    }
+                }
+            }
+            (Subschemas::Named, Value::Object(named)) => {
+                for (name, one) in named.iter_mut() {
+                    if let Value::Object(one) = one {
+                        visit_mut(one, &pointer_below(at, keyword, name), visit_one);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the references in a schema and all its subschemas.
+pub(super) fn references(schema: &Map) -> Vec<&str> {
+    let mut found = Vec::new();
+    visit(schema, &mut |schema| found.extend(schema.text("$ref")));
+    found
+}

@@ -1,0 +1,167 @@
+//! Text for constraints without a keyword, and replacements of subschemas.
+
+use serde_json::{Value, json};
+
+use super::{
+    Lowering, Map, SchemaMembers, text,
+    types::{all_types, implied_types},
+};
+use crate::schema::{
+    change::ChangeKind,
+    keywords::{is_annotation, type_names},
+    normal::add_null_value,
+    rules::{AnyValue, MAX_RECURSION},
+};
+
+impl Lowering<'_, '_> {
+    /// Describes a keyword in the description.
+    pub(super) fn describe(&mut self, out: &mut Map, keyword: &str, value: &Value, at: &str) {
+        let Some(sentence) = text::describe(keyword, value) else {
+            return self.report(at, ChangeKind::Noise, format!("`{keyword}` removed"));
+        };
+        text::append(out, &sentence);
+        // Annotations enforce nothing, so that nothing is lost.
+        let kind = if is_annotation(keyword) {
+            ChangeKind::Rewritten
+        } else {
+            ChangeKind::Described
+        };
+        self.report(at, kind, format!("`{keyword}` moved to the description"));
+    }
+
+    /// Keeps, describes or removes an annotation.
+    pub(super) fn annotation(&mut self, out: &mut Map, keyword: &str, value: &Value, at: &str) {
+        match keyword {
+            "description" => text::prepend(out, value),
+            _ if self.rules.keeps(keyword) => out.set(keyword, value.clone()),
+            // It mostly repeats the name of the property.
+            "title" => self.report(at, ChangeKind::Noise, "`title` removed"),
+            _ => self.describe(out, keyword, value, at),
+        }
+    }
+
+    /// Returns a string for JSON text, for values that the dialect has no schema for.
+    pub(super) fn json_text(&mut self, schema: &Map, at: &str, what: &str, sentence: &str) -> Map {
+        let message = format!("{what} is written as JSON text");
+        self.report(at, ChangeKind::Encoded, message);
+        let types = schema.types();
+        let mut out = self.string(types.len() > 1 && types.contains(&"null"));
+        let mut description = Map::new();
+        for (keyword, value) in schema {
+            match keyword.as_str() {
+                "type" | "properties" | "format" | "enum" => {}
+                _ if is_annotation(keyword) => {
+                    self.annotation(&mut description, keyword, value, at);
+                }
+                _ => self.describe(&mut description, keyword, value, at),
+            }
+        }
+        if schema.object("properties").is_some_and(|it| !it.is_empty()) {
+            let keys = format!("Its keys: {}.", text::object_summary(schema));
+            text::append(&mut description, &keys);
+        }
+        text::append(
+            &mut description,
+            &format!("{sentence}, written as JSON text."),
+        );
+        out.extend(description);
+        out
+    }
+
+    /// Returns the schema of a string, or of a string or null.
+    fn string(&self, is_nullable: bool) -> Map {
+        let mut string = Map::new();
+        string.set(
+            "type",
+            if self.rules.openapi {
+                "STRING"
+            } else {
+                "string"
+            },
+        );
+        if is_nullable {
+            self.make_nullable(&mut string);
+        }
+        string
+    }
+
+    /// Returns the replacement of a schema that exceeds a limit.
+    pub(super) fn truncated(&mut self, schema: &Map, at: &str, excess: &str) -> Map {
+        let message = format!("{excess}: the nested schema is not enforced");
+        self.report(at, ChangeKind::Truncated, message);
+        // Without expansion, because copies of many large schemas would take long.
+        let mut schema = schema;
+        for _ in 0..MAX_RECURSION {
+            let target = schema.text("$ref").and_then(|it| self.normal.target(it));
+            let Some(target) = target else { break };
+            schema = target;
+        }
+        let types = schema
+            .get("type")
+            .cloned()
+            .or_else(|| implied_types(schema));
+        let names = types.as_ref().map(type_names).unwrap_or_default();
+        let mut description = Map::new();
+        for keyword in ["title", "description"] {
+            if let Some(value) = schema.get(keyword) {
+                self.annotation(&mut description, keyword, value, at);
+            }
+        }
+        let keys = text::object_summary(schema);
+        if keys != "{}" {
+            text::append(&mut description, &format!("Its keys: {keys}."));
+        }
+        let mut stub = Map::new();
+        let is_text = self.rules.any_value == AnyValue::JsonText;
+        let is_nullable_text = is_text && names.contains(&"null");
+        match self.rules.any_value {
+            AnyValue::JsonText => {
+                let what = match names.as_slice() {
+                    ["object"] => "A JSON object",
+                    ["array"] => "A JSON array",
+                    _ => "Any JSON value",
+                };
+                text::append(&mut description, &format!("{what}, written as JSON text."));
+                stub = self.string(false);
+            }
+            AnyValue::AllTypes => stub.set("type", types.unwrap_or_else(all_types)),
+            AnyValue::Empty => {
+                if let Some(types) = types {
+                    stub.set("type", types);
+                }
+            }
+        }
+        stub.extend(description);
+        if is_nullable_text {
+            self.make_nullable(&mut stub);
+        }
+        stub
+    }
+
+    /// Allows null in a lowered schema.
+    pub(super) fn make_nullable(&self, schema: &mut Map) {
+        if self.rules.openapi {
+            match schema.get_mut("anyOf") {
+                Some(Value::Array(alternatives)) => {
+                    for alternative in alternatives.iter_mut().filter_map(Value::as_object_mut) {
+                        alternative.set("nullable", true);
+                    }
+                }
+                _ => schema.set("nullable", true),
+            }
+        } else if let Some(Value::Array(alternatives)) = schema.get_mut("anyOf") {
+            let has_null = |alternative: &Value| {
+                let types = alternative.get("type").map(type_names);
+                types.is_some_and(|types| types.contains(&"null"))
+            };
+            if !alternatives.iter().any(has_null) {
+                alternatives.push(json!({"type": "null"}));
+            }
+        } else if schema.contains_key("$ref") {
+            let reference = std::mem::take(schema);
+            schema.set("anyOf", json!([reference, {"type": "null"}]));
+        } else {
+            add_null_value(schema);
+        }
+    }
+}

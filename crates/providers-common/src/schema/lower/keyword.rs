@@ -1,0 +1,195 @@
+//! Keywords whose value is not a schema.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::{Lowering, Map, SchemaMembers, text};
+use crate::schema::{
+    Dialect,
+    change::ChangeKind,
+    keywords::{is_annotation, is_foreign, type_names},
+    rules::ANY_FORMAT,
+};
+
+/// Maximum repetition in a grammar. Grammars with larger ones are refused or slow.
+const MAX_REPETITION: u64 = 256;
+const MAX_GRAMMAR_NUMBER: f64 = 1e9;
+/// Formats of number types in programming languages, which have no meaning for a model.
+const NUMBER_WIDTHS: [&str; 12] = [
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "uint", "int",
+    "float", "double",
+];
+
+impl Lowering<'_, '_> {
+    /// Lowers all keywords. `lowered` contains the keywords with schemas.
+    pub(super) fn keywords(&mut self, schema: Map, at: &str, mut lowered: Map) -> Map {
+        let mut out = Map::new();
+        let type_value = schema.get("type").cloned().unwrap_or_default();
+        let types = type_names(&type_value);
+        let orders = schema.contains_key("propertyOrdering");
+        let properties = lowered.object("properties").filter(|_| orders);
+        let keys: HashSet<String> = properties
+            .into_iter()
+            .flat_map(Map::keys)
+            .cloned()
+            .collect();
+        for (keyword, value) in schema {
+            let is_foreign = is_foreign(&keyword, &types);
+            match keyword.as_str() {
+                _ if let Some(value) = lowered.get_mut(&keyword) => {
+                    out.set(&keyword, std::mem::take(value));
+                }
+                "type" => self.types(&mut out, value, &types),
+                "enum" | "const" => out.set(&keyword, value),
+                "format" => self.format(&mut out, value, &types, at),
+                // Removed by the caller.
+                "properties" | "required" | "additionalProperties" | "items" | "prefixItems"
+                    if !is_foreign => {}
+                _ if is_annotation(&keyword) => self.annotation(&mut out, &keyword, &value, at),
+                _ if is_foreign => {
+                    let message = format!("`{keyword}` removed: it does not constrain this type");
+                    self.report(at, ChangeKind::Noise, message);
+                }
+                "propertyOrdering" if self.rules.keeps(&keyword) => {
+                    let is_key = |name: &Value| name.as_str().is_some_and(|it| keys.contains(it));
+                    if value.as_array().is_some_and(|it| it.iter().all(is_key)) {
+                        out.set(&keyword, value);
+                    } else {
+                        let message = "`propertyOrdering` with unknown properties removed";
+                        self.report(at, ChangeKind::Invalid, message);
+                    }
+                }
+                _ if self.rules.keeps(&keyword) && self.accepts(&keyword, &value, &types) => {
+                    out.set(&keyword, value);
+                }
+                _ => self.describe(&mut out, &keyword, &value, at),
+            }
+        }
+        for (keyword, value) in lowered {
+            out.entry(keyword).or_insert(value);
+        }
+        out
+    }
+
+    fn types(&self, out: &mut Map, value: Value, types: &[&str]) {
+        if !self.rules.openapi {
+            return out.set("type", value);
+        }
+        let not_null = types.iter().find(|name| **name != "null");
+        out.set("type", not_null.unwrap_or(&"string").to_ascii_uppercase());
+        if types.contains(&"null") {
+            out.set("nullable", true);
+        }
+        if not_null.is_none() {
+            text::append(out, "Always null.");
+        }
+    }
+
+    fn format(&mut self, out: &mut Map, value: Value, types: &[&str], at: &str) {
+        let format = value.as_str().unwrap_or_default();
+        let is_string = types.contains(&"string");
+        let is_number = types.iter().any(|it| matches!(*it, "number" | "integer"));
+        let formats = match (is_string, is_number) {
+            (true, _) => self.rules.formats,
+            (false, true) => self.rules.number_formats,
+            (false, false) => &[],
+        };
+        let is_accepted = formats == ANY_FORMAT || formats.contains(&format);
+        if is_accepted && self.rules.keeps("format") {
+            out.set("format", value);
+        } else if format.is_empty() || (!is_string && NUMBER_WIDTHS.contains(&format)) {
+            self.report(at, ChangeKind::Noise, "`format` removed");
+        } else {
+            self.describe(out, "format", &value, at);
+        }
+    }
+
+    /// Whether the dialect accepts this value of a keyword that it has.
+    fn accepts(&self, keyword: &str, value: &Value, types: &[&str]) -> bool {
+        let text = value.as_str().unwrap_or_default();
+        match (self.rules.dialect, keyword) {
+            (Dialect::AnthropicStrict, "minItems") => matches!(value.as_u64(), Some(0 | 1)),
+            (Dialect::OpenAiStrict | Dialect::GeminiOpenApi, "pattern") => !has_lookaround(text),
+            (Dialect::OllamaFormat, "pattern") => is_grammar_pattern(text),
+            (Dialect::OllamaFormat, "minLength" | "maxLength" | "minItems" | "maxItems") => {
+                value.as_u64().is_some_and(|count| count <= MAX_REPETITION)
+            }
+            (
+                Dialect::OllamaFormat,
+                "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum",
+            ) => {
+                let is_small = |it: f64| it.fract() == 0.0 && it.abs() <= MAX_GRAMMAR_NUMBER;
+                value.as_f64().is_some_and(is_small)
+                    && types.contains(&"integer")
+                    && !types.contains(&"number")
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Whether a pattern has look-around or back-references, which finite automata do not support.
+fn has_lookaround(pattern: &str) -> bool {
+    let is_reference = |it: &[u8]| matches!(it, [b'\\', b'1'..=b'9' | b'k' | b'b' | b'B']);
+    pattern.as_bytes().windows(2).any(is_reference)
+        || ["(?=", "(?!", "(?<"].iter().any(|it| pattern.contains(it))
+}
+
+/// Whether llama.cpp's converter accepts a pattern: anchored at both ends, with only characters,
+/// classes and repetitions.
+fn is_grammar_pattern(pattern: &str) -> bool {
+    const MAX_BYTES: usize = 200;
+    let inner = pattern
+        .strip_prefix('^')
+        .and_then(|it| it.strip_suffix('$'));
+    let Some(inner) = inner.filter(|it| (1..=MAX_BYTES).contains(&it.len())) else {
+        return false;
+    };
+    let mut rest = inner;
+    let mut may_repeat = false;
+    while let Some(c) = rest.chars().next() {
+        let (length, repeats) = match c {
+            '[' => (class_length(rest), false),
+            '{' => (count_length(rest), true),
+            '+' | '*' | '?' => (Some(1), true),
+            '\\' => (escape_length(rest), false),
+            c if c.is_ascii_alphanumeric() || "_ @#:/-,".contains(c) => (Some(1), false),
+            _ => (None, false),
+        };
+        let Some(length) = length.filter(|_| !repeats || may_repeat) else {
+            return false;
+        };
+        may_repeat = !repeats;
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    true
+}
+
+/// Returns the length of a count such as `{1,3}`.
+fn count_length(text: &str) -> Option<usize> {
+    let end = text.find('}')?;
+    let is_count = |it: char| it.is_ascii_digit() || it == ',';
+    text.get(1..end)?.chars().all(is_count).then_some(end + 1)
+}
+
+/// Returns the length of an escape that the converter accepts.
+fn escape_length(text: &str) -> Option<usize> {
+    let escaped = text.as_bytes().get(1)?;
+    b"dws.-/".contains(escaped).then_some(2)
+}
+
+/// Returns the length of a class of characters that the converter accepts.
+fn class_length(text: &str) -> Option<usize> {
+    let mut at = if text.starts_with("[^") { 2 } else { 1 };
+    let start = at;
+    loop {
+        let rest = text.get(at..)?;
+        at += match rest.chars().next()? {
+            ']' if at > start => return Some(at + 1),
+            '\\' => escape_length(rest)?,
+            c if c.is_ascii_alphanumeric() || "_ @#:/-,.+%".contains(c) => 1,
+            _ => return None,
+        };
+    }
+}

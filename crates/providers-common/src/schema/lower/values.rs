@@ -1,0 +1,155 @@
+//! Listed values: `enum` and `const`.
+
+use serde_json::{Value, json};
+
+use super::{Lowering, Map, SchemaMembers, types::implied_types};
+use crate::schema::{
+    change::ChangeKind,
+    keywords::{is_annotation, is_of_type, type_value},
+    rules::Enums,
+};
+
+/// Number of strings in one `enum` above which OpenAI limits their length, and that limit.
+const MANY_STRINGS: usize = 250;
+const MAX_CHARS_OF_MANY: usize = 15_000;
+
+impl Lowering<'_, '_> {
+    /// Converts `enum` and `const` to values that the dialect accepts. Returns `None` if no listed
+    /// value is valid.
+    pub(super) fn values(&mut self, schema: &mut Map, at: &str) -> Option<()> {
+        if let Some(constant) = schema.get("const").cloned() {
+            if let Some(Value::Array(values)) = schema.shift_remove("enum")
+                && !values.contains(&constant)
+            {
+                return None;
+            }
+            if !self.rules.constants || constant.is_object() || constant.is_array() {
+                schema.shift_remove("const");
+                schema.set("enum", json!([constant]));
+                self.rewritten(at, "`const` became an `enum` with one value");
+            }
+        }
+        self.match_types(schema, at);
+        let Some(Value::Array(values)) = schema.get("enum").cloned() else {
+            return Some(());
+        };
+        if values.is_empty() {
+            return None;
+        }
+        if !schema.contains_key("type")
+            && let Some(types) = implied_types(schema)
+        {
+            schema.shift_insert(0, "type".to_owned(), types);
+        }
+        if self.accepts_values(&values) {
+            self.enum_values += values.len();
+            if self.rules.openapi {
+                self.openapi_strings(schema, values, at);
+            }
+            return Some(());
+        }
+        schema.shift_remove("enum");
+        let is_boolean = values.len() == 2 && values.iter().all(Value::is_boolean);
+        if is_boolean || values.iter().all(Value::is_null) {
+            self.rewritten(at, "`enum` removed: the type allows the same values");
+        } else {
+            self.describe(schema, "enum", &Value::Array(values), at);
+        }
+        Some(())
+    }
+
+    fn accepts_values(&self, values: &[Value]) -> bool {
+        let is_accepted = |value: &Value| match self.rules.enums {
+            Enums::Any => true,
+            Enums::Scalars => !value.is_object() && !value.is_array(),
+            Enums::StringsAndNumbers => value.is_string() || value.is_number(),
+            Enums::Strings => value.is_string() || value.is_null(),
+        };
+        let chars = || -> usize { values.iter().filter_map(Value::as_str).map(str::len).sum() };
+        let is_too_large = self.rules.max_enum_values < usize::MAX
+            && (self.enum_values.saturating_add(values.len()) > self.rules.max_enum_values
+                || (values.len() > MANY_STRINGS && chars() > MAX_CHARS_OF_MANY));
+        !is_too_large && values.iter().all(is_accepted)
+    }
+
+    /// Returns a union of null and of the other listed values, where null cannot be listed.
+    pub(super) fn null_as_alternative(&mut self, schema: &Map, at: &str) -> Option<Map> {
+        if self.rules.enums != Enums::StringsAndNumbers {
+            return None;
+        }
+        let mut values = schema.get("enum")?.as_array()?.clone();
+        let count = values.len();
+        values.retain(|value| !value.is_null());
+        if values.len() == count || values.is_empty() {
+            return None;
+        }
+        let mut union = schema.clone();
+        union.retain(|keyword, _| is_annotation(keyword));
+        let mut others = schema.clone();
+        others.retain(|keyword, _| !is_annotation(keyword));
+        others.set("enum", values);
+        let mut types = schema.types();
+        let allows_null = types.is_empty() || types.contains(&"null");
+        types.retain(|name| *name != "null");
+        if types.is_empty() {
+            others.shift_remove("type");
+        } else {
+            others.set("type", type_value(&types));
+        }
+        let mut alternatives = vec![Value::Object(others)];
+        if allows_null {
+            alternatives.push(json!({"type": "null"}));
+        }
+        self.rewritten(at, "the listed null became an alternative");
+        union.set("anyOf", alternatives);
+        Some(union)
+    }
+
+    /// Removes listed values that do not have the type, or the type if no value has it.
+    fn match_types(&mut self, schema: &mut Map, at: &str) {
+        let types = schema.types();
+        if !schema.contains_key("type") {
+            return;
+        }
+        let (matching, is_all) = match (schema.get("const"), schema.get("enum")) {
+            (Some(constant), _) => (Vec::new(), is_of_type(constant, &types)),
+            (None, Some(Value::Array(values))) => {
+                let matching = values.iter().filter(|value| is_of_type(value, &types));
+                let matching: Vec<Value> = matching.cloned().collect();
+                let is_all = matching.len() == values.len();
+                (matching, is_all)
+            }
+            _ => return,
+        };
+        if is_all {
+            return;
+        }
+        if matching.is_empty() {
+            let message = "the type is removed: no listed value has it";
+            self.report(at, ChangeKind::Invalid, message);
+            schema.shift_remove("type");
+        } else {
+            self.rewritten(at, "listed values of other types removed");
+            schema.set("enum", matching);
+        }
+    }
+
+    /// Removes null and the empty string, which OpenAPI does not allow in an `enum`.
+    fn openapi_strings(&mut self, schema: &mut Map, values: Vec<Value>, at: &str) {
+        let mut kept = values.clone();
+        kept.retain(|value| value != "" && !value.is_null());
+        if values.iter().any(|value| value == "") {
+            self.report(
+                at,
+                ChangeKind::Narrowed,
+                "the empty string cannot be listed",
+            );
+        }
+        if kept.is_empty() {
+            schema.shift_remove("enum");
+            self.describe(schema, "enum", &Value::Array(values), at);
+        } else {
+            schema.set("enum", kept);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Removal of infinite recursion.
+//!
+//! Recursion through a property or an item ends with the value. Recursion in place, such as
+//! `allOf: [{$ref: a}]` within `a`, never ends: such references are removed.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::{Map, Normal, def_name, def_pointer};
+use crate::schema::{
+    change::{Change, ChangeKind},
+    keywords::{SchemaMembers, children},
+};
+
+/// The targets of each name's references.
+type Edges = HashMap<String, HashSet<String>>;
+
+/// Keywords whose schemas apply to the same value.
+const IN_PLACE: [&str; 8] = [
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentSchemas",
+];
+
+/// Removes every reference in place that leads back to its own definition.
+pub(super) fn remove_infinite(normal: &mut Normal, changes: &mut Vec<Change>) {
+    let mut edges = Edges::new();
+    for name in normal.names() {
+        let targets = edges.entry(name.to_owned()).or_default();
+        if let Some(schema) = normal.schema(name) {
+            collect_in_place(schema, targets);
+        }
+    }
+    let cycles = cycles(&edges);
+    let names: Vec<String> = normal.names().map(str::to_owned).collect();
+    for name in names {
+        let Some(cycle) = cycles.get(&name) else {
+            continue;
+        };
+        let is_infinite = |schema: &Map| {
+            let target = schema.text("$ref").map(def_name);
+            target.is_some_and(|target| cycles.get(target) == Some(cycle))
+        };
+        if let Some(schema) = normal.schema_mut(&name) {
+            remove_in_place(schema, &is_infinite);
+            let message = "infinite recursion: the reference was removed";
+            changes.push(Change::new(
+                &def_pointer(&name),
+                ChangeKind::Invalid,
+                message,
+            ));
+        }
+    }
+}
+
+fn collect_in_place(schema: &Map, targets: &mut HashSet<String>) {
+    targets.extend(schema.text("$ref").map(|it| def_name(it).to_owned()));
+    for (keyword, child) in children(schema) {
+        if IN_PLACE.contains(&keyword) {
+            collect_in_place(child, targets);
+        }
+    }
+}
+
+fn remove_in_place(schema: &mut Map, is_infinite: &dyn Fn(&Map) -> bool) {
+    if is_infinite(schema) {
+        schema.shift_remove("$ref");
+    }
+    let is_infinite_value = |value: &Value| value.as_object().is_some_and(is_infinite);
+    for keyword in IN_PLACE {
+        let is_empty = match schema.get_mut(keyword) {
+            // An alternative that is the whole schema itself has no effect.
+            Some(Value::Array(list)) => {
+                list.retain(|one| !is_infinite_value(one));
+                for one in list.iter_mut().filter_map(Value::as_object_mut) {
+                    remove_in_place(one, is_infinite);
+                }
+                list.is_empty()
+            }
+            Some(Value::Object(named)) if keyword == "dependentSchemas" => {
+                for one in named.values_mut().filter_map(Value::as_object_mut) {
+                    remove_in_place(one, is_infinite);
+                }
+                false
+            }
+            Some(Value::Object(one)) if !is_infinite(one) => {
+                remove_in_place(one, is_infinite);
+                false
+            }
+            Some(Value::Object(_)) => true,
+            _ => false,
+        };
+        if is_empty {
+            schema.shift_remove(keyword);
+        }
+    }
+}
+
+/// Returns the names that lead back to themselves, with the number of their cycle. Names that lead
+/// to each other have the same number: the strongly connected components (Kosaraju's algorithm).
+pub(super) fn cycles(edges: &Edges) -> HashMap<String, usize> {
+    let mut names: Vec<&str> = edges.keys().map(String::as_str).collect();
+    names.sort_unstable();
+    let mut finished: Vec<&str> = Vec::new();
+    let mut visited: HashSet<&str> = HashSet::new();
+    let mut reversed: HashMap<&str, Vec<&str>> = HashMap::new();
+    for name in names {
+        // `true`: all names that follow from this one are finished.
+        let mut pending = vec![(name, false)];
+        while let Some((name, is_finished)) = pending.pop() {
+            if is_finished {
+                finished.push(name);
+            } else if visited.insert(name) {
+                pending.push((name, true));
+                for target in edges.get(name).into_iter().flatten() {
+                    reversed.entry(target).or_default().push(name);
+                    pending.push((target, false));
+                }
+            }
+        }
+    }
+    let mut cycles = HashMap::new();
+    let mut assigned: HashSet<&str> = HashSet::new();
+    for (number, name) in finished.iter().rev().enumerate() {
+        let mut members = Vec::new();
+        let mut pending = vec![*name];
+        while let Some(name) = pending.pop() {
+            if assigned.insert(name) {
+                members.push(name);
+                pending.extend(reversed.get(name).into_iter().flatten());
+            }
+        }
+        let has_itself = |name: &&str| edges.get(*name).is_some_and(|it| it.contains(*name));
+        if members.len() > 1 || members.iter().any(has_itself) {
+            cycles.extend(members.into_iter().map(|name| (name.to_owned(), number)));
+        }
+    }
+    cycles
+}
