@@ -19,7 +19,8 @@ pub struct AuthConfig {
     /// `token_endpoint_auth_method`: the client authentication. `None` uses a supported one.
     pub auth_method: Option<ClientAuth>,
     /// `client_metadata_url`: the URL of a Client ID Metadata Document, which is the client id if
-    /// the authorization server supports it. Replaces [`AuthOptions::client_metadata_url`](crate::auth::AuthOptions::client_metadata_url).
+    /// the authorization server supports it. Replaces
+    /// [`AuthOptions::client_metadata_url`](crate::auth::AuthOptions::client_metadata_url).
     pub client_metadata_url: Option<String>,
     /// `scopes`: the scopes of the first login instead of the server's proposal. Scopes that a call
     /// needs are requested too.

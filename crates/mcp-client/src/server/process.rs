@@ -1,8 +1,8 @@
 //! The process of a server and its descendants: one process group, which ends as a whole.
 //!
 //! If this program is killed (`SIGKILL`, out of memory), the watchdog ends the group
-//! (`process/watchdog.rs`). A descendant with its own session (`setsid`) has left the group and is not
-//! ended. A container or a systemd service around this program ends such processes too.
+//! (`process/watchdog.rs`). A descendant with its own session (`setsid`) has left the group and is
+//! not ended. A container or a systemd service around this program ends such processes too.
 
 mod environment;
 #[cfg_attr(not(unix), path = "process/watchdog_other.rs")]
