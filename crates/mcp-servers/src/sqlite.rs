@@ -1,49 +1,112 @@
-//! The SQLite databases behind bundled servers: in memory, or in a file that is created and filled
-//! once and is told from other programs' files.
+//! SQLite databases of bundled servers, in memory or in a file.
+//!
+//! A new file gets its tables and its first rows once. Files of other programs are refused.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
-use sqlx::{
-    AssertSqlSafe, SqlitePool, raw_sql,
-    sqlite::{SqliteConnectOptions, SqlitePoolOptions},
-};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, ffi};
+use tokio::sync::Mutex;
 
-use crate::{DataProblem, ServerError};
+use crate::{DataProblem, ServerError, tool::ToolError};
 
-/// How long a statement waits for another process that holds the file.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum wait of a statement for a lock of another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a server keeps in its database.
+/// Format of a database file.
 pub(crate) struct Layout {
     /// `PRAGMA application_id` of its files, which `schema` sets.
     pub(crate) application_id: i64,
     /// `PRAGMA user_version` of this layout, which `schema` sets.
     pub(crate) version: i64,
-    /// Creates the tables.
+    /// Statements that create the tables.
     pub(crate) schema: &'static str,
-    /// Fills them.
+    /// Statements that insert the first rows.
     pub(crate) seed: &'static str,
 }
 
-/// Opens the database, and creates and fills it if it is new.
-pub(crate) async fn open(layout: &Layout, file: Option<&Path>) -> Result<SqlitePool, ServerError> {
-    match file {
-        None => open_with(layout, SqliteConnectOptions::new().in_memory(true))
-            .await
-            .map_err(|problem| ServerError::Memory {
-                reason: problem.to_string(),
+/// A database with one connection, which all clones share.
+///
+/// A database in memory ends with its connection, and SQLite executes one writing transaction at a
+/// time, so more connections would have no advantage.
+#[derive(Clone)]
+pub(crate) struct Database {
+    connection: Arc<Mutex<Connection>>,
+}
+
+impl Database {
+    /// Opens the database. Creates and fills it if it is new.
+    pub(crate) async fn open(
+        layout: &'static Layout,
+        file: Option<&Path>,
+    ) -> Result<Self, ServerError> {
+        let path = file.map(Path::to_owned);
+        let opened = tokio::task::spawn_blocking(move || match path {
+            None => memory().and_then(|connection| prepare(layout, connection)),
+            Some(path) => open_file(layout, &path),
+        });
+        let opened = opened.await.unwrap_or_else(|error| {
+            Err(DataProblem::Other {
+                reason: error.to_string(),
+            })
+        });
+        match opened {
+            Ok(connection) => Ok(Self {
+                connection: Arc::new(Mutex::new(connection)),
             }),
-        Some(path) => open_file(layout, path)
-            .await
-            .map_err(|problem| ServerError::Data {
-                path: path.to_owned(),
-                problem,
+            Err(problem) => Err(match file {
+                None => ServerError::Memory {
+                    reason: problem.to_string(),
+                },
+                Some(path) => ServerError::Data {
+                    path: path.to_owned(),
+                    problem,
+                },
             }),
+        }
+    }
+
+    /// Runs `work` in a transaction that reads.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        self.run(TransactionBehavior::Deferred, work).await
+    }
+
+    /// Runs `work` in a transaction that writes, and commits it if `work` succeeds.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        // A transaction that requests the lock at its first write may be refused in the middle.
+        self.run(TransactionBehavior::Immediate, work).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        behavior: TransactionBehavior,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let mut connection = Arc::clone(&self.connection).lock_owned().await;
+        let done = tokio::task::spawn_blocking(move || {
+            let transaction = connection.transaction_with_behavior(behavior)?;
+            let value = work(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        });
+        done.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a database transaction panicked");
+            Err(ToolError::Refused("The tool failed.".to_owned()))
+        })
     }
 }
 
-async fn open_file(layout: &Layout, path: &Path) -> Result<SqlitePool, DataProblem> {
-    // SQLite says "unable to open database file" to both.
+fn memory() -> Result<Connection, DataProblem> {
+    Ok(Connection::open_in_memory()?)
+}
+
+fn open_file(layout: &Layout, path: &Path) -> Result<Connection, DataProblem> {
+    // SQLite has one message, "unable to open database file", for both cases.
     if path.is_dir() {
         return Err(DataProblem::Folder);
     }
@@ -55,40 +118,24 @@ async fn open_file(layout: &Layout, path: &Path) -> Result<SqlitePool, DataProbl
             folder: folder.to_owned(),
         });
     }
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(true)
-        .busy_timeout(PATIENCE);
-    open_with(layout, options).await
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    prepare(layout, connection)
 }
 
-async fn open_with(
-    layout: &Layout,
-    options: SqliteConnectOptions,
-) -> Result<SqlitePool, DataProblem> {
-    // One connection, kept for good: a database in memory lives and dies with its connection, and
-    // SQLite writes one transaction at a time anyway.
-    let pool = SqlitePoolOptions::new()
-        .min_connections(1)
-        .max_connections(1)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .test_before_acquire(false)
-        .connect_with(options)
-        .await?;
-    prepare(layout, &pool).await?;
-    Ok(pool)
-}
-
-async fn prepare(layout: &Layout, pool: &SqlitePool) -> Result<(), DataProblem> {
-    // Takes the write lock before looking: two servers that start on one new file must not both
-    // fill it. And a file that cannot be written is better refused now than at the first ticket.
-    let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
-    let (application_id, version): (i64, i64) = sqlx::query_as(
+/// Checks the layout of a database, and creates and fills the tables of a new one.
+fn prepare(layout: &Layout, mut connection: Connection) -> Result<Connection, DataProblem> {
+    connection.pragma_update(None, "foreign_keys", true)?;
+    // Locks before it reads: two servers that start on one new file must not both fill it.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let (application_id, version): (i64, i64) = transaction.query_row(
         "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version",
-    )
-    .fetch_one(&mut *transaction)
-    .await?;
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
     if application_id == layout.application_id {
         if version > layout.version {
             return Err(DataProblem::Newer {
@@ -96,49 +143,48 @@ async fn prepare(layout: &Layout, pool: &SqlitePool) -> Result<(), DataProblem> 
                 known: layout.version,
             });
         }
-        // SQLite opens a protected file for reading without a word, so only a write shows it.
-        let same = AssertSqlSafe(format!("PRAGMA user_version = {version}"));
-        raw_sql(same).execute(&mut *transaction).await?;
-        transaction.commit().await?;
-        return Ok(());
+        // SQLite opens a write-protected file without an error, so only a write detects it.
+        transaction.pragma_update(None, "user_version", version)?;
+    } else {
+        let tables: i64 =
+            transaction.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        if application_id != 0 || version != 0 || tables != 0 {
+            return Err(DataProblem::Foreign);
+        }
+        transaction.execute_batch(layout.schema)?;
+        transaction.execute_batch(layout.seed)?;
     }
-    let tables: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_schema")
-        .fetch_one(&mut *transaction)
-        .await?;
-    if application_id != 0 || version != 0 || tables != 0 {
-        return Err(DataProblem::Foreign);
+    transaction.commit()?;
+    Ok(connection)
+}
+
+/// Returns the primary result code. Extended codes have it in their lowest byte
+/// (<https://sqlite.org/rescode.html>).
+pub(crate) fn primary_code(error: &rusqlite::Error) -> Option<i32> {
+    match error {
+        rusqlite::Error::SqliteFailure(error, _) | rusqlite::Error::SqlInputError { error, .. } => {
+            Some(error.extended_code & 0xff)
+        }
+        _ => None,
     }
-    raw_sql(layout.schema).execute(&mut *transaction).await?;
-    raw_sql(layout.seed).execute(&mut *transaction).await?;
-    transaction.commit().await?;
-    Ok(())
 }
 
-/// Whether another process holds the file.
-pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
-    matches!(primary_code(error), Some(5 | 6))
+/// Returns whether another process holds the lock of the file.
+pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        primary_code(error),
+        Some(ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED)
+    )
 }
 
-/// SQLite's result code without the details in its upper bits, see <https://sqlite.org/rescode.html>.
-fn primary_code(error: &sqlx::Error) -> Option<i32> {
-    let code = error.as_database_error()?.code()?;
-    code.parse::<i32>().ok().map(|code| code & 0xff)
-}
-
-impl From<sqlx::Error> for DataProblem {
-    fn from(error: sqlx::Error) -> Self {
-        const PERM: i32 = 3;
-        const BUSY: i32 = 5;
-        const LOCKED: i32 = 6;
-        const READONLY: i32 = 8;
-        const CANTOPEN: i32 = 14;
-        const AUTH: i32 = 23;
-        const NOTADB: i32 = 26;
+impl From<rusqlite::Error> for DataProblem {
+    fn from(error: rusqlite::Error) -> Self {
         match primary_code(&error) {
-            Some(NOTADB) => Self::NotADatabase,
-            // A folder that is missing has been told apart before.
-            Some(PERM | READONLY | CANTOPEN | AUTH) => Self::NotWritable,
-            Some(BUSY | LOCKED) => Self::Busy,
+            Some(ffi::SQLITE_NOTADB) => Self::NotADatabase,
+            Some(
+                ffi::SQLITE_PERM | ffi::SQLITE_READONLY | ffi::SQLITE_CANTOPEN | ffi::SQLITE_AUTH,
+            ) => Self::NotWritable,
+            Some(ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED) => Self::Busy,
             _ => Self::Other {
                 reason: error.to_string(),
             },

@@ -25,8 +25,15 @@ pub(crate) trait BundledTool: Send + Sync + 'static {
     /// What it does and when to use it, for the model.
     const DESCRIPTION: &'static str;
 
-    /// What a client may assume about a call.
-    fn annotations() -> ToolAnnotations;
+    /// Returns what a client may assume about a call. The default is a tool that only reads data
+    /// of this server.
+    fn annotations(&self) -> ToolAnnotations {
+        ToolAnnotations::new()
+            .read_only(true)
+            .destructive(false)
+            .idempotent(true)
+            .open_world(false)
+    }
 
     /// Takes the place of [`Self::DESCRIPTION`] where the text depends on the settings.
     fn description(&self) -> Option<String> {
@@ -65,11 +72,11 @@ pub(crate) enum ToolError {
     Busy,
     /// The database failed. Its own words are for the log: the model can do nothing with them.
     #[error("The database failed, so there is no result. The server's log has the reason.")]
-    Database(#[source] sqlx::Error),
+    Database(#[source] rusqlite::Error),
 }
 
-impl From<sqlx::Error> for ToolError {
-    fn from(error: sqlx::Error) -> Self {
+impl From<rusqlite::Error> for ToolError {
+    fn from(error: rusqlite::Error) -> Self {
         if sqlite::is_busy(&error) {
             Self::Busy
         } else {
@@ -97,7 +104,7 @@ impl ServedTool {
         let validator = arguments::validator(&input)
             .inspect_err(|error| tracing::error!(tool = T::NAME, %error, "schema does not compile"))
             .ok();
-        let mut annotations = T::annotations();
+        let mut annotations = tool.annotations();
         // The title stands twice: clients of 2025-03-26 look for it among the annotations.
         annotations.title = Some(T::TITLE.to_owned());
         let description = tool.description();

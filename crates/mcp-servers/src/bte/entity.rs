@@ -1,13 +1,13 @@
 //! `query_bte_getall` and `query_bte_by_categories`: what is related to one thing.
 
-use std::{collections::BTreeMap, marker::PhantomData};
+use std::collections::BTreeMap;
 
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    Access, Bte,
+    Bte,
     answer::{Output, Wish, answer},
     biolink::{Category, PREDICATES, is_curie},
     trapi::{QueryEdge, QueryGraph, QueryNode},
@@ -25,32 +25,12 @@ const ADVICE: &str = "Check that the id is the one that BioThings Explorer uses 
     diseases: MONDO, drugs: CHEBI or CHEMBL.COMPOUND), or ask with query_bte, which can look for \
     any predicate and from either side.";
 
-pub(super) struct GetAll<A> {
-    bte: Bte,
-    access: PhantomData<A>,
+pub(super) struct GetAll {
+    pub(super) bte: Bte,
 }
 
-pub(super) struct ByCategories<A> {
-    bte: Bte,
-    access: PhantomData<A>,
-}
-
-impl<A: Access> GetAll<A> {
-    pub(super) fn new(bte: Bte) -> Self {
-        Self {
-            bte,
-            access: PhantomData,
-        }
-    }
-}
-
-impl<A: Access> ByCategories<A> {
-    pub(super) fn new(bte: Bte) -> Self {
-        Self {
-            bte,
-            access: PhantomData,
-        }
-    }
+pub(super) struct ByCategories {
+    pub(super) bte: Bte,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -96,7 +76,7 @@ fn default_limit() -> usize {
     25
 }
 
-impl<A: Access> BundledTool for GetAll<A> {
+impl BundledTool for GetAll {
     type Input = AllInput;
     type Output = Output;
 
@@ -109,12 +89,12 @@ impl<A: Access> BundledTool for GetAll<A> {
         for. Predicates: affected_by, affects, interacts_with, participates_in, derives_from, \
         derives_into. Results come with sources and publications, the best first.";
 
-    fn annotations() -> ToolAnnotations {
-        annotations::<A>()
+    fn annotations(&self) -> ToolAnnotations {
+        self.bte.annotations()
     }
 
     fn adjust_input(&self, schema: &mut JsonObject) {
-        A::adjust(schema);
+        self.bte.adjust_input(schema);
     }
 
     async fn call(&self, input: Self::Input) -> Result<Answer<Output>, ToolError> {
@@ -129,7 +109,7 @@ impl<A: Access> BundledTool for GetAll<A> {
     }
 }
 
-impl<A: Access> BundledTool for ByCategories<A> {
+impl BundledTool for ByCategories {
     type Input = CategoriesInput;
     type Output = Output;
 
@@ -140,12 +120,12 @@ impl<A: Access> BundledTool for ByCategories<A> {
         MONDO:0005148. Predicates: affected_by, affects, interacts_with, participates_in, \
         derives_from, derives_into. Results come with sources and publications, the best first.";
 
-    fn annotations() -> ToolAnnotations {
-        annotations::<A>()
+    fn annotations(&self) -> ToolAnnotations {
+        self.bte.annotations()
     }
 
     fn adjust_input(&self, schema: &mut JsonObject) {
-        A::adjust(schema);
+        self.bte.adjust_input(schema);
     }
 
     async fn call(&self, input: Self::Input) -> Result<Answer<Output>, ToolError> {
@@ -168,14 +148,6 @@ impl<A: Access> BundledTool for ByCategories<A> {
         };
         related(&self.bte, &input.entity_id, &categories, wish).await
     }
-}
-
-pub(super) fn annotations<A: Access>() -> ToolAnnotations {
-    ToolAnnotations::new()
-        .read_only(A::READ_ONLY)
-        .destructive(false)
-        .idempotent(true)
-        .open_world(true)
 }
 
 async fn related(

@@ -21,13 +21,7 @@ use crate::{
 const SYNONYMS: usize = 5;
 
 pub(super) struct LookupName {
-    client: ServiceClient,
-}
-
-impl LookupName {
-    pub(super) fn new(client: ServiceClient) -> Self {
-        Self { client }
-    }
+    pub(super) client: ServiceClient,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -95,7 +89,7 @@ impl BundledTool for LookupName {
         its name, such as NCBIGene:4353 for MPO. Use it before a query whenever a CURIE is not \
         given: one that is made up finds nothing, or something else.";
 
-    fn annotations() -> ToolAnnotations {
+    fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
             .read_only(true)
             .destructive(false)

@@ -107,7 +107,7 @@ impl BundledTool for GetMetaKnowledgeGraph {
         categories of things are related by which predicates, and which prefixes the ids of each \
         category have. Filter it, there are thousands of relations.";
 
-    fn annotations() -> ToolAnnotations {
+    fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
             .read_only(true)
             .destructive(false)

@@ -14,15 +14,13 @@ mod trapi;
 
 use std::sync::Arc;
 
-use rmcp::model::JsonObject;
+use rmcp::model::{JsonObject, ToolAnnotations};
 use serde_json::Value;
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
-    BundledServer, ServerError, ServerOptions,
-    graph::store::GraphStore,
-    tool::ToolError,
-    tool_server::{ToolServer, ToolServerBuilder},
+    BundledServer, ServerError, ServerOptions, graph::store::GraphStore, tool::ToolError,
+    tool_server::ToolServer,
 };
 use client::{Failure, ServiceClient};
 use entity::{ByCategories, GetAll};
@@ -87,21 +85,13 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
         client: Arc::new(client),
         graph,
     };
-    Ok(if bte.graph.is_some() {
-        with_queries::<Adding>(server, &bte)
-    } else {
-        with_queries::<Reading>(server, &bte)
-    }
-    .with(GetMetaKnowledgeGraph::new(Arc::clone(&bte.client)))
-    .with_some(resolver.map(LookupName::new))
-    .finish())
-}
-
-fn with_queries<A: Access>(server: ToolServerBuilder, bte: &Bte) -> ToolServerBuilder {
-    server
-        .with(GetAll::<A>::new(bte.clone()))
-        .with(ByCategories::<A>::new(bte.clone()))
-        .with(QueryBte::<A>::new(bte.clone()))
+    Ok(server
+        .with(GetAll { bte: bte.clone() })
+        .with(ByCategories { bte: bte.clone() })
+        .with(QueryBte { bte: bte.clone() })
+        .with(GetMetaKnowledgeGraph::new(bte.client))
+        .with_some(resolver.map(|client| LookupName { client }))
+        .finish())
 }
 
 /// What every query needs. Clones share it.
@@ -112,33 +102,26 @@ struct Bte {
     graph: Option<GraphStore>,
 }
 
-/// Whether the queries of a server can add to a graph. If not, no argument speaks of it, and clients
-/// are told that a call changes nothing.
-trait Access: Send + Sync + 'static {
-    const READ_ONLY: bool;
+impl Bte {
+    /// Returns the annotations of queries, which write only to the graph.
+    fn annotations(&self) -> ToolAnnotations {
+        ToolAnnotations::new()
+            .read_only(self.graph.is_none())
+            .destructive(false)
+            .idempotent(true)
+            .open_world(true)
+    }
 
-    fn adjust(schema: &mut JsonObject) {
-        if Self::READ_ONLY
+    /// Removes the argument `addToGraph` if there is no graph.
+    fn adjust_input(&self, schema: &mut JsonObject) {
+        if self.graph.is_none()
             && let Some(Value::Object(properties)) = schema.get_mut("properties")
         {
-            // `retain`, because `remove` would change the order of the rest.
+            // `retain`, because `remove` would change the order of the other arguments.
             properties.retain(|name, _| name != "addToGraph");
         }
     }
-}
 
-struct Adding;
-struct Reading;
-
-impl Access for Adding {
-    const READ_ONLY: bool = false;
-}
-
-impl Access for Reading {
-    const READ_ONLY: bool = true;
-}
-
-impl Bte {
     /// Asks all questions at the same time and puts the answers together. Fails only if all fail.
     async fn ask(&self, questions: Vec<QueryGraph>) -> Result<Findings, ToolError> {
         let order = questions.first().map(known_first).unwrap_or_default();

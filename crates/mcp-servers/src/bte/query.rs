@@ -1,6 +1,6 @@
 //! `query_bte`: any question as a small graph.
 
-use std::{collections::BTreeMap, marker::PhantomData};
+use std::collections::BTreeMap;
 
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -8,10 +8,9 @@ use serde::Deserialize;
 use switchboard_domain::nearest::nearest;
 
 use super::{
-    Access, Bte,
+    Bte,
     answer::{Output, Wish, answer},
     biolink::{category, is_curie, predicate},
-    entity::annotations,
     trapi::{QueryEdge, QueryGraph, QueryNode},
 };
 use crate::{
@@ -31,18 +30,8 @@ const ADVICE: &str = "Leave out the predicates, ask the other way round (subject
     exchanged), use a wider category such as biolink:ChemicalEntity, or look with \
     get_meta_knowledge_graph what can be asked.";
 
-pub(super) struct QueryBte<A> {
-    bte: Bte,
-    access: PhantomData<A>,
-}
-
-impl<A: Access> QueryBte<A> {
-    pub(super) fn new(bte: Bte) -> Self {
-        Self {
-            bte,
-            access: PhantomData,
-        }
-    }
+pub(super) struct QueryBte {
+    pub(super) bte: Bte,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -104,7 +93,7 @@ struct EdgeInput {
     predicates: Vec<String>,
 }
 
-impl<A: Access> BundledTool for QueryBte<A> {
+impl BundledTool for QueryBte {
     type Input = Input;
     type Output = Output;
 
@@ -118,12 +107,12 @@ impl<A: Access> BundledTool for QueryBte<A> {
         \"predicates\": [\"biolink:affects\"]}}}. Results come with sources and publications, the \
         best first.";
 
-    fn annotations() -> ToolAnnotations {
-        annotations::<A>()
+    fn annotations(&self) -> ToolAnnotations {
+        self.bte.annotations()
     }
 
     fn adjust_input(&self, schema: &mut JsonObject) {
-        A::adjust(schema);
+        self.bte.adjust_input(schema);
     }
 
     async fn call(&self, input: Self::Input) -> Result<Answer<Output>, ToolError> {

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer, Serialize,
-    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::Value;
 
@@ -241,30 +241,13 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Lenient<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Items<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Each<T> {
-            type Value = Items<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list")
-            }
-
-            fn visit_unit<E>(self) -> Result<Items<T>, E> {
-                Ok(Items::default())
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Items<T>, A::Error> {
-                let mut items = Items::default();
-                while let Some(item) = list.next_element::<Lenient<T>>()? {
-                    match item.0 {
-                        Some(item) => items.good.push(item),
-                        None => items.bad += 1,
-                    }
-                }
-                Ok(items)
-            }
-        }
-        deserializer.deserialize_any(Each(PhantomData))
+        let items = Option::<Vec<Lenient<T>>>::deserialize(deserializer)?.unwrap_or_default();
+        let number = items.len();
+        let good: Vec<T> = items.into_iter().filter_map(|item| item.0).collect();
+        Ok(Self {
+            bad: number - good.len(),
+            good,
+        })
     }
 }
 

@@ -1,6 +1,5 @@
 //! `calculate_account_value`.
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +7,7 @@ use super::{CURRENCY, no_such_customer, store::Store};
 use crate::tool::{Answer, BundledTool, ToolError};
 
 pub(super) struct CalculateAccountValue {
-    store: Store,
-}
-
-impl CalculateAccountValue {
-    pub(super) fn new(store: Store) -> Self {
-        Self { store }
-    }
+    pub(super) store: Store,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -48,14 +41,6 @@ impl BundledTool for CalculateAccountValue {
     const TITLE: &'static str = "Account value";
     const DESCRIPTION: &'static str =
         "Calculates the account value of one customer: the sum of all purchases, in euros.";
-
-    fn annotations() -> ToolAnnotations {
-        ToolAnnotations::new()
-            .read_only(true)
-            .destructive(false)
-            .idempotent(true)
-            .open_world(false)
-    }
 
     async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
         let customer_id = input.customer_id;

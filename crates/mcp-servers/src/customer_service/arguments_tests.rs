@@ -54,9 +54,15 @@ fn text(result: &rmcp::model::CallToolResult) -> &str {
 /// The three tools with their validators, of input and of output.
 fn tools(store: &Store) -> Vec<(ServedTool, SchemaValidator, SchemaValidator)> {
     let tools = [
-        ServedTool::new(GetRecentCustomers::new(store.clone())),
-        ServedTool::new(CreateSupportTicket::new(store.clone())),
-        ServedTool::new(CalculateAccountValue::new(store.clone())),
+        ServedTool::new(GetRecentCustomers {
+            store: store.clone(),
+        }),
+        ServedTool::new(CreateSupportTicket {
+            store: store.clone(),
+        }),
+        ServedTool::new(CalculateAccountValue {
+            store: store.clone(),
+        }),
     ];
     let compile = |tool: ServedTool| {
         let input = arguments::validator(&tool.definition().input_schema).unwrap();

@@ -34,9 +34,13 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
          fields that end in _cents are integers in cents. Dates are written YYYY-MM-DD. {keeping}"
     );
     Ok(ToolServer::build(IDENTITY, instructions)
-        .with(GetRecentCustomers::new(store.clone()))
-        .with(CreateSupportTicket::new(store.clone()))
-        .with(CalculateAccountValue::new(store))
+        .with(GetRecentCustomers {
+            store: store.clone(),
+        })
+        .with(CreateSupportTicket {
+            store: store.clone(),
+        })
+        .with(CalculateAccountValue { store })
         .finish())
 }
 
@@ -48,7 +52,7 @@ async fn no_such_customer(store: &Store, customer_id: i64) -> ToolError {
              get_recent_customers lists some."
         )),
         Ok(None) => ToolError::Refused("There are no customers at all.".to_owned()),
-        Err(error) => error.into(),
+        Err(error) => error,
     }
 }
 

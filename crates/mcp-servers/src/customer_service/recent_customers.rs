@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,13 +9,7 @@ use super::store::{Customer, Store};
 use crate::tool::{Answer, BundledTool, ToolError};
 
 pub(super) struct GetRecentCustomers {
-    store: Store,
-}
-
-impl GetRecentCustomers {
-    pub(super) fn new(store: Store) -> Self {
-        Self { store }
-    }
+    pub(super) store: Store,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -51,14 +44,6 @@ impl BundledTool for GetRecentCustomers {
     const TITLE: &'static str = "Recent customers";
     const DESCRIPTION: &'static str = "Lists the customers who joined most recently, the latest \
         first, with customer_id, name, e-mail, city, country and the day they joined.";
-
-    fn annotations() -> ToolAnnotations {
-        ToolAnnotations::new()
-            .read_only(true)
-            .destructive(false)
-            .idempotent(true)
-            .open_world(false)
-    }
 
     async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
         let since = input.since.as_deref();

@@ -1,18 +1,19 @@
-//! What the tools ask the database.
+//! Statements of the tools on the database.
 
 use std::path::Path;
 
+use rusqlite::{OptionalExtension as _, params};
 use schemars::JsonSchema;
 use serde::Serialize;
-use sqlx::SqlitePool;
 
 use super::support_ticket::Priority;
 use crate::{
     ServerError,
-    sqlite::{self, Layout},
+    sqlite::{Database, Layout},
+    tool::ToolError,
 };
 
-pub(super) const LAYOUT: Layout = Layout {
+static LAYOUT: Layout = Layout {
     // "sbcs" in ASCII.
     application_id: 0x7362_6373,
     version: 1,
@@ -23,7 +24,7 @@ pub(super) const LAYOUT: Layout = Layout {
 /// The customers, purchases and tickets. Clones share one connection.
 #[derive(Clone)]
 pub(super) struct Store {
-    pool: SqlitePool,
+    database: Database,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -43,7 +44,7 @@ pub(super) struct Customer {
     pub(super) joined: String,
 }
 
-/// What a customer has bought so far.
+/// The purchases of one customer.
 pub(super) struct Account {
     pub(super) customer_name: String,
     pub(super) purchases: i64,
@@ -51,7 +52,7 @@ pub(super) struct Account {
     pub(super) cents: i64,
 }
 
-/// A ticket that has been written.
+/// A new ticket.
 pub(super) struct NewTicket {
     pub(super) ticket_id: i64,
     pub(super) customer_name: String,
@@ -59,102 +60,113 @@ pub(super) struct NewTicket {
 }
 
 impl Store {
-    /// In memory, or in a file.
+    /// Opens the store in memory or in a file.
     pub(super) async fn open(file: Option<&Path>) -> Result<Self, ServerError> {
-        let pool = sqlite::open(&LAYOUT, file).await?;
-        Ok(Self { pool })
+        let database = Database::open(&LAYOUT, file).await?;
+        Ok(Self { database })
     }
 
-    /// At most `limit` customers, the latest first, and how many there are without the limit.
-    /// `since` (YYYY-MM-DD) leaves out those who joined earlier.
+    /// Returns at most `limit` customers, the latest first, and the number of matching customers.
+    /// With `since` (YYYY-MM-DD), customers who joined earlier do not match.
     pub(super) async fn recent_customers(
         &self,
         limit: i64,
         since: Option<&str>,
-    ) -> Result<(Vec<Customer>, i64), sqlx::Error> {
-        type Row = (i64, String, String, String, String, String, i64);
-        let rows: Vec<Row> = sqlx::query_as(
-            "SELECT customer_id, name, email, city, country, joined_on, COUNT(*) OVER () \
-             FROM customers WHERE $2 IS NULL OR joined_on >= $2 \
-             ORDER BY joined_on DESC, customer_id DESC LIMIT $1",
-        )
-        .bind(limit)
-        .bind(since)
-        .fetch_all(&self.pool)
-        .await?;
-        let matching = rows.first().map_or(0, |row| row.6);
-        let customers = rows.into_iter().map(
-            |(customer_id, name, email, city, country, joined, _)| Customer {
-                customer_id,
-                name,
-                email,
-                city,
-                country,
-                joined,
-            },
-        );
-        Ok((customers.collect(), matching))
+    ) -> Result<(Vec<Customer>, i64), ToolError> {
+        let since = since.map(str::to_owned);
+        let read = self.database.read(move |transaction| {
+            let mut statement = transaction.prepare(
+                "SELECT customer_id, name, email, city, country, joined_on, COUNT(*) OVER () \
+                 FROM customers WHERE ?2 IS NULL OR joined_on >= ?2 \
+                 ORDER BY joined_on DESC, customer_id DESC LIMIT ?1",
+            )?;
+            let mut rows = statement.query(params![limit, since])?;
+            let (mut customers, mut matching) = (Vec::new(), 0);
+            while let Some(row) = rows.next()? {
+                customers.push(Customer {
+                    customer_id: row.get(0)?,
+                    name: row.get(1)?,
+                    email: row.get(2)?,
+                    city: row.get(3)?,
+                    country: row.get(4)?,
+                    joined: row.get(5)?,
+                });
+                matching = row.get(6)?;
+            }
+            Ok((customers, matching))
+        });
+        read.await
     }
 
-    /// The day on which the latest customer joined.
-    pub(super) async fn latest_join(&self) -> Result<Option<String>, sqlx::Error> {
-        sqlx::query_scalar("SELECT MAX(joined_on) FROM customers")
-            .fetch_one(&self.pool)
-            .await
+    /// Returns the day on which the latest customer joined.
+    pub(super) async fn latest_join(&self) -> Result<Option<String>, ToolError> {
+        let sql = "SELECT MAX(joined_on) FROM customers";
+        let read = self
+            .database
+            .read(move |transaction| Ok(transaction.query_row(sql, [], |row| row.get(0))?));
+        read.await
     }
 
-    /// The lowest and the highest number of a customer.
-    pub(super) async fn customer_ids(&self) -> Result<Option<(i64, i64)>, sqlx::Error> {
-        let (first, last): (Option<i64>, Option<i64>) =
-            sqlx::query_as("SELECT MIN(customer_id), MAX(customer_id) FROM customers")
-                .fetch_one(&self.pool)
-                .await?;
-        Ok(first.zip(last))
+    /// Returns the lowest and the highest customer id.
+    pub(super) async fn customer_ids(&self) -> Result<Option<(i64, i64)>, ToolError> {
+        let sql = "SELECT MIN(customer_id), MAX(customer_id) FROM customers";
+        let read = self.database.read(move |transaction| {
+            let (first, last): (Option<i64>, Option<i64>) =
+                transaction.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(first.zip(last))
+        });
+        read.await
     }
 
-    /// The account of a customer, if there is this customer.
-    pub(super) async fn account(&self, customer_id: i64) -> Result<Option<Account>, sqlx::Error> {
-        let row: Option<(String, i64, i64)> = sqlx::query_as(
-            "SELECT name, COUNT(purchase_id), COALESCE(SUM(amount_cents), 0) \
-             FROM customers LEFT JOIN purchases USING (customer_id) \
-             WHERE customer_id = $1 GROUP BY customer_id",
-        )
-        .bind(customer_id)
-        .fetch_optional(&self.pool)
-        .await?;
-        Ok(row.map(|(customer_name, purchases, cents)| Account {
-            customer_name,
-            purchases,
-            cents,
-        }))
+    /// Returns the account of a customer, or `None` for an unknown id.
+    pub(super) async fn account(&self, customer_id: i64) -> Result<Option<Account>, ToolError> {
+        let read = self.database.read(move |transaction| {
+            let account = transaction.query_row(
+                "SELECT name, COUNT(purchase_id), COALESCE(SUM(amount_cents), 0) \
+                 FROM customers LEFT JOIN purchases USING (customer_id) \
+                 WHERE customer_id = ?1 GROUP BY customer_id",
+                [customer_id],
+                |row| {
+                    Ok(Account {
+                        customer_name: row.get(0)?,
+                        purchases: row.get(1)?,
+                        cents: row.get(2)?,
+                    })
+                },
+            );
+            Ok(account.optional()?)
+        });
+        read.await
     }
 
-    /// Writes a ticket, if there is this customer. It is on disk when this returns.
+    /// Writes a ticket to disk. Returns `None` for an unknown customer id.
     pub(super) async fn create_ticket(
         &self,
         customer_id: i64,
         subject: &str,
         description: Option<&str>,
         priority: Priority,
-    ) -> Result<Option<NewTicket>, sqlx::Error> {
-        // One statement, so there is no moment between looking for the customer and writing.
-        let row: Option<(i64, String, String)> = sqlx::query_as(
-            "INSERT INTO support_tickets (customer_id, subject, description, priority) \
-             SELECT customer_id, $2, $3, $4 FROM customers WHERE customer_id = $1 \
-             RETURNING ticket_id, status, \
-             (SELECT name FROM customers WHERE customers.customer_id = $1)",
-        )
-        .bind(customer_id)
-        .bind(subject)
-        .bind(description)
-        .bind(priority.as_str())
-        .fetch_optional(&self.pool)
-        .await?;
-        Ok(row.map(|(ticket_id, status, customer_name)| NewTicket {
-            ticket_id,
-            customer_name,
-            status,
-        }))
+    ) -> Result<Option<NewTicket>, ToolError> {
+        let subject = subject.to_owned();
+        let description = description.map(str::to_owned);
+        let write = self.database.write(move |transaction| {
+            let ticket = transaction.query_row(
+                "INSERT INTO support_tickets (customer_id, subject, description, priority) \
+                 SELECT customer_id, ?2, ?3, ?4 FROM customers WHERE customer_id = ?1 \
+                 RETURNING ticket_id, status, \
+                 (SELECT name FROM customers WHERE customers.customer_id = ?1)",
+                params![customer_id, subject, description, priority.as_str()],
+                |row| {
+                    Ok(NewTicket {
+                        ticket_id: row.get(0)?,
+                        status: row.get(1)?,
+                        customer_name: row.get(2)?,
+                    })
+                },
+            );
+            Ok(ticket.optional()?)
+        });
+        write.await
     }
 }
 

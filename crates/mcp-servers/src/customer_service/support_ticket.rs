@@ -8,13 +8,7 @@ use super::{no_such_customer, store::Store};
 use crate::tool::{Answer, BundledTool, ToolError};
 
 pub(super) struct CreateSupportTicket {
-    store: Store,
-}
-
-impl CreateSupportTicket {
-    pub(super) fn new(store: Store) -> Self {
-        Self { store }
-    }
+    pub(super) store: Store,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -77,7 +71,7 @@ impl BundledTool for CreateSupportTicket {
     const TITLE: &'static str = "New support ticket";
     const DESCRIPTION: &'static str = "Opens a new support ticket for a customer and returns its number. Every call opens one more.";
 
-    fn annotations() -> ToolAnnotations {
+    fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
             .read_only(false)
             .destructive(false)

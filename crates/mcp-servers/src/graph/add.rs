@@ -16,23 +16,11 @@ use crate::tool::{Answer, BundledTool, ToolError};
 const FAULTS: usize = 5;
 
 pub(super) struct AddNodes {
-    store: GraphStore,
+    pub(super) store: GraphStore,
 }
 
 pub(super) struct AddEdges {
-    store: GraphStore,
-}
-
-impl AddNodes {
-    pub(super) fn new(store: GraphStore) -> Self {
-        Self { store }
-    }
-}
-
-impl AddEdges {
-    pub(super) fn new(store: GraphStore) -> Self {
-        Self { store }
-    }
+    pub(super) store: GraphStore,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -75,7 +63,7 @@ impl BundledTool for AddNodes {
         node that is there already gets the new label and type, and the new data beside the old. \
         All nodes are added or, when one is wrong, none.";
 
-    fn annotations() -> ToolAnnotations {
+    fn annotations(&self) -> ToolAnnotations {
         annotations()
     }
 
@@ -99,7 +87,7 @@ impl BundledTool for AddEdges {
         Both nodes must be in the graph; add_nodes adds them. An edge that is there already gets \
         the new data beside the old. All edges are added or, when one is wrong, none.";
 
-    fn annotations() -> ToolAnnotations {
+    fn annotations(&self) -> ToolAnnotations {
         annotations()
     }
 

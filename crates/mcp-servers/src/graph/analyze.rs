@@ -5,7 +5,6 @@ use std::{
     fmt::Write as _,
 };
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,13 +18,7 @@ use super::{
 use crate::tool::{Answer, BundledTool, ToolError};
 
 pub(super) struct AnalyzeNodeRelationships {
-    store: GraphStore,
-}
-
-impl AnalyzeNodeRelationships {
-    pub(super) fn new(store: GraphStore) -> Self {
-        Self { store }
-    }
+    pub(super) store: GraphStore,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -101,14 +94,6 @@ impl BundledTool for AnalyzeNodeRelationships {
     const DESCRIPTION: &'static str = "Analyzes how a node of the knowledge graph of this \
         conversation is related to others: how many edges it has, by predicate, by type of \
         neighbour and by source, and which neighbours it is most strongly related to.";
-
-    fn annotations() -> ToolAnnotations {
-        ToolAnnotations::new()
-            .read_only(true)
-            .destructive(false)
-            .idempotent(true)
-            .open_world(false)
-    }
 
     async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
         let conversation = conversation(input.database_context.as_ref());

@@ -132,12 +132,24 @@ fn text(result: &rmcp::model::CallToolResult) -> &str {
 /// The tools with their validators, of input and of output.
 fn tools(store: &GraphStore) -> Vec<(ServedTool, SchemaValidator, SchemaValidator)> {
     let tools = [
-        ServedTool::new(GetGraphState::new(store.clone())),
-        ServedTool::new(AddNodes::new(store.clone())),
-        ServedTool::new(AddEdges::new(store.clone())),
-        ServedTool::new(RemoveFromGraph::new(store.clone())),
-        ServedTool::new(FindConnections::new(store.clone())),
-        ServedTool::new(AnalyzeNodeRelationships::new(store.clone())),
+        ServedTool::new(GetGraphState {
+            store: store.clone(),
+        }),
+        ServedTool::new(AddNodes {
+            store: store.clone(),
+        }),
+        ServedTool::new(AddEdges {
+            store: store.clone(),
+        }),
+        ServedTool::new(RemoveFromGraph {
+            store: store.clone(),
+        }),
+        ServedTool::new(FindConnections {
+            store: store.clone(),
+        }),
+        ServedTool::new(AnalyzeNodeRelationships {
+            store: store.clone(),
+        }),
     ];
     let compile = |tool: ServedTool| {
         let input = arguments::validator(&tool.definition().input_schema).unwrap();

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,13 +19,7 @@ use crate::tool::{Answer, BundledTool, ToolError};
 const EDGES_IN_A_STEP: usize = 10;
 
 pub(super) struct FindConnections {
-    store: GraphStore,
-}
-
-impl FindConnections {
-    pub(super) fn new(store: GraphStore) -> Self {
-        Self { store }
-    }
+    pub(super) store: GraphStore,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -121,14 +114,6 @@ impl BundledTool for FindConnections {
     const DESCRIPTION: &'static str = "Finds how two nodes of the knowledge graph of this \
         conversation are connected: the paths between them, the shortest first. With `from` alone \
         it lists the neighbours of that node.";
-
-    fn annotations() -> ToolAnnotations {
-        ToolAnnotations::new()
-            .read_only(true)
-            .destructive(false)
-            .idempotent(true)
-            .open_world(false)
-    }
 
     async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
         let conversation = conversation(input.database_context.as_ref());

@@ -46,12 +46,22 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
          and add_edges take. {keeping}"
     );
     Ok(ToolServer::build(IDENTITY, instructions)
-        .with(GetGraphState::new(store.clone()))
-        .with(AddNodes::new(store.clone()))
-        .with(AddEdges::new(store.clone()))
-        .with(RemoveFromGraph::new(store.clone()))
-        .with(FindConnections::new(store.clone()))
-        .with(AnalyzeNodeRelationships::new(store))
+        .with(GetGraphState {
+            store: store.clone(),
+        })
+        .with(AddNodes {
+            store: store.clone(),
+        })
+        .with(AddEdges {
+            store: store.clone(),
+        })
+        .with(RemoveFromGraph {
+            store: store.clone(),
+        })
+        .with(FindConnections {
+            store: store.clone(),
+        })
+        .with(AnalyzeNodeRelationships { store })
         .finish())
 }
 

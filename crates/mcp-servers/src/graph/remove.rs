@@ -15,13 +15,7 @@ use super::{
 use crate::tool::{Answer, BundledTool, ToolError};
 
 pub(super) struct RemoveFromGraph {
-    store: GraphStore,
-}
-
-impl RemoveFromGraph {
-    pub(super) fn new(store: GraphStore) -> Self {
-        Self { store }
-    }
+    pub(super) store: GraphStore,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -63,7 +57,7 @@ impl BundledTool for RemoveFromGraph {
         knowledge graph of this conversation. It cannot be undone. Takes ids, which \
         get_graph_state lists.";
 
-    fn annotations() -> ToolAnnotations {
+    fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
             .read_only(false)
             .destructive(true)

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,13 +14,7 @@ use super::{
 use crate::tool::{Answer, BundledTool, ToolError};
 
 pub(super) struct GetGraphState {
-    store: GraphStore,
-}
-
-impl GetGraphState {
-    pub(super) fn new(store: GraphStore) -> Self {
-        Self { store }
-    }
+    pub(super) store: GraphStore,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -102,14 +95,6 @@ impl BundledTool for GetGraphState {
         and edges, how many there are, and of which types. Can be filtered by the type of nodes, \
         the label of edges and by ids. Long graphs come in pages. Call it before you change the \
         graph or say what is in it.";
-
-    fn annotations() -> ToolAnnotations {
-        ToolAnnotations::new()
-            .read_only(true)
-            .destructive(false)
-            .idempotent(true)
-            .open_world(false)
-    }
 
     async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
         let filter = Filter {

@@ -1,19 +1,19 @@
-//! What the tools ask the database.
+//! Statements of the tools on the database.
 
 use std::{collections::HashMap, path::Path};
 
+use rusqlite::{OptionalExtension as _, Params, Row, Transaction, params};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
-use sqlx::{AssertSqlSafe, Sqlite, SqlitePool, Transaction};
 
-use super::model::{Edge, EdgeData, Node, NodeData};
+use super::model::{Edge, Node};
 use crate::{
     ServerError,
-    sqlite::{self, Layout},
+    sqlite::{Database, Layout},
     tool::ToolError,
 };
 
-pub(super) const LAYOUT: Layout = Layout {
+static LAYOUT: Layout = Layout {
     // "sbkg" in ASCII.
     application_id: 0x7362_6b67,
     version: 1,
@@ -21,32 +21,32 @@ pub(super) const LAYOUT: Layout = Layout {
     seed: "",
 };
 
-/// The most nodes that the graph of a conversation may have.
+/// Maximum number of nodes in the graph of a conversation.
 pub(crate) const MAX_NODES: i64 = 20_000;
-/// The most edges that the graph of a conversation may have.
+/// Maximum number of edges in the graph of a conversation.
 pub(crate) const MAX_EDGES: i64 = 100_000;
 
 /// Parameters: the conversation, a type or null, ids as a JSON list or null.
 const MATCHING_NODES: &str = "FROM nodes n JOIN conversations c ON c.number = n.conversation \
-    WHERE c.conversation_id = $1 AND ($2 IS NULL OR lower(n.type) = lower($2)) \
-    AND ($3 IS NULL OR n.id IN (SELECT value FROM json_each($3)))";
+    WHERE c.conversation_id = ?1 AND (?2 IS NULL OR lower(n.type) = lower(?2)) \
+    AND (?3 IS NULL OR n.id IN (SELECT value FROM json_each(?3)))";
 
 /// Parameters: the conversation, a label or null, the ids of nodes as a JSON list or null.
 const MATCHING_EDGES: &str = "FROM edges e JOIN conversations c ON c.number = e.conversation \
     JOIN nodes s ON s.number = e.source JOIN nodes t ON t.number = e.target \
-    WHERE c.conversation_id = $1 AND ($2 IS NULL OR lower(e.label) = lower($2)) \
-    AND ($3 IS NULL OR (s.id IN (SELECT value FROM json_each($3)) \
-                    AND t.id IN (SELECT value FROM json_each($3))))";
+    WHERE c.conversation_id = ?1 AND (?2 IS NULL OR lower(e.label) = lower(?2)) \
+    AND (?3 IS NULL OR (s.id IN (SELECT value FROM json_each(?3)) \
+                    AND t.id IN (SELECT value FROM json_each(?3))))";
 
 const NOW: &str = "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')";
 
 /// The graphs of all conversations. Clones share one connection.
 #[derive(Clone)]
 pub(crate) struct GraphStore {
-    pool: SqlitePool,
+    database: Database,
 }
 
-/// What became of the nodes or edges that were to be added.
+/// The result of adding nodes or edges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Upserted {
     /// How many were not there before.
@@ -58,7 +58,7 @@ pub(crate) struct Upserted {
 }
 
 /// What there is in the graph of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Totals {
     /// How many nodes there are.
@@ -70,8 +70,8 @@ pub(crate) struct Totals {
     pub(crate) last_updated: Option<String>,
 }
 
-/// Which nodes and edges are asked for. All conditions must hold.
-#[derive(Debug, Default)]
+/// A filter for nodes and edges. All conditions must hold.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Filter {
     pub(super) node_type: Option<String>,
     pub(super) edge_label: Option<String>,
@@ -81,14 +81,14 @@ pub(super) struct Filter {
     pub(super) offset: i64,
 }
 
-/// A part of a graph.
+/// A page of a graph.
 pub(super) struct Page {
     pub(super) totals: Totals,
     pub(super) matching_nodes: i64,
     pub(super) matching_edges: i64,
     pub(super) nodes: Vec<Node>,
     pub(super) edges: Vec<Edge>,
-    /// The nodes at the ends of these edges, on this page or not, by their ids.
+    /// Labels of the nodes at the ends of these edges, by node id. The nodes may be on other pages.
     pub(super) ends: HashMap<String, Option<String>>,
     /// Types of all nodes, the most frequent first.
     pub(super) node_types: Vec<(String, i64)>,
@@ -96,345 +96,320 @@ pub(super) struct Page {
     pub(super) edge_types: Vec<(String, i64)>,
 }
 
-/// Id, source and its label, target and its label, label, data.
-type EdgeRow = (
-    String,
-    String,
-    Option<String>,
-    String,
-    Option<String>,
-    String,
-    String,
-);
-
-/// What was removed.
+/// The result of a removal.
 pub(super) struct Removed {
     pub(super) nodes: Vec<String>,
-    /// Those that were named, and those that were at a removed node.
+    /// Number of the given edges and of the edges of removed nodes.
     pub(super) edges: i64,
-    /// Ids of nodes and edges that are not there.
+    /// Unknown ids of nodes and edges.
     pub(super) missing: Vec<String>,
     pub(super) totals: Totals,
 }
 
 impl GraphStore {
-    /// In memory, or in a file.
+    /// Opens the store in memory or in a file.
     pub(crate) async fn open(file: Option<&Path>) -> Result<Self, ServerError> {
-        let pool = sqlite::open(&LAYOUT, file).await?;
-        Ok(Self { pool })
+        let database = Database::open(&LAYOUT, file).await?;
+        Ok(Self { database })
     }
 
-    /// Adds nodes and edges or joins them with what is there: all of them or, when one cannot be
-    /// added, none. They have been checked.
+    /// Adds nodes and edges, or merges them with existing ones. If one cannot be added, none is.
+    /// The caller has validated them.
     pub(crate) async fn upsert(
         &self,
         conversation: &str,
         nodes: Vec<Node>,
         edges: Vec<Edge>,
     ) -> Result<(Upserted, Upserted, Totals), ToolError> {
-        // Takes the write lock before reading what is to be joined.
-        let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await?;
-        let number = conversation_number(&mut transaction, conversation).await?;
-        let mut for_nodes = Upserted::default();
-        for node in nodes {
-            upsert_node(&mut transaction, number, node, &mut for_nodes).await?;
-        }
-        let mut for_edges = Upserted::default();
-        let mut missing: Vec<String> = Vec::new();
-        for edge in edges {
-            upsert_edge(&mut transaction, number, edge, &mut for_edges, &mut missing).await?;
-        }
-        if !missing.is_empty() {
-            return Err(unknown_ends(missing));
-        }
-        if for_nodes.changes() + for_edges.changes() > 0 {
-            touch(&mut transaction, number).await?;
-        }
-        let totals = totals(&mut transaction, conversation).await?;
-        if totals.node_count > MAX_NODES || totals.edge_count > MAX_EDGES {
-            return Err(ToolError::Refused(format!(
-                "The graph would have {} nodes and {} edges; at most {MAX_NODES} nodes and \
-                 {MAX_EDGES} edges are possible. Nothing was added.",
-                totals.node_count, totals.edge_count
-            )));
-        }
-        transaction.commit().await?;
-        Ok((for_nodes, for_edges, totals))
+        let conversation = conversation.to_owned();
+        let write = self.database.write(move |transaction| {
+            let number = conversation_number(transaction, &conversation)?;
+            let mut for_nodes = Upserted::default();
+            for node in nodes {
+                upsert_node(transaction, number, node, &mut for_nodes)?;
+            }
+            let mut for_edges = Upserted::default();
+            let mut missing: Vec<String> = Vec::new();
+            for edge in edges {
+                upsert_edge(transaction, number, edge, &mut for_edges, &mut missing)?;
+            }
+            if !missing.is_empty() {
+                return Err(unknown_ends(missing));
+            }
+            if for_nodes.changes() + for_edges.changes() > 0 {
+                set_update_time(transaction, number)?;
+            }
+            let totals = totals(transaction, &conversation)?;
+            if totals.node_count > MAX_NODES || totals.edge_count > MAX_EDGES {
+                return Err(ToolError::Refused(format!(
+                    "The graph would have {} nodes and {} edges; at most {MAX_NODES} nodes and \
+                     {MAX_EDGES} edges are possible. Nothing was added.",
+                    totals.node_count, totals.edge_count
+                )));
+            }
+            Ok((for_nodes, for_edges, totals))
+        });
+        write.await
     }
 
-    /// A part of the graph, in the order in which things were added.
+    /// Returns a page of the graph. Nodes and edges have the order in which they were added.
     pub(super) async fn page(
         &self,
         conversation: &str,
         filter: &Filter,
     ) -> Result<Page, ToolError> {
-        let mut transaction = self.pool.begin().await?;
-        let totals = totals(&mut transaction, conversation).await?;
-        let ids = filter.node_ids.as_ref().map(|ids| list(ids)).transpose()?;
-        let matching_nodes =
-            sqlx::query_scalar(AssertSqlSafe(format!("SELECT COUNT(*) {MATCHING_NODES}")))
-                .bind(conversation)
-                .bind(&filter.node_type)
-                .bind(&ids)
-                .fetch_one(&mut *transaction)
-                .await?;
-        let nodes: Vec<(String, Option<String>, Option<String>, String)> =
-            sqlx::query_as(AssertSqlSafe(format!(
-                "SELECT n.id, n.label, n.type, n.data {MATCHING_NODES} \
-                 ORDER BY n.number LIMIT $4 OFFSET $5"
-            )))
-            .bind(conversation)
-            .bind(&filter.node_type)
-            .bind(&ids)
-            .bind(filter.limit)
-            .bind(filter.offset)
-            .fetch_all(&mut *transaction)
-            .await?;
-        let matching_edges =
-            sqlx::query_scalar(AssertSqlSafe(format!("SELECT COUNT(*) {MATCHING_EDGES}")))
-                .bind(conversation)
-                .bind(&filter.edge_label)
-                .bind(&ids)
-                .fetch_one(&mut *transaction)
-                .await?;
-        let edges: Vec<EdgeRow> = sqlx::query_as(AssertSqlSafe(format!(
-            "SELECT e.id, s.id, s.label, t.id, t.label, e.label, e.data {MATCHING_EDGES} \
-                 ORDER BY e.number LIMIT $4 OFFSET $5"
-        )))
-        .bind(conversation)
-        .bind(&filter.edge_label)
-        .bind(&ids)
-        .bind(filter.limit)
-        .bind(filter.offset)
-        .fetch_all(&mut *transaction)
-        .await?;
-        let node_types = sqlx::query_as(
-            "SELECT COALESCE(n.type, 'other'), COUNT(*) FROM nodes n \
-             JOIN conversations c ON c.number = n.conversation WHERE c.conversation_id = $1 \
-             GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 50",
-        )
-        .bind(conversation)
-        .fetch_all(&mut *transaction)
-        .await?;
-        let edge_types = sqlx::query_as(
-            "SELECT e.label, COUNT(*) FROM edges e \
-             JOIN conversations c ON c.number = e.conversation WHERE c.conversation_id = $1 \
-             GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 50",
-        )
-        .bind(conversation)
-        .fetch_all(&mut *transaction)
-        .await?;
-        let nodes = nodes.into_iter().map(|(id, label, kind, data)| Node {
-            id,
-            label,
-            kind,
-            data: read(&data),
-        });
-        let mut ends = HashMap::new();
-        let edges = edges.into_iter().map(
-            |(id, source, source_label, target, target_label, label, data)| {
-                ends.insert(source.clone(), source_label);
-                ends.insert(target.clone(), target_label);
-                Edge {
-                    id: Some(id),
-                    source,
-                    target,
-                    label,
-                    data: read(&data),
-                }
-            },
-        );
-        let edges = edges.collect();
-        Ok(Page {
-            totals,
-            matching_nodes,
-            matching_edges,
-            nodes: nodes.collect(),
-            edges,
-            ends,
-            node_types,
-            edge_types,
-        })
+        let (conversation, filter) = (conversation.to_owned(), filter.clone());
+        let read = self
+            .database
+            .read(move |transaction| page(transaction, &conversation, &filter));
+        read.await
     }
 
-    /// The whole graph without what its nodes and edges have in `data`.
+    /// Returns all nodes and edges without their `data`.
     pub(super) async fn outline(
         &self,
         conversation: &str,
     ) -> Result<(Vec<Node>, Vec<Edge>), ToolError> {
-        let mut transaction = self.pool.begin().await?;
-        let nodes: Vec<(String, Option<String>, Option<String>)> = sqlx::query_as(
-            "SELECT n.id, n.label, n.type FROM nodes n \
-             JOIN conversations c ON c.number = n.conversation WHERE c.conversation_id = $1 \
-             ORDER BY n.number",
-        )
-        .bind(conversation)
-        .fetch_all(&mut *transaction)
-        .await?;
-        let edges: Vec<(String, String, String, String)> = sqlx::query_as(
-            "SELECT e.id, s.id, t.id, e.label FROM edges e \
-             JOIN conversations c ON c.number = e.conversation \
-             JOIN nodes s ON s.number = e.source JOIN nodes t ON t.number = e.target \
-             WHERE c.conversation_id = $1 ORDER BY e.number",
-        )
-        .bind(conversation)
-        .fetch_all(&mut *transaction)
-        .await?;
-        let nodes = nodes.into_iter().map(|(id, label, kind)| Node {
-            id,
-            label,
-            kind,
-            data: NodeData::default(),
+        let conversation = conversation.to_owned();
+        let read = self.database.read(move |transaction| {
+            let nodes = rows(
+                transaction,
+                "SELECT n.id, n.label, n.type, '{}' FROM nodes n \
+                 JOIN conversations c ON c.number = n.conversation WHERE c.conversation_id = ?1 \
+                 ORDER BY n.number",
+                [&conversation],
+                |row| node_at(row, 0),
+            )?;
+            let edges = rows(
+                transaction,
+                "SELECT e.id, s.id, t.id, e.label, '{}' FROM edges e \
+                 JOIN conversations c ON c.number = e.conversation \
+                 JOIN nodes s ON s.number = e.source JOIN nodes t ON t.number = e.target \
+                 WHERE c.conversation_id = ?1 ORDER BY e.number",
+                [&conversation],
+                edge,
+            )?;
+            Ok((nodes, edges))
         });
-        let edges = edges.into_iter().map(|(id, source, target, label)| Edge {
-            id: Some(id),
-            source,
-            target,
-            label,
-            data: EdgeData::default(),
-        });
-        Ok((nodes.collect(), edges.collect()))
+        read.await
     }
 
-    /// The edges at a node, with the node at the other end of each.
+    /// Returns the edges of a node, each with the node at its other end.
     pub(super) async fn edges_at(
         &self,
         conversation: &str,
         node_id: &str,
     ) -> Result<Vec<(Edge, Node)>, ToolError> {
-        type Row = (
-            String,
-            String,
-            String,
-            String,
-            String,
-            String,
-            Option<String>,
-            Option<String>,
-        );
-        let rows: Vec<Row> = sqlx::query_as(
-            "SELECT e.id, s.id, t.id, e.label, e.data, o.id, o.label, o.type FROM edges e \
-             JOIN conversations c ON c.number = e.conversation \
-             JOIN nodes s ON s.number = e.source JOIN nodes t ON t.number = e.target \
-             JOIN nodes o ON o.number = CASE WHEN s.id = $2 THEN e.target ELSE e.source END \
-             WHERE c.conversation_id = $1 AND (s.id = $2 OR t.id = $2) ORDER BY e.number",
-        )
-        .bind(conversation)
-        .bind(node_id)
-        .fetch_all(&self.pool)
-        .await?;
-        let pairs = rows
-            .into_iter()
-            .map(|(id, source, target, label, data, other, name, kind)| {
-                let edge = Edge {
-                    id: Some(id),
-                    source,
-                    target,
-                    label,
-                    data: read(&data),
-                };
-                let node = Node {
-                    id: other,
-                    label: name,
-                    kind,
-                    data: NodeData::default(),
-                };
-                (edge, node)
-            });
-        Ok(pairs.collect())
+        let parameters = [conversation.to_owned(), node_id.to_owned()];
+        let read = self.database.read(move |transaction| {
+            rows(
+                transaction,
+                "SELECT e.id, s.id, t.id, e.label, e.data, o.id, o.label, o.type, '{}' \
+                 FROM edges e JOIN conversations c ON c.number = e.conversation \
+                 JOIN nodes s ON s.number = e.source JOIN nodes t ON t.number = e.target \
+                 JOIN nodes o ON o.number = CASE WHEN s.id = ?2 THEN e.target ELSE e.source END \
+                 WHERE c.conversation_id = ?1 AND (s.id = ?2 OR t.id = ?2) ORDER BY e.number",
+                parameters,
+                |row| Ok((edge(row)?, node_at(row, 5)?)),
+            )
+        });
+        read.await
     }
 
-    /// Nodes by their ids or labels, whatever their case, without `data`; the id as given first.
+    /// Returns the nodes with this id or label in any case, without `data`. An exact id is first.
     pub(super) async fn named(
         &self,
         conversation: &str,
         name: &str,
     ) -> Result<Vec<Node>, ToolError> {
-        let rows: Vec<(String, Option<String>, Option<String>)> = sqlx::query_as(
-            "SELECT n.id, n.label, n.type FROM nodes n \
-             JOIN conversations c ON c.number = n.conversation WHERE c.conversation_id = $1 \
-             AND (lower(n.id) = lower($2) OR lower(n.label) = lower($2)) \
-             ORDER BY n.id <> $2, lower(n.id) <> lower($2), n.number LIMIT 6",
-        )
-        .bind(conversation)
-        .bind(name)
-        .fetch_all(&self.pool)
-        .await?;
-        let nodes = rows.into_iter().map(|(id, label, kind)| Node {
-            id,
-            label,
-            kind,
-            data: NodeData::default(),
+        let parameters = [conversation.to_owned(), name.to_owned()];
+        let read = self.database.read(move |transaction| {
+            rows(
+                transaction,
+                "SELECT n.id, n.label, n.type, '{}' FROM nodes n \
+                 JOIN conversations c ON c.number = n.conversation WHERE c.conversation_id = ?1 \
+                 AND (lower(n.id) = lower(?2) OR lower(n.label) = lower(?2)) \
+                 ORDER BY n.id <> ?2, lower(n.id) <> lower(?2), n.number LIMIT 6",
+                parameters,
+                |row| node_at(row, 0),
+            )
         });
-        Ok(nodes.collect())
+        read.await
     }
 
-    /// The ids of the nodes, the latest first, to suggest one.
+    /// Returns the ids of the latest nodes, for suggestions.
     pub(super) async fn node_ids(&self, conversation: &str) -> Result<Vec<String>, ToolError> {
-        let ids = sqlx::query_scalar(
-            "SELECT n.id FROM nodes n JOIN conversations c ON c.number = n.conversation \
-             WHERE c.conversation_id = $1 ORDER BY n.number DESC LIMIT 2000",
-        )
-        .bind(conversation)
-        .fetch_all(&self.pool)
-        .await?;
-        Ok(ids)
+        let conversation = conversation.to_owned();
+        let read = self.database.read(move |transaction| {
+            rows(
+                transaction,
+                "SELECT n.id FROM nodes n JOIN conversations c ON c.number = n.conversation \
+                 WHERE c.conversation_id = ?1 ORDER BY n.number DESC LIMIT 2000",
+                [conversation],
+                |row| row.get(0),
+            )
+        });
+        read.await
     }
 
-    /// Removes nodes with their edges, and edges. Ids that are not there are told of.
+    /// Removes nodes with their edges, and edges. The result lists unknown ids.
     pub(super) async fn remove(
         &self,
         conversation: &str,
         node_ids: &[String],
         edge_ids: &[String],
     ) -> Result<Removed, ToolError> {
-        let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await?;
-        let number: Option<i64> =
-            sqlx::query_scalar("SELECT number FROM conversations WHERE conversation_id = $1")
-                .bind(conversation)
-                .fetch_optional(&mut *transaction)
-                .await?;
-        let before = totals(&mut transaction, conversation).await?;
-        let mut missing = Vec::new();
-        let mut nodes = Vec::new();
-        for id in edge_ids {
-            let done = sqlx::query("DELETE FROM edges WHERE conversation = $1 AND id = $2")
-                .bind(number)
-                .bind(id)
-                .execute(&mut *transaction)
-                .await?;
-            if done.rows_affected() == 0 {
-                missing.push(id.clone());
-            }
-        }
-        for id in node_ids {
-            let done = sqlx::query("DELETE FROM nodes WHERE conversation = $1 AND id = $2")
-                .bind(number)
-                .bind(id)
-                .execute(&mut *transaction)
-                .await?;
-            if done.rows_affected() == 0 {
-                missing.push(id.clone());
-            } else {
-                nodes.push(id.clone());
-            }
-        }
-        let mut after = totals(&mut transaction, conversation).await?;
-        let edges = before.edge_count - after.edge_count;
-        if let Some(number) = number
-            && (edges > 0 || !nodes.is_empty())
-        {
-            touch(&mut transaction, number).await?;
-            after = totals(&mut transaction, conversation).await?;
-        }
-        transaction.commit().await?;
-        Ok(Removed {
-            nodes,
-            edges,
-            missing,
-            totals: after,
-        })
+        let conversation = conversation.to_owned();
+        let (node_ids, edge_ids) = (node_ids.to_vec(), edge_ids.to_vec());
+        let write = self
+            .database
+            .write(move |transaction| remove(transaction, &conversation, node_ids, edge_ids));
+        write.await
     }
+}
+
+fn page(
+    transaction: &Transaction<'_>,
+    conversation: &str,
+    filter: &Filter,
+) -> Result<Page, ToolError> {
+    let ids = filter.node_ids.as_ref().map(to_json).transpose()?;
+    let of_nodes = params![conversation, filter.node_type, ids];
+    let of_edges = params![conversation, filter.edge_label, ids];
+    let matching_nodes = transaction.query_row(
+        &format!("SELECT COUNT(*) {MATCHING_NODES}"),
+        of_nodes,
+        |row| row.get(0),
+    )?;
+    let matching_edges = transaction.query_row(
+        &format!("SELECT COUNT(*) {MATCHING_EDGES}"),
+        of_edges,
+        |row| row.get(0),
+    )?;
+    let Filter { limit, offset, .. } = filter;
+    let nodes = rows(
+        transaction,
+        &format!(
+            "SELECT n.id, n.label, n.type, n.data {MATCHING_NODES} \
+             ORDER BY n.number LIMIT {limit} OFFSET {offset}"
+        ),
+        of_nodes,
+        |row| node_at(row, 0),
+    )?;
+    let mut ends = HashMap::new();
+    let edges = rows(
+        transaction,
+        &format!(
+            "SELECT e.id, s.id, t.id, e.label, e.data, s.label, t.label {MATCHING_EDGES} \
+             ORDER BY e.number LIMIT {limit} OFFSET {offset}"
+        ),
+        of_edges,
+        |row| {
+            let edge = edge(row)?;
+            ends.insert(edge.source.clone(), row.get(5)?);
+            ends.insert(edge.target.clone(), row.get(6)?);
+            Ok(edge)
+        },
+    )?;
+    let counts = |of| {
+        let sql = format!(
+            "SELECT {of} JOIN conversations c ON c.number = x.conversation \
+             WHERE c.conversation_id = ?1 GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 50"
+        );
+        rows(transaction, &sql, [conversation], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+    };
+    Ok(Page {
+        totals: totals(transaction, conversation)?,
+        matching_nodes,
+        matching_edges,
+        nodes,
+        edges,
+        ends,
+        node_types: counts("COALESCE(x.type, 'other'), COUNT(*) FROM nodes x")?,
+        edge_types: counts("x.label, COUNT(*) FROM edges x")?,
+    })
+}
+
+fn remove(
+    transaction: &Transaction<'_>,
+    conversation: &str,
+    node_ids: Vec<String>,
+    edge_ids: Vec<String>,
+) -> Result<Removed, ToolError> {
+    let number: Option<i64> = transaction
+        .query_row(
+            "SELECT number FROM conversations WHERE conversation_id = ?1",
+            [conversation],
+            |row| row.get(0),
+        )
+        .optional()?;
+    let before = totals(transaction, conversation)?;
+    let mut delete_edge =
+        transaction.prepare("DELETE FROM edges WHERE conversation = ?1 AND id = ?2")?;
+    let mut delete_node =
+        transaction.prepare("DELETE FROM nodes WHERE conversation = ?1 AND id = ?2")?;
+    let (mut nodes, mut missing) = (Vec::new(), Vec::new());
+    for id in edge_ids {
+        if delete_edge.execute(params![number, id])? == 0 {
+            missing.push(id);
+        }
+    }
+    for id in node_ids {
+        if delete_node.execute(params![number, id])? == 0 {
+            missing.push(id);
+        } else {
+            nodes.push(id);
+        }
+    }
+    let mut after = totals(transaction, conversation)?;
+    let edges = before.edge_count - after.edge_count;
+    if let Some(number) = number
+        && (edges > 0 || !nodes.is_empty())
+    {
+        set_update_time(transaction, number)?;
+        after = totals(transaction, conversation)?;
+    }
+    Ok(Removed {
+        nodes,
+        edges,
+        missing,
+        totals: after,
+    })
+}
+
+/// Reads all rows of a statement.
+fn rows<T>(
+    transaction: &Transaction<'_>,
+    sql: &str,
+    parameters: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>, ToolError> {
+    let mut statement = transaction.prepare(sql)?;
+    let rows = statement.query_map(parameters, read)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Reads a node from four columns: id, label, type, data.
+fn node_at(row: &Row<'_>, column: usize) -> rusqlite::Result<Node> {
+    Ok(Node {
+        id: row.get(column)?,
+        label: row.get(column + 1)?,
+        kind: row.get(column + 2)?,
+        data: from_json(&row.get::<_, String>(column + 3)?),
+    })
+}
+
+/// Reads an edge from the first five columns: id, source, target, label, data.
+fn edge(row: &Row<'_>) -> rusqlite::Result<Edge> {
+    Ok(Edge {
+        id: row.get(0)?,
+        source: row.get(1)?,
+        target: row.get(2)?,
+        label: row.get(3)?,
+        data: from_json(&row.get::<_, String>(4)?),
+    })
 }
 
 impl Totals {
@@ -455,92 +430,68 @@ impl Upserted {
     }
 }
 
-async fn conversation_number(
-    transaction: &mut Transaction<'_, Sqlite>,
+fn conversation_number(
+    transaction: &Transaction<'_>,
     conversation: &str,
 ) -> Result<i64, ToolError> {
-    sqlx::query(AssertSqlSafe(format!(
-        "INSERT INTO conversations (conversation_id, updated_at) VALUES ($1, {NOW}) \
-         ON CONFLICT DO NOTHING"
-    )))
-    .bind(conversation)
-    .execute(&mut **transaction)
-    .await?;
-    let number = sqlx::query_scalar("SELECT number FROM conversations WHERE conversation_id = $1")
-        .bind(conversation)
-        .fetch_one(&mut **transaction)
-        .await?;
+    transaction.execute(
+        &format!(
+            "INSERT INTO conversations (conversation_id, updated_at) VALUES (?1, {NOW}) \
+             ON CONFLICT DO NOTHING"
+        ),
+        [conversation],
+    )?;
+    let number = transaction.query_row(
+        "SELECT number FROM conversations WHERE conversation_id = ?1",
+        [conversation],
+        |row| row.get(0),
+    )?;
     Ok(number)
 }
 
-async fn touch(transaction: &mut Transaction<'_, Sqlite>, number: i64) -> Result<(), ToolError> {
-    sqlx::query(AssertSqlSafe(format!(
-        "UPDATE conversations SET updated_at = {NOW} WHERE number = $1"
-    )))
-    .bind(number)
-    .execute(&mut **transaction)
-    .await?;
+fn set_update_time(transaction: &Transaction<'_>, number: i64) -> Result<(), ToolError> {
+    let sql = format!("UPDATE conversations SET updated_at = {NOW} WHERE number = ?1");
+    transaction.execute(&sql, [number])?;
     Ok(())
 }
 
-async fn totals(
-    transaction: &mut Transaction<'_, Sqlite>,
-    conversation: &str,
-) -> Result<Totals, ToolError> {
-    let row: Option<(i64, i64, String)> = sqlx::query_as(
+fn totals(transaction: &Transaction<'_>, conversation: &str) -> Result<Totals, ToolError> {
+    let totals = transaction.query_row(
         "SELECT (SELECT COUNT(*) FROM nodes WHERE conversation = c.number), \
          (SELECT COUNT(*) FROM edges WHERE conversation = c.number), updated_at \
-         FROM conversations c WHERE conversation_id = $1",
-    )
-    .bind(conversation)
-    .fetch_optional(&mut **transaction)
-    .await?;
-    Ok(row.map_or(
-        Totals {
-            node_count: 0,
-            edge_count: 0,
-            last_updated: None,
+         FROM conversations c WHERE conversation_id = ?1",
+        [conversation],
+        |row| {
+            Ok(Totals {
+                node_count: row.get(0)?,
+                edge_count: row.get(1)?,
+                last_updated: row.get(2)?,
+            })
         },
-        |(node_count, edge_count, updated)| Totals {
-            node_count,
-            edge_count,
-            last_updated: Some(updated),
-        },
-    ))
+    );
+    Ok(totals.optional()?.unwrap_or_default())
 }
 
-async fn upsert_node(
-    transaction: &mut Transaction<'_, Sqlite>,
+fn upsert_node(
+    transaction: &Transaction<'_>,
     conversation: i64,
     node: Node,
     counts: &mut Upserted,
 ) -> Result<(), ToolError> {
-    let old: Option<(i64, Option<String>, Option<String>, String)> = sqlx::query_as(
-        "SELECT number, label, type, data FROM nodes WHERE conversation = $1 AND id = $2",
-    )
-    .bind(conversation)
-    .bind(&node.id)
-    .fetch_optional(&mut **transaction)
-    .await?;
-    let Some((number, label, kind, data)) = old else {
+    let mut select = transaction.prepare_cached(
+        "SELECT id, label, type, data, number FROM nodes WHERE conversation = ?1 AND id = ?2",
+    )?;
+    let old = select.query_row(params![conversation, node.id], |row| {
+        Ok((node_at(row, 0)?, row.get::<_, i64>(4)?))
+    });
+    let Some((old, number)) = old.optional()? else {
         counts.added += 1;
-        sqlx::query(
-            "INSERT INTO nodes (conversation, id, label, type, data) VALUES ($1, $2, $3, $4, $5)",
-        )
-        .bind(conversation)
-        .bind(&node.id)
-        .bind(&node.label)
-        .bind(&node.kind)
-        .bind(written(&node.data)?)
-        .execute(&mut **transaction)
-        .await?;
+        let mut insert = transaction.prepare_cached(
+            "INSERT INTO nodes (conversation, id, label, type, data) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?;
+        let data = to_json(&node.data)?;
+        insert.execute(params![conversation, node.id, node.label, node.kind, data])?;
         return Ok(());
-    };
-    let old = Node {
-        id: node.id.clone(),
-        label,
-        kind,
-        data: read(&data),
     };
     let new = old.clone().join(node);
     if new == old {
@@ -548,71 +499,55 @@ async fn upsert_node(
         return Ok(());
     }
     counts.updated += 1;
-    sqlx::query("UPDATE nodes SET label = $2, type = $3, data = $4 WHERE number = $1")
-        .bind(number)
-        .bind(&new.label)
-        .bind(&new.kind)
-        .bind(written(&new.data)?)
-        .execute(&mut **transaction)
-        .await?;
+    let mut update = transaction
+        .prepare_cached("UPDATE nodes SET label = ?2, type = ?3, data = ?4 WHERE number = ?1")?;
+    update.execute(params![number, new.label, new.kind, to_json(&new.data)?])?;
     Ok(())
 }
 
-async fn upsert_edge(
-    transaction: &mut Transaction<'_, Sqlite>,
+fn upsert_edge(
+    transaction: &Transaction<'_>,
     conversation: i64,
     edge: Edge,
     counts: &mut Upserted,
     missing: &mut Vec<String>,
 ) -> Result<(), ToolError> {
-    let mut ends = [None, None];
-    for (end, id) in ends.iter_mut().zip([&edge.source, &edge.target]) {
-        *end = sqlx::query_scalar::<_, i64>(
-            "SELECT number FROM nodes WHERE conversation = $1 AND id = $2",
-        )
-        .bind(conversation)
-        .bind(id)
-        .fetch_optional(&mut **transaction)
-        .await?;
-        if end.is_none() && !missing.contains(id) {
+    let mut find_node = transaction
+        .prepare_cached("SELECT number FROM nodes WHERE conversation = ?1 AND id = ?2")?;
+    let mut find = |id: &String| -> Result<Option<i64>, ToolError> {
+        let found = find_node.query_row(params![conversation, id], |row| row.get(0));
+        let number = found.optional()?;
+        if number.is_none() && !missing.contains(id) {
             missing.push(id.clone());
         }
-    }
-    let [Some(source), Some(target)] = ends else {
+        Ok(number)
+    };
+    let (source, target) = (find(&edge.source)?, find(&edge.target)?);
+    let (Some(source), Some(target)) = (source, target) else {
         return Ok(());
     };
     let id = edge.id.clone().unwrap_or_else(|| edge.made_id());
-    let old: Option<(i64, String, String, String, String)> = sqlx::query_as(
-        "SELECT e.number, s.id, t.id, e.label, e.data FROM edges e \
+    let mut select = transaction.prepare_cached(
+        "SELECT e.id, s.id, t.id, e.label, e.data, e.number FROM edges e \
          JOIN nodes s ON s.number = e.source JOIN nodes t ON t.number = e.target \
-         WHERE e.conversation = $1 AND e.id = $2",
-    )
-    .bind(conversation)
-    .bind(&id)
-    .fetch_optional(&mut **transaction)
-    .await?;
-    let Some((number, old_source, old_target, label, data)) = old else {
+         WHERE e.conversation = ?1 AND e.id = ?2",
+    )?;
+    let old = select.query_row(params![conversation, id], |row| {
+        Ok((self::edge(row)?, row.get::<_, i64>(5)?))
+    });
+    let Some((old, number)) = old.optional()? else {
         counts.added += 1;
-        sqlx::query(
+        let mut insert = transaction.prepare_cached(
             "INSERT INTO edges (conversation, id, source, target, label, data) \
-             VALUES ($1, $2, $3, $4, $5, $6)",
-        )
-        .bind(conversation)
-        .bind(&id)
-        .bind(source)
-        .bind(target)
-        .bind(&edge.label)
-        .bind(written(&edge.data)?)
-        .execute(&mut **transaction)
-        .await?;
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?;
+        let data = to_json(&edge.data)?;
+        insert.execute(params![conversation, id, source, target, edge.label, data])?;
         return Ok(());
     };
     let old = Edge {
         id: edge.id.clone(),
-        source: old_source,
-        target: old_target,
-        label,
-        data: read(&data),
+        ..old
     };
     let new = old.clone().join(edge);
     if new == old {
@@ -620,16 +555,11 @@ async fn upsert_edge(
         return Ok(());
     }
     counts.updated += 1;
-    sqlx::query(
-        "UPDATE edges SET source = $2, target = $3, label = $4, data = $5 WHERE number = $1",
-    )
-    .bind(number)
-    .bind(source)
-    .bind(target)
-    .bind(&new.label)
-    .bind(written(&new.data)?)
-    .execute(&mut **transaction)
-    .await?;
+    let mut update = transaction.prepare_cached(
+        "UPDATE edges SET source = ?2, target = ?3, label = ?4, data = ?5 WHERE number = ?1",
+    )?;
+    let data = to_json(&new.data)?;
+    update.execute(params![number, source, target, new.label, data])?;
     Ok(())
 }
 
@@ -646,20 +576,15 @@ fn unknown_ends(mut missing: Vec<String>) -> ToolError {
     ))
 }
 
-/// As JSON, for the column `data`. Only a map with keys that are no strings could fail.
-fn written(data: &impl Serialize) -> Result<String, ToolError> {
+/// Serializes `data`, or a list of ids for one parameter of a statement.
+fn to_json(data: &impl Serialize) -> Result<String, ToolError> {
     serde_json::to_string(data).map_err(|error| ToolError::Refused(error.to_string()))
 }
 
-/// A list of ids as one parameter of a statement.
-fn list(ids: &[String]) -> Result<String, ToolError> {
-    written(&ids)
-}
-
-/// What another program wrote into the column is taken for nothing.
-fn read<T: DeserializeOwned + Default>(data: &str) -> T {
+/// Parses the column `data`. Returns an empty value for text that another program wrote.
+fn from_json<T: DeserializeOwned + Default>(data: &str) -> T {
     serde_json::from_str(data).unwrap_or_else(|error| {
-        tracing::warn!(%error, "data of a node or edge cannot be read");
+        tracing::warn!(%error, "failed to parse the data of a node or edge");
         T::default()
     })
 }

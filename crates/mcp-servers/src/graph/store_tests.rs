@@ -1,3 +1,4 @@
+use super::super::model::{EdgeData, NodeData};
 use super::*;
 
 fn node(id: &str) -> Node {
@@ -21,6 +22,13 @@ fn edge(source: &str, target: &str) -> Edge {
     .unwrap()
 }
 
+async fn execute(store: &GraphStore, sql: String) {
+    let write = store
+        .database
+        .write(move |transaction| Ok(transaction.execute_batch(&sql)?));
+    write.await.unwrap();
+}
+
 fn refusal(result: Result<impl Sized, ToolError>) -> String {
     match result {
         Ok(_) => panic!("it was taken"),
@@ -35,14 +43,12 @@ async fn a_full_graph_takes_what_is_there_and_nothing_new() {
         .upsert("full", vec![node("first"), node("second")], vec![])
         .await
         .unwrap();
-    sqlx::raw_sql(AssertSqlSafe(format!(
+    let sql = format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {}) \
          INSERT INTO nodes (conversation, id, data) SELECT 1, 'n' || i, '{{}}' FROM n",
         MAX_NODES - 2
-    )))
-    .execute(&store.pool)
-    .await
-    .unwrap();
+    );
+    execute(&store, sql).await;
     let (done, _, totals) = store
         .upsert("full", vec![node("n7")], vec![])
         .await
@@ -97,10 +103,7 @@ async fn data_that_another_program_wrote_does_no_harm() {
         .upsert("default", vec![node("a")], vec![])
         .await
         .unwrap();
-    sqlx::raw_sql("UPDATE nodes SET data = 'no JSON'")
-        .execute(&store.pool)
-        .await
-        .unwrap();
+    execute(&store, "UPDATE nodes SET data = 'no JSON'".to_owned()).await;
     let filter = Filter {
         limit: 10,
         ..Filter::default()

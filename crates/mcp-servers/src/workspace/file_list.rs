@@ -2,7 +2,6 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +9,6 @@ use super::{
     blocking,
     folder::Kind,
     path::Access,
-    reading,
     root::Root,
     text::{counted, sized},
     walk::{Walk, matches},
@@ -21,14 +19,7 @@ use crate::tool::{Answer, BundledTool, ToolError};
 const NAMES: usize = 500;
 
 pub(super) struct FileList {
-    root: Arc<Root>,
-}
-
-impl FileList {
-    pub(super) fn new(root: &Arc<Root>) -> Self {
-        let root = Arc::clone(root);
-        Self { root }
-    }
+    pub(in crate::workspace) root: Arc<Root>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -97,10 +88,6 @@ impl BundledTool for FileList {
     const TITLE: &'static str = "List files";
     const DESCRIPTION: &'static str = "Lists the files and folders in a folder, or everything below \
         it, with sizes. Use it to find out what there is and what it is called.";
-
-    fn annotations() -> ToolAnnotations {
-        reading()
-    }
 
     async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
         let root = Arc::clone(&self.root);

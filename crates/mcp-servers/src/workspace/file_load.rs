@@ -2,14 +2,12 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
     blocking,
     path::Access,
-    reading,
     root::Root,
     text::{count_lines, counted, cut, decode, hash, numbered},
 };
@@ -21,14 +19,7 @@ const LINES: usize = 2000;
 const BYTES: usize = 96 * 1024;
 
 pub(super) struct FileLoad {
-    root: Arc<Root>,
-}
-
-impl FileLoad {
-    pub(super) fn new(root: &Arc<Root>) -> Self {
-        let root = Arc::clone(root);
-        Self { root }
-    }
+    pub(in crate::workspace) root: Arc<Root>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -76,10 +67,6 @@ impl BundledTool for FileLoad {
     const DESCRIPTION: &'static str = "Loads a text file, or some lines of it, with line numbers \
         and with the hash that file_save wants before it replaces the file. Load a file before you \
         talk about it or change it.";
-
-    fn annotations() -> ToolAnnotations {
-        reading()
-    }
 
     async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
         let root = Arc::clone(&self.root);

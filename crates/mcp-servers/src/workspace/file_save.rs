@@ -21,14 +21,7 @@ const AROUND: usize = 3;
 const SHOWN: usize = 4 * 1024;
 
 pub(super) struct FileSave {
-    root: Arc<Root>,
-}
-
-impl FileSave {
-    pub(super) fn new(root: &Arc<Root>) -> Self {
-        let root = Arc::clone(root);
-        Self { root }
-    }
+    pub(in crate::workspace) root: Arc<Root>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -89,7 +82,7 @@ impl BundledTool for FileSave {
         (with the hash from file_load), or one changed passage (old_text and new_text), which is \
         best for small changes.";
 
-    fn annotations() -> ToolAnnotations {
+    fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
             .read_only(false)
             .destructive(true)

@@ -23,8 +23,6 @@ pub use options::WorkspaceOptions;
 
 use std::{io::ErrorKind, sync::Arc};
 
-use rmcp::model::ToolAnnotations;
-
 use self::{
     command::{
         Command, Environment,
@@ -91,14 +89,24 @@ fn prepare(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
     }
     let root = Arc::new(root);
     let runner = Arc::new(Runner::new(&root, environment, options.command_timeout));
-    let save = (!options.read_only).then(|| FileSave::new(&root));
+    let save = (!options.read_only).then(|| FileSave {
+        root: Arc::clone(&root),
+    });
     Ok(
         ToolServer::build(IDENTITY, instructions(options, &commands))
-            .with(FileLoad::new(&root))
-            .with(FileList::new(&root))
+            .with(FileLoad {
+                root: Arc::clone(&root),
+            })
+            .with(FileList {
+                root: Arc::clone(&root),
+            })
             .with_some(save)
-            .with(DataList::new(&root))
-            .with(DataRead::new(&root))
+            .with(DataList {
+                root: Arc::clone(&root),
+            })
+            .with(DataRead {
+                root: Arc::clone(&root),
+            })
             .with(DataQuery::new(&root, options.query_timeout))
             .with_some(Compile::new(&runner, &commands))
             .with_some(TestRun::new(&runner, &commands))
@@ -124,15 +132,6 @@ fn instructions(options: &WorkspaceOptions, commands: &[Command]) -> String {
         text.push_str(" After a change compile the code or run its tests.");
     }
     text
-}
-
-/// What the tools that only look have in common.
-fn reading() -> ToolAnnotations {
-    ToolAnnotations::new()
-        .read_only(true)
-        .destructive(false)
-        .idempotent(true)
-        .open_world(false)
 }
 
 /// Does what waits for the disk where nobody else has to wait for it.

@@ -3,18 +3,15 @@
 use std::path::Path;
 
 use rmcp::model::ProtocolVersion;
+use rusqlite::Connection;
 use serde_json::{Value, json};
-use sqlx::{Connection, Row, SqliteConnection, raw_sql, sqlite::SqliteConnectOptions};
 use switchboard_mcp_servers::{DataProblem, ServerError, ServerOptions, bind_http};
 
 use crate::client::{NAME, call, data, over_pipe};
 
-/// The file as another program opens it.
-pub(crate) async fn database(file: &Path) -> SqliteConnection {
-    let options = SqliteConnectOptions::new()
-        .filename(file)
-        .create_if_missing(true);
-    SqliteConnection::connect_with(&options).await.unwrap()
+/// Opens the file as another program does.
+pub(crate) fn database(file: &Path) -> Connection {
+    Connection::open(file).unwrap()
 }
 
 async fn problem(file: &Path) -> (DataProblem, String) {
@@ -41,16 +38,15 @@ async fn account_values_are_the_sums_in_the_database() {
     let file = folder.path().join("shop.db");
     let options = ServerOptions::new().with_data(&file);
     let piped = over_pipe(options, ProtocolVersion::LATEST).await;
-    let mut direct = database(&file).await;
+    let direct = database(&file);
     for customer_id in 1..=48_i64 {
-        let row =
-            sqlx::query("SELECT SUM(amount_cents), COUNT(*) FROM purchases WHERE customer_id = $1")
-                .bind(customer_id)
-                .fetch_one(&mut direct)
-                .await
-                .unwrap();
-        let sum: Option<i64> = row.get(0);
-        let count: i64 = row.get(1);
+        let (sum, count): (Option<i64>, i64) = direct
+            .query_row(
+                "SELECT SUM(amount_cents), COUNT(*) FROM purchases WHERE customer_id = ?1",
+                [customer_id],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .unwrap();
         let arguments = json!({"customer_id": customer_id});
         let value = data(call(&piped.client, "calculate_account_value", arguments).await);
         assert_eq!(value["account_value_cents"], json!(sum.unwrap_or(0)));
@@ -60,7 +56,6 @@ async fn account_values_are_the_sums_in_the_database() {
             assert_eq!(sum, Some(53_019));
         }
     }
-    direct.close().await.unwrap();
     piped.end().await;
 }
 
@@ -82,13 +77,21 @@ async fn tickets_stay_for_the_next_server_and_the_file_is_filled_once() {
         assert_eq!(made["ticket_id"], expected);
         piped.end().await;
     }
-    let mut direct = database(&file).await;
-    let tickets: Vec<(i64, String, Option<String>, String, String)> = sqlx::query_as(
-        "SELECT customer_id, subject, description, priority, status FROM support_tickets",
-    )
-    .fetch_all(&mut direct)
-    .await
-    .unwrap();
+    let direct = database(&file);
+    let mut statement = direct
+        .prepare("SELECT customer_id, subject, description, priority, status FROM support_tickets")
+        .unwrap();
+    let tickets = statement.query_map([], |row| {
+        Ok((
+            row.get(0)?,
+            row.get(1)?,
+            row.get(2)?,
+            row.get(3)?,
+            row.get(4)?,
+        ))
+    });
+    let tickets: Vec<(i64, String, Option<String>, String, String)> =
+        tickets.unwrap().map(Result::unwrap).collect();
     let ticket = (
         42,
         "Broken".to_owned(),
@@ -97,13 +100,14 @@ async fn tickets_stay_for_the_next_server_and_the_file_is_filled_once() {
         "open".to_owned(),
     );
     assert_eq!(tickets, [ticket.clone(), ticket]);
-    let counts: (i64, i64) =
-        sqlx::query_as("SELECT (SELECT COUNT(*) FROM customers), (SELECT COUNT(*) FROM purchases)")
-            .fetch_one(&mut direct)
-            .await
-            .unwrap();
+    let counts: (i64, i64) = direct
+        .query_row(
+            "SELECT (SELECT COUNT(*) FROM customers), (SELECT COUNT(*) FROM purchases)",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .unwrap();
     assert_eq!(counts, (48, 145));
-    direct.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -153,20 +157,17 @@ async fn a_file_of_another_kind_is_refused_and_left_alone() {
 async fn the_database_of_another_program_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("other.db");
-    let mut other = database(&file).await;
-    raw_sql("CREATE TABLE customers (id INTEGER)")
-        .execute(&mut other)
-        .await
+    let other = database(&file);
+    other
+        .execute_batch("CREATE TABLE customers (id INTEGER)")
         .unwrap();
     let (found, text) = problem(&file).await;
     assert!(matches!(found, DataProblem::Foreign), "{found:?}");
     insta::assert_snapshot!(text, @"the data file `FOLDER/other.db` cannot be used: it is the database of another program; name another file, and one that does not exist is created");
-    let tables: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_schema")
-        .fetch_one(&mut other)
-        .await
+    let tables: i64 = other
+        .query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get(0))
         .unwrap();
     assert_eq!(tables, 1);
-    other.close().await.unwrap();
 }
 
 #[tokio::test]
@@ -178,12 +179,8 @@ async fn a_layout_of_the_future_is_refused() {
         .await
         .end()
         .await;
-    let mut direct = database(&file).await;
-    raw_sql("PRAGMA user_version = 7")
-        .execute(&mut direct)
-        .await
-        .unwrap();
-    direct.close().await.unwrap();
+    let direct = database(&file);
+    direct.execute_batch("PRAGMA user_version = 7").unwrap();
     let (found, text) = problem(&file).await;
     assert!(
         matches!(found, DataProblem::Newer { found: 7, known: 1 }),
@@ -229,20 +226,16 @@ async fn a_server_waits_for_another_process_that_is_writing() {
     let file = folder.path().join("shop.db");
     let options = ServerOptions::new().with_data(&file);
     let piped = over_pipe(options, ProtocolVersion::LATEST).await;
-    let mut other = database(&file).await;
-    raw_sql("BEGIN IMMEDIATE")
-        .execute(&mut other)
-        .await
-        .unwrap();
+    let other = database(&file);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let ticket = json!({"customer_id": 42, "subject": "Waits"});
     let (ticket, ()) = tokio::join!(
         call(&piped.client, "create_support_ticket", ticket),
         async {
             // The ticket is on its way by now, or will find the file free: both must succeed.
-            raw_sql("COMMIT").execute(&mut other).await.unwrap();
+            other.execute_batch("COMMIT").unwrap();
         },
     );
     assert_eq!(data(ticket)["ticket_id"], 1);
-    other.close().await.unwrap();
     piped.end().await;
 }

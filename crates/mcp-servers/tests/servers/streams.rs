@@ -88,11 +88,8 @@ async fn a_call_that_is_being_worked_on_is_answered_before_the_end() {
         }
 
         // A ticket cannot be written while another process is writing …
-        let mut other = crate::files::database(&file).await;
-        sqlx::raw_sql("BEGIN IMMEDIATE")
-            .execute(&mut other)
-            .await
-            .unwrap();
+        let other = crate::files::database(&file);
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let ticket = json!({"customer_id": 42, "subject": "Last words"});
         let ticket = json!({"name": "create_support_ticket", "arguments": ticket});
         let ticket = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": ticket});
@@ -109,7 +106,7 @@ async fn a_call_that_is_being_worked_on_is_answered_before_the_end() {
             drop(stop);
             input.shutdown().await.unwrap();
         }
-        sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
+        other.execute_batch("COMMIT").unwrap();
         // A program exits once the server has ended, so it must not end before the answer is out.
         let last = tokio::select! {
             biased;

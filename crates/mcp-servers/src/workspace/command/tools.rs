@@ -117,7 +117,7 @@ impl BundledTool for Compile {
     const DESCRIPTION: &'static str = "Compiles or checks the code of the workspace and gives the \
         end of what the compiler says.";
 
-    fn annotations() -> ToolAnnotations {
+    fn annotations(&self) -> ToolAnnotations {
         running()
     }
 
@@ -143,7 +143,7 @@ impl BundledTool for TestRun {
     const DESCRIPTION: &'static str = "Runs the tests of the workspace and gives the end of what \
         they say. Tests that fail are a result, not an error.";
 
-    fn annotations() -> ToolAnnotations {
+    fn annotations(&self) -> ToolAnnotations {
         running()
     }
 

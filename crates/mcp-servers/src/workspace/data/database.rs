@@ -8,108 +8,145 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::TryStreamExt;
-use serde_json::Value;
-use sqlx::{
-    AssertSqlSafe, Column as _, ConnectOptions, Connection, Executor, Row as _, SqlSafeStr as _,
-    SqliteConnection, Statement as _, TypeInfo as _, ValueRef as _, raw_sql,
-    sqlite::{SqliteConnectOptions, SqliteRow},
+use rusqlite::{
+    Batch, Connection, Row, Statement,
+    fallible_iterator::FallibleIterator as _,
+    ffi,
+    hooks::{AuthAction, AuthContext, Authorization},
+    types::{ToSqlOutput, ValueRef},
 };
+use serde_json::Value;
 
 use super::{ColumnType, Table, shortened_text, shown_of_each};
+use crate::sqlite::primary_code;
 
-/// How many steps of SQLite's machine pass between two looks at the clock: far below a millisecond.
-const STEPS: i32 = 1000;
-/// How many bytes all of SQLite in this process may take: a query can ask for any amount.
-const MOST_MEMORY: u64 = 512 << 20;
-/// How many rows go into a table with one statement.
-const ROWS_AT_ONCE: usize = 5000;
+/// Number of virtual machine instructions between two checks of the deadline. They take much less
+/// than a millisecond.
+const PROGRESS_STEPS: i32 = 1000;
+/// Maximum memory of SQLite in this process, in bytes. A query can request any amount.
+const MAX_HEAP: u64 = 512 << 20;
 
-/// What limits an answer.
+/// Limits of a result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) rows: usize,
-    /// The size of all values together, roughly.
+    /// Approximate size of all values.
     pub(super) bytes: usize,
     pub(super) time: Duration,
 }
 
-/// What a query finds.
+/// The result of a query.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct QueryResult {
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<Value>>,
-    /// There are more, which a limit left out.
+    /// A limit left out further rows.
     pub(super) truncated: bool,
 }
 
-/// Why there is no answer.
+/// A failure of a query.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum QueryFault {
-    /// It took too long.
-    #[error("The query was stopped after {} seconds. Ask for less, or in another way.", .0.as_secs_f32())]
-    Time(Duration),
-    /// It took too much memory.
+pub(super) enum QueryError {
+    #[error(
+        "The query was stopped after {} seconds. Ask for less, or in another way.",
+        .0.as_secs_f32()
+    )]
+    Timeout(Duration),
     #[error("The query needs too much memory. Ask for less, or in another way.")]
     Memory,
-    /// The database does not understand it, or will not do it.
+    /// The text is not exactly one query that only reads.
+    #[error("Only one query that reads is possible (SELECT, WITH or VALUES). {0}")]
+    NotAllowed(&'static str),
+    /// SQLite reported an error in the query.
     #[error("The query is not possible: {0}.")]
     Sql(String),
-    /// It failed for reasons that are not the query's.
+    /// The database failed for another reason.
     #[error("the database failed")]
-    Database(sqlx::Error),
+    Database(rusqlite::Error),
 }
 
-/// Stops a query, from wherever, when it is set.
-pub(super) type Stop = Arc<AtomicBool>;
+/// Stops a query when it is set.
+pub(super) type StopFlag = Arc<AtomicBool>;
 
-/// Puts tables into a database of their own and asks it one question, which `sql.rs` has looked at.
-/// The answer is there, or the query stopped, within the time; only a single function that SQLite is
-/// in the middle of is not interrupted.
-pub(super) async fn ask(
+/// Creates a database with these tables and runs one query on it.
+///
+/// Returns within the time limit, except while SQLite is inside a single function, which it does
+/// not interrupt. The authorizer allows only reading, so the query cannot open a file.
+pub(super) fn run(
     tables: &[(String, Table)],
-    sql: String,
+    sql: &str,
     limits: Limits,
-    stop: Stop,
-) -> Result<Found, QueryFault> {
+    stop: StopFlag,
+) -> Result<QueryResult, QueryError> {
     let deadline = Instant::now() + limits.time;
-    let fault = |error| QueryFault::from(error, limits.time, deadline);
-    let mut connection = connect(deadline, stop).await.map_err(fault)?;
-    for (name, table) in tables {
-        fill(&mut connection, name, table).await.map_err(fault)?;
-    }
-    let rows = run(&mut connection, sql, limits).await.map_err(fault);
-    // Nothing is kept, so nothing can be lost.
-    let _ = connection.close_hard().await;
-    rows
+    let is_stopped = move || Instant::now() >= deadline || stop.load(Ordering::Relaxed);
+    run_until(tables, sql, limits, is_stopped).map_err(|error| match error {
+        // An interrupted query, or a table that was not filled in time.
+        QueryError::Database(error) => match primary_code(&error) {
+            Some(ffi::SQLITE_INTERRUPT) => QueryError::Timeout(limits.time),
+            Some(ffi::SQLITE_NOMEM) => QueryError::Memory,
+            Some(ffi::SQLITE_AUTH) => QueryError::NotAllowed("Nothing can be opened or changed."),
+            _ => match error {
+                rusqlite::Error::SqlInputError { msg, .. } => QueryError::Sql(msg),
+                rusqlite::Error::SqliteFailure(_, Some(message)) => QueryError::Sql(message),
+                error => QueryError::Database(error),
+            },
+        },
+        error => error,
+    })
 }
 
-async fn connect(deadline: Instant, stop: Stop) -> Result<SqliteConnection, sqlx::Error> {
-    let options = SqliteConnectOptions::new()
-        .in_memory(true)
-        .statement_cache_capacity(0)
-        .disable_statement_logging();
-    let mut connection = SqliteConnection::connect_with(&options).await?;
-    let settings = format!(
+fn run_until(
+    tables: &[(String, Table)],
+    sql: &str,
+    limits: Limits,
+    is_stopped: impl Fn() -> bool + Clone + Send + 'static,
+) -> Result<QueryResult, QueryError> {
+    let mut connection = Connection::open_in_memory()?;
+    connection.execute_batch(&format!(
         "PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; \
-         PRAGMA hard_heap_limit = {MOST_MEMORY};"
-    );
-    raw_sql(AssertSqlSafe(settings))
-        .execute(&mut connection)
-        .await?;
-    let mut handle = connection.lock_handle().await?;
-    handle.set_progress_handler(STEPS, move || {
-        Instant::now() < deadline && !stop.load(Ordering::Relaxed)
-    });
-    drop(handle);
-    Ok(connection)
+         PRAGMA hard_heap_limit = {MAX_HEAP};"
+    ))?;
+    connection.progress_handler(PROGRESS_STEPS, Some(is_stopped.clone()))?;
+    for (name, table) in tables {
+        fill(&mut connection, name, table, &is_stopped)?;
+    }
+    connection.authorizer(Some(authorize))?;
+    let mut statements = Batch::new(&connection, sql);
+    let query = statements
+        .next()?
+        .ok_or(QueryError::NotAllowed("sql is empty."))?;
+    if statements.next()?.is_some() {
+        return Err(QueryError::NotAllowed("There is a second statement."));
+    }
+    if query.parameter_count() > 0 {
+        return Err(QueryError::NotAllowed(
+            "Write the values into it instead of parameters.",
+        ));
+    }
+    if query.is_explain() != 0 || !query.readonly() || query.column_count() == 0 {
+        return Err(QueryError::NotAllowed("This is another statement."));
+    }
+    read_rows(query, limits)
 }
 
-async fn fill(
-    connection: &mut SqliteConnection,
+/// Allows only reading of the tables in memory. SQLite calls this while it compiles a statement.
+fn authorize(context: AuthContext<'_>) -> Authorization {
+    match context.action {
+        AuthAction::Select
+        | AuthAction::Read { .. }
+        | AuthAction::Function { .. }
+        | AuthAction::Recursive => Authorization::Allow,
+        _ => Authorization::Deny,
+    }
+}
+
+fn fill(
+    connection: &mut Connection,
     name: &str,
     table: &Table,
-) -> Result<(), sqlx::Error> {
+    is_stopped: impl Fn() -> bool,
+) -> Result<(), QueryError> {
     let columns = table.columns.iter().map(|column| {
         let kind = match column.kind {
             ColumnType::Integer => " INTEGER",
@@ -121,116 +158,95 @@ async fn fill(
     });
     let mut columns: Vec<String> = columns.collect();
     if columns.is_empty() {
-        // A table needs one.
+        // SQLite has no tables without columns.
         columns.push(quoted("value"));
     }
     let name = quoted(name);
-    let create = format!("CREATE TABLE {name} ({})", columns.join(", "));
-    raw_sql(AssertSqlSafe(create))
-        .execute(&mut *connection)
-        .await?;
-    let values = (0..table.columns.len()).map(|index| format!("json_extract(value, '$[{index}]')"));
-    let values: Vec<String> = values.collect();
-    let insert = format!(
-        "INSERT INTO {name} SELECT {} FROM json_each(?)",
-        values.join(", ")
-    );
-    for rows in table.rows.chunks(ROWS_AT_ONCE) {
-        let rows: Vec<Vec<Value>> = rows
-            .iter()
-            .map(|row| row.iter().map(plain).collect())
-            .collect();
-        let rows = Value::from(rows).to_string();
-        sqlx::query(AssertSqlSafe(insert.clone()))
-            .bind(rows)
-            .execute(&mut *connection)
-            .await?;
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(&format!("CREATE TABLE {name} ({})", columns.join(", ")))?;
+    if !table.rows.is_empty() {
+        let values = vec!["?"; columns.len()].join(", ");
+        let mut insert = transaction.prepare(&format!("INSERT INTO {name} VALUES ({values})"))?;
+        for row in &table.rows {
+            if is_stopped() {
+                return Err(interrupted());
+            }
+            insert.execute(rusqlite::params_from_iter(row.iter().map(Cell)))?;
+        }
     }
+    transaction.commit()?;
     Ok(())
 }
 
-/// What SQLite has no type for goes in as text: values with values in them as JSON, and integers
-/// that it would round.
-fn plain(value: &Value) -> Value {
-    match value {
-        Value::Array(_) | Value::Object(_) => Value::String(value.to_string()),
-        Value::Number(number) if number.is_u64() && !number.is_i64() => {
-            Value::String(number.to_string())
-        }
-        other => other.clone(),
+fn interrupted() -> QueryError {
+    let code = ffi::Error::new(ffi::SQLITE_INTERRUPT);
+    QueryError::Database(rusqlite::Error::SqliteFailure(code, None))
+}
+
+/// A JSON value as a value of SQLite. Arrays, objects and integers that SQLite would round become
+/// text.
+struct Cell<'a>(&'a Value);
+
+impl rusqlite::ToSql for Cell<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self.0 {
+            Value::Null => ToSqlOutput::Borrowed(ValueRef::Null),
+            Value::Bool(value) => ToSqlOutput::from(*value),
+            Value::String(text) => ToSqlOutput::from(text.as_str()),
+            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                (Some(integer), _) => ToSqlOutput::from(integer),
+                (None, Some(real)) if number.is_f64() => ToSqlOutput::from(real),
+                _ => ToSqlOutput::from(number.to_string()),
+            },
+            Value::Array(_) | Value::Object(_) => ToSqlOutput::from(self.0.to_string()),
+        })
     }
 }
 
 fn quoted(name: &str) -> String {
-    // SQLite ends a text at a zero.
+    // A zero byte ends a text of SQLite.
     format!("\"{}\"", name.replace('\0', "").replace('"', "\"\""))
 }
 
-async fn run(
-    connection: &mut SqliteConnection,
-    sql: String,
-    limits: Limits,
-) -> Result<Found, sqlx::Error> {
-    raw_sql("PRAGMA query_only = ON")
-        .execute(&mut *connection)
-        .await?;
-    // Before it runs: an answer without rows has columns, too.
-    let statement = (&mut *connection)
-        .prepare(AssertSqlSafe(sql).into_sql_str())
-        .await?;
-    let columns = statement.columns().iter();
-    let columns: Vec<String> = columns.map(|column| column.name().to_owned()).collect();
-    let mut found = statement.query().fetch(&mut *connection);
+fn read_rows(mut query: Statement<'_>, limits: Limits) -> Result<QueryResult, QueryError> {
+    let columns: Vec<String> = query
+        .column_names()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     let shown = shown_of_each(limits.bytes, columns.len());
-    let mut rows = Vec::new();
-    let mut bytes = 0;
-    while let Some(row) = found.try_next().await? {
-        if rows.len() == limits.rows || bytes > limits.bytes {
-            return Ok(Found {
-                columns,
-                rows,
-                truncated: true,
-            });
-        }
-        let row = values(&row, shown)?;
-        bytes += row.iter().map(size).sum::<usize>();
-        rows.push(row);
-    }
-    Ok(Found {
+    let mut result = QueryResult {
         columns,
-        rows,
+        rows: Vec::new(),
         truncated: false,
-    })
-}
-
-fn values(row: &SqliteRow, shown: usize) -> Result<Vec<Value>, sqlx::Error> {
-    let places = 0..row.len();
-    places.map(|index| value(row, index, shown)).collect()
-}
-
-fn value(row: &SqliteRow, index: usize, shown: usize) -> Result<Value, sqlx::Error> {
-    let raw = row.try_get_raw(index)?;
-    if raw.is_null() {
-        return Ok(Value::Null);
+    };
+    let mut bytes = 0;
+    let mut rows = query.raw_query();
+    while let Some(row) = rows.next()? {
+        if result.rows.len() == limits.rows || bytes > limits.bytes {
+            result.truncated = true;
+            break;
+        }
+        let columns = 0..result.columns.len();
+        let row: Vec<Value> = columns
+            .map(|column| value(row, column, shown))
+            .collect::<Result<_, _>>()?;
+        bytes += row.iter().map(size).sum::<usize>();
+        result.rows.push(row);
     }
-    let kind = raw.type_info().name().to_owned();
-    Ok(match kind.as_str() {
-        "INTEGER" => row.try_get_unchecked::<i64, _>(index)?.into(),
-        "REAL" => {
-            let number: f64 = row.try_get_unchecked(index)?;
-            // JSON has no infinity.
-            serde_json::Number::from_f64(number)
-                .map_or_else(|| number.to_string().into(), Value::from)
-        }
-        "BLOB" => {
-            let bytes: &[u8] = row.try_get_unchecked(index)?;
-            format!("(a blob of {} bytes)", bytes.len()).into()
-        }
-        _ => {
-            // Functions can make text that is no UTF-8.
-            let bytes: &[u8] = row.try_get_unchecked(index)?;
-            shortened_text(&String::from_utf8_lossy(bytes), shown).into()
-        }
+    Ok(result)
+}
+
+fn value(row: &Row<'_>, column: usize, shown: usize) -> rusqlite::Result<Value> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => number.into(),
+        // JSON has no infinity.
+        ValueRef::Real(number) => serde_json::Number::from_f64(number)
+            .map_or_else(|| number.to_string().into(), Value::from),
+        // Functions can return text that is not UTF-8.
+        ValueRef::Text(text) => shortened_text(&String::from_utf8_lossy(text), shown).into(),
+        ValueRef::Blob(bytes) => format!("(a blob of {} bytes)", bytes.len()).into(),
     })
 }
 
@@ -241,18 +257,8 @@ fn size(value: &Value) -> usize {
     }
 }
 
-impl QueryFault {
-    fn from(error: sqlx::Error, time: Duration, deadline: Instant) -> Self {
-        const INTERRUPT: i32 = 9;
-        const NOMEM: i32 = 7;
-        let sqlx::Error::Database(told) = &error else {
-            return Self::Database(error);
-        };
-        let code = told.code().and_then(|code| code.parse::<i32>().ok());
-        match code.map(|code| code & 0xff) {
-            Some(INTERRUPT) if Instant::now() >= deadline => Self::Time(time),
-            Some(NOMEM) => Self::Memory,
-            _ => Self::Sql(told.message().to_owned()),
-        }
+impl From<rusqlite::Error> for QueryError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
     }
 }

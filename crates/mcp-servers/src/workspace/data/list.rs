@@ -2,7 +2,6 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +12,6 @@ use crate::{
         blocking,
         folder::Kind,
         path::{Access, RelativePath},
-        reading,
         root::Root,
         text::{counted, sized},
         walk::Walk,
@@ -32,14 +30,7 @@ const WHOLE: u64 = 1024 * 1024;
 const COLUMNS: usize = 50;
 
 pub(in crate::workspace) struct DataList {
-    root: Arc<Root>,
-}
-
-impl DataList {
-    pub(in crate::workspace) fn new(root: &Arc<Root>) -> Self {
-        let root = Arc::clone(root);
-        Self { root }
-    }
+    pub(in crate::workspace) root: Arc<Root>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -85,10 +76,6 @@ impl BundledTool for DataList {
     const TITLE: &'static str = "List data files";
     const DESCRIPTION: &'static str = "Lists the data files (CSV, TSV, JSON, JSON Lines) in a \
         folder, with their sizes and columns, and the folders in it.";
-
-    fn annotations() -> ToolAnnotations {
-        reading()
-    }
 
     async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
         let root = Arc::clone(&self.root);

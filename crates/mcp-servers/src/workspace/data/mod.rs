@@ -6,7 +6,6 @@ mod json;
 pub(super) mod list;
 pub(super) mod query;
 pub(super) mod read;
-mod sql;
 
 use std::fmt;
 

@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,27 +12,27 @@ use tokio::sync::Semaphore;
 
 use super::{
     Table,
-    database::{self, Found, Limits, QueryFault, Stop},
-    distinct, load, sql,
+    database::{self, Limits, QueryError, QueryResult, StopFlag},
+    distinct, load,
 };
 use crate::{
     tool::{Answer, BundledTool, ToolError},
-    workspace::{blocking, path::Access, reading, root::Root, text::counted},
+    workspace::{blocking, path::Access, root::Root, text::counted},
 };
 
-/// How many bytes of rows come at most, roughly.
-const BYTES: usize = 64 * 1024;
-/// How many files can be joined.
-const FILES: usize = 8;
-/// How many queries run at once. A function that SQLite cannot be interrupted in keeps its place.
-const AT_ONCE: usize = 2;
-/// How much longer than the query may run its end is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Approximate maximum size of all rows of a result, in bytes.
+const MAX_BYTES: usize = 64 * 1024;
+/// Maximum number of files in one query.
+const MAX_FILES: usize = 8;
+/// Maximum number of simultaneous queries. A query keeps its permit until SQLite has returned.
+const MAX_QUERIES: usize = 2;
+/// Time to wait for the end of a query after its time limit.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(in crate::workspace) struct DataQuery {
     root: Arc<Root>,
     time: Duration,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl DataQuery {
@@ -41,7 +40,7 @@ impl DataQuery {
         Self {
             root: Arc::clone(root),
             time,
-            places: Arc::new(Semaphore::new(AT_ONCE)),
+            permits: Arc::new(Semaphore::new(MAX_QUERIES)),
         }
     }
 }
@@ -94,16 +93,9 @@ impl BundledTool for DataQuery {
     const DESCRIPTION: &'static str = "Answers one SQL query (SELECT, SQLite) over data files (CSV, \
         TSV, JSON, JSON Lines): counts, sums, filters, joins. The files are only read.";
 
-    fn annotations() -> ToolAnnotations {
-        reading()
-    }
-
     async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
-        let query =
-            sql::query(&input.sql).map_err(|fault| ToolError::Refused(fault.to_string()))?;
-        let query = query.to_owned();
-        let place = Arc::clone(&self.places).acquire_owned();
-        let Ok(Ok(place)) = tokio::time::timeout(self.time, place).await else {
+        let permit = Arc::clone(&self.permits).acquire_owned();
+        let Ok(Ok(permit)) = tokio::time::timeout(self.time, permit).await else {
             return Err(ToolError::Refused(
                 "Other queries are still running. Try again in a moment.".to_owned(),
             ));
@@ -114,35 +106,34 @@ impl BundledTool for DataQuery {
         let described = describe(&tables);
         let limits = Limits {
             rows: input.limit,
-            bytes: BYTES,
+            bytes: MAX_BYTES,
             time: self.time,
         };
-        let stop = Stop::default();
-        // If this call is dropped, the query is stopped.
+        let stop = StopFlag::default();
+        // Stops the query if this call is dropped.
         let _stop = StopOnDrop(Arc::clone(&stop));
-        let asked = tokio::spawn(async move {
-            let tables: Vec<(String, Table)> = tables
-                .into_iter()
-                .map(|loaded| (loaded.name, loaded.table))
-                .collect();
-            let rows = database::ask(&tables, query, limits, stop).await;
-            drop(place);
-            rows
+        let sql = input.sql;
+        let query = tokio::task::spawn_blocking(move || {
+            let tables = tables.into_iter().map(|loaded| (loaded.name, loaded.table));
+            let tables: Vec<(String, Table)> = tables.collect();
+            let result = database::run(&tables, &sql, limits, stop);
+            drop(permit);
+            result
         });
-        let rows = match tokio::time::timeout(self.time + PATIENCE, asked).await {
+        let rows = match tokio::time::timeout(self.time + END_TIMEOUT, query).await {
             Ok(Ok(Ok(rows))) => rows,
-            Ok(Ok(Err(fault))) => return Err(refused(fault, &described)),
+            Ok(Ok(Err(error))) => return Err(refused(error, &described)),
             Ok(Err(error)) => {
-                tracing::error!(%error, "a query ended in a way that it should not");
+                tracing::error!(%error, "a query panicked");
                 return Err(ToolError::Refused("The query failed.".to_owned()));
             }
-            Err(_) => return Err(refused(QueryFault::Time(self.time), &described)),
+            Err(_) => return Err(refused(QueryError::Timeout(self.time), &described)),
         };
         Ok(answer(rows, described))
     }
 }
 
-struct StopOnDrop(Stop);
+struct StopOnDrop(StopFlag);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
@@ -157,9 +148,9 @@ struct Loaded {
 }
 
 fn tables(root: &Root, files: &[String]) -> Result<Vec<Loaded>, ToolError> {
-    if files.len() > FILES {
+    if files.len() > MAX_FILES {
         return Err(ToolError::Refused(format!(
-            "At most {FILES} files are possible in one query."
+            "At most {MAX_FILES} files are possible in one query."
         )));
     }
     // One file may have the limit of a file, and all together some more.
@@ -217,42 +208,42 @@ fn describe(tables: &[Loaded]) -> Vec<QueryTable> {
     described.collect()
 }
 
-fn refused(fault: QueryFault, tables: &[QueryTable]) -> ToolError {
-    match fault {
-        QueryFault::Database(error) => ToolError::Database(error),
-        QueryFault::Sql(_) => {
+fn refused(error: QueryError, tables: &[QueryTable]) -> ToolError {
+    match error {
+        QueryError::Database(error) => ToolError::Database(error),
+        QueryError::Sql(_) => {
             let tables = tables.iter();
             let tables: Vec<_> = tables
                 .map(|table| format!("{} ({})", table.name, table.columns.join(", ")))
                 .collect();
-            ToolError::Refused(format!("{fault} The tables are {}.", tables.join("; ")))
+            ToolError::Refused(format!("{error} The tables are {}.", tables.join("; ")))
         }
-        fault => ToolError::Refused(fault.to_string()),
+        error => ToolError::Refused(error.to_string()),
     }
 }
 
-fn answer(found: Found, tables: Vec<QueryTable>) -> Answer<Output> {
-    let mut text = match found.rows.len() {
-        0 => format!("No rows. The columns are {}.", found.columns.join(", ")),
+fn answer(result: QueryResult, tables: Vec<QueryTable>) -> Answer<Output> {
+    let mut text = match result.rows.len() {
+        0 => format!("No rows. The columns are {}.", result.columns.join(", ")),
         number => format!(
             "{}, as lists of {}:",
             counted(number, "row"),
-            found.columns.join(", ")
+            result.columns.join(", ")
         ),
     };
-    for row in &found.rows {
+    for row in &result.rows {
         text.push('\n');
         text.push_str(&serde_json::to_string(row).unwrap_or_default());
     }
-    if found.truncated {
+    if result.truncated {
         text.push_str("\nThere are more rows. Ask for fewer of them, or in another order.");
     }
     Answer {
         text,
         data: Output {
-            columns: found.columns,
-            rows: found.rows,
-            truncated: found.truncated,
+            columns: result.columns,
+            rows: result.rows,
+            truncated: result.truncated,
             tables,
         },
     }

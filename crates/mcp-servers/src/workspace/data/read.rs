@@ -2,7 +2,6 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,21 +10,14 @@ use switchboard_domain::nearest::nearest;
 use super::{load, shortened, shown_of_each};
 use crate::{
     tool::{Answer, BundledTool, ToolError},
-    workspace::{blocking, path::Access, reading, root::Root, text::counted},
+    workspace::{blocking, path::Access, root::Root, text::counted},
 };
 
 /// How many bytes of records come at once, roughly. Long values are cut.
 const BYTES: usize = 64 * 1024;
 
 pub(in crate::workspace) struct DataRead {
-    root: Arc<Root>,
-}
-
-impl DataRead {
-    pub(in crate::workspace) fn new(root: &Arc<Root>) -> Self {
-        let root = Arc::clone(root);
-        Self { root }
-    }
+    pub(in crate::workspace) root: Arc<Root>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -80,10 +72,6 @@ impl BundledTool for DataRead {
     const TITLE: &'static str = "Read data";
     const DESCRIPTION: &'static str = "Reads records of a data file (CSV, TSV, JSON, JSON Lines), \
         some at a time. To count, sum, filter or join use data_query instead.";
-
-    fn annotations() -> ToolAnnotations {
-        reading()
-    }
 
     async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
         let root = Arc::clone(&self.root);
