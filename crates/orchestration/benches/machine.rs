@@ -1,4 +1,4 @@
-//! What the loop itself costs, as the value that it is: a run is told what models and tools said, and does nothing else.
+//! The cost of the state machine: a run gets responses and results, without a driver.
 
 #![allow(
     clippy::print_stderr,
@@ -88,7 +88,7 @@ fn assembled(events: &[ModelEvent]) -> Option<ChatResponse> {
     answer.finish().ok()
 }
 
-/// A run of so many steps, told what the answers say; gives the number of its events, or `None` if it did not take them.
+/// Runs this number of steps and returns the number of events; `None` if the run refused an input.
 fn run(tools: &[Arc<ToolDefinition>], answers: &[Vec<ModelEvent>]) -> Option<usize> {
     let question = Arc::new(Message::user("Which orders are late?"));
     let mut options = RunOptions::default();

@@ -82,7 +82,7 @@ pub enum RunEventKind {
         /// Why it stopped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finish_reason: Option<FinishReason>,
-        /// What it cost.
+        /// Tokens of the call.
         usage: Box<Usage>,
         /// The error of the call. The run continues without a summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub enum RunEventKind {
         /// Why.
         reason: String,
     },
-    /// Tools are no longer offered to the model.
+    /// From now on the model gets no tools.
     ToolsDropped {
         /// Why.
         reason: String,
@@ -111,7 +111,7 @@ pub enum RunEventKind {
     },
     /// The formatted answer was repaired.
     FormatRepaired {
-        /// What was done, in words.
+        /// Descriptions of the repairs.
         repairs: Vec<String>,
     },
     /// A model call started.
@@ -169,7 +169,7 @@ pub enum RunEventKind {
         finish_reason: FinishReason,
         /// The finish reason as written by the provider.
         finish_raw: Option<String>,
-        /// What it cost.
+        /// Tokens of the call.
         usage: Box<Usage>,
         /// The effect of the tool choice.
         tool_choice: ToolChoiceOutcome,
@@ -214,7 +214,7 @@ pub enum RunEventKind {
     ToolInputRepaired {
         /// The tool use.
         id: String,
-        /// What was done, in words.
+        /// Descriptions of the repairs.
         repairs: Vec<String>,
         /// The changed input.
         input: Arc<Value>,
@@ -232,7 +232,7 @@ pub enum RunEventKind {
         scope: ApprovalScope,
         /// Whether the person edited the input.
         edited: bool,
-        /// Whether an earlier decision applied, so that nobody was asked.
+        /// Whether an earlier decision applied, without a new request.
         remembered: bool,
     },
     /// The call was denied. The model reads the reason.
@@ -279,7 +279,7 @@ pub enum RunEventKind {
         /// The kind of the answer.
         action: QuestionAction,
     },
-    /// The tool use has its result, whether or not the tool ran.
+    /// The tool use received its result, whether or not the tool ran.
     ToolFinished {
         /// The tool use.
         id: String,
@@ -296,11 +296,11 @@ pub enum RunEventKind {
         duration_ms: u64,
         /// The content that the model reads.
         content: Arc<[ToolContent]>,
-        /// The same as data.
+        /// The result as structured content.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         structured: Option<Arc<Value>>,
     },
-    /// The run waits for approvals that nobody can give now. It is the last event of a run that is
+    /// The run waits for approvals that are not available now. It is the last event of a run that is
     /// stored for a later resumption.
     RunParked {
         /// Ids of the waiting tool uses.
@@ -321,7 +321,7 @@ pub enum QuestionAction {
     Accept,
     /// The person declined.
     Decline,
-    /// Nobody answered in time, or the question was withdrawn.
+    /// The answer came too late, or the question was withdrawn.
     Cancel,
 }
 
@@ -366,15 +366,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_makes_happen_may_come_at_any_time() {
-        let told = |kind| RunEventKind::Warning {
+    fn events_of_tools_and_servers_are_recognized() {
+        let warning = |kind| RunEventKind::Warning {
             warning: Warning::new(kind, "why"),
         };
-        assert!(told(WarningKind::QuestionNotAsked).is_from_outside());
-        assert!(!told(WarningKind::ToolChoiceRelaxed).is_from_outside());
+        assert!(warning(WarningKind::QuestionNotAsked).is_from_outside());
+        assert!(!warning(WarningKind::ToolChoiceRelaxed).is_from_outside());
     }
 
-    /// One is made for every word that a model writes, and handed on several times. What is big and rare is boxed.
+    /// Events are created for each text delta and moved several times, so large rare data is boxed.
     #[test]
     fn an_event_is_small() {
         assert!(size_of::<RunEvent>() <= 168, "{}", size_of::<RunEvent>());

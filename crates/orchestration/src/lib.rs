@@ -2,10 +2,10 @@
 //!
 //! [`Run`] is the loop as a value: a serializable state machine that never awaits. It returns the
 //! next action ([`Step`]), accepts its result, and guarantees the laws: every tool use gets exactly
-//! one result, malformed input is never executed, limits hold. [`Agent`] drives a run with the ports
-//! of the domain (a model, a tool host, an approver) and emits one numbered stream of [`RunEvent`]s.
-//! Every surface is derived from that stream. Durable runs ([`persistence`]) store each event before
-//! it is emitted, and another process can resume them.
+//! one result, malformed input is never executed, limits hold. [`Agent`] drives a run with the
+//! ports of the domain (a model, a tool host, an approver). It emits one numbered stream of
+//! [`RunEvent`]s, from which every surface is derived. Durable runs ([`persistence`]) store each
+//! event before it is emitted, and another process can resume them.
 //!
 //! ```no_run
 //! # async fn example(model: std::sync::Arc<dyn switchboard_domain::ChatModel>,
@@ -13,7 +13,7 @@
 //! use futures_util::StreamExt;
 //! use switchboard_orchestration::{Agent, RunEventKind};
 //!
-//! let mut run = Agent::new(model).with_tools(tools).ask("What is the account value of customer 42?");
+//! let mut run = Agent::new(model).with_tools(tools).ask("What is the balance of customer 42?");
 //! while let Some(event) = run.next().await {
 //!     if let RunEventKind::TextDelta { text } = event.kind {
 //!         print!("{text}");

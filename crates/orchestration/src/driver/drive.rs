@@ -184,7 +184,7 @@ impl Driver {
 
     /// Sets the deadline from the rest of the run's wall time.
     fn set_deadline(&mut self, run: &Run) {
-        // A time beyond the range of the clock is no limit.
+        // A time beyond the range of the clock means unlimited.
         let left = run.time_left();
         self.deadline = left.and_then(|left| Instant::now().checked_add(left));
     }

@@ -157,7 +157,7 @@ fn together(wanted: usize) -> Arc<Together> {
 }
 
 #[tokio::test]
-async fn parallel_calls_run_at_once_and_go_back_in_order() {
+async fn parallel_calls_run_concurrently_and_return_in_order() {
     let model = Scripted::new([
         calls(&[
             ("a", "add", r#"{"n":1}"#),
@@ -227,7 +227,7 @@ async fn events_are_numbered_in_order_and_end_with_the_report() {
 }
 
 #[tokio::test]
-async fn cancelling_while_a_tool_runs_drops_the_call_and_leaves_a_whole_history() {
+async fn a_cancellation_during_a_call_drops_it_and_leaves_a_consistent_history() {
     // One call of two: the other never comes, so the first waits for ever.
     let host = together(2);
     let model = Scripted::new([calls(&[("a", "add", r#"{"n":1}"#)])]);
@@ -250,7 +250,7 @@ async fn cancelling_while_a_tool_runs_drops_the_call_and_leaves_a_whole_history(
 }
 
 #[tokio::test]
-async fn cancelling_while_the_model_writes_keeps_what_it_wrote() {
+async fn a_cancellation_during_a_response_keeps_its_text() {
     let mut answer = text("Half an");
     answer.pop();
     let model = Scripted::new([answer]);
@@ -300,7 +300,7 @@ async fn an_error_of_the_provider_ends_the_run_with_its_classification() {
 }
 
 #[tokio::test]
-async fn with_nobody_to_ask_a_call_is_not_executed() {
+async fn without_an_approver_a_call_is_not_executed() {
     let options = RunOptions {
         approval: ApprovalPolicy::Ask.into(),
         ..RunOptions::default()
@@ -312,7 +312,11 @@ async fn with_nobody_to_ask_a_call_is_not_executed() {
     let run = alone.ask("go").finish().await;
     let call = &run.report().unwrap().tool_calls[0];
     assert!(call.is_error && call.attempts == 0);
-    assert!(call.result.content[0].as_text().contains("nobody is there"));
+    assert!(
+        call.result.content[0]
+            .as_text()
+            .contains("no person is available")
+    );
 
     let mut approver = MockApprover::new();
     approver.expect_decide_any().times(1).returning(|_| {
@@ -336,7 +340,7 @@ async fn with_nobody_to_ask_a_call_is_not_executed() {
 }
 
 #[tokio::test]
-async fn a_dead_server_is_told_once_and_stops_nothing() {
+async fn a_dead_server_is_reported_once_and_the_run_continues() {
     let mut host = MockToolHost::new();
     host.expect_changes()
         .returning(|| Box::pin(stream::pending()));
@@ -376,7 +380,7 @@ async fn a_dead_server_is_told_once_and_stops_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_never_answers_cannot_hold_the_run() {
+async fn a_host_without_a_reply_cannot_block_the_run() {
     let options = RunOptions {
         tool_timeout: Some(Duration::from_secs(5)),
         ..RunOptions::default()
@@ -396,7 +400,7 @@ async fn a_host_that_never_answers_cannot_hold_the_run() {
 }
 
 #[tokio::test]
-async fn instructions_stand_first_unless_the_conversation_brings_its_own() {
+async fn instructions_come_first_unless_the_conversation_has_some() {
     let model = Scripted::new([text("a"), text("b")]);
     let agent = Agent::new(model.clone()).with_instructions("Be brief.");
     agent.ask("go").finish().await;
@@ -499,7 +503,7 @@ fn chatty_call() -> Answer {
 }
 
 #[tokio::test]
-async fn what_the_provider_did_is_told_and_kept_and_its_state_stays_out_of_events() {
+async fn provider_blocks_are_emitted_without_their_state() {
     let block = Opaque {
         kind: "web_search_tool_result".into(),
         text: Some("Rust – rust-lang.org".into()),
@@ -547,7 +551,7 @@ async fn what_the_provider_did_is_told_and_kept_and_its_state_stays_out_of_event
 }
 
 #[tokio::test]
-async fn cancelling_at_an_event_stops_what_comes_after_it() {
+async fn a_cancellation_at_an_event_stops_later_actions() {
     let kinds = [
         "run_started",
         "model_call_started",
@@ -586,7 +590,7 @@ async fn cancelling_at_an_event_stops_what_comes_after_it() {
 }
 
 #[tokio::test]
-async fn cancelling_between_two_calls_leaves_the_second_unstarted() {
+async fn a_cancellation_between_two_calls_prevents_the_second() {
     let host = Arc::new(AtOnce::default());
     let model = Scripted::new([calls(&[
         ("a", "add", r#"{"n":1}"#),
@@ -614,7 +618,7 @@ async fn cancelling_between_two_calls_leaves_the_second_unstarted() {
 }
 
 #[tokio::test]
-async fn a_model_is_read_hardly_further_than_its_events_were_taken() {
+async fn the_model_stream_is_read_at_most_one_group_ahead() {
     struct Counting(ModelId, ModelCapabilities, Arc<AtomicUsize>);
     #[async_trait]
     impl ChatModel for Counting {
@@ -683,7 +687,7 @@ fn drained(run: &mut RunStream) -> (usize, usize, Poll<()>) {
 }
 
 #[test]
-fn giving_way_to_the_reader_is_no_busy_waiting() {
+fn yielding_to_the_reader_is_not_busy_waiting() {
     let mut ready = Agent::new(Scripted::new([text("done")])).ask("go");
     // run_started, model_call_started, text_delta, model_call_finished, run_finished
     assert_eq!(drained(&mut ready), (5, 0, Poll::Ready(())));
@@ -695,7 +699,7 @@ fn giving_way_to_the_reader_is_no_busy_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_call_tells_how_long_it_ran() {
+async fn a_cancelled_call_has_its_duration() {
     let model = Scripted::new([calls(&[
         ("a", "add", r#"{"n":1}"#),
         ("b", "add", r#"{"n":2}"#),

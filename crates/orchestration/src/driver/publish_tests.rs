@@ -82,7 +82,7 @@ fn told(reader: &mut EventReader) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_very_much_progress_some_is_told_and_the_last_always() {
+async fn progress_is_rate_limited_and_the_latest_is_always_emitted() {
     let (publisher, mut reader) = publisher();
     for n in 0..100_000 {
         publisher.progress("a", at(n));
@@ -110,7 +110,7 @@ async fn of_very_much_progress_some_is_told_and_the_last_always() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_is_woken_when_there_is_room() {
+async fn a_waiting_reader_is_woken_when_the_rate_limit_allows_progress() {
     let (publisher, mut reader) = publisher();
     for n in 0..MAX_PER_PERIOD {
         publisher.progress("a", at(n));
@@ -140,7 +140,7 @@ async fn whoever_waits_is_woken_when_there_is_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_nobody_reads_not_more_than_so_much_is_kept() {
+async fn the_queue_of_unread_events_is_limited() {
     let (publisher, mut reader) = publisher();
     for second in 0..1_000 {
         for n in 0..MAX_PER_PERIOD {
@@ -163,7 +163,7 @@ async fn while_nobody_reads_not_more_than_so_much_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_without_end_is_told_that_nobody_answers() {
+async fn questions_above_the_rate_limit_are_refused() {
     let (publisher, mut reader) = publisher();
     let asks = |times: u32| {
         (0..times)

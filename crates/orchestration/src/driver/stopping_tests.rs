@@ -22,7 +22,7 @@ impl ChatModel for Endless {
 }
 
 #[tokio::test]
-async fn an_answer_that_never_ends_and_shows_nothing_is_stopped_all_the_same() {
+async fn an_endless_answer_without_output_can_be_stopped() {
     let model = || {
         Arc::new(Endless(
             ModelId::new("t", "e"),
@@ -42,7 +42,7 @@ async fn an_answer_that_never_ends_and_shows_nothing_is_stopped_all_the_same() {
 }
 
 #[tokio::test]
-async fn whoever_cancels_at_a_word_is_heard_before_an_error_that_came_with_it() {
+async fn a_cancellation_at_a_text_delta_precedes_an_error_after_it() {
     let mut events = text("so far");
     events.pop();
     events.push(Err(ModelError::new(
@@ -62,7 +62,7 @@ async fn whoever_cancels_at_a_word_is_heard_before_an_error_that_came_with_it() 
 
 /// On one thread the task that would stop the run must get its turn.
 #[tokio::test]
-async fn an_answer_that_always_goes_on_leaves_other_tasks_their_turn() {
+async fn an_endless_answer_lets_other_tasks_run() {
     struct Talker(ModelId, ModelCapabilities);
     #[async_trait]
     impl ChatModel for Talker {

@@ -31,7 +31,7 @@ pub enum Checkpoint {
     /// Before approval requests, which may take long, and after a decision whose events were not
     /// emitted.
     Waiting,
-    /// Before calls of which at least one is not safe to repeat. The run has their intent. Without
+    /// Before calls that include one that is not safe to repeat. The run has their intent. Without
     /// a checkpoint here, they may run twice after a crash.
     Leaving,
     /// All sent calls have their results, and no other checkpoint follows directly.

@@ -202,8 +202,8 @@ impl Leased {
 /// Number of attempts of a write. SQLite waits for three seconds in each.
 const MAX_ATTEMPTS: u32 = 6;
 
-/// Repeats a write while the store is unavailable. A failure would lose work of the run, so it waits
-/// longer than a client's request.
+/// Repeats a write while the store is unavailable. A failure would lose work of the run, so the
+/// wait is longer than for a request of a client.
 pub(super) async fn until_available<'w>(
     write: impl Fn() -> BoxFuture<'w, Result<(), SessionStoreError>>,
 ) -> Result<(), SessionStoreError> {

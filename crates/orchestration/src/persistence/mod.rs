@@ -2,9 +2,9 @@
 //! after a crash.
 //!
 //! [`DurableRuns`] connects an [`Agent`] with the session store and the run store.
-//! [`DurableRuns::begin`] answers a message in a session and returns a [`PersistedRun`], a stream of
-//! stored events. [`DurableRuns::acquire`] and [`DurableRuns::resume`] resume a run that waits for a
-//! person or whose process ended. [`DurableRuns::abandon`] ends such a run.
+//! [`DurableRuns::begin`] answers a message in a session and returns a [`PersistedRun`], a stream
+//! of stored events. [`DurableRuns::acquire`] and [`DurableRuns::resume`] resume a run that waits
+//! for a person or whose process ended. [`DurableRuns::abandon`] ends such a run.
 //!
 //! Guarantees, whenever the process ends:
 //! - Every published event is stored, and event numbers have no gaps.
@@ -78,7 +78,7 @@ pub enum DurableRunError {
 
 impl DurableRuns {
     /// Creates the durable runs of `owner`. A process calls this once for each store, and derives
-    /// those of other principals with [`DurableRuns::for_principal`].
+    /// the runs of other principals with [`DurableRuns::for_principal`].
     pub fn new(sessions: Arc<dyn SessionStore>, runs: Arc<dyn RunStore>, owner: Principal) -> Self {
         Self {
             sessions,

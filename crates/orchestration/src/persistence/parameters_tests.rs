@@ -15,7 +15,7 @@ fn agent(options: RunOptions) -> Agent {
 }
 
 #[test]
-fn what_is_stored_is_read_again() {
+fn stored_parameters_are_read_again() {
     let mut options = RunOptions::default();
     options.approval.policy = ApprovalPolicy::Ask;
     options.approval.rules.push(Rule::deny("no").tool("rm*"));
@@ -33,7 +33,7 @@ fn what_is_stored_is_read_again() {
 }
 
 #[test]
-fn what_another_version_stored_is_read_as_far_as_it_can_be() {
+fn parameters_of_another_version_are_read_if_possible() {
     let stored = json!({"recipe": "r", "later": 1, "options": {"limits": 7}});
     let read = RunParameters::read(Some(&stored)).unwrap();
     assert_eq!(
@@ -47,7 +47,7 @@ fn what_another_version_stored_is_read_as_far_as_it_can_be() {
 }
 
 #[test]
-fn options_that_are_too_large_are_left_out() {
+fn options_that_are_too_large_are_omitted() {
     let mut options = RunOptions::default();
     for n in 0..2_000 {
         let rule = Rule::deny(format!("reason number {n}")).tool(format!("tool_{n}"));

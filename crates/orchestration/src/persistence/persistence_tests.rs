@@ -137,7 +137,7 @@ async fn begun(durable_runs: &DurableRuns) -> Result<PersistedRun, DurableRunErr
 }
 
 #[tokio::test]
-async fn each_thing_is_stored_behind_those_before_it() {
+async fn writes_are_stored_in_order() {
     let said = Said::default();
     let durable_runs = durable_runs(runs(&said, ""));
     let shown: Vec<PersistedEvent> = begun(&durable_runs).await.unwrap().collect().await;
@@ -177,7 +177,7 @@ fn with_an_interrupted_run(said: &Said) -> MockRunStore {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_waits_for_any_more_is_not_kept_by_this_process() {
+async fn a_dropped_acquisition_releases_the_run() {
     let said = Said::default();
     let durable_runs = durable_runs(with_an_interrupted_run(&said));
     let mut taking = Box::pin(durable_runs.acquire("r"));
@@ -196,7 +196,7 @@ async fn a_run_that_nobody_waits_for_any_more_is_not_kept_by_this_process() {
 }
 
 #[tokio::test]
-async fn a_run_of_which_nothing_was_saved_says_so() {
+async fn a_run_without_a_stored_state_has_only_its_conversation() {
     let said = Said::default();
     let durable_runs = durable_runs(with_an_interrupted_run(&said));
     let taken = durable_runs.acquire("r").await.unwrap();
@@ -204,7 +204,7 @@ async fn a_run_of_which_nothing_was_saved_says_so() {
 }
 
 #[tokio::test]
-async fn what_is_not_stored_is_not_shown_and_the_run_is_let_go_of() {
+async fn unstored_events_are_not_emitted_and_the_run_is_released() {
     for (refuses, shown) in [
         ("run_started", 0),
         ("save 2", 0),
@@ -247,7 +247,7 @@ async fn what_is_not_stored_is_not_shown_and_the_run_is_let_go_of() {
 }
 
 #[tokio::test]
-async fn a_run_of_which_nobody_knows_whether_it_began_is_let_go_of() {
+async fn a_run_with_an_unknown_start_is_released() {
     let said = Said::default();
     let durable_runs = durable_runs(runs(&said, "begin"));
     let error = begun(&durable_runs).await.unwrap_err();
@@ -279,7 +279,7 @@ async fn a_run_that_an_unavailable_store_refused_is_not_released() {
 }
 
 #[tokio::test]
-async fn a_run_under_way_repeats_writes_that_an_unavailable_store_refused() {
+async fn a_run_repeats_writes_while_the_store_is_unavailable() {
     let said = Said::default();
     let mut store = MockRunStore::new();
     store
@@ -306,7 +306,7 @@ fn unavailable() -> SessionStoreError {
 }
 
 #[tokio::test]
-async fn a_run_that_never_got_further_than_its_beginning_begins_with_the_agent_that_goes_on() {
+async fn a_run_without_a_stored_state_starts_again_with_the_resuming_agent() {
     let said = Said::default();
     let mut runs = runs(&said, "");
     let record = RunRecord {
@@ -350,7 +350,7 @@ async fn a_run_that_never_got_further_than_its_beginning_begins_with_the_agent_t
 }
 
 #[tokio::test]
-async fn what_is_set_in_a_run_of_which_nothing_is_known_holds() {
+async fn settings_of_a_run_without_a_stored_state_apply() {
     let said = Said::default();
     let durable_runs = durable_runs(with_an_interrupted_run(&said));
     let mut taken = durable_runs.acquire("r").await.unwrap();
@@ -367,7 +367,7 @@ async fn what_is_set_in_a_run_of_which_nothing_is_known_holds() {
 }
 
 #[tokio::test]
-async fn what_a_run_is_begun_with_goes_to_the_store() {
+async fn run_parameters_are_passed_to_the_store() {
     let mut runs = MockRunStore::new();
     let parameters = serde_json::json!({"model": "acme/m"});
     let expected = Some(parameters.clone());

@@ -219,7 +219,7 @@ impl DurableRuns {
     async fn restored(&self, record: &RunRecord) -> Result<Restored, DurableRunError> {
         let restored = self.restored_as_stored(record).await;
         restored.map_err(|error| match error {
-            // A repetition would fail in the same way.
+            // A repetition would fail again.
             DurableRunError::Store(error @ SessionStoreError::Unreadable { .. }) => {
                 unreadable(&record.id, RestoreError::Stored(error))
             }
@@ -261,7 +261,7 @@ impl DurableRuns {
         })
     }
 
-    /// Returns a run of which only the start is stored.
+    /// Returns a run whose state was never stored.
     fn run_with(
         &self,
         record: &RunRecord,

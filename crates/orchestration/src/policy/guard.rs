@@ -6,7 +6,7 @@ use switchboard_domain::{ToolContent, ToolOutput};
 
 use crate::tools::pattern::Pattern;
 
-/// A guard of a tool. If a result meets the condition, or if there is no result, the later calls
+/// A guard of a tool. If a result meets the condition, or is missing, the later calls
 /// of the same model answer are not executed.
 ///
 /// A guarded tool is a barrier: later calls wait for its result. In a configuration:

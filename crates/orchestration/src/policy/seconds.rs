@@ -17,15 +17,16 @@ pub(crate) fn serialize<S: Serializer>(
     }
 }
 
-/// Reads seconds; negative ones and those that no clock holds are refused.
+/// Reads seconds. Negative numbers and numbers beyond the range of the clock return an error.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
     let seconds: Option<f64> = Option::deserialize(deserializer)?;
     seconds
         .map(|seconds| {
-            Duration::try_from_secs_f64(seconds)
-                .map_err(|_| D::Error::custom(format!("{seconds} is no number of seconds")))
+            Duration::try_from_secs_f64(seconds).map_err(|_| {
+                D::Error::custom(format!("{seconds} is not a valid number of seconds"))
+            })
         })
         .transpose()
 }

@@ -41,7 +41,7 @@ pub struct ExampleCall {
 /// Examples as messages.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Examples {
-    /// The messages. Every tool use has its result, and the last message is an answer.
+    /// The messages. Every tool use has a result, and the last message is an answer.
     pub messages: Vec<Message>,
     /// Why examples are omitted.
     pub omitted: Vec<String>,

@@ -10,7 +10,7 @@
 //! let recipe = Recipe::from_value(&serde_json::json!({
 //!     "name": "orders",
 //!     "instructions": "You help with orders.",
-//!     "tools": {"allow": ["shop__*"], "descriptions": {"find_order": "Finds an order by number."}},
+//!     "tools": {"allow": ["shop__*"], "descriptions": {"find_order": "Finds an order."}},
 //!     "policy": {"maxToolsPerResponse": 3, "requiresApproval": ["cancel_*"]},
 //! }))?;
 //! assert_eq!(recipe.policy.max_tools_per_response, Some(3));

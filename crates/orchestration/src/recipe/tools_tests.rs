@@ -39,7 +39,7 @@ fn selected(rules: &serde_json::Value) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn the_whitelist_takes_names_and_patterns() {
+fn the_allow_list_accepts_names_and_patterns() {
     for (rules, expected) in [
         (
             json!(true),
@@ -74,7 +74,7 @@ fn the_whitelist_takes_names_and_patterns() {
 }
 
 #[test]
-fn names_that_are_no_tools_are_told() {
+fn unknown_tool_names_are_reported() {
     let (names, problems) = selected(&json!({
         "allow": ["find_costumer", "file_load", "mail__*"],
         "descriptions": {"find_costumer": "x"},
@@ -90,7 +90,7 @@ fn names_that_are_no_tools_are_told() {
 }
 
 #[test]
-fn a_description_stands_for_the_tools_own_and_the_arc_stays_the_same() {
+fn a_description_replaces_the_description_of_the_tool() {
     let recipe = recipe(&json!({"descriptions": {
         "*_customer": "About a customer.",
         "find_customer": "Finds one.",
@@ -120,7 +120,7 @@ fn a_description_stands_for_the_tools_own_and_the_arc_stays_the_same() {
 }
 
 #[test]
-fn no_server_gets_in_by_calling_its_tool_like_anothers() {
+fn a_server_cannot_gain_access_by_the_name_of_another_tool() {
     let sly = tool("sly", "crm__find_customer");
     assert!(!matches("crm__*", &sly));
     assert!(!matches("crm__find_customer", &sly));

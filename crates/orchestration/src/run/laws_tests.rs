@@ -680,7 +680,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_the_laws_hold_and_a_stored_run_ends_the_same(script in scripts()) {
+    fn the_laws_hold_for_any_script_and_a_stored_run_ends_equally(script in scripts()) {
         let play = Play::new(&script, Stores::Never).played();
         assert_whole(play.run.messages());
         assert_grammar(&play);

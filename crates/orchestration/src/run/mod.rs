@@ -130,7 +130,7 @@ impl Run {
         self.state.pricing = pricing.map(Box::new);
     }
 
-    /// Shares approval decisions with other runs. By default a run has its own.
+    /// Shares approval decisions with other runs. By default a run stores them itself.
     pub fn share_decisions(&mut self, decisions: SharedDecisions) {
         self.state.decisions = decisions;
         self.caches.shares_decisions = true;
@@ -261,7 +261,7 @@ impl Run {
     }
 
     /// Returns the whole conversation. After each batch of tool calls and at the end of the run,
-    /// every tool use in it has its result.
+    /// every tool use in it has a result.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
     }

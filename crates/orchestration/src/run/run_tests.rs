@@ -85,7 +85,7 @@ fn error_texts(run: &Run) -> Vec<String> {
 }
 
 #[test]
-fn results_go_back_together_in_call_order() {
+fn results_are_returned_together_in_call_order() {
     let mut run = run(RunOptions::default());
     assert_eq!(run.next_step(), Step::CallModel);
     run.begin_model_call(tools());
@@ -124,7 +124,7 @@ fn results_go_back_together_in_call_order() {
 }
 
 #[test]
-fn what_must_not_run_gets_a_result_that_says_why() {
+fn calls_that_must_not_run_get_a_result_with_the_reason() {
     let mut run = run(RunOptions {
         approval: ApprovalPolicy::None.into(),
         ..RunOptions::default()
@@ -146,7 +146,7 @@ fn what_must_not_run_gets_a_result_that_says_why() {
     let texts = error_texts(&run);
     assert!(texts[0].contains("malformed"), "{texts:?}");
     assert!(
-        texts[1].contains("no tool `erase`") && texts[1].contains("look, write"),
+        texts[1].contains("unknown tool `erase`") && texts[1].contains("look, write"),
         "{texts:?}"
     );
     assert!(
@@ -157,7 +157,7 @@ fn what_must_not_run_gets_a_result_that_says_why() {
 }
 
 #[test]
-fn calls_of_a_declined_answer_are_not_run_and_the_run_fails() {
+fn calls_of_a_refused_answer_are_not_executed() {
     let mut run = run(RunOptions::default());
     run.begin_model_call(tools());
     run.model_answered(answer(
@@ -211,7 +211,7 @@ fn an_edited_input_is_checked_and_recorded() {
 }
 
 #[test]
-fn an_interrupted_call_runs_again_only_where_that_does_no_harm() {
+fn an_interrupted_call_runs_again_only_if_it_is_safe_to_repeat() {
     let mut run = run(RunOptions::default());
     run.begin_model_call(tools());
     run.model_answered(answer(
@@ -241,7 +241,7 @@ fn an_interrupted_call_runs_again_only_where_that_does_no_harm() {
 }
 
 #[test]
-fn an_id_that_comes_twice_or_not_at_all_is_made_unique() {
+fn duplicate_and_missing_ids_become_unique() {
     let mut run = run(RunOptions::default());
     run.begin_model_call(tools());
     let same = || {
@@ -275,7 +275,7 @@ fn an_id_that_comes_twice_or_not_at_all_is_made_unique() {
 }
 
 #[test]
-fn the_step_limit_keeps_what_there_is() {
+fn the_step_limit_keeps_the_text() {
     let mut run = run(RunOptions {
         limits: Limits::steps(1),
         ..RunOptions::default()
@@ -297,7 +297,7 @@ fn the_step_limit_keeps_what_there_is() {
 }
 
 #[test]
-fn an_end_that_nobody_knows_is_told() {
+fn an_unknown_finish_reason_is_reported() {
     let mut run = run(RunOptions::default());
     run.begin_model_call(Vec::new());
     let finish = FinishReason::Other("engine_crashed".into());
@@ -314,7 +314,7 @@ fn an_end_that_nobody_knows_is_told() {
 }
 
 #[test]
-fn how_an_answer_without_tools_ends_a_run() {
+fn finish_reasons_without_tools_end_the_run() {
     let cases = [
         (FinishReason::Stop, "x", Outcome::Completed, None),
         (
@@ -385,7 +385,7 @@ fn a_paused_turn_is_continued() {
 }
 
 #[test]
-fn a_broken_answer_is_shown_but_is_no_message() {
+fn an_interrupted_answer_is_emitted_but_is_not_a_message() {
     let mut run = run(RunOptions::default());
     run.begin_model_call(tools());
     let partial = answer(
@@ -408,7 +408,7 @@ fn a_broken_answer_is_shown_but_is_no_message() {
 }
 
 #[test]
-fn the_driver_cannot_bring_what_was_not_asked_for() {
+fn unexpected_input_of_the_driver_is_an_error() {
     let mut run = run(RunOptions::default());
     assert!(
         run.model_answered(answer(vec![], FinishReason::Stop))
@@ -444,7 +444,7 @@ fn error_kinds_are_plain_strings() {
 }
 
 #[test]
-fn a_tool_that_contradicts_itself_does_not_count_as_read_only() {
+fn contradictory_annotations_do_not_count_as_read_only() {
     let contradicting = || {
         let mut tool = (*tool("purge", Some(true))).clone();
         tool.annotations.destructive = Some(true);
@@ -486,7 +486,7 @@ fn a_tool_that_contradicts_itself_does_not_count_as_read_only() {
 }
 
 #[test]
-fn the_step_limit_counts_in_words_that_read_right() {
+fn the_step_limit_message_uses_singular_and_plural() {
     for (max_steps, expected) in [
         (1, "was asked once without"),
         (2, "was asked 2 times without"),

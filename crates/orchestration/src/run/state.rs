@@ -85,7 +85,7 @@ pub(super) struct ModelTurn {
     pub(super) tools: Vec<Arc<ToolDefinition>>,
     /// The tools that are offered when there are too many for one request.
     pub(super) selection: ToolSelection,
-    /// Reason why the model is no longer offered tools.
+    /// Reason why the model gets no tools any more.
     pub(super) tools_dropped: Option<String>,
     pub(super) history: History,
     /// A message for the next request only.

@@ -30,7 +30,7 @@ pub struct SteadyTime {
 }
 
 impl SteadyClock {
-    /// Returns a new clock. Its moments cannot be compared with those of another clock.
+    /// Returns a new clock. Its times are not comparable with times of another clock.
     pub fn new() -> Self {
         Self {
             id: RandomState::new().hash_one(0),

@@ -30,7 +30,7 @@ impl Run {
         events
     }
 
-    /// Ends the run at its wall-time limit. Arguments and effect are those of [`Run::cancel`].
+    /// Ends the run at its wall-time limit. Arguments and effect equal [`Run::cancel`].
     pub fn wall_time_reached(
         &mut self,
         partial: Option<ChatResponse>,

@@ -1,4 +1,4 @@
-//! The gather phase: the model picks tools freely and does not answer yet.
+//! The gather phase: the model calls tools and does not answer yet.
 
 use std::{fmt, sync::Arc};
 
@@ -8,9 +8,9 @@ use switchboard_domain::ToolDefinition;
 pub use super::repeats::{CallVerdict, GatherCall};
 use super::{GatherFormat, marker, prompt, repeats::RepeatedCalls};
 
-/// The system prompt of the gather phase: `instructions` (a recipe's or the user's own) first, then
-/// the rules of the phase and the tools, described up to [`GatherFormat::described_tools`]. The text
-/// is the same at each step as long as the tools are, which prompt caches need.
+/// Returns the system prompt of the gather phase: `instructions` of the recipe or the user, the
+/// rules of the phase, and descriptions of up to [`GatherFormat::described_tools`] tools. The text
+/// changes only with the tools, so that prompt caches apply.
 pub fn system_prompt(
     settings: &GatherFormat,
     instructions: Option<&str>,
@@ -19,51 +19,51 @@ pub fn system_prompt(
     prompt::gather(settings, instructions, tools)
 }
 
-/// Where the gather phase is. Part of the run, and stored with it.
+/// The state of the gather phase. Part of the stored run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatherState {
     max_steps: u32,
     review: bool,
     steps: u32,
-    /// The model is being asked once more though it did not say that it needs more.
+    /// Whether the last model call was a review ([`GatherFormat::review`]).
     reviewing: bool,
     calls: RepeatedCalls,
 }
 
-/// What to do after an answer of the gather phase.
+/// The decision after a response of the gather phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherDecision {
-    /// One verdict for each call, in order. These are dealt with first, whatever comes next: every
-    /// call needs its result.
+    /// One verdict for each call, in order. They apply before `next`, because every call needs a
+    /// result.
     pub calls: Vec<CallVerdict>,
-    /// What comes then.
+    /// The continuation of the run.
     pub next: AfterGather,
 }
 
-/// What comes after the calls of an answer have their results.
+/// The continuation after the calls of a response have results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AfterGather {
-    /// The model is asked again.
+    /// The model is called again in this phase.
     Think {
-        /// Why it wants to go on, in its own words.
+        /// The reason after `NEED MORE DATA:`.
         reason: Option<String>,
-        /// A message of the user to put at the end: the answer had no calls, so that without it the
-        /// conversation would end with the model's own words.
+        /// A user message for the end of the request, if the response had no calls. Otherwise the
+        /// conversation would end with a message of the model.
         nudge: Option<String>,
     },
-    /// The answer is written.
+    /// The formatting phase starts.
     Format {
-        /// Why.
+        /// The reason.
         because: GatherEnd,
     },
 }
 
-/// Why the gather phase ended.
+/// The reason for the end of the gather phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GatherEnd {
-    /// The model called tools and did not say that it needs more.
+    /// The model called tools and did not request more data.
     Stopped,
     /// The model called no tool.
     NoCalls,
@@ -79,7 +79,7 @@ impl fmt::Display for GatherEnd {
             Self::Stopped => "the model did not ask for more data",
             Self::NoCalls => "the model called no tool",
             Self::StepLimit => "the limit of thinking steps was reached",
-            Self::Repeated => "the model went on repeating a call",
+            Self::Repeated => "the model kept repeating a call",
         })
     }
 }
@@ -87,7 +87,7 @@ impl fmt::Display for GatherEnd {
 const NUDGE: &str = "Go on: call the tools that give you the data you still need.";
 
 impl GatherState {
-    /// A phase that begins.
+    /// Creates the state at the start of the phase.
     pub fn new(settings: &GatherFormat) -> Self {
         Self {
             max_steps: settings.max_thinking_steps,
@@ -98,20 +98,20 @@ impl GatherState {
         }
     }
 
-    /// Answers so far.
+    /// Returns the number of responses.
     pub fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// Takes in an answer: its text (reasoning is not text) and its calls, in order.
+    /// Returns the decision after a response with this text (without reasoning) and these calls.
     ///
-    /// The phase ends after a tool call by default. It goes on only if the text asks for it with
-    /// `NEED MORE DATA:`, at most [`GatherFormat::max_thinking_steps`] answers in all, and not if the
-    /// model turns in circles.
+    /// By default the phase ends after a tool call. It continues if the text requests it with
+    /// `NEED MORE DATA:`, up to [`GatherFormat::max_thinking_steps`] responses, and unless the model
+    /// repeats a call twice.
     pub fn after_answer(&mut self, text: &str, calls: &[GatherCall<'_>]) -> GatherDecision {
         self.steps = self.steps.saturating_add(1);
-        let (verdicts, circles) = self.calls.check(calls);
-        let next = self.next(marker::reason(text), calls.is_empty(), circles);
+        let (verdicts, is_looping) = self.calls.check(calls);
+        let next = self.next(marker::reason(text), calls.is_empty(), is_looping);
         self.reviewing = matches!(next, AfterGather::Think { reason: None, .. });
         GatherDecision {
             calls: verdicts,
@@ -119,24 +119,23 @@ impl GatherState {
         }
     }
 
-    /// A call did not run though it might have, such as one beyond a limit: the same call may be made
-    /// again.
+    /// Forgets a call that did not run, for example because of a limit. The model may make it again.
     pub fn forget(&mut self, id: &str) {
         self.calls.forget(id);
     }
 
-    fn next(&self, wanted: Option<&str>, no_calls: bool, circles: bool) -> AfterGather {
-        let because = if circles {
+    fn next(&self, reason: Option<&str>, no_calls: bool, is_looping: bool) -> AfterGather {
+        let because = if is_looping {
             GatherEnd::Repeated
-        } else if wanted.is_none() && no_calls {
+        } else if reason.is_none() && no_calls {
             GatherEnd::NoCalls
-        } else if wanted.is_none() && (!self.review || self.reviewing) {
+        } else if reason.is_none() && (!self.review || self.reviewing) {
             GatherEnd::Stopped
         } else if self.steps >= self.max_steps {
             GatherEnd::StepLimit
         } else {
             return AfterGather::Think {
-                reason: wanted.map(str::to_owned),
+                reason: reason.map(str::to_owned),
                 nudge: no_calls.then(|| NUDGE.to_owned()),
             };
         };
@@ -173,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn it_stops_after_a_tool_call_by_default() {
+    fn the_phase_ends_after_a_tool_call_by_default() {
         let decision = state().after_answer("I look it up.", &[call("1", "a")]);
         assert_eq!(decision.calls, [CallVerdict::Run]);
         assert_eq!(decision.next, format(GatherEnd::Stopped));
     }
 
     #[test]
-    fn it_goes_on_where_the_model_says_that_it_needs_more_data() {
+    fn the_phase_continues_if_the_model_requests_more_data() {
         let mut state = state();
         let text = "I look up the customer.\n**NEED MORE DATA:** then the value of its account";
         let first = state.after_answer(text, &[call("1", "a")]);
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_for_more_without_a_call_is_answered() {
+    fn a_request_for_more_data_without_a_call_gets_a_nudge() {
         let decision = state().after_answer("NEED MORE DATA: the id", &[]);
         assert_eq!(
             decision.next,
@@ -203,13 +202,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_call_ends_the_phase() {
+    fn a_response_without_calls_ends_the_phase() {
         let decision = state().after_answer("Nothing to gather.", &[]);
         assert_eq!(decision.next, format(GatherEnd::NoCalls));
     }
 
     #[test]
-    fn five_steps_are_all() {
+    fn the_phase_ends_after_five_steps() {
         let mut state = state();
         for n in 1..5 {
             let id = n.to_string();
@@ -232,13 +231,13 @@ mod tests {
         assert_eq!(second.calls, std::slice::from_ref(&repeat));
         assert_eq!(second.next, think("x"));
         let third = state.after_answer(more, &[call("3", "a"), call("4", "b")]);
-        // What is new beside it still runs.
+        // A new call beside it still runs.
         assert_eq!(third.calls, [repeat, CallVerdict::Run]);
         assert_eq!(third.next, format(GatherEnd::Repeated));
     }
 
     #[test]
-    fn a_review_asks_once_more_and_no_oftener() {
+    fn a_review_calls_the_model_once_more() {
         let mut state = GatherState::new(&GatherFormat {
             review: true,
             ..GatherFormat::default()
@@ -252,7 +251,7 @@ mod tests {
             state.after_answer("", &[call("2", "b")]).next,
             format(GatherEnd::Stopped)
         );
-        // Asking for more gives it another one.
+        // A request for more data allows another review.
         let mut state = GatherState {
             steps: 0,
             reviewing: true,
@@ -268,9 +267,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a model says, the phase ends within its steps, and storing it changes nothing.
+        /// The phase ends within its steps for any responses, also through storage.
         #[test]
-        fn it_ends_within_its_steps(
+        fn the_phase_ends_within_its_steps(
             answers in proptest::collection::vec(
                 (any::<bool>(), proptest::collection::vec(0..4u8, 0..3)), 12),
             max_thinking_steps in 0..7u32,
@@ -278,9 +277,9 @@ mod tests {
         ) {
             let settings = GatherFormat { max_thinking_steps, review, ..GatherFormat::default() };
             let mut state = GatherState::new(&settings);
-            let mut asked = 0;
+            let mut calls_made = 0;
             for (more, inputs) in &answers {
-                asked += 1;
+                calls_made += 1;
                 let text = if *more { "NEED MORE DATA: x" } else { "" };
                 let inputs: Vec<_> = inputs.iter().map(ToString::to_string).collect();
                 let calls: Vec<_> = inputs.iter().map(|input| call("id", input)).collect();
@@ -293,7 +292,7 @@ mod tests {
                     break;
                 }
             }
-            prop_assert!(asked <= max_thinking_steps.max(1));
+            prop_assert!(calls_made <= max_thinking_steps.max(1));
         }
     }
 }

@@ -1,13 +1,12 @@
-//! `NEED MORE DATA:`, the words with which a model says that it wants to go on gathering.
+//! `NEED MORE DATA:`, the marker by which a model continues the gather phase.
 
 const WORDS: [&str; 3] = ["NEED", "MORE", "DATA"];
 
-/// The reason given after the marker; `None` if the marker is not there. The reason may be empty.
+/// Returns the reason after the marker, which may be empty. Returns `None` without a marker.
 ///
-/// The marker begins a line of its own, in any case, and may be dressed up as Markdown does it
-/// (`**NEED MORE DATA:** …`, `- need more data: …`, `## NEED MORE DATA:`). Inside a code block and in
-/// the middle of a sentence it is only talked about, and a model that writes that it does *not* need
-/// more data does not ask for any. With nothing on its own line, the reason is the next paragraph.
+/// The marker is at the start of a line, in any letter case, and may have Markdown decoration
+/// (`**NEED MORE DATA:** …`, `- need more data: …`, `## NEED MORE DATA:`). Inside a code block or a
+/// sentence it has no effect. If the rest of the line is empty, the reason is the next paragraph.
 pub(super) fn reason(text: &str) -> Option<&str> {
     let mut fence: Option<Fence> = None;
     let mut start = 0;
@@ -33,22 +32,21 @@ pub(super) fn reason(text: &str) -> Option<&str> {
     None
 }
 
-/// A text without the lines that only say what the gather phase does next; empty if it says nothing
-/// else.
+/// Returns a text without marker lines and without [`NOTHING_TO_GATHER`](super::prompt).
 pub(super) fn without(text: &str) -> String {
-    let is_said = |line: &&str| {
+    let is_content = |line: &&str| {
         after_marker(line).is_none() && line.trim() != super::prompt::NOTHING_TO_GATHER
     };
-    let lines: Vec<&str> = text.lines().filter(is_said).collect();
+    let lines: Vec<&str> = text.lines().filter(is_content).collect();
     lines.join("\n").trim().to_owned()
 }
 
-/// What begins or ends a code block.
+/// A line that starts or ends a code block.
 #[derive(Clone, Copy)]
 struct Fence {
     mark: char,
     length: usize,
-    /// Nothing follows the marks, so that it can close a block.
+    /// Whether the line has only marks, so that it can end a block.
     bare: bool,
 }
 
@@ -73,10 +71,10 @@ impl Fence {
     }
 }
 
-/// What follows the marker on its line.
+/// Returns the rest of a line after the marker.
 fn after_marker(line: &str) -> Option<&str> {
-    let is_dress = |c: char| c.is_whitespace() || "*_#>-+`\"'•".contains(c);
-    let mut rest = line.trim_start_matches(is_dress);
+    let is_decoration = |c: char| c.is_whitespace() || "*_#>-+`\"'•".contains(c);
+    let mut rest = line.trim_start_matches(is_decoration);
     for (position, word) in WORDS.iter().enumerate() {
         if position > 0 {
             let spaced =
@@ -92,8 +90,8 @@ fn after_marker(line: &str) -> Option<&str> {
         }
         rest = tail;
     }
-    // `NEED MORE DATA**:` and the colon of East Asian keyboards.
-    rest.trim_start_matches(is_dress)
+    // Also `NEED MORE DATA**:`, and the full-width colon.
+    rest.trim_start_matches(is_decoration)
         .strip_prefix([':', '\u{ff1a}'])
 }
 
@@ -113,7 +111,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_marker_is_found_however_it_is_dressed() {
+    fn the_marker_is_found_with_any_decoration() {
         for (text, expected) in [
             (
                 "NEED MORE DATA: the id is missing",
@@ -142,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn talking_about_the_marker_is_no_marker() {
+    fn a_mention_of_the_marker_is_not_the_marker() {
         for text in [
             "",
             "I do not NEED MORE DATA: all is there.",
@@ -160,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_steers_the_phase_says_nothing() {
+    fn markers_of_the_gather_phase_are_not_text() {
         assert_eq!(
             without("Found 3.\nNEED MORE DATA: x\nSo far."),
             "Found 3.\nSo far."

@@ -1,16 +1,16 @@
-//! How a run comes from a question to its answer, as a value.
+//! Strategies: ways from a question to its answer.
 //!
-//! [`Strategy::Loop`] lets the model call tools until it answers. [`Strategy::GatherFormat`] works in
-//! two phases, as the graph chat does that it comes from: in the first the model only gathers, free
-//! to pick tools; in the second it writes the answer as text and artifacts, and nothing else.
+//! [`Strategy::Loop`] lets the model call tools until it answers. [`Strategy::GatherFormat`] has
+//! two phases. In the first, the model only gathers data with tools. In the second, it writes the
+//! answer as texts and artifacts and calls no tools.
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
-//! | [`gather`] | the first phase: its prompt, and the decision after each answer |
-//! | [`repeats`] | calls that were made before |
-//! | [`formatter`] | the second phase: how the form is brought about, read, repaired and shown |
+//! | [`gather`] | the first phase: its prompt, and the decision after each response |
+//! | [`repeats`] | repeated calls |
+//! | [`formatter`] | the second phase: request, reading, repair and streaming of the answer |
 //!
-//! Nothing here does I/O; the run calls these and keeps their state.
+//! The modules do no I/O. The run calls them and stores their state.
 
 pub mod formatter;
 pub mod gather;
@@ -24,12 +24,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use switchboard_domain::nearest::{did_you_mean, nearest};
 
-/// How a run comes to its answer. In JSON the name alone, or a map of the name and its settings.
+/// The strategy of a run. In JSON it is its name, or a map from the name to its settings.
 ///
 /// ```
 /// use switchboard_orchestration::strategy::{GatherFormat, Strategy};
 ///
-/// let strategy: Strategy = serde_json::from_str(r#"{"gather-format": {"max_thinking_steps": 3}}"#)?;
+/// let json = r#"{"gather-format": {"max_thinking_steps": 3}}"#;
+/// let strategy: Strategy = serde_json::from_str(json)?;
 /// assert_eq!(strategy.name(), "gather-format");
 /// assert_eq!("gather-format".parse(), Ok(Strategy::GatherFormat(GatherFormat::default())));
 /// # Ok::<(), serde_json::Error>(())
@@ -51,7 +52,7 @@ const GATHER_FORMAT: &str = "gather-format";
 pub const NAMES: [&str; 2] = [LOOP, GATHER_FORMAT];
 
 impl Strategy {
-    /// Its name in the configuration.
+    /// Returns the name in the configuration.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Loop => LOOP,
@@ -66,15 +67,15 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// There is no strategy of this name.
+/// An unknown name of a strategy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no strategy `{name}`{}; there are: {}",
+    "unknown strategy `{name}`{}; available: {}",
     did_you_mean(nearest(name, NAMES)),
     NAMES.join(", ")
 )]
 pub struct UnknownStrategy {
-    /// What was written.
+    /// The unknown name.
     pub name: String,
 }
 
@@ -124,14 +125,15 @@ impl<'de> Deserialize<'de> for Strategy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GatherFormat {
-    /// Answers of the model in the gather phase at most.
+    /// Maximum number of responses in the gather phase.
     pub max_thinking_steps: u32,
-    /// Tools that the prompt describes at most. Those beyond are declared as well, and only named.
+    /// Maximum number of tools that the prompt describes. It states the number of the others, which the
+    /// model gets as tool definitions too.
     pub described_tools: usize,
-    /// Asks the model once more after tools have run though it did not say that it needs more. For
-    /// models that write nothing beside a call and therefore cannot say so; it costs a call each time.
+    /// Whether to call the model once more after tool results without `NEED MORE DATA:`, for models
+    /// that write no text beside a call. It costs one model call each time.
     pub review: bool,
-    /// A form of its own for the final answer, as JSON Schema, instead of text and artifacts.
+    /// JSON Schema of the final answer, instead of texts and artifacts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
 }
@@ -153,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn strategies_are_written_as_they_are_configured() {
+    fn strategies_serialize_in_the_form_of_the_configuration() {
         let three = GatherFormat {
             max_thinking_steps: 3,
             ..GatherFormat::default()
@@ -183,11 +185,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_strategy_is_named_with_the_nearest_one() {
+    fn an_unknown_name_is_an_error_with_the_nearest_name() {
         let error = "gather-fromat".parse::<Strategy>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "there is no strategy `gather-fromat` (did you mean `gather-format`?); there are: loop, \
+            "unknown strategy `gather-fromat` (did you mean `gather-format`?); available: loop, \
              gather-format"
         );
         for wrong in [

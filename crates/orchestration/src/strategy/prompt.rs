@@ -1,4 +1,4 @@
-//! What the model is told in the gather phase.
+//! The system prompt of the gather phase.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -6,10 +6,11 @@ use switchboard_domain::ToolDefinition;
 
 use super::GatherFormat;
 
-/// Characters of one tool's description in the prompt; the whole of it is in the declaration.
+/// Maximum number of characters of a tool's description in the prompt. The tool definition has the
+/// complete description.
 const MAX_DESCRIPTION: usize = 300;
 
-/// What a model is told to write that needs no data.
+/// The text of a model that needs no data.
 pub(super) const NOTHING_TO_GATHER: &str = "Nothing to gather.";
 
 const RULES: &str = "\
@@ -33,7 +34,7 @@ failed and there is another way, or the user named tools that you have not calle
 9. If nothing has to be gathered, call nothing and write only `Nothing to gather.`
 ";
 
-/// See [`super::gather::system_prompt`].
+/// Returns the prompt: see [`super::gather::system_prompt`].
 pub(super) fn gather(
     settings: &GatherFormat,
     instructions: Option<&str>,
@@ -65,14 +66,14 @@ pub(super) fn gather(
     prompt
 }
 
-/// A description on one line, cut at a word.
+/// Returns a description on one line, truncated at a word.
 fn shortened(description: &str) -> String {
     let mut text = String::new();
     let mut length = 0;
     for word in description.split_whitespace() {
         length += word.chars().count() + 1;
         if length > MAX_DESCRIPTION + 1 {
-            // One word may be longer than all that is allowed.
+            // A single word may exceed the limit.
             if text.is_empty() {
                 text.extend(word.chars().take(MAX_DESCRIPTION));
             }
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_tells_every_rule_of_the_phase() {
+    fn the_prompt_has_every_rule_of_the_phase() {
         let prompt = gather(&GatherFormat::default(), Some("Be kind.\n"), &tools(2));
         insta::assert_snapshot!(prompt);
     }

@@ -1,39 +1,39 @@
-//! Calls that were made before: the same tool with the same input.
+//! Repeated calls: the same tool with the same input.
 
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ToolContent, ToolResult};
 
-/// One call of an answer.
+/// A call of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GatherCall<'a> {
-    /// The id of the tool use, unique within the run.
+    /// Id of the tool use, unique within the run.
     pub id: &'a str,
-    /// The tool's name as declared.
+    /// Name of the tool.
     pub name: &'a str,
-    /// The input in a form that is the same for equal inputs: canonical JSON or a digest of it.
+    /// Canonical JSON of the input, or a digest of it.
     pub input: &'a str,
 }
 
-/// What is to become of a call.
+/// The verdict about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallVerdict {
-    /// It is new.
+    /// The call is new.
     Run,
-    /// It was made before: it gets the earlier result, see [`repeated_result`].
+    /// The call was made before and gets the earlier result, see [`repeated_result`].
     Repeat {
-        /// The tool use that has the result. It may stand in the same answer, before this one.
+        /// Id of the earlier tool use, which may be in the same response.
         of: String,
     },
 }
 
-/// Which calls were made, and how often they came back.
+/// The calls of a run, and the number of their repetitions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RepeatedCalls {
     seen: HashMap<String, Seen>,
-    /// Under what each call is, by its id. Without it, forgetting many takes the square of their number.
+    /// Keys of `seen` by tool use id, so that forgetting many calls takes linear time.
     #[serde(default)]
     keys: HashMap<String, String>,
 }
@@ -41,21 +41,20 @@ pub struct RepeatedCalls {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Seen {
     id: String,
-    /// Answers in which it came again.
+    /// Number of later responses with the same call.
     repeats: u32,
 }
 
 impl RepeatedCalls {
-    /// A verdict for each call of one answer, and whether a call that had been repeated before was
-    /// repeated again: then the model turns in circles. Several equal calls within one answer run
-    /// once and are no circle.
+    /// Returns a verdict for each call of a response, and whether a call was repeated for the second
+    /// time. Equal calls within one response run once and do not count as repetitions.
     pub fn check(&mut self, calls: &[GatherCall<'_>]) -> (Vec<CallVerdict>, bool) {
         let mut counted: HashSet<String> = HashSet::new();
-        let mut circles = false;
+        let mut is_looping = false;
         let verdicts = calls
             .iter()
             .map(|call| {
-                // Names hold no new line, so the two parts cannot be taken for others.
+                // Names contain no line break, so the key is unambiguous.
                 let key = format!("{}\n{}", call.name, call.input);
                 let Some(seen) = self.seen.get_mut(&key) else {
                     let id = call.id.to_owned();
@@ -66,17 +65,17 @@ impl RepeatedCalls {
                 };
                 if counted.insert(key) {
                     seen.repeats = seen.repeats.saturating_add(1);
-                    circles |= seen.repeats > 1;
+                    is_looping |= seen.repeats > 1;
                 }
                 CallVerdict::Repeat {
                     of: seen.id.clone(),
                 }
             })
             .collect();
-        (verdicts, circles)
+        (verdicts, is_looping)
     }
 
-    /// The call did not run after all, so that the next one like it is no repeat.
+    /// Forgets a call that did not run. The next equal call is new.
     pub fn forget(&mut self, id: &str) {
         let key = self.keys.remove(id);
         if let Some(key) = key
@@ -87,15 +86,15 @@ impl RepeatedCalls {
     }
 }
 
-/// What a model reads above a result that it had before.
+/// The note above a repeated result, for the model.
 pub const NOTE: &str = "This call was made before with the same input, so it was not run again; the \
      earlier result follows. Use it, or ask for something else.";
 
-/// The earlier result once more, as the result of the tool use `id`, with [`NOTE`] above it.
+/// Returns an earlier result as the result of the tool use `id`, with [`NOTE`] above it.
 #[must_use]
 pub fn repeated_result(earlier: &ToolResult, id: &str) -> ToolResult {
     let note = ToolContent::text(NOTE);
-    // A repeat of a repeat needs no second note.
+    // A repeated result has the note already.
     let content = earlier.content.iter().filter(|content| **content != note);
     let content = std::iter::once(&note).chain(content).cloned();
     ToolResult {
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_gets_the_first_result_and_a_repeated_repeat_is_a_circle() {
+    fn a_repeat_gets_the_first_result_and_the_second_repeat_is_a_loop() {
         let mut calls = RepeatedCalls::default();
         assert_eq!(
             calls.check(&[call("1", "a"), call("2", "b")]),
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_calls_of_one_answer_run_once_and_are_no_circle() {
+    fn equal_calls_of_one_response_run_once_and_are_not_a_loop() {
         let mut calls = RepeatedCalls::default();
         assert_eq!(
             calls.check(&[call("1", "a"), call("2", "a"), call("3", "a")]),
@@ -174,9 +173,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked for, no call runs twice, and the state can be stored at any time.
+        /// No call runs twice, also through storage.
         #[test]
-        fn nothing_runs_twice(answers in proptest::collection::vec(
+        fn no_call_runs_twice(answers in proptest::collection::vec(
             proptest::collection::vec((0..3u8, 0..3u8), 0..4), 0..8)) {
             let mut calls = RepeatedCalls::default();
             let mut ran = Vec::new();

@@ -18,7 +18,7 @@ pub enum ToolFailure {
     InvalidInput,
     /// A person or a rule denied the call.
     Denied,
-    /// The call needs an approval, and nobody is there to ask or nobody answered in time.
+    /// The call needs an approval, and no person was available or answered in time.
     NotApproved,
     /// An earlier call of the response was denied, or a guard stopped the later calls.
     Skipped,

@@ -1,11 +1,12 @@
-//! Patterns of names, as people write them in configurations.
+//! Patterns of names in configurations.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A name with wildcards: `*` stands for any characters or none, `?` for one. Everything else stands
-/// for itself, and capitals count. There is no way to write a literal star; no tool's name has one.
+/// A name with wildcards: `*` matches any number of characters, `?` one character. All other
+/// characters match themselves, case-sensitively. A star cannot be escaped, because tool names do
+/// not contain it.
 ///
 /// ```
 /// use switchboard_orchestration::tools::pattern::Pattern;
@@ -19,22 +20,23 @@ use serde::{Deserialize, Serialize};
 pub struct Pattern(String);
 
 impl Pattern {
-    /// A pattern; every text is one.
+    /// Creates a pattern. Every text is valid.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// As it was written.
+    /// Returns the text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it stands for the whole of `name`. Takes at most the product of both lengths.
+    /// Returns whether the pattern matches the whole of `name`. The time is at most proportional to
+    /// the product of both lengths.
     pub fn matches(&self, name: &str) -> bool {
         let pattern: Vec<char> = self.0.chars().collect();
         let name: Vec<char> = name.chars().collect();
         let (mut at, mut read) = (0, 0);
-        // The last star, and how much of the name it has taken.
+        // Position of the last star, and the end of its match in the name.
         let mut star: Option<(usize, usize)> = None;
         while read < name.len() {
             match pattern.get(at) {
@@ -47,12 +49,12 @@ impl Pattern {
                     read += 1;
                 }
                 _ => {
-                    let Some((place, taken)) = star else {
+                    let Some((star_at, end)) = star else {
                         return false;
                     };
-                    star = Some((place, taken + 1));
-                    at = place + 1;
-                    read = taken + 1;
+                    star = Some((star_at, end + 1));
+                    at = star_at + 1;
+                    read = end + 1;
                 }
             }
         }
@@ -85,7 +87,7 @@ mod tests {
     use super::Pattern;
 
     #[test]
-    fn wildcards_stand_for_what_they_say() {
+    fn wildcards_match_characters() {
         for (pattern, name, matches) in [
             ("*", "", true),
             ("*", "anything", true),

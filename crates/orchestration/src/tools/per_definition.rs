@@ -1,4 +1,4 @@
-//! What is made once of each tool definition: compiled schemas, fingerprints, what a model sees of it.
+//! A cache of values that are computed from tool definitions, such as compiled schemas.
 
 use std::{
     collections::HashMap,
@@ -8,46 +8,46 @@ use std::{
 
 use switchboard_domain::ToolDefinition;
 
-/// A value for each definition that is alive. Definitions are told apart by their `Arc`: hosts hand out
-/// the same one until the tool changes, so that a look-up costs no comparison of schemas.
+/// A value for each live tool definition. The key is the address of its `Arc`: hosts return the
+/// same `Arc` until the tool changes, so that a lookup compares no schemas.
 pub(crate) struct PerDefinition<T> {
-    /// By the definition's address, which is not given to another one as long as the weak pointer is here.
-    made: Mutex<Made<T>>,
+    /// Values by address. The weak pointer prevents the reuse of the address.
+    values: Mutex<Values<T>>,
 }
 
-type Made<T> = HashMap<usize, (Weak<ToolDefinition>, Arc<T>)>;
+type Values<T> = HashMap<usize, (Weak<ToolDefinition>, Arc<T>)>;
 
 impl<T> PerDefinition<T> {
-    /// The value for `definition`; `make` is called if there is none yet. It must not hold the
-    /// definition itself, or neither would ever go away.
+    /// Returns the value of `definition`, which `make` creates if it is missing. The value must not
+    /// contain the `Arc` of the definition; otherwise neither is ever dropped.
     pub(crate) fn of(
         &self,
         definition: &Arc<ToolDefinition>,
         make: impl FnOnce(&ToolDefinition) -> T,
     ) -> Arc<T> {
         let address = Arc::as_ptr(definition).addr();
-        if let Some((_, made)) = self.lock().get(&address) {
-            return Arc::clone(made);
+        if let Some((_, value)) = self.lock().get(&address) {
+            return Arc::clone(value);
         }
-        // Without the lock: compiling a schema takes its time, and twice the same does no harm.
+        // Without the lock, because compiling a schema is slow. A duplicate computation is harmless.
         let value = Arc::new(make(definition));
-        let mut known = self.lock();
-        known.retain(|_, (definition, _)| definition.strong_count() > 0);
-        let (_, value) = known
+        let mut values = self.lock();
+        values.retain(|_, (definition, _)| definition.strong_count() > 0);
+        let (_, value) = values
             .entry(address)
             .or_insert_with(|| (Arc::downgrade(definition), value));
         Arc::clone(value)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Made<T>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Values<T>> {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T> Default for PerDefinition<T> {
     fn default() -> Self {
         Self {
-            made: Mutex::default(),
+            values: Mutex::default(),
         }
     }
 }
@@ -55,7 +55,7 @@ impl<T> Default for PerDefinition<T> {
 impl<T> fmt::Debug for PerDefinition<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PerDefinition")
-            .field("made", &self.lock().len())
+            .field("values", &self.lock().len())
             .finish()
     }
 }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_made_once_and_again_for_another_definition_of_the_same_name() {
+    fn each_definition_has_its_own_value() {
         let cache = PerDefinition::default();
         let (first, second) = (definition("t"), definition("t"));
         let one = cache.of(&first, |_| 1);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_that_are_gone_leave_nothing_behind() {
+    fn values_of_dropped_definitions_are_removed() {
         let cache = PerDefinition::default();
         for n in 0..100 {
             cache.of(&definition("t"), |_| n);

@@ -1,37 +1,38 @@
-//! How many tokens a text is, about.
+//! Estimates of token counts.
 //!
-//! No tokenizer is the right one for every model, and none is free; limits and trimming need a number
-//! that is fast, the same everywhere, and rather too high than too low. Each character has a weight, and
-//! the weights are added:
+//! Limits and trimming need a number that is fast, equal on every platform, and rather too high
+//! than too low. A tokenizer is slow and fits only some models. Each character has a weight, and the
+//! weights are added:
 //!
-//! | character | tokens | because |
+//! | character | tokens | reason |
 //! |---|---|---|
-//! | ASCII letter, space, line break | 1/4 | "four characters a token" of English prose |
-//! | other ASCII (digits, `{`, `"`, `_`, …) | 1/2 | in JSON and code one token has one or two of them |
+//! | ASCII letter, space, line break | 1/4 | English prose has four characters per token |
+//! | other ASCII (digits, `{`, `"`, …) | 1/2 | JSON and code have one or two of them per token |
 //! | two bytes in UTF-8 (Latin with accents, Greek, Cyrillic, Arabic, …) | 1/2 | |
 //! | three bytes (Chinese, Japanese, Korean, Indian scripts, …) | 1 | |
 //! | four bytes (emoji) | 2 | |
 //!
-//! Against OpenAI's `o200k_base` this is 1.1 times the truth for English documentation and 1.25 times for
-//! Rust code; text in other scripts comes out at up to twice of it, and about right for `cl100k_base`.
-//! Random letters and digits (hashes, base64) are up to twice what it says.
+//! Compared with OpenAI's `o200k_base`, the estimate is 1.1 times the count for English
+//! documentation, 1.25 times for Rust code, and up to twice the count for other scripts. It is
+//! close to `cl100k_base` for these scripts. For random letters and digits (hashes, base64) it is as low
+//! as half the count.
 
 use serde_json::Value;
 use switchboard_domain::{
     Document, Media, MediaSource, Message, Part, ToolContent, ToolDefinition, ToolInput, ToolResult,
 };
 
-/// Parts of a token in which the weights are whole numbers.
+/// Number of weight units per token.
 const UNIT: u64 = 12;
-/// What a message costs beside its parts: its role and its borders.
+/// Tokens of a message in addition to its parts: role and delimiters.
 const PER_MESSAGE: u64 = 4;
-/// What a part other than text costs beside its contents: its kind and its ids.
+/// Tokens of a part other than text in addition to its content: type and ids.
 const PER_PART: u64 = 6;
-/// An image. Vendors count by its size in pixels, which we do not know: from 85 to about 1,600.
+/// Tokens of an image. Providers count 85 to about 1,600 by its size in pixels, which is unknown.
 const PER_IMAGE: u64 = 1_500;
-/// Bytes of audio that are one token: about 32 tokens a second, at 128 kbit/s.
+/// Bytes of audio per token: about 32 tokens per second at 128 kbit/s.
 const AUDIO_BYTES: u64 = 500;
-/// Bytes of a document that is no text, such as a PDF, that are one token.
+/// Bytes per token of a binary document such as a PDF.
 const DOCUMENT_BYTES: u64 = 20;
 
 const WEIGHTS: [u8; 256] = {
@@ -41,9 +42,9 @@ const WEIGHTS: [u8; 256] = {
         weights[byte] = match byte {
             // Letters, space and line break.
             0x41..=0x5a | 0x61..=0x7a | 0x20 | 0x0a => 3,
-            // Other ASCII, and the first of two bytes.
+            // Other ASCII, and first bytes of two-byte characters.
             0x00..=0x7f | 0xc0..=0xdf => 6,
-            // Bytes that go on with a character that has been counted.
+            // Continuation bytes.
             0x80..=0xbf => 0,
             0xe0..=0xef => 12,
             _ => 24,
@@ -53,55 +54,56 @@ const WEIGHTS: [u8; 256] = {
     weights
 };
 
-/// The tokens of a text, rounded up.
+/// Returns the tokens of a text, rounded up.
 pub fn estimate(text: &str) -> u64 {
     weigh(text).div_ceil(UNIT)
 }
 
-/// The tokens of a value written as compact JSON, rounded up.
+/// Returns the tokens of a value as compact JSON, rounded up.
 pub fn estimate_value(value: &Value) -> u64 {
     weigh_value(value).div_ceil(UNIT)
 }
 
-/// The tokens of a message with everything in it.
+/// Returns the tokens of a message with all parts.
 pub fn estimate_message(message: &Message) -> u64 {
     PER_MESSAGE + message.parts.iter().map(part).sum::<u64>()
 }
 
-/// The tokens of what a tool gave back, as the model gets it.
+/// Returns the tokens of tool content.
 pub fn estimate_content(content: &[ToolContent]) -> u64 {
     content.iter().map(piece).sum()
 }
 
-/// Whether [`estimate_content`] is at most so many tokens. Most results are far from any limit: that is seen from
-/// their length, without a look at each character.
+/// Returns whether [`estimate_content`] is at most `tokens`. The length of a short text decides
+/// without a count of its characters.
 pub(crate) fn content_fits(content: &[ToolContent], tokens: u64) -> bool {
-    // No byte weighs more than a digit.
+    // A byte weighs at most half a token.
     const BYTES_PER_TOKEN: u64 = 2;
-    let most = |piece: &ToolContent| match piece {
+    let upper_bound = |piece: &ToolContent| match piece {
         ToolContent::Text { text } => u64::try_from(text.len())
             .ok()
             .map(|bytes| bytes.div_ceil(BYTES_PER_TOKEN)),
         _ => None,
     };
-    let most: Option<u64> = content.iter().map(most).sum();
-    most.is_some_and(|most| most <= tokens) || estimate_content(content) <= tokens
+    let upper_bound: Option<u64> = content.iter().map(upper_bound).sum();
+    upper_bound.is_some_and(|bound| bound <= tokens) || estimate_content(content) <= tokens
 }
 
-/// The tokens of a tool's declaration: name, description and input schema.
+/// Returns the tokens of a tool definition: name, description and input schema.
 pub fn estimate_tool(tool: &ToolDefinition) -> u64 {
     let text = weigh(&tool.name) + weigh(&tool.description) + weigh_value(&tool.input_schema);
     PER_PART + text.div_ceil(UNIT)
 }
 
-/// The longest beginning of `text` that is at most `tokens` long, in bytes; at a character's border.
+/// Returns the length in bytes of the longest prefix of `text` with at most `tokens`. It ends at a
+/// character boundary.
 pub(crate) fn prefix_of(text: &str, tokens: u64) -> usize {
-    let most = tokens.saturating_mul(UNIT);
+    let max_weight = tokens.saturating_mul(UNIT);
     let mut sum = 0;
     for (at, byte) in text.bytes().enumerate() {
         sum += u64::from(WEIGHTS[usize::from(byte)]);
-        if sum > most {
-            // The byte that goes over it begins a character: only those have a weight.
+        if sum > max_weight {
+            // Only the first byte of a character has a weight, so this is a boundary.
             return at;
         }
     }
@@ -109,41 +111,12 @@ pub(crate) fn prefix_of(text: &str, tokens: u64) -> usize {
 }
 
 fn weigh(text: &str) -> u64 {
-    /// Bytes that are weighed side by side: what a compiler makes one instruction of.
-    const LANES: usize = 16;
-    /// So many of the heaviest bytes fit into one lane.
-    const ROWS: usize = 10;
-    let mut sum = 0;
-    let mut rest = text.as_bytes();
-    // Results of tools are long, and are weighed several times on their way into the history.
-    while let Some((block, behind)) = rest.split_at_checked(LANES * ROWS) {
-        let mut lanes = [0_u8; LANES];
-        for row in block.as_chunks::<LANES>().0 {
-            for (lane, byte) in lanes.iter_mut().zip(row) {
-                *lane += weight(*byte);
-            }
-        }
-        sum += lanes.iter().copied().map(u64::from).sum::<u64>();
-        rest = behind;
-    }
-    let rest = rest.iter();
-    sum + rest
-        .map(|byte| u64::from(WEIGHTS[usize::from(*byte)]))
-        .sum::<u64>()
-}
-
-/// What [`WEIGHTS`] says, without a look into memory.
-fn weight(byte: u8) -> u8 {
-    let is_common = (byte | 0x20).wrapping_sub(b'a') < 26 || byte == b' ' || byte == b'\n';
-    6 * u8::from(byte < 0x80)
-        + 6 * u8::from(byte >= 0xc0)
-        + 6 * u8::from(byte >= 0xe0)
-        + 12 * u8::from(byte >= 0xf0)
-        - 3 * u8::from(is_common)
+    let weights = text.bytes().map(|byte| WEIGHTS[usize::from(byte)]);
+    weights.map(u64::from).sum()
 }
 
 fn weigh_value(value: &Value) -> u64 {
-    const MARK: u64 = 6;
+    const PUNCTUATION: u64 = 6;
     match value {
         Value::Null | Value::Bool(true) => 4 * 3,
         Value::Bool(false) => 5 * 3,
@@ -152,14 +125,14 @@ fn weigh_value(value: &Value) -> u64 {
         // Two brackets, and a comma between each two.
         Value::Array(items) => {
             let inside: u64 = items.iter().map(weigh_value).sum();
-            MARK * (2 + commas(items.len())) + inside
+            PUNCTUATION * (2 + commas(items.len())) + inside
         }
         Value::Object(object) => {
             let inside: u64 = object
                 .iter()
-                .map(|(key, value)| weigh_string(key) + MARK + weigh_value(value))
+                .map(|(key, value)| weigh_string(key) + PUNCTUATION + weigh_value(value))
                 .sum();
-            MARK * (2 + commas(object.len())) + inside
+            PUNCTUATION * (2 + commas(object.len())) + inside
         }
     }
 }
@@ -168,7 +141,7 @@ fn commas(items: usize) -> u64 {
     u64::try_from(items.saturating_sub(1)).unwrap_or(u64::MAX)
 }
 
-/// With its quotes. An escaped character counts like its two, as far as that is common.
+/// Returns the weight of a string with its quotes and its common escapes.
 fn weigh_string(text: &str) -> u64 {
     let escapes = text
         .bytes()
@@ -185,7 +158,7 @@ fn weigh_number(number: &serde_json::Number) -> u64 {
     if let Some(number) = number.as_i64() {
         return 6 + DIGIT * (1 + u64::from(number.unsigned_abs().checked_ilog10().unwrap_or(0)));
     }
-    // Most have few digits, some have seventeen.
+    // An average: most fractions have few digits, some have seventeen.
     DIGIT * 8
 }
 
@@ -215,7 +188,7 @@ fn part(part: &Part) -> u64 {
 
 fn tool_result(result: &ToolResult) -> u64 {
     match &result.structured {
-        // What the model reads is the content; the data only where there is none.
+        // The model reads structured content only in the absence of other content.
         Some(structured) if result.content.is_empty() => estimate_value(structured),
         _ => estimate_content(&result.content),
     }
@@ -256,7 +229,7 @@ fn document(document: &Document) -> u64 {
     title + bytes(&document.media) / if is_text { 4 } else { DOCUMENT_BYTES }
 }
 
-/// What is elsewhere is taken for an image's worth of bytes.
+/// Returns the size in bytes. Media outside of the message count like an image.
 fn bytes(media: &Media) -> u64 {
     match &media.source {
         MediaSource::Base64(data) => decoded(data),
@@ -270,29 +243,14 @@ fn decoded(base64: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_text_weighs_what_its_bytes_do() {
-        for byte in 0..=255 {
-            assert_eq!(weight(byte), WEIGHTS[usize::from(byte)], "{byte}");
-        }
-        let text = "Größe 12 {\"a\": [\"日本\", \"🦀\"]}\n".repeat(40);
-        for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
-            let bytes = text[..end].bytes();
-            let sum: u64 = bytes
-                .map(|byte| u64::from(WEIGHTS[usize::from(byte)]))
-                .sum();
-            assert_eq!(weigh(&text[..end]), sum, "{end}");
-        }
-    }
-
     use proptest::prelude::*;
     use serde_json::json;
     use switchboard_domain::{Role, ToolUse};
 
+    use super::*;
+
     #[test]
-    fn known_texts_are_about_what_tokenizers_say() {
+    fn estimates_are_close_to_a_tokenizer() {
         // Counts of `o200k_base`, by gpt-tokenizer 4.
         let texts = [
             ("The quick brown fox jumps over the lazy dog.", 10),
@@ -327,13 +285,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_whole_is_its_parts_within_one(a in ".{0,200}", b in ".{0,200}") {
+        fn an_estimate_of_a_text_is_the_sum_of_its_parts_within_one(a in ".{0,200}", b in ".{0,200}") {
             let (parts, whole) = (estimate(&a) + estimate(&b), estimate(&format!("{a}{b}")));
             prop_assert!(whole <= parts && parts <= whole + 1);
         }
 
         #[test]
-        fn what_fits_is_what_weighs_no_more(texts in prop::collection::vec(".{0,60}", 0..4), tokens in 0_u64..160) {
+        fn content_fits_if_its_estimate_is_within_the_limit(texts in prop::collection::vec(".{0,60}", 0..4), tokens in 0_u64..160) {
             let mut content: Vec<_> = texts.iter().map(ToolContent::text).collect();
             prop_assert_eq!(content_fits(&content, tokens), estimate_content(&content) <= tokens);
             content.push(ToolContent::Unknown { value: Value::Null });
@@ -350,7 +308,7 @@ mod tests {
         }
 
         #[test]
-        fn a_value_counts_like_its_text(text in "[a-zA-Z0-9 \\n\"é漢]{0,80}", n in any::<i64>()) {
+        fn a_value_has_the_estimate_of_its_json(text in "[a-zA-Z0-9 \\n\"é漢]{0,80}", n in any::<i64>()) {
             let value = json!({"text": text, "list": [n, true, null, {}]});
             let (of_value, of_text) = (estimate_value(&value), estimate(&value.to_string()));
             prop_assert!(of_value.abs_diff(of_text) <= 1 + of_text / 10, "{of_value} {of_text}");

@@ -120,7 +120,7 @@ fn starts(kind: &RunEventKind) -> bool {
 }
 
 #[tokio::test]
-async fn a_word_for_a_later_call_survives_the_end_of_the_process() {
+async fn an_early_decision_survives_the_end_of_the_process() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
     let person = Arc::new(Leaves::default());
@@ -162,7 +162,7 @@ async fn a_word_for_a_later_call_survives_the_end_of_the_process() {
 }
 
 #[tokio::test]
-async fn a_no_for_a_later_call_is_its_end_at_once() {
+async fn an_early_denial_ends_the_call_immediately() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
     let person = Arc::new(Leaves::default());
@@ -188,7 +188,7 @@ async fn a_no_for_a_later_call_is_its_end_at_once() {
 }
 
 #[tokio::test]
-async fn while_somebody_is_asked_words_about_later_calls_are_stored_as_well() {
+async fn early_decisions_are_stored_while_an_approval_is_requested() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
     let person = Arc::new(Leaves::default());

@@ -86,7 +86,7 @@ fn tools() -> Arc<Tools> {
 }
 
 #[tokio::test]
-async fn the_reason_of_a_denial_is_seen_by_the_model() {
+async fn the_model_reads_the_reason_of_a_denial() {
     let model = Scripted::new([write("a"), Answer::Says("I see.")]);
     let person = Person::who_says([no("not on a Sunday")]);
     let tools = tools();
@@ -101,7 +101,7 @@ async fn the_reason_of_a_denial_is_seen_by_the_model() {
 }
 
 #[tokio::test]
-async fn after_a_denial_the_calls_behind_it_are_not_executed() {
+async fn after_a_denial_later_calls_are_not_executed() {
     let model = Scripted::new([
         calls(&[
             ("a", "srv__look", json!({"n": 1})),
@@ -133,7 +133,7 @@ async fn after_a_denial_the_calls_behind_it_are_not_executed() {
 }
 
 #[tokio::test]
-async fn an_edit_is_what_runs_and_is_shown() {
+async fn an_edited_input_is_executed_and_shown() {
     let model = Scripted::new([write("a"), Answer::Says("ok")]);
     let person = Person::who_says([ApprovalDecision::Allow {
         input: json!({"n": 99}).as_object().cloned(),
@@ -160,7 +160,7 @@ async fn an_edit_is_what_runs_and_is_shown() {
 }
 
 #[tokio::test]
-async fn once_holds_once_session_holds_in_the_session_and_always_ever_after() {
+async fn each_scope_of_a_decision_has_its_validity() {
     for (scope, questions) in [
         (ApprovalScope::Once, 4),
         (ApprovalScope::Session, 2),
@@ -218,7 +218,7 @@ async fn a_redefined_tool_needs_approval_again() {
 }
 
 #[tokio::test]
-async fn rules_go_by_server_name_and_what_the_tool_says_of_itself() {
+async fn rules_match_servers_names_and_annotations() {
     let mut destroying = tool("destroy");
     destroying.annotations = ToolAnnotations {
         destructive: Some(true),
@@ -279,7 +279,7 @@ impl Approver for Absent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_expires_and_the_run_goes_on() {
+async fn a_request_expires_and_the_run_continues() {
     let options = RunOptions {
         approval: Approvals {
             policy: ApprovalPolicy::Ask,
@@ -296,7 +296,7 @@ async fn a_question_expires_and_the_run_goes_on() {
         .with_options(options);
     let (_, report) = ask(&agent, "go").await;
     assert_eq!(report.tool_calls[0].failure, Some(ToolFailure::NotApproved));
-    assert!(results(&model, 1)[0].contains("in time"));
+    assert!(results(&model, 1)[0].contains("expired"));
     assert!(tools.called().is_empty());
 }
 
@@ -440,7 +440,7 @@ impl Checkpoints for Shelf {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_approval_is_stored_and_goes_on_elsewhere() {
+async fn a_run_that_waits_for_approval_is_stored_and_resumed_in_another_process() {
     let shelf = Arc::new(Shelf::default());
     let first = tools();
     let agent = Agent::new(Scripted::new([calls(&[
@@ -482,7 +482,7 @@ async fn a_run_that_waits_for_approval_is_stored_and_goes_on_elsewhere() {
 }
 
 #[tokio::test]
-async fn the_intent_of_a_call_is_stored_before_it_leaves_and_nothing_runs_twice() {
+async fn the_intent_of_a_call_is_stored_before_it_starts_and_no_call_runs_twice() {
     let shelf = Arc::new(Shelf::default());
     let seen = Arc::new(Mutex::new(None));
     let (look, keep) = (shelf.clone(), seen.clone());

@@ -35,7 +35,7 @@ fn answer(calls: impl Iterator<Item = (String, u32)>) -> ChatResponse {
 /// Every call is looked at a few times and not as often as there are others: in time that grows with the
 /// square of their number this takes minutes, with its cube days.
 #[test]
-fn an_answer_of_very_many_calls_costs_what_each_of_them_costs() {
+fn the_time_for_many_calls_grows_linearly() {
     const CALLS: u32 = 20_000;
     let mut options = RunOptions {
         strategy: Strategy::GatherFormat(GatherFormat::default()),
@@ -81,7 +81,7 @@ fn an_answer_of_very_many_calls_costs_what_each_of_them_costs() {
 
 /// A model that runs wild: most of its calls are beyond the limit of an answer, and may be made again.
 #[test]
-fn very_many_calls_beyond_a_limit_cost_what_each_of_them_costs() {
+fn the_time_for_many_calls_beyond_a_limit_grows_linearly() {
     let options = RunOptions {
         strategy: Strategy::GatherFormat(GatherFormat::default()),
         ..RunOptions::default()

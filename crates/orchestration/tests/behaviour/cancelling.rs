@@ -78,14 +78,14 @@ async fn ends(run: RunStream) -> Option<Outcome> {
 
 /// The driver has looked for it and is about to wait, and nobody else will wake it.
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_cancelled_while_its_question_is_put_ends() {
+async fn a_run_cancelled_during_the_publication_of_a_question_ends() {
     let run = run(&Leaving::at(1));
     assert_eq!(ends(run).await, Some(Outcome::Cancelled));
 }
 
 /// Who would be woken does not read it any more.
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_cancelled_while_another_task_takes_it_over_ends() {
+async fn a_run_cancelled_while_another_task_takes_over_its_stream_ends() {
     let mut run = run(&Leaving::at(2));
     while let Some(Some(_)) = run.next().now_or_never() {}
     assert_eq!(ends(run).await, Some(Outcome::Cancelled));
@@ -93,7 +93,7 @@ async fn a_run_that_is_cancelled_while_another_task_takes_it_over_ends() {
 
 /// A clock is asked whenever something is told.
 #[tokio::test(start_paused = true)]
-async fn a_run_is_cancelled_by_its_own_clock() {
+async fn a_clock_callback_can_cancel_the_run() {
     for at in 1..12 {
         let handle = Arc::new(OnceLock::<CancelHandle>::new());
         let to_cancel = Arc::clone(&handle);
@@ -129,7 +129,7 @@ impl Drop for Last {
 }
 
 #[test]
-fn the_task_that_read_a_run_before_goes_under_no_lock() {
+fn the_waker_of_an_earlier_task_is_dropped_outside_of_the_lock() {
     let (done, is_done) = std::sync::mpsc::channel();
     let run = run(&Leaving::at(u32::MAX));
     // By itself: it would wait for itself.
@@ -156,7 +156,7 @@ impl Wake for Nothing {
 }
 
 #[test]
-fn a_handle_keeps_no_task_that_read_the_run() {
+fn a_cancel_handle_holds_no_waker_of_the_reader() {
     let run = run(&Leaving::at(u32::MAX));
     let handle = run.cancel_handle();
     let task = Arc::new(Nothing);

@@ -48,7 +48,7 @@ fn two_calls(second: &'static str) -> Arc<Scripted> {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_gone_is_named_with_what_is_there() {
+async fn a_call_of_a_removed_tool_lists_the_available_tools() {
     let tools = Arc::new(
         Tools::new()
             .with(tool("do"), echo)
@@ -61,13 +61,13 @@ async fn a_tool_that_is_gone_is_named_with_what_is_there() {
     assert_eq!(tools.called(), ["srv__do"]);
     let result = &results(&model, 2)[0];
     assert!(
-        result.contains("no tool `srv__gone`") && result.contains("srv__do, srv__stays"),
+        result.contains("unknown tool `srv__gone`") && result.contains("srv__do, srv__stays"),
         "{result}"
     );
 }
 
 #[tokio::test]
-async fn a_tool_that_is_new_can_be_called_in_the_next_step() {
+async fn a_new_tool_can_be_called_in_the_next_step() {
     let tools = Arc::new(Tools::new().with(tool("do"), echo).with(tool("new"), echo));
     tools.remove("srv__new");
     let model = two_calls("srv__new");
@@ -105,7 +105,7 @@ fn asking() -> RunOptions {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_redefined_while_the_run_goes_on_is_asked_for_again() {
+async fn a_tool_that_is_redefined_during_the_run_needs_a_new_approval() {
     for redefines in [false, true] {
         let tools = Arc::new(Tools::new().with(tool("do"), echo));
         let willing = Arc::new(Willing::default());
@@ -166,7 +166,7 @@ impl Approver for Strict {
 }
 
 #[tokio::test]
-async fn a_tool_that_was_asked_about_and_becomes_read_only_is_asked_for_again() {
+async fn a_tool_that_becomes_read_only_during_its_request_needs_a_new_approval() {
     // Whether the host announces the change or not.
     for (allows, announces) in [(false, false), (true, false), (false, true), (true, true)] {
         let tools = Arc::new(Tools::new().with(tool("do"), echo));
@@ -201,7 +201,7 @@ async fn a_tool_that_was_asked_about_and_becomes_read_only_is_asked_for_again() 
 }
 
 #[tokio::test]
-async fn what_happens_to_a_server_is_told_between_the_steps() {
+async fn server_changes_are_emitted_between_steps() {
     let tools = Arc::new(Tools::new().with(tool("do"), echo));
     let agent = Agent::new(two_calls("srv__do")).with_tools(tools.clone());
     let state = |state: &str, reason: Option<&str>| ToolHostChange::ServerState {
@@ -255,7 +255,7 @@ async fn a_changed_list_of_tools_empties_the_cache_of_its_server() {
 }
 
 #[tokio::test]
-async fn what_was_read_while_something_changed_is_read_again() {
+async fn results_that_were_read_during_a_change_are_not_cached() {
     // The read ends when the change has ended, and may have seen what was before.
     let changed = Arc::new(tokio::sync::Notify::new());
     let (waits, tells) = (changed.clone(), changed.clone());
@@ -300,7 +300,7 @@ fn person(name: &str) -> Principal {
 }
 
 #[tokio::test]
-async fn one_persons_results_and_decisions_are_not_anothers() {
+async fn results_and_decisions_are_separate_for_each_principal() {
     // Of two servers: what changes something makes what its server said before worthless.
     let tools = Arc::new(
         Tools::new()
@@ -338,7 +338,7 @@ async fn one_persons_results_and_decisions_are_not_anothers() {
 }
 
 #[tokio::test]
-async fn an_answer_for_more_than_one_call_answers_the_questions_that_are_open() {
+async fn a_decision_with_a_wide_scope_settles_the_open_requests() {
     for (decision, ran) in [
         (
             ApprovalDecision::Allow {

@@ -457,7 +457,7 @@ fn scenarios() -> impl Iterator<Item = Scenario> {
 }
 
 #[tokio::test]
-async fn whenever_its_process_ends_a_kept_run_goes_on_and_nothing_is_done_twice() {
+async fn after_a_crash_at_any_write_a_durable_run_resumes_without_repeated_actions() {
     for scenario in scenarios() {
         for wall in [Wall::Before, Wall::Behind] {
             let mut at = 0;
@@ -470,7 +470,7 @@ async fn whenever_its_process_ends_a_kept_run_goes_on_and_nothing_is_done_twice(
 }
 
 #[tokio::test]
-async fn whenever_its_process_ends_a_kept_run_can_be_abandoned() {
+async fn after_a_crash_at_any_write_a_durable_run_can_be_abandoned() {
     for scenario in scenarios() {
         for wall in [Wall::Before, Wall::Behind] {
             let mut at = 0;
@@ -485,7 +485,7 @@ async fn whenever_its_process_ends_a_kept_run_can_be_abandoned() {
 }
 
 #[tokio::test]
-async fn it_goes_on_after_the_second_end_as_after_the_first() {
+async fn a_run_resumes_after_a_second_crash() {
     let scenario = Scenario {
         gathers: true,
         waits: false,

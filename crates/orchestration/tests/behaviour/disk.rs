@@ -1,4 +1,4 @@
-//! A store in memory that several made-up processes share, each of which may end at any of its operations.
+//! A store in memory that several simulated processes share. Each may end at any operation.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

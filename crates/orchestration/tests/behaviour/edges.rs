@@ -1,4 +1,4 @@
-//! Where two things meet: a limit and a repeat, a pause and a form, a guard and a call that never ran.
+//! Combinations: a limit and a repetition, a pause and a format, a guard and a call without a start.
 
 use std::{
     sync::{
@@ -52,7 +52,7 @@ impl Hands {
 }
 
 #[tokio::test]
-async fn the_time_of_a_run_is_that_of_all_its_steps() {
+async fn the_wall_time_of_a_run_includes_all_steps() {
     let hands = Hands::default();
     let moving = hands.clone();
     let tools = Tools::new().with(tool("do"), move |call| {
@@ -85,7 +85,7 @@ impl Approver for Yes {
 }
 
 #[tokio::test]
-async fn a_question_expires_from_when_it_is_asked() {
+async fn the_expiry_of_a_request_starts_with_the_request() {
     let hands = Hands::default();
     let moving = hands.clone();
     let mut alone = tool("slow");
@@ -123,7 +123,7 @@ async fn a_question_expires_from_when_it_is_asked() {
 }
 
 #[tokio::test]
-async fn a_call_beyond_a_limit_is_no_repeat_when_it_is_made_again() {
+async fn a_call_that_exceeded_a_limit_is_not_a_repetition_later() {
     let more = "NEED MORE DATA: the others";
     let look = |id, n: i64| (id, "srv__look", json!({ "n": n }));
     let model = Scripted::new([
@@ -145,7 +145,7 @@ async fn a_call_beyond_a_limit_is_no_repeat_when_it_is_made_again() {
 }
 
 #[tokio::test]
-async fn a_check_that_did_not_take_place_stops_what_is_behind_it() {
+async fn a_guarded_call_without_a_result_stops_later_calls() {
     let guard = json!({"tool": "srv__check", "when": "error"});
     let options = RunOptions {
         guards: vec![serde_json::from_value(guard).unwrap()],
@@ -207,7 +207,7 @@ fn takes_back() -> Answer {
 }
 
 #[tokio::test]
-async fn a_refusal_after_words_and_calls_were_shown_is_the_end_of_the_run() {
+async fn a_refusal_after_visible_output_ends_the_run() {
     let second = Scripted::named("second", ModelCapabilities::default(), []);
     for options in [RunOptions::default(), gather_format()] {
         let tools = Arc::new(Tools::new().with(tool("do"), echo));
@@ -237,7 +237,7 @@ fn native() -> ModelCapabilities {
 }
 
 #[tokio::test]
-async fn a_form_that_the_provider_paused_is_read_as_one() {
+async fn a_paused_formatted_answer_is_read_as_one() {
     let model = Scripted::named(
         "native",
         native(),
@@ -254,7 +254,7 @@ async fn a_form_that_the_provider_paused_is_read_as_one() {
 }
 
 #[tokio::test]
-async fn a_form_that_is_paused_again_and_again_has_its_end() {
+async fn repeated_pauses_of_a_formatted_answer_are_limited() {
     let pauses = std::iter::repeat_n(Answer::Ends("and so on ", FinishReason::Paused), 9);
     let gathered = std::iter::once(Answer::Says("Nothing to gather."));
     let model = Scripted::new(gathered.chain(pauses));
@@ -265,7 +265,7 @@ async fn a_form_that_is_paused_again_and_again_has_its_end() {
 }
 
 #[tokio::test]
-async fn a_form_that_is_cut_off_is_shown_and_no_complete_answer() {
+async fn a_truncated_formatted_answer_is_shown_as_incomplete() {
     let cut = r#"{"conversation":[{"type":"text","content":"The first half of"#;
     for (last, outcome) in [
         (Answer::Ends(cut, FinishReason::Length), Outcome::Limited),
@@ -288,7 +288,7 @@ async fn a_form_that_is_cut_off_is_shown_and_no_complete_answer() {
 }
 
 #[tokio::test]
-async fn a_form_that_is_empty_is_asked_for_without_an_empty_message() {
+async fn an_empty_formatted_answer_is_requested_again_without_an_empty_message() {
     let form = json!({"conversation": [{"type": "text", "content": "Here it is."}]});
     let model = Scripted::new([
         Answer::Says("Nothing to gather."),
@@ -308,7 +308,7 @@ async fn a_form_that_is_empty_is_asked_for_without_an_empty_message() {
 }
 
 #[tokio::test]
-async fn the_next_model_formats_in_the_way_that_it_can() {
+async fn a_fallback_model_uses_its_own_formatter_mode() {
     let first = Scripted::new([
         Answer::Says("Nothing to gather."),
         Answer::Fails(ModelErrorKind::Authentication, "no"),
@@ -355,7 +355,7 @@ impl Checkpoints for AtDeparture {
 }
 
 #[tokio::test]
-async fn a_stored_run_that_is_driven_as_if_it_were_new_ends_instead_of_turning_in_circles() {
+async fn a_stored_run_that_is_driven_as_a_new_run_ends() {
     let stored = Arc::new(AtDeparture::default());
     let model = Scripted::new([
         calls(&[("a", "srv__do", json!({"n": 1}))]),
@@ -416,7 +416,7 @@ fn asking() -> RunOptions {
 }
 
 #[tokio::test]
-async fn cancelled_at_any_event_a_run_ends_whole_and_starts_nothing_more() {
+async fn a_cancellation_at_any_event_ends_the_run_consistently() {
     let mut at = 1;
     loop {
         let tools = eventful_tools();
@@ -475,7 +475,7 @@ impl Checkpoints for Crashes {
 }
 
 #[tokio::test]
-async fn after_a_crash_at_any_checkpoint_nothing_runs_twice_that_must_not() {
+async fn after_a_crash_at_any_checkpoint_no_unsafe_call_runs_twice() {
     let mut at = 1;
     loop {
         let (model, tools) = (eventful_model(), eventful_tools());
@@ -524,7 +524,7 @@ async fn after_a_crash_at_any_checkpoint_nothing_runs_twice_that_must_not() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_over_stays_as_it_ended() {
+async fn a_finished_run_does_not_change() {
     let (events, mut run) = played(Agent::new(Scripted::new([Answer::Says("ok")])).ask("go")).await;
     assert_grammar(&events);
     assert!(
@@ -535,7 +535,7 @@ async fn a_run_that_is_over_stays_as_it_ended() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_too_long_is_said_once() {
+async fn a_conversation_that_is_too_long_is_reported_once() {
     let ids = ["a", "b", "c"];
     let model = Scripted::new(
         ids.map(|id| calls(&[(id, "srv__do", json!({"n": 1}))]))
@@ -553,7 +553,7 @@ async fn a_conversation_that_is_too_long_is_said_once() {
 }
 
 #[tokio::test]
-async fn while_it_is_written_a_call_has_the_id_that_it_has_afterwards() {
+async fn a_streamed_call_has_its_final_id() {
     let twice = || {
         calls(&[
             ("0", "srv__do", json!({"n": 1})),
@@ -585,7 +585,7 @@ async fn while_it_is_written_a_call_has_the_id_that_it_has_afterwards() {
 }
 
 #[tokio::test]
-async fn what_a_provider_could_not_do_is_told_once() {
+async fn a_limitation_of_the_provider_is_reported_once() {
     let warned = |last: FinishReason| {
         let message = "there is no temperature";
         let kind = switchboard_domain::WarningKind::OptionDropped;
@@ -617,7 +617,7 @@ async fn what_a_provider_could_not_do_is_told_once() {
 }
 
 #[tokio::test]
-async fn what_a_rule_declines_stops_the_calls_behind_it_as_well() {
+async fn a_denial_by_a_rule_stops_later_calls_too() {
     for (stops, ran) in [(true, 1), (false, 2)] {
         let rules = json!([{"tool": "srv__pay", "verdict": "deny"}]);
         let model = Scripted::new([
@@ -652,7 +652,7 @@ async fn what_a_rule_declines_stops_the_calls_behind_it_as_well() {
 }
 
 #[tokio::test]
-async fn a_model_that_takes_no_tools_takes_them_from_nobody_else() {
+async fn a_model_without_tool_support_does_not_affect_its_fallback() {
     let first = Scripted::new([
         Answer::Fails(
             ModelErrorKind::Unsupported {

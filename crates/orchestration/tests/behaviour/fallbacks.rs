@@ -20,7 +20,7 @@ fn second(answers: impl IntoIterator<Item = Answer>) -> Arc<Scripted> {
 }
 
 #[tokio::test]
-async fn the_next_model_goes_on_where_the_first_failed_before_it_showed_anything() {
+async fn a_fallback_model_continues_after_a_failure_without_output() {
     let first = Scripted::new([
         calls(&[("a", "srv__do", json!({"n": 1}))]),
         Answer::Fails(ModelErrorKind::Overloaded { retry_after: None }, "busy"),
@@ -51,7 +51,7 @@ async fn the_next_model_goes_on_where_the_first_failed_before_it_showed_anything
 }
 
 #[tokio::test]
-async fn nothing_is_asked_again_once_output_was_shown() {
+async fn no_call_is_repeated_after_visible_output() {
     let first = Scripted::new([Answer::Breaks("Half an ans")]);
     let second = second([]);
     let agent = Agent::new(first).with_fallback(second.clone());
@@ -89,7 +89,7 @@ fn half_call(name: &str, json: &str) -> Vec<ModelEvent> {
 }
 
 #[tokio::test]
-async fn a_repeated_attempt_takes_back_the_call_that_was_begun() {
+async fn a_repeated_attempt_withdraws_the_started_call() {
     let mut events = half_call("srv__do", "{\"n\":");
     events.push(retrying(0));
     events.extend(half_call("srv__do", "{\"n\": 2}"));
@@ -120,7 +120,7 @@ async fn a_repeated_attempt_takes_back_the_call_that_was_begun() {
 }
 
 #[tokio::test]
-async fn the_wait_before_another_attempt_is_shown_while_it_lasts() {
+async fn the_delay_before_another_attempt_is_emitted_at_its_start() {
     let model = Scripted::new([Answer::Waits(vec![retrying(30_000)])]);
     let agent = Agent::new(model);
     let mut events = agent.ask("go");
@@ -143,7 +143,7 @@ async fn the_wait_before_another_attempt_is_shown_while_it_lasts() {
 }
 
 #[tokio::test]
-async fn half_a_call_is_a_matter_for_the_next_model() {
+async fn an_incomplete_call_leads_to_the_fallback_model() {
     let first = Scripted::new([Answer::Streams(half_call("srv__do", "{\"n\":"))]);
     let second = second([Answer::Says("From the second.")]);
     let tools = Arc::new(Tools::new().with(tool("do"), echo));
@@ -159,7 +159,7 @@ async fn half_a_call_is_a_matter_for_the_next_model() {
 
 /// A provider does not know that the input of a call is the answer that the run shows.
 #[tokio::test]
-async fn an_answer_that_the_run_has_shown_is_not_repeated() {
+async fn an_emitted_answer_is_not_repeated() {
     let shown = r#"{"conversation": [{"type": "text", "content": "Half an ans"#;
     let mut form = half_call(formatter::TOOL, shown);
     form.push(retrying(0));
@@ -209,7 +209,7 @@ async fn an_answer_that_the_run_has_shown_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_named_twice_is_asked_once() {
+async fn a_model_that_is_configured_twice_is_called_once() {
     let busy = || Answer::Fails(ModelErrorKind::Connection, "nobody there");
     let first = Scripted::new([busy()]);
     let second = second([busy()]);
@@ -223,7 +223,7 @@ async fn a_model_that_is_named_twice_is_asked_once() {
 }
 
 #[tokio::test]
-async fn every_model_failing_is_the_last_ones_error() {
+async fn the_error_of_the_last_model_ends_the_run() {
     let fails = |message| [Answer::Fails(ModelErrorKind::Connection, message)];
     let agent = Agent::new(Scripted::new(fails("one"))).with_fallback(second(fails("two")));
     let (_, report) = ask(&agent, "go").await;
@@ -233,7 +233,7 @@ async fn every_model_failing_is_the_last_ones_error() {
 }
 
 #[tokio::test]
-async fn a_model_that_takes_no_tools_is_asked_without() {
+async fn a_model_without_tool_support_is_called_without_tools() {
     let refusal = "registry/model does not support tools";
     let model = Scripted::new([
         Answer::Fails(ModelErrorKind::InvalidRequest { field: None }, refusal),
@@ -274,7 +274,7 @@ impl ToolHost for Dead {
 }
 
 #[tokio::test]
-async fn with_no_tools_reachable_the_model_answers_without_and_the_events_say_so() {
+async fn unreachable_tools_are_reported_and_the_model_answers_without_them() {
     let model = Scripted::new([Answer::Says("I know that anyway.")]);
     let (events, report) = ask(&Agent::new(model).with_tools(Arc::new(Dead)), "go").await;
     assert_eq!(report.outcome, Outcome::Completed);
@@ -285,7 +285,7 @@ async fn with_no_tools_reachable_the_model_answers_without_and_the_events_say_so
 }
 
 #[tokio::test]
-async fn an_empty_answer_is_asked_for_again_once() {
+async fn an_empty_answer_is_requested_again_once() {
     let model = Scripted::new([Answer::Says(""), Answer::Says("Here.")]);
     let (events, report) = ask(&Agent::new(model.clone()), "go").await;
     assert_eq!(report.answer, "Here.");
@@ -303,7 +303,7 @@ async fn an_empty_answer_is_asked_for_again_once() {
 }
 
 #[tokio::test]
-async fn a_tool_call_that_the_provider_could_not_read_is_asked_for_again_and_bounded() {
+async fn a_malformed_tool_call_is_requested_again_a_limited_number_of_times() {
     let malformed = || Answer::Ends("", FinishReason::MalformedToolCall);
     let model = Scripted::new([malformed(), Answer::Says("Well.")]);
     let (_, report) = ask(&Agent::new(model), "go").await;
@@ -315,7 +315,7 @@ async fn a_tool_call_that_the_provider_could_not_read_is_asked_for_again_and_bou
 }
 
 #[tokio::test]
-async fn an_answer_cut_off_by_the_model_is_continued_and_read_as_one() {
+async fn a_paused_answer_is_continued_and_read_as_one() {
     let model = Scripted::new([
         Answer::Ends("One, two, ", FinishReason::Length),
         Answer::Says("three."),
@@ -338,7 +338,7 @@ async fn an_answer_cut_off_by_the_model_is_continued_and_read_as_one() {
 }
 
 #[tokio::test]
-async fn a_refusal_before_any_output_is_a_matter_for_the_next_model() {
+async fn a_refusal_before_any_output_leads_to_the_fallback_model() {
     let model = Scripted::new([Answer::Ends("", FinishReason::Refusal)]);
     let agent = Agent::new(model).with_fallback(second([Answer::Says("I can.")]));
     let (_, report) = ask(&agent, "go").await;

@@ -42,7 +42,7 @@ fn find(words: &'static str, id: &'static str, n: i64) -> Answer {
 }
 
 #[tokio::test]
-async fn it_gathers_first_and_formats_then() {
+async fn the_model_gathers_first_and_then_formats() {
     let model = Scripted::new([
         find("NEED MORE DATA: the second part is missing", "a", 1),
         find("", "b", 2),
@@ -120,7 +120,7 @@ async fn it_gathers_first_and_formats_then() {
 }
 
 #[tokio::test]
-async fn it_stops_after_a_tool_call_unless_it_says_that_more_is_needed() {
+async fn gathering_ends_after_a_tool_call_without_a_request_for_more_data() {
     let model = Scripted::new([find("That should do.", "a", 1), form(text("ok"))]);
     let agent = Agent::new(model.clone())
         .with_tools(tools())
@@ -130,7 +130,7 @@ async fn it_stops_after_a_tool_call_unless_it_says_that_more_is_needed() {
 }
 
 #[tokio::test]
-async fn it_thinks_five_times_at_most() {
+async fn gathering_has_at_most_five_steps() {
     let more = |id, n| find("NEED MORE DATA: still not all", id, n);
     let model = Scripted::new([
         more("a", 1),
@@ -168,7 +168,7 @@ async fn at_most_fifteen_tools_are_described_in_the_prompt() {
 }
 
 #[tokio::test]
-async fn the_same_call_is_not_run_again_and_a_second_repeat_ends_the_phase() {
+async fn a_repeated_call_is_not_executed_and_the_second_repetition_ends_the_phase() {
     let again = |id| {
         Answer::Calls(
             "NEED MORE DATA: really",
@@ -198,7 +198,7 @@ async fn the_same_call_is_not_run_again_and_a_second_repeat_ends_the_phase() {
 }
 
 #[tokio::test]
-async fn a_failed_tool_is_told_to_the_model_as_an_error() {
+async fn the_model_reads_a_failed_call_as_an_error() {
     let failing = Tools::new().with(tool("find"), |_| {
         Ok(ToolOutput {
             is_error: true,
@@ -221,7 +221,7 @@ async fn a_failed_tool_is_told_to_the_model_as_an_error() {
 }
 
 #[tokio::test]
-async fn the_formatter_is_brought_about_by_what_the_model_can_do() {
+async fn the_formatter_mode_follows_the_capabilities_of_the_model() {
     let with = |structured: Option<bool>, forced: Option<bool>| ModelCapabilities {
         structured_output: structured,
         forced_tool_choice: forced,
@@ -289,7 +289,7 @@ async fn the_formatter_is_brought_about_by_what_the_model_can_do() {
 }
 
 #[tokio::test]
-async fn a_form_that_the_provider_refuses_is_tried_in_the_next_way() {
+async fn a_refused_formatter_mode_is_followed_by_the_next_mode() {
     let capabilities = ModelCapabilities {
         structured_output: Some(false),
         forced_tool_choice: None,
@@ -328,7 +328,7 @@ async fn a_form_that_the_provider_refuses_is_tried_in_the_next_way() {
 }
 
 #[tokio::test]
-async fn a_malformed_form_is_repaired_and_the_repair_is_told() {
+async fn a_malformed_formatted_answer_is_repaired_and_reported() {
     let model = Scripted::new([
         Answer::Says("Nothing to find."),
         calls(&[(
@@ -348,7 +348,7 @@ async fn a_malformed_form_is_repaired_and_the_repair_is_told() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_repaired_is_asked_for_again_once_and_then_taken_as_text() {
+async fn an_irreparable_answer_is_requested_again_once_and_then_becomes_text() {
     let broken = || {
         calls(&[(
             "f",
@@ -385,7 +385,7 @@ async fn what_cannot_be_repaired_is_asked_for_again_once_and_then_taken_as_text(
 }
 
 #[tokio::test]
-async fn what_was_gathered_is_formatted_even_if_gathering_was_cut_off() {
+async fn gathered_data_is_formatted_after_a_truncated_response() {
     let model = Scripted::new([
         find("NEED MORE DATA: more", "a", 1),
         Answer::Ends("There is much m", FinishReason::Length),
@@ -399,7 +399,7 @@ async fn what_was_gathered_is_formatted_even_if_gathering_was_cut_off() {
 }
 
 #[tokio::test]
-async fn what_only_asks_for_more_data_is_never_the_answer() {
+async fn a_request_for_more_data_never_becomes_the_answer() {
     let model = Scripted::new([
         Answer::Says("NEED MORE DATA: the id"),
         Answer::Says("Customer 42 is Noor."),
@@ -414,7 +414,7 @@ async fn what_only_asks_for_more_data_is_never_the_answer() {
 }
 
 #[tokio::test]
-async fn the_last_step_that_is_allowed_is_that_of_the_form() {
+async fn the_last_allowed_step_formats_the_answer() {
     for max_steps in [1, 2, 3] {
         let gathers = (0..max_steps - 1).map(|n| {
             let id: &'static str = Box::leak(n.to_string().into_boxed_str());
@@ -442,7 +442,7 @@ async fn the_last_step_that_is_allowed_is_that_of_the_form() {
 }
 
 #[tokio::test]
-async fn the_last_call_that_is_allowed_ends_the_gathering_and_not_the_run() {
+async fn the_last_allowed_call_ends_gathering_but_not_the_run() {
     let model = Scripted::new([
         find("NEED MORE DATA: more", "a", 1),
         find("NEED MORE DATA: more", "b", 2),
@@ -461,7 +461,7 @@ async fn the_last_call_that_is_allowed_ends_the_gathering_and_not_the_run() {
 }
 
 #[tokio::test]
-async fn the_prompt_of_the_phase_is_made_once() {
+async fn the_prompt_of_the_phase_is_created_once() {
     let model = Scripted::new([
         find("NEED MORE DATA: more", "a", 1),
         find("NEED MORE DATA: more", "b", 2),
@@ -481,7 +481,7 @@ async fn the_prompt_of_the_phase_is_made_once() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_new_is_in_the_prompt_of_the_next_step() {
+async fn a_new_tool_is_in_the_prompt_of_the_next_step() {
     let tools = Arc::new(
         Tools::new()
             .with(tool("find"), echo)
@@ -526,7 +526,7 @@ fn person() -> Value {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_its_schema_is_an_error_with_its_text() {
+async fn an_answer_that_violates_its_schema_is_an_error_with_its_text() {
     const UNFIT: &str = r#"{"a":20,"b":22}"#;
     let able = ModelCapabilities {
         structured_output: Some(true),
@@ -571,7 +571,7 @@ async fn an_answer_that_does_not_fit_its_schema_is_an_error_with_its_text() {
 }
 
 #[tokio::test]
-async fn a_schema_that_cannot_be_used_is_an_error_before_the_first_request() {
+async fn an_invalid_answer_schema_is_an_error_before_the_first_request() {
     for schema in [
         json!({"type": "object", "minimum": "x"}),
         json!({"$ref": "https://schemas.test/person.json"}),

@@ -1,4 +1,4 @@
-//! Long conversations, many tools, recipes: what a request is made of, and what it costs to make it.
+//! Long conversations, many tools, recipes: the content of requests and the cost of building them.
 
 use std::sync::{Arc, Mutex};
 
@@ -46,7 +46,7 @@ fn summarising() -> RunOptions {
 }
 
 #[tokio::test]
-async fn what_is_left_out_is_summarised_by_the_model() {
+async fn omitted_messages_are_summarised_by_the_model() {
     let model = Scripted::new([
         Answer::Says("Customer 7 pays late."),
         one("a"),
@@ -126,7 +126,7 @@ fn recorded(events: &[RunEvent]) -> (Vec<ModelCall>, Snapshot) {
 }
 
 #[tokio::test]
-async fn what_a_summary_costs_is_told_recorded_and_counted() {
+async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
     let usage = |output| Usage {
         input_tokens: Some(10),
         output_tokens: Some(output),
@@ -208,7 +208,7 @@ async fn what_a_summary_costs_is_told_recorded_and_counted() {
 }
 
 #[tokio::test]
-async fn without_a_summary_the_run_goes_on_and_says_so() {
+async fn without_a_summary_the_run_continues_with_a_report() {
     let model = Scripted::new([
         Answer::Fails(ModelErrorKind::Authentication, "no"),
         Answer::Says("ok"),
@@ -229,7 +229,7 @@ async fn without_a_summary_the_run_goes_on_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_phase_begins_once_whatever_comes_before_its_first_answer() {
+async fn a_phase_starts_once() {
     let model = Scripted::new([
         Answer::Says("A summary."),
         Answer::Fails(ModelErrorKind::Authentication, "no"),
@@ -288,7 +288,7 @@ fn offered(model: &Scripted, n: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn of_many_tools_the_model_is_shown_those_that_it_searched_for() {
+async fn of_many_tools_the_model_gets_the_found_ones() {
     let model = Scripted::new([
         calls(&[("s", "search_tools", json!({"query": "pay an order back"}))]),
         calls(&[("r", "srv__refund", json!({"n": 1}))]),
@@ -321,7 +321,7 @@ impl Approver for Says {
 }
 
 #[tokio::test]
-async fn a_tool_that_was_not_shown_runs_if_its_input_fits_and_is_shown_then() {
+async fn a_call_of_an_unoffered_tool_runs_if_its_input_is_valid() {
     let model = Scripted::new([
         calls(&[
             ("a", "srv__weather", json!({"n": 1})),
@@ -343,7 +343,7 @@ async fn a_tool_that_was_not_shown_runs_if_its_input_fits_and_is_shown_then() {
 }
 
 #[tokio::test]
-async fn an_edit_is_checked_also_for_a_tool_that_was_not_shown_and_in_another_process() {
+async fn an_edited_input_is_validated_for_unoffered_tools_and_in_other_processes() {
     let asking = || RunOptions {
         approval: ApprovalPolicy::Ask.into(),
         ..searching()
@@ -373,7 +373,7 @@ async fn an_edit_is_checked_also_for_a_tool_that_was_not_shown_and_in_another_pr
 }
 
 #[tokio::test]
-async fn a_tool_that_the_model_is_held_to_is_shown_among_many() {
+async fn a_forced_tool_is_offered_among_many() {
     let model = Scripted::new([
         calls(&[("a", "srv__invoice", json!({"n": 1}))]),
         Answer::Says("ok"),
@@ -407,7 +407,7 @@ fn recipe() -> Arc<Recipe> {
 }
 
 #[tokio::test]
-async fn a_recipe_brings_its_prompt_tools_descriptions_and_examples() {
+async fn a_recipe_provides_prompt_tools_descriptions_and_examples() {
     let model = Scripted::new([
         calls(&[
             ("a", "srv__refund", json!({"n": 2})),
@@ -438,7 +438,7 @@ async fn a_recipe_brings_its_prompt_tools_descriptions_and_examples() {
 }
 
 #[tokio::test]
-async fn examples_stand_once_and_are_never_left_out() {
+async fn examples_are_added_once_and_never_omitted() {
     let long = Tools::new().with(tool("refund"), |_| {
         Ok(ToolOutput::text("word ".repeat(300)))
     });
@@ -535,7 +535,7 @@ async fn a_step_copies_neither_the_history_nor_the_tools() {
 }
 
 #[tokio::test]
-async fn the_tool_that_reads_results_on_is_one_and_the_same() {
+async fn the_definition_of_the_reading_tool_is_shared() {
     let long = Tools::new().with(tool("do"), |_| Ok(ToolOutput::text("word ".repeat(300))));
     let model = Scripted::new([one("a"), one("b"), one("c"), Answer::Says("ok")]);
     let mut options = RunOptions::default();

@@ -105,7 +105,7 @@ pub(crate) async fn settled(disk: &Disk, state: RunState) {
 }
 
 #[tokio::test]
-async fn a_session_knows_what_was_said_and_not_who_was_told_to_say_it() {
+async fn a_session_contains_the_conversation_without_instructions() {
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(None));
     let recipe: Recipe = serde_json::from_value(json!({
@@ -164,7 +164,7 @@ impl Checkpoints for Points {
 }
 
 #[tokio::test]
-async fn a_run_can_be_stored_with_what_is_about_to_be_told() {
+async fn a_checkpoint_contains_the_pending_events() {
     let happened = Arc::new(Mutex::new(Vec::new()));
     let agent = Agent::new(Scripted::new([one("a"), Answer::Says("ok")]))
         .with_tools(doing())
@@ -203,7 +203,7 @@ async fn a_run_can_be_stored_with_what_is_about_to_be_told() {
 }
 
 #[tokio::test]
-async fn a_step_stores_what_is_new_in_it() {
+async fn a_step_stores_only_its_new_messages() {
     let turns = (0..1_000).map(|n| match n % 2 {
         0 => Message::user("again"),
         _ => Message::assistant("and again"),
@@ -220,7 +220,7 @@ async fn a_step_stores_what_is_new_in_it() {
 }
 
 #[tokio::test]
-async fn a_session_has_one_run_at_a_time_and_nobody_elses() {
+async fn a_session_has_one_run_at_a_time_of_its_own_principal() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
     let durable_runs = durable_runs(&process);
@@ -312,7 +312,7 @@ impl ChatModel for Talkative {
 }
 
 #[tokio::test]
-async fn while_a_batch_is_written_the_run_goes_on_but_not_too_far() {
+async fn the_run_continues_during_a_write_up_to_a_limit() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
     let words = Arc::new(AtomicUsize::new(0));
@@ -358,7 +358,7 @@ async fn while_a_batch_is_written_the_run_goes_on_but_not_too_far() {
 }
 
 #[tokio::test]
-async fn what_was_shown_of_an_answer_is_known_to_whoever_answers_next() {
+async fn emitted_text_of_an_interrupted_answer_is_in_the_session() {
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(None));
     let model = Scripted::new([
@@ -381,7 +381,7 @@ async fn what_was_shown_of_an_answer_is_known_to_whoever_answers_next() {
 }
 
 #[tokio::test]
-async fn a_failed_question_is_not_forgotten() {
+async fn the_message_of_a_failed_run_stays_in_the_session() {
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(None));
     let model = Scripted::new([
@@ -402,7 +402,7 @@ async fn a_failed_question_is_not_forgotten() {
 }
 
 #[tokio::test]
-async fn a_kept_run_may_go_from_thread_to_thread() {
+async fn a_durable_run_can_move_between_threads() {
     fn is_send<T: Send>(value: T) -> T {
         value
     }

@@ -1,4 +1,4 @@
-//! What comes too late: calls when the time of the run is up, and tools when their examples were left out.
+//! Late events: calls after the time limit, and tools after the omission of their examples.
 
 use std::{
     future::pending,
@@ -69,7 +69,7 @@ impl Checkpoints for Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_call_leaves_when_the_store_has_taken_all_the_time() {
+async fn no_call_starts_if_the_store_used_up_the_time() {
     let tools = Arc::new(Tools::new().with(one_after_the_other(), echo));
     let agent = Agent::new(Scripted::new([three()]))
         .with_tools(tools.clone())
@@ -104,7 +104,7 @@ async fn after_an_hour(agent: &Agent, at: impl Fn(&RunEventKind) -> bool) -> Run
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_call_leaves_when_the_reader_has_taken_all_the_time() {
+async fn no_call_starts_if_the_reader_used_up_the_time() {
     let tools = Arc::new(Tools::new().with(one_after_the_other(), echo));
     let agent = Agent::new(Scripted::new([three()]))
         .with_tools(tools.clone())
@@ -117,7 +117,7 @@ async fn no_call_leaves_when_the_reader_has_taken_all_the_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_model_is_asked_when_the_reader_has_taken_all_the_time() {
+async fn no_model_is_called_if_the_reader_used_up_the_time() {
     let model = Scripted::new([]);
     let agent = Agent::new(model.clone())
         .with_clock(clock())
@@ -161,7 +161,7 @@ impl Checkpoints for Answered {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_of_a_run_that_goes_on_ends_the_wait_for_its_tools() {
+async fn the_time_limit_of_a_resumed_run_ends_the_wait_for_its_tools() {
     let kept = Arc::new(Answered::default());
     let agent = Agent::new(Scripted::new([three()]))
         .with_clock(clock())
@@ -228,7 +228,7 @@ fn turn(n: usize) -> Vec<Message> {
 
 /// What is left out is known by its place, which an example that comes before it would change.
 #[tokio::test]
-async fn examples_whose_tools_come_late_leave_the_history_whole() {
+async fn late_examples_leave_the_history_consistent() {
     let recipe = json!({"name": "r", "examples": [{
         "user": "example question",
         "calls": [{"tool": "srv__do", "input": {"n": 1}, "result": "one"}],

@@ -57,7 +57,7 @@ fn both() -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_recorded_does_not_go_on() {
+async fn a_run_that_cannot_be_recorded_does_not_start() {
     for wall in [Wall::Fails, Wall::FailsOnce] {
         // It begins; from then on it fails at every one of its writes in turn.
         for at in 1..8 {
@@ -93,7 +93,7 @@ async fn what_cannot_be_recorded_does_not_go_on() {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_drives_any_more_can_be_gone_on_with() {
+async fn a_dropped_run_can_be_resumed() {
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(None));
     let (tools, cancelled) = endless();
@@ -144,7 +144,7 @@ async fn a_run_that_nobody_drives_any_more_can_be_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_is_anybodys() {
+async fn a_waiting_run_can_be_acquired_by_any_process() {
     let disk = Disk::with_session([]);
     let first = durable_runs(&disk.process(None));
     let agent = Agent::new(Scripted::new([one("a")]))
@@ -188,7 +188,7 @@ async fn a_run_that_waits_is_anybodys() {
 }
 
 #[tokio::test]
-async fn an_abandoned_run_leaves_its_session_whole() {
+async fn an_abandoned_run_leaves_its_session_consistent() {
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(None));
     let agent = Agent::new(Scripted::new([one("a")]))
@@ -213,7 +213,7 @@ async fn an_abandoned_run_leaves_its_session_whole() {
 }
 
 #[tokio::test]
-async fn a_run_of_another_version_can_be_abandoned_and_nothing_else() {
+async fn a_run_of_another_format_can_only_be_abandoned() {
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(None));
     let agent = Agent::new(Scripted::new([one("a")]))
@@ -240,7 +240,7 @@ async fn a_run_of_another_version_can_be_abandoned_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_run_of_messages_of_another_version_can_be_abandoned_and_nothing_else() {
+async fn a_run_with_unreadable_messages_can_only_be_abandoned() {
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(None));
     let agent = Agent::new(Scripted::new([one("a"), Answer::Says("ok")]))
@@ -267,7 +267,7 @@ async fn a_run_of_messages_of_another_version_can_be_abandoned_and_nothing_else(
 }
 
 #[tokio::test]
-async fn the_state_of_another_run_is_not_believed() {
+async fn the_state_of_another_run_is_refused() {
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(None));
     let agent = Agent::new(Scripted::new([one("a")]))
@@ -293,7 +293,7 @@ async fn the_state_of_another_run_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_run_that_may_have_been_taken_up_is_let_go_of() {
+async fn a_possibly_acquired_run_is_released() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
     let durable_runs = durable_runs(&process);
@@ -332,7 +332,7 @@ fn unfinished(words: &'static str) -> Answer {
 }
 
 #[tokio::test]
-async fn what_was_shown_before_the_end_of_its_process_is_known_after_abandoning() {
+async fn an_abandoned_run_stores_the_emitted_text() {
     for is_first in [true, false] {
         let disk = Disk::with_session([]);
         let process = disk.process(None);
@@ -367,7 +367,7 @@ async fn what_was_shown_before_the_end_of_its_process_is_known_after_abandoning(
 }
 
 #[tokio::test]
-async fn words_of_an_answer_that_came_whole_are_not_said_twice() {
+async fn the_text_of_a_complete_answer_is_not_stored_twice() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
     let (tools, _) = endless();
@@ -391,7 +391,7 @@ async fn words_of_an_answer_that_came_whole_are_not_said_twice() {
 }
 
 #[tokio::test]
-async fn cancelling_is_a_proper_end() {
+async fn a_cancellation_ends_a_durable_run_properly() {
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(None));
     let (tools, cancelled) = endless();
@@ -479,7 +479,7 @@ impl Checkpoints for AtItsEnd {
 }
 
 #[tokio::test]
-async fn a_run_whose_end_was_stored_without_its_last_word_is_ended() {
+async fn a_run_with_a_stored_last_event_and_no_end_is_ended() {
     for (answer, outcome) in [
         (Answer::Says("ok"), Outcome::Completed),
         (Answer::Breaks("ok"), Outcome::Failed),

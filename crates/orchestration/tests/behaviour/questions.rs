@@ -1,4 +1,4 @@
-//! What servers ask of the person in the middle of a call, told in the run that the call belongs to.
+//! Questions of servers during a call, and their attribution to runs.
 
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ fn result(events: &[RunEvent], call: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_question_is_told_in_its_run_and_in_no_other() {
+async fn a_question_is_emitted_in_its_run_only() {
     let questions = Questions::default();
     let mut first = agent(&questions, [ask(&["a"]), Answer::Says("ok")]).ask("one");
     let mut second = agent(&questions, [ask(&["a"]), Answer::Says("ok")]).ask("two");
@@ -163,7 +163,7 @@ async fn a_question_is_told_in_its_run_and_in_no_other() {
 }
 
 #[tokio::test]
-async fn questions_of_calls_that_run_at_once_are_answered_in_any_order() {
+async fn questions_of_concurrent_calls_are_answered_in_any_order() {
     let questions = Questions::default();
     let mut run = agent(&questions, [ask(&["a", "b"]), Answer::Says("ok")]).ask("go");
     let mut events = Vec::new();
@@ -189,7 +189,7 @@ async fn questions_of_calls_that_run_at_once_are_answered_in_any_order() {
 }
 
 #[tokio::test]
-async fn whose_question_is_not_known_is_asked_of_nobody() {
+async fn a_question_without_a_known_call_is_cancelled() {
     let questions = Questions::default();
     for call in [None, Some("some/1/call".to_owned())] {
         let answer = questions.elicit(&form(call)).now_or_never();
@@ -208,8 +208,8 @@ fn without_call_id(keys: &[String], others: bool) -> Elicitation {
     }
 }
 
-/// A run of this person whose calls wait for ever, once they are under way, what was told until then, and the keys of
-/// the calls.
+/// Starts a run of this user whose calls never end. Returns it with its events and the keys of the
+/// calls.
 async fn waiting(
     questions: &Questions,
     user: &str,
@@ -250,7 +250,7 @@ fn not_asked(events: &[RunEvent]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn every_run_whose_question_it_may_be_is_told_that_nobody_was_asked() {
+async fn every_run_with_a_possible_call_gets_a_warning() {
     let questions = Questions::default();
     let (of_ada, told_ada, ada) = waiting(&questions, "ada", &["a", "b"]).await;
     let (of_bob, told_bob, bob) = waiting(&questions, "bob", &["a"]).await;
@@ -333,7 +333,7 @@ async fn a_question_of_unknown_or_ended_calls_is_cancelled() {
 
 /// Calls end on one thread while their server asks on another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn that_a_question_is_over_is_never_told_before_it() {
+async fn the_end_of_a_question_follows_the_question() {
     for _ in 0..200 {
         let questions = Questions::default();
         let (mut run, mut events, keys) = waiting(&questions, "ada", &["a"]).await;
@@ -401,7 +401,7 @@ async fn a_server_that_does_not_wait_for_its_answer_withdraws_the_question() {
 }
 
 #[tokio::test]
-async fn what_is_injected_is_not_told_in_a_question() {
+async fn a_question_contains_no_injected_values() {
     let questions = Questions::default();
     let host = questions.clone();
     let tools = Tools::new().with_async(tool("ask"), move |call: ToolCall| {
@@ -436,7 +436,7 @@ async fn what_is_injected_is_not_told_in_a_question() {
 }
 
 #[tokio::test]
-async fn a_question_of_a_kept_run_is_stored_before_it_is_shown() {
+async fn a_question_of_a_durable_run_is_stored_before_it_is_emitted() {
     let disk = Disk::with_session([]);
     let questions = Questions::default();
     let agent = agent(&questions, [ask(&["a"]), Answer::Says("ok")]);

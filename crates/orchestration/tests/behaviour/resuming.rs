@@ -155,7 +155,7 @@ fn write(id: &'static str) -> (&'static str, &'static str, serde_json::Value) {
 }
 
 #[tokio::test]
-async fn a_call_whose_tool_is_gone_can_be_declined() {
+async fn a_call_of_a_removed_tool_can_be_denied() {
     let tools = Tools::new().with(tool("write"), echo);
     let shelf = parked(tools, calls(&[write("a")]), vec![], asking()).await;
     let model = Scripted::new([Answer::Says("I see.")]);
@@ -174,7 +174,7 @@ async fn a_call_whose_tool_is_gone_can_be_declined() {
 }
 
 #[tokio::test]
-async fn a_yes_to_a_tool_that_is_away_waits_until_it_is_there() {
+async fn an_approval_of_an_unavailable_tool_waits_until_it_is_available() {
     let tools = || Tools::new().with(tool("write"), echo);
     let shelf = parked(tools(), calls(&[write("a")]), vec![], asking()).await;
     for answer in [yes(), ApprovalDecision::NobodyThere] {
@@ -204,7 +204,7 @@ async fn a_yes_to_a_tool_that_is_away_waits_until_it_is_there() {
 }
 
 #[tokio::test]
-async fn what_was_allowed_before_its_tool_went_away_is_kept_and_can_be_declined() {
+async fn an_approved_call_of_an_unavailable_tool_can_still_be_denied() {
     for comes_back in [true, false] {
         let both = || {
             Tools::new()
@@ -260,7 +260,7 @@ async fn what_was_allowed_before_its_tool_went_away_is_kept_and_can_be_declined(
 }
 
 #[tokio::test]
-async fn a_call_that_needed_nobodys_word_is_held_against_the_rules_again() {
+async fn a_call_without_approval_is_checked_against_the_rules_again() {
     let made = || calls(&[("a", "srv__look", json!({"n": 1})), write("b")]);
     let both = || {
         Tools::new()
@@ -298,7 +298,7 @@ async fn a_call_that_needed_nobodys_word_is_held_against_the_rules_again() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_read_only_when_the_run_goes_on_is_asked_for_again() {
+async fn a_tool_that_is_read_only_after_the_resumption_needs_a_new_approval() {
     for said in [yes(), no()] {
         let shelf = Arc::new(Shelf {
             keeps: Some(Checkpoint::Settled),
@@ -332,7 +332,7 @@ async fn a_tool_that_is_read_only_when_the_run_goes_on_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn the_same_words_of_another_server_are_another_tool() {
+async fn an_equal_definition_of_another_server_is_another_tool() {
     let tools = Tools::new().with(tool("write"), echo);
     let shelf = parked(tools, calls(&[write("a")]), vec![], asking()).await;
     let there = Arc::new(Tools::new().with(elsewhere(tool("write")), echo));
@@ -349,7 +349,7 @@ async fn the_same_words_of_another_server_are_another_tool() {
 }
 
 #[tokio::test]
-async fn a_check_whose_input_does_not_fit_any_more_stops_what_is_behind_it() {
+async fn a_guarded_call_with_an_invalid_input_stops_later_calls() {
     let guarded = RunOptions {
         guards: vec![
             serde_json::from_value(json!({"tool": "srv__check", "when": "error"})).unwrap(),
@@ -377,7 +377,7 @@ async fn a_check_whose_input_does_not_fit_any_more_stops_what_is_behind_it() {
 }
 
 #[tokio::test]
-async fn another_model_goes_on_with_the_form_in_the_way_that_it_can() {
+async fn a_resumed_formatting_phase_uses_the_mode_of_the_new_model() {
     let shelf = Arc::new(Shelf {
         keeps: Some(Checkpoint::Settled),
         ..Shelf::default()
@@ -435,7 +435,7 @@ async fn another_model_goes_on_with_the_form_in_the_way_that_it_can() {
 }
 
 #[tokio::test]
-async fn a_call_whose_intent_cannot_be_stored_does_not_leave() {
+async fn a_call_whose_intent_cannot_be_stored_does_not_start() {
     let shelf = Arc::new(Shelf {
         fails_at: Some(Checkpoint::Leaving),
         ..Shelf::default()
@@ -478,7 +478,7 @@ async fn a_call_whose_intent_cannot_be_stored_does_not_leave() {
 }
 
 #[tokio::test]
-async fn calls_that_leave_together_are_stored_together() {
+async fn calls_that_start_together_are_stored_together() {
     let ids: Vec<&'static str> = (0..24)
         .map(|n| &*Box::leak(n.to_string().into_boxed_str()))
         .collect();
@@ -508,7 +508,7 @@ async fn calls_that_leave_together_are_stored_together() {
 }
 
 #[tokio::test]
-async fn ids_of_the_conversation_before_do_not_come_again() {
+async fn ids_of_the_earlier_conversation_are_not_reused() {
     let tools = Arc::new(Tools::new().with(tool("do"), echo));
     let one = || calls(&[("0", "srv__do", json!({"n": 1}))]);
     let agent = Agent::new(Scripted::new([one(), Answer::Says("ok")])).with_tools(tools.clone());

@@ -58,7 +58,7 @@ fn together(name: &str, wanted: usize, running: Arc<AtomicUsize>, all: Arc<Notif
 }
 
 #[tokio::test]
-async fn eight_calls_run_at_once_and_all_results_go_back_in_one_message_in_call_order() {
+async fn eight_calls_run_concurrently_and_their_results_are_one_message_in_call_order() {
     let uses: Vec<_> = (0..8)
         .map(|n| {
             let id: &'static str = ["a", "b", "c", "d", "e", "f", "g", "h"][n];
@@ -117,7 +117,7 @@ async fn a_sequential_tool_is_a_barrier() {
 }
 
 #[tokio::test]
-async fn a_guard_stops_the_calls_behind_it() {
+async fn a_guard_stops_later_calls() {
     let guard = json!({"tool": "srv__check", "when": {"pointer": "/approved", "equals": false}});
     let options = RunOptions {
         guards: vec![serde_json::from_value(guard).unwrap()],
@@ -152,7 +152,7 @@ async fn a_guard_stops_the_calls_behind_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_has_its_deadline_and_the_others_are_not_held() {
+async fn each_call_has_its_own_deadline() {
     let tools = Tools::new()
         .with_async(tool("hang"), |_| std::future::pending())
         .with(tool("quick"), echo);
@@ -183,7 +183,7 @@ async fn a_tool_has_its_deadline_and_the_others_are_not_held() {
 }
 
 #[tokio::test]
-async fn progress_and_repeated_attempts_of_a_host_are_told_and_counted() {
+async fn progress_and_repeated_attempts_are_emitted_and_counted() {
     let tools = Tools::new().with(tool("slow"), |call| {
         call.progress.report(ToolProgress {
             progress: 1.0,
@@ -212,7 +212,7 @@ async fn progress_and_repeated_attempts_of_a_host_are_told_and_counted() {
 }
 
 #[tokio::test]
-async fn input_that_does_not_fit_goes_back_with_what_is_wrong() {
+async fn invalid_input_is_returned_with_its_faults() {
     let model = Scripted::new([
         calls(&[("a", "srv__do", json!({"n": "many", "m": 1}))]),
         Answer::Says("ok"),
@@ -227,7 +227,7 @@ async fn input_that_does_not_fit_goes_back_with_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn small_repairs_are_shown_and_never_silent() {
+async fn small_repairs_are_reported() {
     let model = Scripted::new([
         calls(&[("a", "srv__do", json!({"n": "42"}))]),
         Answer::RawCall("b", "srv__do", "```json\n{\"n\": 7,}\n```"),
@@ -258,7 +258,7 @@ async fn small_repairs_are_shown_and_never_silent() {
 }
 
 #[tokio::test]
-async fn context_of_the_host_is_injected_and_seen_by_nobody_else() {
+async fn injected_values_are_not_visible() {
     const SECRET: &str = "token-4711-secret";
     let mut definition = tool("state");
     definition.input_schema = json!({
@@ -319,7 +319,7 @@ async fn context_of_the_host_is_injected_and_seen_by_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_long_result_is_cut_with_a_mark_and_read_on() {
+async fn a_long_result_is_cut_with_a_marker_and_can_be_read_in_pages() {
     let lines: Vec<_> = (0..4000)
         .map(|n| format!("line {n} of the report"))
         .collect();
@@ -370,7 +370,7 @@ async fn a_long_result_is_cut_with_a_mark_and_read_on() {
 }
 
 #[tokio::test]
-async fn images_go_to_models_that_see() {
+async fn images_are_sent_to_models_with_image_support() {
     let image = || ToolOutput {
         content: vec![ToolContent::Image(Media::base64("image/png", "AA=="))],
         ..ToolOutput::default()
@@ -403,7 +403,7 @@ async fn images_go_to_models_that_see() {
 }
 
 #[tokio::test]
-async fn the_next_model_sees_what_the_first_one_could_not() {
+async fn a_fallback_model_gets_images_that_the_first_could_not_read() {
     let shot = || ToolOutput {
         content: vec![ToolContent::Image(Media::base64("image/png", "AA=="))],
         ..ToolOutput::default()
@@ -441,7 +441,7 @@ async fn the_next_model_sees_what_the_first_one_could_not() {
 }
 
 #[tokio::test]
-async fn structured_results_are_kept_and_checked_against_the_promise() {
+async fn structured_results_are_stored_and_validated_against_the_output_schema() {
     let mut definition = tool("count");
     definition.output_schema = Some(json!({
         "type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"],
@@ -476,7 +476,7 @@ async fn structured_results_are_kept_and_checked_against_the_promise() {
 }
 
 #[tokio::test]
-async fn results_of_reading_tools_come_from_the_cache_and_say_so() {
+async fn results_of_read_only_tools_come_from_the_cache() {
     let tools = Arc::new(
         Tools::new()
             .with(reading("look"), echo)
@@ -508,7 +508,7 @@ async fn results_of_reading_tools_come_from_the_cache_and_say_so() {
 }
 
 #[tokio::test]
-async fn a_failed_result_and_a_failed_call_are_both_told_as_errors() {
+async fn a_failed_result_and_a_failed_call_are_both_errors() {
     let tools = Tools::new()
         .with(tool("says_no"), |_| {
             Ok(ToolOutput {
@@ -540,7 +540,7 @@ async fn a_failed_result_and_a_failed_call_are_both_told_as_errors() {
 }
 
 #[tokio::test]
-async fn a_model_that_does_not_search_for_tools_is_shown_all_of_them() {
+async fn a_model_without_tool_search_gets_all_tools() {
     for (tool_search, shown) in [(None, 1), (Some(false), 60)] {
         let tools = (0..60).fold(Tools::new(), |tools, n| {
             tools.with(reading(&format!("look_{n}")), echo)

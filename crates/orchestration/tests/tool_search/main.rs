@@ -324,7 +324,7 @@ fn the_catalogue_has_300_different_tools_of_10_servers() {
 }
 
 #[test]
-fn the_right_tool_is_found_for_18_of_20_questions_in_a_small_prompt() {
+fn the_right_tool_is_found_for_18_of_20_questions() {
     let tools = catalogue();
     let whole = tokens(&tools);
     assert!(whole > 20_000, "{whole}");
@@ -392,7 +392,7 @@ fn is_found(found: &[Found], expected: &str) -> bool {
 
 /// The search has no synonyms, but the model does.
 #[test]
-fn technical_terms_find_tools_that_the_words_of_a_person_do_not() {
+fn technical_terms_find_tools_that_everyday_words_do_not() {
     let mut index = ToolIndex::default();
     index.update(&catalogue());
     for (questions, searches, by_person, with_server, by_model) in [

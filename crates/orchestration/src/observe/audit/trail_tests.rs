@@ -316,7 +316,7 @@ fn a_resumed_run_has_records_without_its_earlier_events() {
 }
 
 #[test]
-fn records_hold_no_text_of_the_conversation() {
+fn records_contain_no_text_of_the_conversation() {
     let said = "what the person and the model said";
     let warning = Warning::new(WarningKind::PartDropped, said);
     let lines = lines(

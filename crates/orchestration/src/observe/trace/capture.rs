@@ -21,7 +21,7 @@ pub(super) type Fields = BTreeMap<&'static str, String>;
 /// The name of the parent and the fields of an ended span.
 type Ended = (Option<String>, Fields);
 
-/// The recorded spans, in the order in which they ended, and events.
+/// The recorded spans by their end, and the events.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CapturedTrace {
     pub(super) spans: Arc<Mutex<Vec<Ended>>>,

@@ -67,7 +67,7 @@ fn turn(n: usize, rounds: usize, tokens: usize) -> Vec<Message> {
 }
 
 #[test]
-fn what_fits_is_sent_as_it_is() {
+fn a_short_conversation_is_sent_unchanged() {
     let messages = arcs(turn(0, 3, 100));
     let mut history = History::default();
     for policy in [HistoryPolicy::default(), policy(10_000)] {
@@ -83,7 +83,7 @@ fn what_fits_is_sent_as_it_is() {
 }
 
 #[test]
-fn whole_turns_go_and_the_question_the_instructions_and_the_current_turn_stay() {
+fn whole_turns_are_omitted_and_instructions_question_and_current_turn_stay() {
     let mut all = vec![Message::system("Be brief.")];
     for n in 0..4 {
         all.extend(turn(n, 2, 100));
@@ -177,7 +177,7 @@ fn a_long_current_turn_loses_the_ends_of_its_oldest_results_and_no_call() {
 }
 
 #[test]
-fn a_very_long_turn_keeps_nothing_of_old_results_rather_than_cutting_the_newest() {
+fn a_very_long_turn_drops_old_results_before_it_cuts_the_newest() {
     let mut messages = arcs([Message::user("Compare all of them.")]);
     let mut history = History::default();
     for n in 0..60 {
@@ -197,7 +197,7 @@ fn a_very_long_turn_keeps_nothing_of_old_results_rather_than_cutting_the_newest(
 }
 
 #[test]
-fn the_newest_results_are_cut_only_as_much_as_they_must_be() {
+fn the_newest_results_are_cut_as_little_as_possible() {
     let ids = ids(0, 2);
     let messages = arcs([
         Message::user("?"),
@@ -233,7 +233,7 @@ fn images_and_data_are_cut_like_text() {
 }
 
 #[test]
-fn what_cannot_fit_is_said_with_the_reason() {
+fn a_conversation_that_cannot_fit_is_reported_with_the_reason() {
     let long = words(3_000);
     let messages = arcs([
         Message::system("Be brief."),
@@ -260,7 +260,7 @@ fn what_cannot_fit_is_said_with_the_reason() {
 }
 
 #[test]
-fn pinned_messages_stay_and_keep_what_they_cannot_be_parted_from() {
+fn pinned_messages_keep_their_whole_group() {
     let mut all = Vec::new();
     for n in 0..6 {
         all.extend(turn(n, 1, 200));
@@ -283,7 +283,7 @@ fn pinned_messages_stay_and_keep_what_they_cannot_be_parted_from() {
 }
 
 #[test]
-fn a_summary_stands_where_messages_were_left_out() {
+fn a_summary_replaces_omitted_messages() {
     let mut messages = Vec::new();
     for n in 0..6 {
         messages.extend(arcs(turn(n, 1, 200)));
@@ -326,7 +326,7 @@ fn a_summary_stands_where_messages_were_left_out() {
 }
 
 #[test]
-fn a_summary_is_asked_for_without_calls_and_with_everything_that_was_said() {
+fn a_summary_request_has_the_whole_text_and_no_tools() {
     let mut dropped = turn(1, 1, 3_000);
     dropped.push(Message::new(
         Role::User,
@@ -354,7 +354,7 @@ fn a_summary_is_asked_for_without_calls_and_with_everything_that_was_said() {
 }
 
 #[test]
-fn another_conversation_begins_anew() {
+fn another_conversation_resets_the_estimates() {
     let mut history = History::default();
     let long = arcs((0..9).flat_map(|n| turn(n, 1, 200)));
     history.fit(&policy(500), &long, 0);
@@ -367,7 +367,7 @@ fn another_conversation_begins_anew() {
 }
 
 #[test]
-fn messages_that_were_seen_are_not_looked_at_again() {
+fn known_messages_are_not_estimated_again() {
     // A second look would see that this message is another one now.
     let mut messages = arcs(turn(0, 1, 10));
     let mut history = History::default();

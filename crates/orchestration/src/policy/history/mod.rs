@@ -1,20 +1,20 @@
 //! The size limit of a conversation.
 //!
-//! [`History`] selects the messages of a request by index, so nothing is copied and a step costs only
-//! its new messages. It omits whole turns: a message of the person, all responses to it, and all calls
-//! with their results. No call loses its result, and no signed reasoning loses the start of its turn,
-//! which providers reject. These messages are always sent:
+//! [`History`] selects the messages of a request by index. Nothing is copied, and a step costs only
+//! its new messages. It omits whole turns: a message of the person, all responses to it, and all
+//! calls with their results. No call loses its result, and no signed reasoning loses the start of
+//! its turn, which providers reject. These messages are always sent:
 //!
 //! - system messages,
 //! - the first message of the person,
 //! - the current turn, which starts at the last message of the person,
 //! - [pinned](History::pin) messages.
 //!
-//! If the current turn alone is too long, its oldest tool results are shortened, with a marker for the
-//! model. If the request is still too long, [`Fit::over`] is set and the caller decides.
+//! If the current turn alone is too long, its oldest tool results are shortened, with a marker for
+//! the model. If the request is still too long, [`Fit::over`] is set and the caller decides.
 //!
-//! A trim reduces the request to a low-water mark below the limit. The first messages then stay equal
-//! for many steps, so that the prompt cache of the provider is effective.
+//! A trim reduces the request to a low-water mark below the limit. The first messages then stay
+//! equal for many steps, so that the prompt cache of the provider is effective.
 //!
 //! Data of a provider stays on the messages. The adapter of another provider omits it.
 //!
@@ -26,7 +26,7 @@
 //! let policy = HistoryPolicy { max_tokens: Some(100), ..HistoryPolicy::default() };
 //! let long = "word ".repeat(100);
 //! let messages = [
-//!     Message::user("What is this about?"),
+//!     Message::user("Explain this text."),
 //!     Message::assistant(long),
 //!     Message::user("And in short?"),
 //! ]

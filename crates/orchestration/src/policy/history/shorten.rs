@@ -31,7 +31,7 @@ pub(super) fn shortened(message: &Message, keep: u64) -> Option<Message> {
 fn cut(result: &ToolResult, keep: u64) -> Option<ToolResult> {
     let structured;
     let content = match &result.structured {
-        // The model reads the structured content if there is no other content.
+        // The model reads structured content only in the absence of other content.
         Some(data) if result.content.is_empty() => {
             structured = [ToolContent::text(data.to_string())];
             &structured[..]

@@ -86,7 +86,7 @@ impl Stage {
     }
 }
 
-/// The system prompt of the gathering phase. It is rebuilt when the instructions or the tools change.
+/// The system prompt of the gathering phase. A change of instructions or tools rebuilds it.
 #[derive(Debug, Default)]
 pub(in crate::run) struct GatherPrompt {
     leading: Vec<Arc<Message>>,

@@ -81,7 +81,7 @@ impl Run {
             };
             if !self.state.warnings.iter().any(is_known) {
                 let message = format!(
-                    "{TOO_LONG} {} tokens long and {} are allowed; nothing more of it can be left out",
+                    "{TOO_LONG} {} tokens long and {} are allowed; it cannot be shortened further",
                     over.tokens, over.max_tokens
                 );
                 events.extend(self.warn(Warning::new(WarningKind::HistoryTooLong, message)));
@@ -254,7 +254,7 @@ impl Run {
         policy
     }
 
-    /// Returns the maximum of output tokens: the smaller of the setting and the rest of the run's limit.
+    /// Returns the maximum of output tokens: the setting or the rest of the run's limit.
     fn max_output_tokens(&self) -> Option<u32> {
         let options = &self.state.options;
         let left = self.state.ledger.output_left(&options.limits);

@@ -375,8 +375,7 @@ impl Run {
     }
 }
 
-/// A generator of unique tool use ids. It gives the same ids for a response that streams and for the
-/// complete response.
+/// A generator of unique tool use ids. A streamed response and the complete response get equal ids.
 #[derive(Debug)]
 pub(crate) struct UniqueIds {
     /// Ids of the initial messages.

@@ -1,8 +1,8 @@
 //! The stored form of a run: a state, and the conversation beside it.
 //!
-//! The state is stored with every checkpoint, so it omits data that the conversation contains: inputs
-//! and results of tool calls. Complete texts of truncated results are stored as messages too. A
-//! [`Run`] that is serialized as one value has the same state and all messages.
+//! The state is stored with every checkpoint, so it omits data that the conversation contains:
+//! inputs and results of tool calls. Complete texts of truncated results are stored as messages
+//! too. A [`Run`] that is serialized as one value has the same state and all messages.
 
 mod format;
 
@@ -300,7 +300,7 @@ impl Run {
 
     /// Returns the messages that the run adds to its session: its own messages, and the text of an
     /// interrupted response that a person may have read. After the end of the run, every tool use in
-    /// them has its result.
+    /// them has a result.
     pub fn session_messages(&self) -> Vec<Arc<Message>> {
         let mut messages = self.new_messages().to_vec();
         let partial = self.state.partial_answer.as_ref();

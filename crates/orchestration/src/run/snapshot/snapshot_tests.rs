@@ -165,7 +165,7 @@ fn the_complete_text_of_a_truncated_result_is_stored_once() {
 }
 
 #[test]
-fn what_others_decided_is_in_no_snapshot() {
+fn a_snapshot_contains_no_shared_decisions() {
     let (own, mut shared) = (run_after(0), run_after(0));
     let deny = ApprovalDecision::Deny {
         reason: None,
@@ -190,7 +190,7 @@ fn what_others_decided_is_in_no_snapshot() {
 }
 
 #[test]
-fn what_is_put_between_messages_is_stored_from_there_on() {
+fn inserted_messages_are_stored_from_their_position() {
     let mut run = Run::new(
         "run",
         ModelId::new("p", "m"),
@@ -213,7 +213,7 @@ fn what_is_put_between_messages_is_stored_from_there_on() {
 }
 
 #[test]
-fn a_whole_run_is_what_it_was() {
+fn a_serialized_run_is_restored_unchanged() {
     let mut run = run_after(2);
     calls(&mut run, &["a"]);
     let text = serde_json::to_string(&run).unwrap();
@@ -231,7 +231,7 @@ fn a_whole_run_is_what_it_was() {
 }
 
 #[test]
-fn a_snapshot_that_does_not_fit_is_refused() {
+fn an_inconsistent_snapshot_is_refused() {
     let run = run_after(2);
     let mut torn = whole(&run);
     torn.messages.pop();
@@ -249,7 +249,7 @@ fn a_snapshot_that_does_not_fit_is_refused() {
 }
 
 #[test]
-fn what_was_about_to_be_told_is_told_once() {
+fn pending_events_are_emitted_once() {
     let mut run = run_after(0);
     let told = calls(&mut run, &["a", "b"]);
     assert_eq!(told.len(), 3);
@@ -279,7 +279,7 @@ fn what_was_about_to_be_told_is_told_once() {
 }
 
 #[test]
-fn an_answer_that_broke_off_is_known_to_the_session() {
+fn an_interrupted_answer_is_in_the_session() {
     let mut run = run_after(0);
     calls(&mut run, &["a"]);
     finishes(&mut run, "a", "seen");
@@ -332,7 +332,7 @@ fn assert_restored(run: &Run) {
 }
 
 #[test]
-fn a_state_holds_no_input_of_the_conversation() {
+fn a_state_contains_no_inputs_of_the_conversation() {
     let mut run = run_after(0);
     let mut mark = SnapshotMark::default();
     let mut written = 0;
@@ -357,7 +357,7 @@ fn a_state_holds_no_input_of_the_conversation() {
 }
 
 #[test]
-fn the_calls_of_one_answer_hold_no_input_either() {
+fn the_calls_of_a_batch_contain_no_inputs() {
     let mut run = run_after(0);
     Arc::make_mut(&mut run.state.options).approval = crate::ApprovalPolicy::Ask.into();
     let ids = ids(40);

@@ -163,7 +163,7 @@ impl Run {
                 let checked = match (check_depth(edited.as_value()), definition) {
                     (Err(too_deep), _) => Err(format!("it is {too_deep}")),
                     (Ok(()), Some(definition)) => self.caches.validators.check(definition, &edited),
-                    (Ok(()), None) => Err("the tool is no longer there".to_owned()),
+                    (Ok(()), None) => Err("the tool is not available any more".to_owned()),
                 };
                 match checked {
                     Ok(()) => {
@@ -190,11 +190,11 @@ impl Run {
             }
             ApprovalDecision::Expired => (
                 ToolFailure::NotApproved,
-                "it needs a person's approval and nobody answered in time".to_owned(),
+                "it needs a person's approval, and the request expired".to_owned(),
             ),
             ApprovalDecision::NobodyThere | ApprovalDecision::Later => (
                 ToolFailure::NotApproved,
-                "it needs a person's approval and nobody is there to ask".to_owned(),
+                "it needs a person's approval, and no person is available".to_owned(),
             ),
         };
         Err((failure, why))

@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(in crate::run) struct ToolBatch {
     pub(in crate::run) calls: Vec<PendingCall>,
-    /// Positions of repeated calls whose first call has its result.
+    /// Positions of repeated calls whose first call has a result.
     due_repeats: BTreeSet<usize>,
     /// Positions by tool use id. Without it, a batch of n calls takes n² comparisons.
     positions: HashMap<String, usize>,
@@ -62,7 +62,7 @@ pub(in crate::run) enum CallState {
     Started,
     /// An equal call was made before. Its result becomes the result of this call.
     Repeats { of: String },
-    /// The call has its result.
+    /// The call has a result.
     Settled { result: ToolResult },
 }
 
@@ -104,14 +104,14 @@ impl ToolBatch {
         self.due_repeats.extend(&call.repeats);
     }
 
-    /// Returns whether every call has its result.
+    /// Returns whether every call has a result.
     pub(in crate::run) fn is_settled(&mut self) -> bool {
         let rest = self.calls[self.settled..].iter();
         self.settled += rest.take_while(|call| call.is_settled()).count();
         self.settled == self.calls.len()
     }
 
-    /// Removes the next repeated call whose first call has its result.
+    /// Removes the next repeated call whose first call has a result.
     pub(in crate::run) fn next_due_repeat(&mut self) -> Option<usize> {
         self.due_repeats.pop_first()
     }

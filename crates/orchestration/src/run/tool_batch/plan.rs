@@ -217,7 +217,7 @@ impl Run {
 
     fn unknown_tool(&self, tool_use: &ToolUse) -> CallEnd {
         let name = &tool_use.name;
-        // The unknown name matters more than a malformed input, unless there is no name.
+        // The unknown name matters more than a malformed input, unless the name is empty.
         if let ToolInput::Malformed { reason, .. } = &tool_use.input
             && name.is_empty()
         {
@@ -227,10 +227,10 @@ impl Run {
         let tools = self.state.turn.tools.iter();
         let names: Vec<_> = tools.map(|tool| tool.name.as_str()).collect();
         let text = if names.is_empty() {
-            format!("Not executed: there is no tool `{name}`, and no other tool either.")
+            format!("Not executed: unknown tool `{name}`, and no tools are available.")
         } else {
             format!(
-                "Not executed: there is no tool `{name}`. There are: {}.",
+                "Not executed: unknown tool `{name}`. Available tools: {}.",
                 names.join(", ")
             )
         };

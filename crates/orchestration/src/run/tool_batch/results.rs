@@ -199,7 +199,7 @@ impl Run {
         (event, result)
     }
 
-    /// Adds all results as one message, in call order, once every call has its result.
+    /// Adds all results as one message, in call order, once every call has a result.
     pub(in crate::run) fn close_batch_if_settled(&mut self) -> Events {
         let mut events = self.settle_repeats();
         let Phase::Batch(batch) = &mut self.state.phase else {

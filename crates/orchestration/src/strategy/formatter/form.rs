@@ -1,31 +1,31 @@
-//! A form that whoever asks wants the answer to have.
+//! The JSON Schema that a caller requests for an answer.
 
 use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 use switchboard_domain::{check_depth, json_schema::SchemaValidator};
 
-/// A JSON Schema that an answer is to fit. Cheap to clone.
+/// A compiled JSON Schema for answers. Cheap to clone.
 #[derive(Clone)]
 pub struct Form {
     schema: Arc<Value>,
     validator: Arc<SchemaValidator>,
 }
 
-/// What was given is no JSON Schema that could be followed.
+/// A value is not a JSON Schema, or not one that this program supports.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("it is no JSON Schema that can be followed: {reason}")]
+#[error("the JSON Schema of the answer cannot be used: {reason}")]
 pub struct UnfitForm {
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl Form {
-    /// The form of this schema. What it refers to must be inside of it: nothing is fetched.
+    /// Compiles a schema. References must be internal; nothing is fetched.
     pub fn new(schema: Value) -> Result<Self, UnfitForm> {
         let unfit = |reason: String| UnfitForm { reason };
         if !schema.is_object() {
-            return Err(unfit("it is no object".to_owned()));
+            return Err(unfit("it must be a JSON object".to_owned()));
         }
         check_depth(&schema).map_err(|too_deep| unfit(format!("it is {too_deep}")))?;
         let validator =
@@ -36,17 +36,17 @@ impl Form {
         })
     }
 
-    /// Any JSON object.
+    /// Returns the form of any JSON object.
     pub fn any_object() -> Result<Self, UnfitForm> {
         Self::new(serde_json::json!({"type": "object"}))
     }
 
-    /// The schema.
+    /// Returns the schema.
     pub fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// Whether a text is JSON that fits.
+    /// Returns whether a text is valid JSON for the schema.
     pub fn fits(&self, text: &str) -> bool {
         let value = serde_json::from_str(text);
         value.is_ok_and(|value| self.validator.is_valid(&value) == Ok(true))
@@ -67,7 +67,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_text_fits_or_it_does_not() {
+    fn a_text_is_checked_against_the_schema() {
         let form = Form::new(json!({
             "type": "object",
             "properties": {"n": {"$ref": "#/$defs/n"}},
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_said_to_be_none() {
+    fn an_invalid_schema_is_refused() {
         for wrong in [
             json!([1]),
             json!("object"),

@@ -56,7 +56,7 @@ fn read(state: &mut FormatState, answer: &Message) -> FormatDecision {
 }
 
 #[test]
-fn the_form_is_that_of_the_contract() {
+fn the_audit_record_has_the_form_of_the_contract() {
     let schema = schema();
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&json!({"thinking": "t", "conversation": [
@@ -78,7 +78,7 @@ fn the_form_is_that_of_the_contract() {
 }
 
 #[test]
-fn each_mode_makes_its_own_request() {
+fn each_mode_has_its_own_request() {
     let tool = Arc::new(ToolDefinition::new("find", "", json!({"type": "object"})));
     let request = ChatRequest::new([Message::user("?")]).with_tools([tool]);
     let mut state = state(&can(true, true));
@@ -124,7 +124,7 @@ fn each_mode_makes_its_own_request() {
 }
 
 #[test]
-fn only_a_refused_request_is_tried_in_another_mode() {
+fn only_a_refused_request_changes_the_mode() {
     let mut state = state(&can(true, true));
     for kind in [
         ModelErrorKind::Authentication,
@@ -179,7 +179,7 @@ fn an_answer_is_read_in_every_mode() {
 }
 
 #[test]
-fn text_outside_of_the_tool_is_kept() {
+fn text_outside_of_the_tool_becomes_part_of_the_answer() {
     let mut both = call(hello());
     both.parts.insert(0, Part::text("Words before."));
     let formatted = done(read(&mut state(&can(false, true)), &both));
@@ -214,7 +214,7 @@ fn text_outside_of_the_tool_is_kept() {
 }
 
 #[test]
-fn malformed_input_is_repaired_where_it_can_be() {
+fn malformed_input_is_repaired_if_possible() {
     let fenced = ToolInput::parse(&format!("```json\n{}\n```", hello()));
     assert!(matches!(fenced, ToolInput::Malformed { .. }));
     let formatted = done(read(&mut state(&can(false, true)), &calls(&[fenced])));
@@ -226,7 +226,7 @@ fn malformed_input_is_repaired_where_it_can_be() {
 }
 
 #[test]
-fn what_cannot_be_repaired_is_asked_for_once_more_with_the_fault() {
+fn an_irreparable_answer_is_requested_once_more_with_the_fault() {
     let mut state = state(&can(false, true));
     let bad = call(json!({"foo": "bar"}));
     let FormatDecision::Reask { messages, error } = read(&mut state, &bad) else {
@@ -243,12 +243,12 @@ fn what_cannot_be_repaired_is_asked_for_once_more_with_the_fault() {
 }
 
 #[test]
-fn after_a_second_failure_the_answer_is_what_the_model_did_say() {
+fn after_a_second_failure_the_text_of_the_model_is_the_answer() {
     let mut state = state(&can(false, true));
     read(&mut state, &call(json!({"foo": "first"})));
     let formatted = done(read(&mut state, &call(json!({"foo": "second"}))));
     assert_eq!(formatted.answer(), "second");
-    assert!(formatted.repairs[0].contains("what the model did say"));
+    assert!(formatted.repairs[0].contains("the text of the model is the answer"));
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn an_answer_is_never_empty() {
 }
 
 #[test]
-fn a_call_of_another_tool_is_answered_and_not_run() {
+fn a_call_of_another_tool_is_not_executed() {
     let other = ToolUse::new("id_9", "find", ToolInput::from_json(json!({})));
     let message = Message::new(Role::Assistant, [Part::ToolUse(other)]);
     let mut state = state(&can(false, true));
@@ -297,7 +297,7 @@ fn a_call_of_another_tool_is_answered_and_not_run() {
 }
 
 #[test]
-fn an_answer_at_the_output_limit_keeps_what_there_is() {
+fn an_answer_at_the_output_limit_keeps_its_text() {
     let raw = "{\"conversation\": [{\"type\": \"text\", \"content\": \"Half an ans";
     let cut = calls(&[ToolInput::malformed(raw, "cut off")]);
     let mut tool = state(&can(false, true));
@@ -306,7 +306,7 @@ fn an_answer_at_the_output_limit_keeps_what_there_is() {
     assert!(
         formatted
             .repairs
-            .contains(&"the answer was cut off".to_owned())
+            .contains(&"the answer was truncated".to_owned())
     );
     let mut native = state(&can(true, true));
     let decision = native.read(&Message::assistant(raw), &FinishReason::Length, "");
@@ -318,7 +318,7 @@ fn an_answer_at_the_output_limit_keeps_what_there_is() {
 }
 
 #[test]
-fn a_form_of_its_own_is_checked_and_given_as_data() {
+fn an_answer_with_a_custom_schema_is_validated_and_returned_as_data() {
     let schema = json!({
         "type": "object",
         "properties": {"sum": {"type": "number"}},
@@ -338,16 +338,16 @@ fn a_form_of_its_own_is_checked_and_given_as_data() {
     read(&mut state, &Message::assistant("It is three."));
     let decision = read(&mut state, &Message::assistant("It is three."));
     let FormatDecision::Unfit { text, error } = decision else {
-        panic!("it was taken as the answer: {decision:?}");
+        panic!("it became the answer: {decision:?}");
     };
     assert_eq!(
         (text.as_str(), error.as_str()),
-        ("It is three.", "it is no JSON")
+        ("It is three.", "it is not JSON")
     );
 }
 
 #[test]
-fn the_state_can_be_stored_between_any_two_answers() {
+fn the_state_can_be_stored_between_any_two_responses() {
     let mut state = state(&can(true, true));
     read(&mut state, &Message::new(Role::Assistant, []));
     let stored = serde_json::to_string(&state).unwrap();

@@ -1,4 +1,4 @@
-//! From the JSON that a model wrote to the items of an answer, with repairs that are told.
+//! Conversion of a model's JSON to the items of an answer, with descriptions of the repairs.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::AnswerItem;
 
-/// What was read.
+/// The result of reading an answer.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Reading {
     pub(super) items: Vec<AnswerItem>,
@@ -17,11 +17,11 @@ pub(super) struct Reading {
     pub(super) repairs: Vec<String>,
 }
 
-/// Where the list of items may stand instead of `conversation`, likeliest first.
+/// Keys that models use instead of `conversation`, most likely first.
 const CONVERSATION_ALIASES: [&str; 8] = [
     "items", "messages", "response", "answer", "content", "text", "message", "output",
 ];
-/// Where the whole answer may stand once more.
+/// Keys that models wrap around the whole answer.
 const WRAPPERS: [&str; 5] = [TOOL, "arguments", "parameters", "input", "properties"];
 const THINKING: [&str; 3] = ["thinking", "thoughts", "reasoning"];
 const CONTENT: [&str; 7] = [
@@ -30,12 +30,12 @@ const CONTENT: [&str; 7] = [
 const ARTIFACT_TYPE: [&str; 3] = ["artifactType", "artifact_type", "kind"];
 const TITLE: [&str; 2] = ["title", "name"];
 
-/// What a `type` says.
+/// The meaning of a `type`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
     Artifact,
-    /// Neither: the word for the artifact itself stands there.
+    /// Another word, which is the type of the artifact.
     ArtifactOf(String),
 }
 
@@ -49,7 +49,7 @@ impl Kind {
     }
 }
 
-/// Whether a value that stands in a text is meant as an answer in the form.
+/// Returns whether a value in a text is probably a formatted answer.
 pub(super) fn looks_like_answer(value: &Value) -> bool {
     match value {
         Value::Object(fields) => {
@@ -79,7 +79,7 @@ fn is_item(fields: &Map<String, Value>) -> bool {
             && has(&CONTENT)
 }
 
-/// Reads an answer in the form, or what was meant as one.
+/// Reads a formatted answer, and repairs it if necessary.
 pub(super) fn read(value: Value) -> Reading {
     let mut reading = Reading::default();
     reading.whole(value);
@@ -87,14 +87,15 @@ pub(super) fn read(value: Value) -> Reading {
 }
 
 impl Reading {
-    pub(super) fn repaired(&mut self, what: impl Into<String>) {
-        let what = what.into();
-        if !self.repairs.contains(&what) {
-            self.repairs.push(what);
+    /// Adds the description of a repair, once.
+    pub(super) fn repaired(&mut self, repair: impl Into<String>) {
+        let repair = repair.into();
+        if !self.repairs.contains(&repair) {
+            self.repairs.push(repair);
         }
     }
 
-    /// Adds what another call of the formatter said.
+    /// Adds the answer of another formatter call.
     pub(super) fn append(&mut self, other: Self) {
         self.items.extend(other.items);
         self.thinking = match (self.thinking.take(), other.thinking) {
@@ -119,11 +120,11 @@ impl Reading {
         match value {
             Value::Object(fields) => self.whole_object(fields),
             Value::Array(_) => {
-                self.repaired("the list of items stood alone");
+                self.repaired("the list of items had no enclosing object");
                 self.conversation(value);
             }
             other => {
-                self.repaired("the answer was no object");
+                self.repaired("the answer was not an object");
                 self.conversation(other);
             }
         }
@@ -142,7 +143,7 @@ impl Reading {
             return self.conversation(conversation);
         }
         if is_item(&fields) {
-            self.repaired("a single item stood alone");
+            self.repaired("a single item had no enclosing list");
             return self.item(Value::Object(fields));
         }
         for key in WRAPPERS {
@@ -151,7 +152,7 @@ impl Reading {
                 Some(Value::String(text)) if json::find(text).is_some() => {}
                 _ => continue,
             }
-            self.repaired(format!("the answer stood in `{key}`"));
+            self.repaired(format!("the answer was inside of `{key}`"));
             let inside = fields.shift_remove(key).unwrap_or_default();
             return match inside {
                 Value::String(text) => self.encoded(&text),
@@ -160,17 +161,17 @@ impl Reading {
         }
         for key in CONVERSATION_ALIASES {
             if let Some(conversation) = fields.shift_remove(key) {
-                self.repaired(format!("`{key}` stood for `conversation`"));
+                self.repaired(format!("`{key}` was used instead of `conversation`"));
                 return self.conversation(conversation);
             }
         }
     }
 
-    /// An answer as text: JSON once more, or just text.
+    /// Reads a text that may contain a JSON answer.
     fn encoded(&mut self, text: &str) {
         match json::find(text) {
             Some(Found { value, repair }) if looks_like_answer(&value) => {
-                self.repaired("JSON inside of a string was read");
+                self.repaired("JSON inside of a string was decoded");
                 if let Some(repair) = repair {
                     self.repaired(repair);
                 }
@@ -189,7 +190,7 @@ impl Reading {
             }
             Value::Object(fields) => {
                 self.repaired("`conversation` was a single object");
-                // One wrapped once more, or one item.
+                // A wrapped answer, or a single item.
                 if fields.contains_key("conversation") {
                     self.whole_object(fields);
                 } else {
@@ -202,7 +203,7 @@ impl Reading {
             }
             Value::Null => {}
             Value::Bool(_) | Value::Number(_) => {
-                self.repaired("`conversation` was no list");
+                self.repaired("`conversation` was not a list");
                 self.text(&value.to_string());
             }
         }
@@ -212,7 +213,7 @@ impl Reading {
         match value {
             Value::Object(fields) => self.item_object(fields),
             Value::Array(items) => {
-                self.repaired("a list stood inside of the list");
+                self.repaired("a list was nested in the list");
                 for item in items {
                     self.item(item);
                 }
@@ -223,7 +224,7 @@ impl Reading {
             }
             Value::Null => {}
             Value::Bool(_) | Value::Number(_) => {
-                self.repaired("an item was no object");
+                self.repaired("an item was not an object");
                 self.text(&value.to_string());
             }
         }
@@ -237,7 +238,7 @@ impl Reading {
         let kind = if let Some(word) = typed.as_ref().and_then(Value::as_str) {
             Kind::of(word)
         } else {
-            self.repaired("an item without a type was read by its other fields");
+            self.repaired("the type of an item was derived from its other fields");
             let keys = ["language", ARTIFACT_TYPE[0], ARTIFACT_TYPE[1], TITLE[0]];
             if keys.iter().any(|key| fields.contains_key(*key)) {
                 Kind::Artifact
@@ -249,30 +250,30 @@ impl Reading {
         match kind {
             Kind::Text => self.encoded_text(&content),
             Kind::Artifact => {
-                let artifact_type = taken(&mut fields, &ARTIFACT_TYPE);
+                let artifact_type = take_text(&mut fields, &ARTIFACT_TYPE);
                 self.artifact(artifact_type, &mut fields, content);
             }
             Kind::ArtifactOf(word) => {
-                self.repaired(format!("`{word}` stood for the type of an artifact"));
-                let artifact_type = taken(&mut fields, &ARTIFACT_TYPE).or(Some(word));
+                self.repaired(format!("`{word}` was used as the type of an artifact"));
+                let artifact_type = take_text(&mut fields, &ARTIFACT_TYPE).or(Some(word));
                 self.artifact(artifact_type, &mut fields, content);
             }
         }
     }
 
-    /// `{"type": "artifact", "artifact": {"type", "title", "content", "language"}}`, an older form.
+    /// Reads `{"type": "artifact", "artifact": {"type", "title", "content", "language"}}`.
     fn nested_artifact(&mut self, mut outer: Map<String, Value>, mut nested: Map<String, Value>) {
-        self.repaired("an artifact stood in a field of its own");
-        if let Some(text) = taken(&mut outer, &CONTENT) {
+        self.repaired("an artifact was nested in the field `artifact`");
+        if let Some(text) = take_text(&mut outer, &CONTENT) {
             self.encoded_text(&text);
         }
         let artifact_type =
-            taken(&mut nested, &["type"]).or_else(|| taken(&mut nested, &ARTIFACT_TYPE));
+            take_text(&mut nested, &["type"]).or_else(|| take_text(&mut nested, &ARTIFACT_TYPE));
         let content = self.content(&mut nested, false);
         self.artifact(artifact_type, &mut nested, content);
     }
 
-    /// A whole answer inside of a text item is read; all other text is text.
+    /// Reads a text item, which may contain a whole JSON answer.
     fn encoded_text(&mut self, text: &str) {
         if text.trim_start().starts_with(['{', '`']) && text.contains("\"conversation\"") {
             self.encoded(text);
@@ -290,7 +291,7 @@ impl Reading {
         if content.trim().is_empty() {
             return;
         }
-        let language = taken(fields, &["language", "lang"]);
+        let language = take_text(fields, &["language", "lang"]);
         let artifact_type = artifact_type.unwrap_or_else(|| {
             self.repaired("an artifact had no type");
             let guess = if language.is_some() {
@@ -300,7 +301,7 @@ impl Reading {
             };
             guess.to_owned()
         });
-        let title = taken(fields, &TITLE).unwrap_or_else(|| {
+        let title = take_text(fields, &TITLE).unwrap_or_else(|| {
             self.repaired("an artifact had no title");
             title_of(&artifact_type, &content)
         });
@@ -312,23 +313,23 @@ impl Reading {
         });
     }
 
-    /// The content, whatever it is and wherever it stands.
+    /// Takes the content of an item from the first content key.
     fn content(&mut self, fields: &mut Map<String, Value>, is_text: bool) -> String {
         let given = |key: &&&str| fields.get(**key).is_some_and(|value| !value.is_null());
         let Some(key) = CONTENT.iter().find(given) else {
             return String::new();
         };
         if *key != CONTENT[0] {
-            self.repaired(format!("`{key}` stood for `content`"));
+            self.repaired(format!("`{key}` was used instead of `content`"));
         }
         match fields.shift_remove(*key).unwrap_or_default() {
             Value::String(content) => content,
             other => {
-                self.repaired("the content of an item was no string");
+                self.repaired("the content of an item was not a string");
                 match other {
-                    other if is_text => said(&other),
+                    other if is_text => readable_text(&other),
                     Value::Array(lines) if lines.iter().all(Value::is_string) => {
-                        said(&lines.into())
+                        readable_text(&lines.into())
                     }
                     other => pretty(&other),
                 }
@@ -337,8 +338,8 @@ impl Reading {
     }
 }
 
-/// Takes the first of these fields that is text and not blank.
-fn taken(fields: &mut Map<String, Value>, keys: &[&str]) -> Option<String> {
+/// Takes the first of these fields that has text.
+fn take_text(fields: &mut Map<String, Value>, keys: &[&str]) -> Option<String> {
     let key = keys.iter().find(|key| {
         let text = fields.get(**key).and_then(Value::as_str);
         text.is_some_and(|text| !text.trim().is_empty())
@@ -349,12 +350,12 @@ fn taken(fields: &mut Map<String, Value>, keys: &[&str]) -> Option<String> {
     }
 }
 
-/// A title from a first heading, or from the type.
+/// Returns a title from the first heading or the type.
 pub(super) fn title_of(artifact_type: &str, content: &str) -> String {
-    const LONGEST: usize = 80;
+    const MAX_LENGTH: usize = 80;
     let first = content.trim_start().lines().next().unwrap_or_default();
     let heading = first.trim_start_matches('#').trim();
-    if first.starts_with('#') && !heading.is_empty() && heading.len() <= LONGEST {
+    if first.starts_with('#') && !heading.is_empty() && heading.len() <= MAX_LENGTH {
         return heading.trim_end_matches('#').trim_end().to_owned();
     }
     let kind = render::kind(artifact_type);
@@ -370,8 +371,8 @@ pub(super) fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// What a value says to a person, if it says anything: its texts, or else itself as JSON.
-pub(super) fn said(value: &Value) -> String {
+/// Returns the texts in a value, or the value as JSON if it has only other scalars.
+pub(super) fn readable_text(value: &Value) -> String {
     let mut texts = Vec::new();
     collect(value, &mut texts);
     if texts.is_empty() && has_scalar(value) {

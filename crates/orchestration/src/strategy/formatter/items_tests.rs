@@ -17,7 +17,7 @@ fn artifact(artifact_type: &str, title: &str, content: &str, language: Option<&s
 }
 
 #[test]
-fn an_answer_in_the_form_needs_no_repair() {
+fn a_valid_formatted_answer_needs_no_repair() {
     let reading = read(json!({
         "thinking": "It is one row.",
         "conversation": [
@@ -42,7 +42,7 @@ fn an_answer_in_the_form_needs_no_repair() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of mistakes")]
-fn every_known_mistake_is_repaired_and_told() {
+fn every_known_mistake_is_repaired_and_reported() {
     let one = || vec![text("Hello")];
     let item = json!({"type": "text", "content": "Hello"});
     let whole = json!({"conversation": [item]});
@@ -56,28 +56,28 @@ fn every_known_mistake_is_repaired_and_told() {
         (
             json!({"conversation": json!([item]).to_string()}),
             one(),
-            "JSON inside of a string was read",
+            "JSON inside of a string was decoded",
         ),
         (
             json!({"conversation": format!("```json\n{}\n```", json!([item]))}),
             one(),
-            "the code fence around it was taken off",
+            "the code fence around its JSON was removed",
         ),
         (
             json!({"conversation": whole.to_string()}),
             one(),
-            "JSON inside of a string was read",
+            "JSON inside of a string was decoded",
         ),
         // A missing type.
         (
             json!({"conversation": [{"content": "Hello"}]}),
             one(),
-            "an item without a type was read by its other fields",
+            "the type of an item was derived from its other fields",
         ),
         (
             json!({"conversation": [{"artifactType": "svg", "title": "T", "content": "<svg/>"}]}),
             vec![artifact("svg", "T", "<svg/>", None)],
-            "an item without a type was read by its other fields",
+            "the type of an item was derived from its other fields",
         ),
         // One object instead of a list.
         (
@@ -85,8 +85,12 @@ fn every_known_mistake_is_repaired_and_told() {
             one(),
             "`conversation` was a single object",
         ),
-        (item.clone(), one(), "a single item stood alone"),
-        (json!([item]), one(), "the list of items stood alone"),
+        (item.clone(), one(), "a single item had no enclosing list"),
+        (
+            json!([item]),
+            one(),
+            "the list of items had no enclosing object",
+        ),
         (
             json!({"conversation": ["Hello"]}),
             one(),
@@ -95,38 +99,38 @@ fn every_known_mistake_is_repaired_and_told() {
         (
             json!({"conversation": [[item]]}),
             one(),
-            "a list stood inside of the list",
+            "a list was nested in the list",
         ),
         // Wrapped and encoded once more.
         (
             json!({"response_formatter": whole}),
             one(),
-            "the answer stood in `response_formatter`",
+            "the answer was inside of `response_formatter`",
         ),
         (
             json!({"name": "response_formatter", "arguments": whole.to_string()}),
             one(),
-            "the answer stood in `arguments`",
+            "the answer was inside of `arguments`",
         ),
         (
             json!({"response": "Hello"}),
             one(),
-            "`response` stood for `conversation`",
+            "`response` was used instead of `conversation`",
         ),
         (
             json!({"conversation": [{"type": "text", "content": whole.to_string()}]}),
             one(),
-            "JSON inside of a string was read",
+            "JSON inside of a string was decoded",
         ),
         (
             json!({"conversation": [{"type": "text", "text": "Hello"}]}),
             one(),
-            "`text` stood for `content`",
+            "`text` was used instead of `content`",
         ),
         (
             json!({"conversation": [{"type": "text", "content": ["Hello"]}]}),
             one(),
-            "the content of an item was no string",
+            "the content of an item was not a string",
         ),
         // Artifacts.
         (
@@ -142,25 +146,25 @@ fn every_known_mistake_is_repaired_and_told() {
         (
             json!({"conversation": [{"type": "mermaid", "title": "T", "content": "graph TD"}]}),
             vec![artifact("mermaid", "T", "graph TD", None)],
-            "`mermaid` stood for the type of an artifact",
+            "`mermaid` was used as the type of an artifact",
         ),
         (
             json!({"conversation": [{"type": "artifact", "artifact":
                 {"type": "code", "id": "1", "title": "T", "content": "x", "language": "c"}}]}),
             vec![artifact("code", "T", "x", Some("c"))],
-            "an artifact stood in a field of its own",
+            "an artifact was nested in the field `artifact`",
         ),
         (
             json!({"conversation": [{"type": "artifact", "artifactType": "json", "title": "T",
                 "content": {"a": 1}}]}),
             vec![artifact("json", "T", "{\n  \"a\": 1\n}", None)],
-            "the content of an item was no string",
+            "the content of an item was not a string",
         ),
     ] {
         let reading = read(written.clone());
         assert_eq!(reading.items, items, "{written}");
         assert!(
-            reading.repairs.iter().any(|told| told == repair),
+            reading.repairs.iter().any(|it| it == repair),
             "{written}: {:?}",
             reading.repairs
         );
@@ -187,7 +191,7 @@ fn an_artifact_takes_its_title_from_a_heading() {
 }
 
 #[test]
-fn what_says_nothing_gives_no_item() {
+fn values_without_text_become_no_item() {
     for empty in [
         json!({}),
         json!(null),
@@ -200,9 +204,9 @@ fn what_says_nothing_gives_no_item() {
     ] {
         assert_eq!(read(empty.clone()).items, [], "{empty}");
     }
-    assert_eq!(said(&json!({"foo": "bar", "type": "x"})), "bar");
-    assert_eq!(said(&json!({"foo": 3})), "{\n  \"foo\": 3\n}");
-    assert_eq!(said(&json!({"foo": [null, ""]})), "");
+    assert_eq!(readable_text(&json!({"foo": "bar", "type": "x"})), "bar");
+    assert_eq!(readable_text(&json!({"foo": 3})), "{\n  \"foo\": 3\n}");
+    assert_eq!(readable_text(&json!({"foo": [null, ""]})), "");
 }
 
 #[test]

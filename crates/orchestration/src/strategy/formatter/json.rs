@@ -1,23 +1,22 @@
-//! JSON as models write it: in a code fence, with prose around it, with a comma too many, cut off.
+//! Lenient reading of JSON: in a code fence, inside of prose, with superfluous commas, truncated.
 
 use serde_json::{Map, Value};
 
-/// Deeper nesting is not read. It is below the limit of `serde_json`, so that all of it can be written.
+/// Maximum nesting depth. Below the limit of `serde_json`, so that the value can be serialized.
 const MAX_DEPTH: usize = 64;
 
-/// An object or list that was found in a text.
+/// An object or list in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {
     pub(super) value: Value,
-    /// What had to be overlooked; `None` if the text is nothing but the value.
+    /// Description of the repair; `None` for valid JSON.
     pub(super) repair: Option<&'static str>,
 }
 
-/// Finds an object or list in a text. Numbers, words and strings are not looked for: any text may
-/// begin with one.
+/// Finds an object or list in a text. Other values are ignored: any text may start with one.
 pub(super) fn find(text: &str) -> Option<Found> {
     let text = text.trim();
-    // Most texts are no JSON, and this is asked of every one of them.
+    // Fast exit: most texts contain no JSON.
     let start = text.find(['{', '['])?;
     if let Some(value) = strict(text) {
         return Some(Found {
@@ -28,14 +27,14 @@ pub(super) fn find(text: &str) -> Option<Found> {
     if let Some(value) = fenced(text).and_then(strict) {
         return Some(Found {
             value,
-            repair: Some("the code fence around it was taken off"),
+            repair: Some("the code fence around its JSON was removed"),
         });
     }
     let end = text.rfind(['}', ']'])?.max(start);
     if let Some(value) = text.get(start..=end).and_then(strict) {
         return Some(Found {
             value,
-            repair: Some("the words around it were left out"),
+            repair: Some("the text around its JSON was ignored"),
         });
     }
     let from = fenced(text)
@@ -43,17 +42,17 @@ pub(super) fn find(text: &str) -> Option<Found> {
         .filter(|inside| inside.starts_with(['{', '[']));
     lenient(from.unwrap_or(&text[start..])).map(|value| Found {
         value,
-        repair: Some("its JSON was not whole and was read as far as it goes"),
+        repair: Some("its JSON was invalid and was read up to the fault"),
     })
 }
 
-/// As [`find`], where a value may also be cut off before its first bracket closes.
+/// Finds a value like [`find`]. It may also be truncated before its first bracket closes.
 pub(super) fn find_cut_off(text: &str) -> Option<Found> {
     find(text).or_else(|| {
         let start = text.find(['{', '['])?;
         lenient(&text[start..]).map(|value| Found {
             value,
-            repair: Some("its JSON was cut off and was read as far as it goes"),
+            repair: Some("its JSON was truncated and was read to its end"),
         })
     })
 }
@@ -64,7 +63,7 @@ fn strict(text: &str) -> Option<Value> {
         .filter(|value| value.is_object() || value.is_array())
 }
 
-/// What is inside the first code fence. One that is not closed reaches to the end.
+/// Returns the content of the first code fence, which may be unclosed.
 fn fenced(text: &str) -> Option<&str> {
     let (_, after) = text.split_once("```")?;
     let (_, inside) = after.split_once('\n')?;
@@ -75,9 +74,9 @@ fn fenced(text: &str) -> Option<&str> {
     )
 }
 
-/// Reads as far as it can. Takes commas too many and too few, raw control characters in strings,
-/// unknown escapes, and an end that comes too early. Keys must be quoted, so that prose in brackets
-/// is not taken for an object.
+/// Reads a value up to the first fault. Accepts superfluous and missing commas, raw control
+/// characters in strings, unknown escapes and truncated input. Keys must be quoted, so that prose
+/// in brackets is not an object.
 fn lenient(text: &str) -> Option<Value> {
     let mut reader = Lenient {
         rest: text,
@@ -107,7 +106,7 @@ impl Lenient<'_> {
         self.rest = &self.rest[c.len_utf8()..];
     }
 
-    /// `None` where no value can be read, at the end or elsewhere.
+    /// Reads a value. Returns `None` if there is none.
     fn value(&mut self) -> Option<Value> {
         match self.peek()? {
             '"' => self.string().map(|(text, _)| Value::String(text)),
@@ -171,7 +170,7 @@ impl Lenient<'_> {
         Value::Array(items)
     }
 
-    /// The string, and whether it was closed.
+    /// Reads a string. Returns it, and whether it was closed.
     fn string(&mut self) -> Option<(String, bool)> {
         let inside = self.rest.strip_prefix('"')?;
         let mut text = String::new();
@@ -216,7 +215,7 @@ impl Lenient<'_> {
     }
 }
 
-/// What stands behind a backslash, `u` excepted. An escape that does not exist means the character.
+/// Returns the character of an escape other than `u`. An unknown escape means the character itself.
 pub(super) fn unescaped(escaped: char) -> char {
     match escaped {
         'n' => '\n',
@@ -228,8 +227,8 @@ pub(super) fn unescaped(escaped: char) -> char {
     }
 }
 
-/// The character of what follows `\u`, and how many characters that takes. Half a pair and what is no
-/// number become the replacement character.
+/// Returns the character after `\u`, and the length of its code in the text. Invalid codes and
+/// single surrogates become the replacement character.
 fn unicode(text: &str) -> (char, usize) {
     let unit = |text: &str| {
         let digits = text.get(..4)?;
@@ -252,7 +251,7 @@ fn unicode(text: &str) -> (char, usize) {
     }
 }
 
-/// The character of a surrogate pair.
+/// Returns the character of a surrogate pair.
 pub(super) fn pair(high: u32, low: u32) -> Option<char> {
     if !(0xD800..0xDC00).contains(&high) || !(0xDC00..0xE000).contains(&low) {
         return None;
@@ -271,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_found_however_it_is_wrapped() {
+    fn wrapped_and_invalid_json_is_found() {
         for (text, expected, repaired) in [
             (" {\"a\": 1} ", json!({"a": 1}), false),
             ("```json\n{\"a\": 1}\n```", json!({"a": 1}), true),
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_read_as_far_as_it_goes() {
+    fn truncated_json_is_read_to_its_end() {
         for (text, expected) in [
             ("{\"a\": [{\"b\": \"one tw", json!({"a": [{"b": "one tw"}]})),
             ("{\"a\": 1, \"b", json!({"a": 1})),
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_is_no_json() {
+    fn prose_is_not_json() {
         for text in [
             "",
             "plain",

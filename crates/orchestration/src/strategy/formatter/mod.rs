@@ -1,19 +1,19 @@
-//! The format phase: the model writes the answer as text and artifacts, and nothing else.
+//! The formatting phase: the model writes the answer as texts and artifacts.
 //!
-//! [`FormatState`] says how the model is brought to use the form ([`FormatterMode`]), changes the
-//! request accordingly, and reads the answer. An answer that is not in the form is repaired; if that
-//! is not possible the model is told what is wrong, once; and if that does not help, the answer is a
-//! text with what the model did say. With a schema of its own, such an answer is an error.
+//! [`FormatState`] selects a [`FormatterMode`], changes the request for it, and reads the response.
+//! A malformed response is repaired. If that fails, the model is called once more with the fault.
+//! If the second response is malformed too, its text becomes the answer. With a custom schema, the
+//! second malformed response is an error.
 
+mod custom_schema;
 mod form;
 mod items;
 mod json;
 mod mode;
-mod own;
 mod partial;
+mod prompts;
 mod render;
 mod state;
-mod words;
 
 use std::sync::{Arc, LazyLock};
 
@@ -27,23 +27,23 @@ pub use partial::{PartialFormatter, TextDelta};
 pub use render::render;
 pub use state::{FormatDecision, FormatState};
 
-/// The name of the tool through which the answer is given.
+/// The name of the tool that takes the answer.
 pub const TOOL: &str = "response_formatter";
 
 const DESCRIPTION: &str = "Gives the answer to the user, as a list of texts and artifacts in the \
      order in which they are to be read. `conversation` is a list, never a string.";
 
-/// The declaration of [`TOOL`]; the same `Arc` each time.
+/// Returns the definition of [`TOOL`]; the same `Arc` each time.
 pub fn definition() -> Arc<ToolDefinition> {
     static DEFINITION: LazyLock<Arc<ToolDefinition>> =
         LazyLock::new(|| Arc::new(ToolDefinition::new(TOOL, DESCRIPTION, schema())));
     Arc::clone(&DEFINITION)
 }
 
-/// The form of an answer as JSON Schema.
+/// Returns the JSON Schema of an answer.
 ///
-/// What must be known before the content can be shown while it is written comes before it: models
-/// mostly write the keys in this order.
+/// Keys that are needed to stream the content precede it, because models mostly write keys in this
+/// order.
 pub fn schema() -> Value {
     json!({
         "type": "object",
@@ -99,27 +99,27 @@ pub fn schema() -> Value {
     })
 }
 
-/// An answer that was read.
+/// A formatted answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Formatted {
-    /// The answer in its order; never empty.
+    /// The items of the answer; never empty.
     pub items: Vec<AnswerItem>,
-    /// What the model noted beside it.
+    /// Notes of the model that are not part of the answer.
     pub thinking: Option<String>,
-    /// What was not as asked for and how it was read, for a person. Empty if all was well.
+    /// Descriptions of the repairs, for a person. Empty for a valid answer.
     pub repairs: Vec<String>,
-    /// The answer as data, if it has a schema of its own and fits it. `items` holds it as text.
+    /// The answer as data, if there is a custom schema. `items` has it as text.
     pub value: Option<Value>,
 }
 
 impl Formatted {
-    /// The answer as plain text, see [`render()`].
+    /// Returns the answer as text, see [`render()`].
     pub fn answer(&self) -> String {
         render(&self.items)
     }
 
-    /// The answer as a message for the history. The use of the formatter itself does not belong
-    /// there: it would need a result, and later answers would imitate it.
+    /// Returns the answer as a message for the history. The tool use of the formatter is not part of
+    /// the history: it would need a result, and later responses would imitate it.
     pub fn message(&self) -> Message {
         Message::assistant(self.answer())
     }

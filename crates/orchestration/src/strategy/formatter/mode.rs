@@ -1,34 +1,34 @@
-//! How a model is brought to answer in the form.
+//! Ways to make a model use the answer format.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::ModelCapabilities;
 
-/// How a model is brought to answer in the form, from the firmest way to the loosest.
+/// A way to make a model use the answer format, from the strictest to the loosest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FormatterMode {
-    /// The provider holds the answer to the schema; no tool is needed.
+    /// The provider enforces the schema, without a tool.
     Native,
     /// The formatter is the only tool, and the tool choice names it.
     Named,
-    /// The formatter is the only tool, and some tool is required.
+    /// The formatter is the only tool, and a tool call is required.
     Required,
-    /// The formatter is the only tool and the model is asked to use it; whether it did is checked.
+    /// The formatter is the only tool, and the prompt requests its use.
     Auto,
 }
 
 impl FormatterMode {
-    /// The modes to try with a model, in this order. What is not known of a model is tried where
-    /// the next mode is a way out; the last one every model takes.
+    /// Returns the modes to try with a model, in this order. A mode with unknown support is tried if
+    /// another mode follows. Every model supports the last one.
     pub(super) fn of(capabilities: &ModelCapabilities) -> Vec<Self> {
         let forced = capabilities.forced_tool_choice;
         let native = match capabilities.structured_output {
-            // A server that does not know of formats may ignore one silently, which a forced tool
-            // shows sooner; where no tool can be forced it is the better guess.
+            // A server may ignore an unknown response format silently, so a forced tool is preferred
+            // if it is supported.
             None => forced == Some(false) || capabilities.tools == Some(false),
-            Some(held) => held,
+            Some(is_supported) => is_supported,
         };
         let mut modes = Vec::new();
         if native {
@@ -46,9 +46,9 @@ impl fmt::Display for FormatterMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Native => "the provider's structured output",
-            Self::Named => "a tool choice that names the formatter",
-            Self::Required => "a required tool, the formatter alone",
-            Self::Auto => "the formatter alone, by asking for it",
+            Self::Named => "a tool choice with the name of the formatter",
+            Self::Required => "a required tool call",
+            Self::Auto => "a prompt that requests the formatter",
         })
     }
 }
@@ -59,7 +59,7 @@ mod tests {
     use FormatterMode::{Auto, Named, Native, Required};
 
     #[test]
-    fn the_modes_follow_what_the_model_can_do() {
+    fn the_modes_follow_the_capabilities_of_the_model() {
         let (yes, no) = (Some(true), Some(false));
         for (structured_output, forced_tool_choice, expected) in [
             (yes, yes, &[Native, Named, Required, Auto][..]),

@@ -20,7 +20,7 @@ fn rendered(written: Value) -> String {
 }
 
 #[test]
-fn text_comes_letter_by_letter() {
+fn text_is_emitted_by_character() {
     let mut partial = PartialFormatter::new();
     let mut push = |piece: &str| {
         let deltas = partial.push(piece);
@@ -37,13 +37,13 @@ fn text_comes_letter_by_letter() {
     assert_eq!(push(r"lo\u00"), [(0, "lo".into())]);
     assert_eq!(push(r"e9 \ud83d"), [(0, "é".into())]);
     assert_eq!(push(r#"\ude00\n"}, {"content": "ne"#), [(0, " 😀".into())]);
-    // The type comes late, so the content was kept.
+    // The content is stored until the type is known.
     assert_eq!(push(r#"xt", "type": "text"}"#), [(1, "\n\nnext".into())]);
     assert_eq!(push("]}"), []);
 }
 
 #[test]
-fn an_artifact_is_shown_once_its_head_is_known() {
+fn an_artifact_is_emitted_when_its_type_and_title_are_known() {
     let mut partial = PartialFormatter::new();
     let mut push = |piece: &str| -> String {
         partial
@@ -69,7 +69,7 @@ fn an_artifact_is_shown_once_its_head_is_known() {
 }
 
 #[test]
-fn other_forms_are_shown_as_far_as_they_are_understood() {
+fn malformed_answers_are_emitted_as_far_as_recognized() {
     let item = r#"{"type": "text", "content": "Hello"}"#;
     let encoded = json!({"conversation": format!("[{item}]")}).to_string();
     for written in [
@@ -95,7 +95,7 @@ fn other_forms_are_shown_as_far_as_they_are_understood() {
 }
 
 #[test]
-fn what_follows_the_answer_is_not_shown() {
+fn text_after_the_answer_is_not_emitted() {
     assert_eq!(
         shown(&[r#"{"conversation": ["a"]} {"conversation": ["b"]}"#]),
         "a"
@@ -104,7 +104,7 @@ fn what_follows_the_answer_is_not_shown() {
 }
 
 #[test]
-fn the_rest_of_the_answer_is_known() {
+fn the_rest_of_the_answer_is_returned() {
     let mut partial = PartialFormatter::new();
     partial.push(r#"{"conversation": [{"type": "text", "content": "Hel"#);
     assert_eq!(partial.rest("Hello"), Some("lo"));
@@ -112,7 +112,7 @@ fn the_rest_of_the_answer_is_known() {
     assert_eq!(PartialFormatter::silent().push("{\"sum\": 3}"), []);
 }
 
-/// An answer in the form, its keys in any order.
+/// Generates an answer with its keys in any order.
 fn answer() -> impl Strategy<Value = Value> {
     let content = prop_oneof![
         "[ \\n]{0,2}[a-z\"\\\\/é😀{}\\[\\]:,]{1,12}[ \\n]{0,3}[a-z`]{0,2}",
@@ -150,7 +150,7 @@ fn answer() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A text and where it is cut.
+/// Splits a text at these positions.
 fn cut(text: &str, places: &[usize]) -> Vec<String> {
     let mut cuts: Vec<usize> = places
         .iter()
@@ -165,9 +165,9 @@ fn cut(text: &str, places: &[usize]) -> Vec<String> {
 }
 
 proptest! {
-    /// What was shown is the answer, however it was cut into pieces and whichever key came first.
+    /// The emitted text is the answer, for any pieces and any order of keys.
     #[test]
-    fn what_is_shown_is_the_answer(
+    fn the_emitted_text_is_the_answer(
         written in answer(),
         pretty in any::<bool>(),
         escaped in any::<bool>(),
@@ -196,9 +196,9 @@ proptest! {
         prop_assert_eq!(shown(&pieces), expected);
     }
 
-    /// Any text in any pieces: no panic, and the same is shown as in one piece.
+    /// The emitted text does not depend on the pieces, for any input.
     #[test]
-    fn any_split_shows_the_same(
+    fn any_split_emits_the_same_text(
         text in "\\PC{0,60}|[\\[\\]{}\",:\\\\uud83e0 \\n`tcx]{0,80}",
         prefix in prop::sample::select(vec!["", "{\"conversation\": [{\"type\": \"text\", \"content\": \"", "{\"conversation\": \""]),
         places in prop::collection::vec(any::<usize>(), 0..12),

@@ -1,13 +1,13 @@
-//! An answer as plain text.
+//! Rendering of an answer as text.
 
 use std::fmt::Write as _;
 
 use crate::AnswerItem;
 
-/// The title of an artifact that has none.
+/// The title of an artifact without a title.
 pub(super) const UNTITLED: &str = "Untitled";
 
-/// The items as one text, in Markdown: text as it is, artifacts as titled code blocks.
+/// Renders items as Markdown: texts unchanged, artifacts as code blocks with a title.
 ///
 /// ```
 /// use switchboard_orchestration::{AnswerItem, strategy::formatter::render};
@@ -45,7 +45,7 @@ pub fn render(items: &[AnswerItem]) -> String {
                     continue;
                 }
                 let block = Block::new(artifact_type, title, language.as_deref());
-                // The fence must not end inside.
+                // The content must not end the fence.
                 let marks = block.marks.max(longest_run(content) + 1);
                 answer.push_str(separator(&answer));
                 block.open(marks, &mut answer);
@@ -57,9 +57,9 @@ pub fn render(items: &[AnswerItem]) -> String {
     answer
 }
 
-/// What stands between what was said and the next item.
-pub(super) fn separator(said: &str) -> &'static str {
-    if said.is_empty() { "" } else { "\n\n" }
+/// Returns the separator between the rendered text and the next item.
+pub(super) fn separator(rendered: &str) -> &'static str {
+    if rendered.is_empty() { "" } else { "\n\n" }
 }
 
 /// The code block of an artifact.
@@ -67,7 +67,7 @@ pub(super) fn separator(said: &str) -> &'static str {
 pub(super) struct Block {
     title: String,
     info: String,
-    /// Backticks of the fence, if nothing inside needs more.
+    /// Minimum number of backticks of the fence.
     pub(super) marks: usize,
 }
 
@@ -93,7 +93,7 @@ impl Block {
                 .filter(|c| c.is_ascii_alphanumeric() || "+#.-_".contains(*c))
                 .take(20)
                 .collect(),
-            // Markdown has code blocks of its own.
+            // Markdown may contain code blocks.
             marks: if kind == "markdown" { 4 } else { 3 },
         }
     }
@@ -105,8 +105,8 @@ impl Block {
     }
 }
 
-/// Whether the code block of such an artifact is marked with the language. The others are marked with
-/// what they are, or not at all.
+/// Returns whether the info string of the code block is the language. Other artifacts have their
+/// kind or an empty info string.
 pub(super) fn takes_language(kind: &str) -> bool {
     !matches!(
         kind,
@@ -114,7 +114,8 @@ pub(super) fn takes_language(kind: &str) -> bool {
     )
 }
 
-/// The word for an artifact's type: `application/vnd.mermaid` is `mermaid`, `image/svg+xml` is `svg`.
+/// Returns the short name of an artifact type: `application/vnd.mermaid` is `mermaid`,
+/// `image/svg+xml` is `svg`.
 pub(super) fn kind(artifact_type: &str) -> String {
     let last = artifact_type.rsplit(['/', '.']).next().unwrap_or_default();
     let word = last.split(['+', ';']).next().unwrap_or_default().trim();
@@ -128,7 +129,7 @@ fn longest_run(text: &str) -> usize {
         run = if byte == b'`' { run + 1 } else { 0 };
         longest = longest.max(run);
     }
-    // Inside the text one or two backticks end nothing.
+    // One or two backticks do not end a fence.
     if longest < 3 { 0 } else { longest }
 }
 
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn items_stand_apart_and_empty_ones_leave_nothing() {
+    fn items_are_separated_and_empty_items_are_omitted() {
         let text = |text: &str| AnswerItem::Text { text: text.into() };
         let items = [
             text(" a\n"),

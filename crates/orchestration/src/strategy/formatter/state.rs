@@ -1,4 +1,4 @@
-//! Where the format phase is, and what is made of an answer.
+//! The state of the formatting phase, and the reading of its responses.
 
 use std::sync::Arc;
 
@@ -10,63 +10,63 @@ use switchboard_domain::{
 };
 
 use super::{
-    Formatted, FormatterMode, PartialFormatter, TOOL, definition,
+    Formatted, FormatterMode, PartialFormatter, TOOL, custom_schema, definition,
     items::{self, Reading},
-    json, own, schema, words,
+    json, prompts, schema,
 };
 use crate::{
     AnswerItem,
     strategy::{GatherFormat, marker},
 };
 
-/// Where the format phase is. Part of the run, and stored with it.
+/// The state of the formatting phase. Part of the stored run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FormatState {
     mode: FormatterMode,
-    /// The modes that are left, the next one first.
+    /// The remaining modes, the next one first.
     left: Vec<FormatterMode>,
-    /// The model was told once what is wrong with its answer.
+    /// Whether the model was called again with the fault of its response.
     asked_again: bool,
-    /// What it said in an answer that could not be read.
+    /// Text of a malformed response.
     said: Option<String>,
-    /// The answer's own schema.
+    /// The custom schema.
     schema: Option<Value>,
 }
 
-/// What became of an answer.
+/// The decision after a response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FormatDecision {
-    /// It is the answer.
+    /// The response is the answer.
     Done(Formatted),
-    /// It could not be read; the model is asked again, which happens once. [`FormatState::mode`] may
-    /// be another one then.
+    /// The response is malformed, and the model is called again. This happens once and may change
+    /// [`FormatState::mode`].
     Reask {
-        /// To be appended behind the answer itself, if that has parts.
+        /// Messages that follow the response, if the response has parts.
         messages: Vec<Message>,
-        /// What is wrong.
+        /// The fault of the response.
         error: String,
     },
-    /// The answer does not fit its own schema, and the model is not asked again.
+    /// The answer does not match the custom schema, and the model is not called again.
     Unfit {
-        /// The text of the answer.
+        /// Text of the answer.
         text: String,
         /// The first faults.
         error: String,
     },
-    /// The model said nothing, twice and before.
+    /// No response of the run has text.
     Silent,
 }
 
-/// What an answer holds.
-struct Said<'a> {
-    /// Uses of the formatter, under whatever name.
+/// The content of a response.
+struct ResponseParts<'a> {
+    /// Uses of the formatter, also under similar names.
     answers: Vec<&'a ToolUse>,
     others: Vec<&'a ToolUse>,
     text: String,
 }
 
 impl FormatState {
-    /// A phase that begins with a model that can do this.
+    /// Creates the state for a model with these capabilities.
     pub fn new(settings: &GatherFormat, capabilities: &ModelCapabilities) -> Self {
         let mut modes = FormatterMode::of(capabilities).into_iter();
         Self {
@@ -78,26 +78,26 @@ impl FormatState {
         }
     }
 
-    /// How the model is brought to use the form now.
+    /// Returns the current mode.
     pub fn mode(&self) -> FormatterMode {
         self.mode
     }
 
-    /// The system prompt of the phase, instead of that of the gather phase. `instructions` come first.
+    /// Returns the system prompt of the phase, which starts with `instructions`.
     pub fn system_prompt(&self, instructions: Option<&str>) -> String {
-        words::system_prompt(self.mode, instructions, self.schema.as_ref())
+        prompts::system_prompt(self.mode, instructions, self.schema.as_ref())
     }
 
-    /// The message of the user that ends the request. It is no part of the history.
+    /// Returns the last message of the request. It is not part of the history.
     pub fn ask(&self) -> Message {
-        words::ask(self.mode)
+        prompts::ask(self.mode)
     }
 
-    /// The request as the mode wants it; the messages stay as they are.
+    /// Adapts a request to the mode. The messages do not change.
     ///
     /// | mode | tools | tool choice | response format |
     /// |---|---|---|---|
-    /// | `Native` | as before, since some wires want tools declared that were used | none | the schema |
+    /// | `Native` | unchanged, because some wires require definitions of used tools | none | schema |
     /// | `Named` | the formatter | by name | text |
     /// | `Required` | the formatter | required | text |
     /// | `Auto` | the formatter | auto | text |
@@ -108,7 +108,10 @@ impl FormatState {
             request.parallel_tool_use = None;
             request.response_format = ResponseFormat::JsonSchema {
                 name: TOOL.to_owned(),
-                schema: self.schema.as_ref().map_or_else(schema, own::sent),
+                schema: self
+                    .schema
+                    .as_ref()
+                    .map_or_else(schema, custom_schema::object_schema),
             };
             return request;
         }
@@ -129,13 +132,13 @@ impl FormatState {
             Some(own) => Arc::new(ToolDefinition::new(
                 TOOL,
                 "Gives the answer to the user, as data in this form.",
-                own::sent(own),
+                custom_schema::object_schema(own),
             )),
         }
     }
 
-    /// The model could not be asked. `true` if the request was refused as it stood and the next mode
-    /// is worth trying; `false` for every other error, and if no mode is left.
+    /// Switches to the next mode if the provider refused the request. Returns `false` for other errors
+    /// and after the last mode.
     pub fn refused(&mut self, error: &ModelError) -> bool {
         let is_refusal = matches!(
             error.kind,
@@ -152,7 +155,7 @@ impl FormatState {
         true
     }
 
-    /// A reader that shows the answer while it is written: one for each answer.
+    /// Creates a reader for the text of a streamed response.
     pub fn partial(&self) -> PartialFormatter {
         if self.schema.is_some() {
             PartialFormatter::silent()
@@ -161,33 +164,35 @@ impl FormatState {
         }
     }
 
-    /// Takes in an answer of the phase. `gathered` is what the model last said in the gather phase:
-    /// it becomes the answer if nothing else was said at all, without what only steered that phase.
+    /// Reads a response of the phase. `gathered` is the last text of the gather phase, which becomes
+    /// the answer if the responses of this phase have no text.
     ///
-    /// An answer that the provider or the model withheld is not asked for again, nor is one that
-    /// reached the output limit: it would do so once more.
+    /// After a refusal or at the output limit the model is not called again, because the result would
+    /// be equal.
     pub fn read(
         &mut self,
         answer: &Message,
         finish: &FinishReason,
         gathered: &str,
     ) -> FormatDecision {
-        let said = Said::of(answer);
+        let parts = ResponseParts::of(answer);
         let cut_off = matches!(finish, FinishReason::Length | FinishReason::Interrupted);
         let read = match &self.schema {
-            Some(schema) => said.in_own_form(schema),
-            None => said.in_form(self.mode, cut_off),
+            Some(schema) => parts.read_custom(schema),
+            None => parts.read(self.mode, cut_off),
         };
         let error = match read {
             Ok(mut formatted) => {
                 if cut_off {
-                    formatted.repairs.push("the answer was cut off".to_owned());
+                    formatted
+                        .repairs
+                        .push("the answer was truncated".to_owned());
                 }
                 return FormatDecision::Done(formatted);
             }
             Err(error) => error,
         };
-        self.said = said.words().or(self.said.take());
+        self.said = parts.readable_text().or(self.said.take());
         let withheld = cut_off
             || matches!(
                 finish,
@@ -195,19 +200,19 @@ impl FormatState {
             );
         if !self.asked_again && !withheld {
             self.asked_again = true;
-            if !said.held_to(self.mode) {
+            if !parts.follows_mode(self.mode) {
                 self.next_mode();
             }
             return FormatDecision::Reask {
-                messages: vec![self.complaint(answer, &error)],
+                messages: vec![self.fault_message(answer, &error)],
                 error,
             };
         }
-        let spoken = self
+        let text = self
             .said
             .take()
             .or_else(|| not_blank(&marker::without(gathered)));
-        let Some(text) = spoken else {
+        let Some(text) = text else {
             return FormatDecision::Silent;
         };
         if self.schema.is_some() {
@@ -215,14 +220,14 @@ impl FormatState {
         }
         FormatDecision::Done(Formatted {
             items: vec![AnswerItem::Text { text }],
-            repairs: vec![format!("{error}; what the model did say is the answer")],
+            repairs: vec![format!("{error}; the text of the model is the answer")],
             ..Formatted::default()
         })
     }
 
-    /// Every use gets its result, which wires want; the fault stands in that of the formatter.
-    fn complaint(&self, answer: &Message, error: &str) -> Message {
-        let text = words::fault(self.mode, error);
+    /// Returns the message with the fault: one result for each tool use, or a user message.
+    fn fault_message(&self, answer: &Message, error: &str) -> Message {
+        let text = prompts::fault(self.mode, error);
         let results: Vec<ToolResult> = answer
             .tool_uses()
             .map(|tool_use| ToolResult::error(&tool_use.id, &tool_use.name, &text))
@@ -235,7 +240,7 @@ impl FormatState {
     }
 }
 
-impl<'a> Said<'a> {
+impl<'a> ResponseParts<'a> {
     fn of(answer: &'a Message) -> Self {
         let (answers, others) = answer.tool_uses().partition(|tool_use| {
             let name = tool_use.name.to_ascii_lowercase();
@@ -249,20 +254,20 @@ impl<'a> Said<'a> {
         Self {
             answers,
             others,
-            // A model may go on with what the phase before wanted; that is no part of the answer.
+            // The model may still write markers of the gather phase.
             text: marker::without(&answer.text()),
         }
     }
 
-    /// Whether the model did what the mode is for.
-    fn held_to(&self, mode: FormatterMode) -> bool {
+    /// Returns whether the model used the formatter or the JSON format, as the mode requires.
+    fn follows_mode(&self, mode: FormatterMode) -> bool {
         match mode {
             FormatterMode::Native => json::find_cut_off(&self.text).is_some(),
             _ => !self.answers.is_empty(),
         }
     }
 
-    fn in_form(&self, mode: FormatterMode, cut_off: bool) -> Result<Formatted, String> {
+    fn read(&self, mode: FormatterMode, cut_off: bool) -> Result<Formatted, String> {
         let mut reading = Reading::default();
         for tool_use in &self.answers {
             match &tool_use.input {
@@ -277,23 +282,23 @@ impl<'a> Said<'a> {
                     };
                     if let Some(found) = found {
                         reading.append(items::read(found.value));
-                        reading.repaired(found.repair.unwrap_or("its JSON was no object"));
+                        reading.repaired(found.repair.unwrap_or("its JSON was not an object"));
                     }
                 }
             }
             if tool_use.name != TOOL {
-                reading.repaired(format!("it was given to `{}`", tool_use.name));
+                reading.repaired(format!("the answer was in a call of `{}`", tool_use.name));
             }
         }
         if self.answers.len() > 1 {
-            reading.repaired("several calls of the formatter were put together");
+            reading.repaired("several calls of the formatter were combined");
         }
         if !self.text.is_empty() {
             self.add_text(&mut reading, mode, cut_off);
         }
         for other in &self.others {
             reading.repaired(format!(
-                "a call of `{}` was not run: only the answer was asked for",
+                "a call of `{}` was not executed in the formatting phase",
                 other.name
             ));
         }
@@ -308,7 +313,7 @@ impl<'a> Said<'a> {
         })
     }
 
-    /// Text outside of the tool: the answer as JSON, or words that belong before it.
+    /// Adds text outside of the tool call: the answer as JSON, or text before the answer.
     fn add_text(&self, reading: &mut Reading, mode: FormatterMode, cut_off: bool) {
         let found = if cut_off {
             json::find_cut_off(&self.text)
@@ -327,22 +332,22 @@ impl<'a> Said<'a> {
                 reading.append(written);
                 return;
             }
-            // The same answer twice, once as a call: the call counts.
+            // The text repeats the answer of the call.
             if written.items == reading.items {
                 reading.repaired("the answer was written twice");
                 return;
             }
         }
-        let has_it = |item: &AnswerItem| match item {
+        let has_text = |item: &AnswerItem| match item {
             AnswerItem::Text { text } => text.contains(&self.text),
             AnswerItem::Artifact { content, .. } => content.contains(&self.text),
         };
-        if reading.items.iter().any(has_it) {
+        if reading.items.iter().any(has_text) {
             return;
         }
         reading.repaired(match mode {
-            FormatterMode::Native => "plain text was taken as the answer",
-            _ => "text outside of the formatter was taken into the answer",
+            FormatterMode::Native => "plain text became the answer",
+            _ => "text outside of the formatter became part of the answer",
         });
         reading.items.insert(
             0,
@@ -367,7 +372,7 @@ impl<'a> Said<'a> {
         }
     }
 
-    fn in_own_form(&self, schema: &Value) -> Result<Formatted, String> {
+    fn read_custom(&self, schema: &Value) -> Result<Formatted, String> {
         let (value, mut repairs) = match self.answers.first().map(|tool_use| &tool_use.input) {
             Some(ToolInput::Object(input)) => (input.as_value().clone(), Vec::new()),
             Some(ToolInput::Malformed { raw, reason }) => match json::find(raw) {
@@ -383,14 +388,14 @@ impl<'a> Said<'a> {
                     found.value,
                     found.repair.map(str::to_owned).into_iter().collect(),
                 ),
-                // A schema may be one of a number or a word.
+                // The schema may be of a number or a string.
                 None => match serde_json::from_str(&self.text) {
                     Ok(value) => (value, Vec::new()),
-                    Err(_) => return Err("it is no JSON".to_owned()),
+                    Err(_) => return Err("it is not JSON".to_owned()),
                 },
             },
         };
-        let (value, more) = own::read(schema, value)?;
+        let (value, more) = custom_schema::read(schema, value)?;
         repairs.extend(more);
         Ok(Formatted {
             items: vec![AnswerItem::Text {
@@ -402,10 +407,10 @@ impl<'a> Said<'a> {
         })
     }
 
-    /// What it says to a person, in whatever form.
-    fn words(&self) -> Option<String> {
+    /// Returns all text of the response, for a person.
+    fn readable_text(&self) -> Option<String> {
         let uses = self.answers.iter().map(|tool_use| match &tool_use.input {
-            ToolInput::Object(input) => items::said(input.as_value()),
+            ToolInput::Object(input) => items::readable_text(input.as_value()),
             ToolInput::Malformed { raw, .. } => raw.trim().to_owned(),
         });
         let parts: Vec<String> = std::iter::once(self.text.clone())

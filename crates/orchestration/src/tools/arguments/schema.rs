@@ -15,7 +15,7 @@ pub(super) struct Applied<'a> {
 }
 
 /// Returns all schemas that apply to the same instance as the one at `pointer` of `root`: itself
-/// and those of its `$ref`, `allOf`, `anyOf`, `oneOf`, `if`, `then`, `else` and `dependentSchemas`,
+/// and of its `$ref`, `allOf`, `anyOf`, `oneOf`, `if`, `then`, `else` and `dependentSchemas`,
 /// recursively. References stay within the document. Each schema is returned once.
 pub(super) fn applied<'a>(root: &'a Value, pointer: &str) -> Vec<Applied<'a>> {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! An item that is being written.
+//! An item of a streamed answer.
 
 use super::writer::{Opening, Sink};
 use crate::strategy::formatter::{
@@ -6,20 +6,20 @@ use crate::strategy::formatter::{
     render::{Block, kind, takes_language},
 };
 
-/// An item of which not everything is known yet.
+/// An incomplete item.
 #[derive(Debug, Default)]
 pub(super) struct Item {
     pub(super) kind: Option<Kind>,
     pub(super) artifact_type: Option<String>,
     pub(super) title: Option<String>,
     pub(super) language: Option<String>,
-    /// Content that came too early to be shown.
+    /// Content before the keys that are needed to emit it.
     pub(super) held: String,
     pub(super) is_shown: bool,
 }
 
 impl Item {
-    /// Begins to show the item if enough is known of it.
+    /// Starts to emit the item if the needed keys are known.
     pub(super) fn try_to_show(&mut self, sink: &mut Sink<'_>) {
         if self.is_shown {
             return;
@@ -51,7 +51,7 @@ impl Item {
         sink.text(&std::mem::take(&mut self.held));
     }
 
-    /// Nothing more will be known of it.
+    /// Emits the rest of a complete item.
     pub(super) fn finish(mut self, sink: &mut Sink<'_>) {
         if !self.is_shown && !self.held.trim().is_empty() {
             let is_artifact = match &self.kind {

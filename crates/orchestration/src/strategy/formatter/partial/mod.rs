@@ -1,8 +1,8 @@
-//! Shows an answer in the form while it is written.
+//! Streaming of a formatted answer.
 //!
-//! What is fed is the formatter's JSON in whatever pieces it comes; what comes out is the text that
-//! [`render()`](super::render()) makes of the finished answer, as far as it can be known. Text is shown
-//! letter by letter; an artifact as soon as its kind, its title and, for code, its language are known.
+//! The input is the formatter's JSON in pieces. The output is the known part of the text that
+//! [`render()`](super::render()) returns for the complete answer. Text is emitted by character. An
+//! artifact is emitted when its type, its title and, for code, its language are known.
 
 mod item;
 mod reader;
@@ -11,20 +11,20 @@ mod writer;
 use reader::Reader;
 use writer::{Sink, Writer};
 
-/// More of an answer's text.
+/// The next part of the answer's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextDelta {
-    /// Which item it belongs to, from 0 on. What separates two items belongs to the later one.
+    /// Index of the item. A separator belongs to the item after it.
     pub item: usize,
     /// The text to append.
     pub text: String,
 }
 
-/// Reads the formatter's JSON piece by piece and gives the answer's text.
+/// Reads the formatter's JSON in pieces and returns the text of the answer.
 ///
-/// It shows as much of a malformed answer as it understands and never fails. The finished answer is
-/// read as a whole by [`FormatState::read`](super::FormatState::read), which has the last word:
-/// [`PartialFormatter::rest`] says what is still to be shown of it.
+/// It never fails, and returns the recognized part of a malformed answer. The complete answer is
+/// read by [`FormatState::read`](super::FormatState::read). [`PartialFormatter::rest`] returns the part
+/// of it that was not emitted.
 ///
 /// ```
 /// use switchboard_orchestration::strategy::formatter::PartialFormatter;
@@ -51,20 +51,20 @@ impl Default for PartialFormatter {
     }
 }
 
-/// What is being read.
+/// The kind of the input.
 #[derive(Debug)]
 enum Source {
-    /// Not known yet: what came so far.
+    /// Unknown, with the input so far.
     Undecided(String),
     Json(Reader),
     /// Plain text instead of JSON.
     Plain,
-    /// Nothing is shown.
+    /// The input is not emitted.
     Silent,
 }
 
 impl PartialFormatter {
-    /// A reader at the beginning of an answer.
+    /// Creates a reader.
     pub fn new() -> Self {
         Self {
             source: Source::Undecided(String::new()),
@@ -72,7 +72,7 @@ impl PartialFormatter {
         }
     }
 
-    /// A reader that shows nothing: the answer is data in a form of its own.
+    /// Creates a reader that emits nothing, for answers with a custom schema.
     pub(super) fn silent() -> Self {
         Self {
             source: Source::Silent,
@@ -80,7 +80,7 @@ impl PartialFormatter {
         }
     }
 
-    /// Takes the next piece, cut anywhere, and gives what is to be shown of it.
+    /// Reads the next piece and returns the new text.
     pub fn push(&mut self, json: &str) -> Vec<TextDelta> {
         let mut deltas = Vec::new();
         let mut sink = Sink {
@@ -91,19 +91,19 @@ impl PartialFormatter {
         deltas
     }
 
-    /// All that was shown.
+    /// Returns all emitted text.
     pub fn shown(&self) -> &str {
         &self.writer.shown
     }
 
-    /// What of the finished answer is still to be shown; `None` if it does not begin with what was
-    /// shown.
+    /// Returns the part of the complete answer that was not emitted; `None` if the answer does not
+    /// start with the emitted text.
     pub fn rest<'a>(&self, answer: &'a str) -> Option<&'a str> {
         answer.strip_prefix(self.shown())
     }
 }
 
-/// Nested answers in strings are read so deep at most; each level is escaped once more.
+/// Maximum nesting of answers in JSON strings.
 const MAX_NESTING: usize = 3;
 
 impl Source {
@@ -120,7 +120,7 @@ impl Source {
         }
     }
 
-    /// JSON begins with a bracket, perhaps in a code fence; all else is text.
+    /// Detects JSON, which starts with a bracket, possibly in a code fence. Other input is text.
     fn decide(held: &str, sink: &mut Sink<'_>) -> Self {
         let start = held.trim_start();
         let in_fence = match start.strip_prefix("```") {
@@ -128,7 +128,7 @@ impl Source {
                 Some((_, inside)) => inside.trim_start(),
                 None => "",
             },
-            // Perhaps the beginning of a fence.
+            // Possibly the start of a fence.
             None if "```".starts_with(start) => "",
             None => start,
         };

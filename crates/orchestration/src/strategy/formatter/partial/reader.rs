@@ -1,4 +1,4 @@
-//! The formatter's JSON, character by character.
+//! Incremental reader of the formatter's JSON.
 
 use super::{MAX_NESTING, Source, item::Item, writer::Sink};
 use crate::strategy::formatter::{
@@ -6,20 +6,20 @@ use crate::strategy::formatter::{
     json::{pair, unescaped},
 };
 
-/// Open brackets that are followed at most.
+/// Maximum nesting depth.
 const MAX_DEPTH: usize = 128;
-/// Characters of a key or a short value that are kept; none that is looked for is longer.
+/// Maximum stored length of a key or a short value. No recognized value is longer.
 const MAX_WORD: usize = 256;
 
-/// A reader of JSON, character by character.
+/// An incremental reader, which accepts one character at a time.
 #[derive(Debug)]
 pub(super) struct Reader {
     stack: Vec<Frame>,
     lex: Lex,
-    /// The key or short value that is being read.
+    /// The current key or short value.
     word: String,
     item: Option<Item>,
-    /// A string that may be an answer itself.
+    /// The content of a string that may contain an answer.
     inner: Option<Box<Source>>,
     nesting: usize,
     done: bool,
@@ -29,7 +29,7 @@ pub(super) struct Reader {
 struct Frame {
     place: Place,
     is_object: bool,
-    /// In an object: the next string is a key.
+    /// Whether the next string is a key of an object.
     expects_key: bool,
     field: Field,
 }
@@ -39,7 +39,7 @@ enum Place {
     Root,
     Conversation,
     Item,
-    /// The artifact inside of an item, as an older form has it.
+    /// The nested artifact of an item.
     Artifact,
     Other,
 }
@@ -74,7 +74,7 @@ enum Target {
     /// A short value of an item.
     Word(Field),
     Content,
-    /// Text or an answer as text.
+    /// A text, or an answer as JSON text.
     Inner,
     Nothing,
 }
@@ -122,7 +122,7 @@ impl Reader {
             '}' | ']' => self.close(sink),
             ',' => self.expect_key(true),
             ':' => self.expect_key(false),
-            // White space, numbers and words say nothing here.
+            // White space, numbers and literals are ignored.
             _ => {}
         }
     }
@@ -248,7 +248,7 @@ impl Reader {
             }
             (Escape::Unicode { digits, value }, c) => {
                 let Some(digit) = c.to_digit(16) else {
-                    // No number: what came is lost, and this character is read again.
+                    // An invalid code is replaced, and this character is read again.
                     self.decoded(char::REPLACEMENT_CHARACTER, target, sink);
                     self.set(target, Escape::None, None);
                     return self.in_string(c, target, Escape::None, None, sink);
@@ -280,9 +280,9 @@ impl Reader {
         };
     }
 
-    /// A whole `\uXXXX`.
+    /// Processes a complete `\uXXXX`.
     fn unicode(&mut self, value: u32, high: Option<u32>, target: Target, sink: &mut Sink<'_>) {
-        let mut waits = None;
+        let mut pending_high = None;
         if let Some(high) = high
             && let Some(c) = pair(high, value)
         {
@@ -292,13 +292,13 @@ impl Reader {
                 self.decoded(char::REPLACEMENT_CHARACTER, target, sink);
             }
             if (0xD800..0xDC00).contains(&value) {
-                waits = Some(value);
+                pending_high = Some(value);
             } else {
                 let c = char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER);
                 self.decoded(c, target, sink);
             }
         }
-        self.set(target, Escape::None, waits);
+        self.set(target, Escape::None, pending_high);
     }
 
     fn decoded(&mut self, c: char, target: Target, sink: &mut Sink<'_>) {
@@ -361,7 +361,7 @@ impl Reader {
                 self.try_to_show(sink);
             }
             Target::Inner => {
-                // What never became anything is text all the same.
+                // Undecided input is text.
                 if let Some(Source::Undecided(held)) = self.inner.take().map(|inner| *inner) {
                     sink.begin_text();
                     sink.text(&held);

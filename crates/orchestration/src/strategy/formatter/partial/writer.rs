@@ -1,21 +1,21 @@
-//! What is shown, and how items are kept apart.
+//! Emission of text with the separators of items.
 
 use super::TextDelta;
 use crate::strategy::formatter::render::{Block, separator};
 
-/// What is shown, and where.
+/// The emitted text and the position in it.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     pub(super) shown: String,
-    /// Items of which something was shown.
+    /// Number of items with emitted text.
     items: usize,
-    /// What precedes the first visible character of the item.
+    /// The text before the first visible character of the item.
     opening: Option<Opening>,
-    /// White space that is shown only if something follows it.
+    /// White space that is emitted only before further text.
     pending: String,
     /// The fence that closes the item.
     closing: Option<String>,
-    /// How deep the answer that is being read stands in strings of others.
+    /// Nesting depth of the current answer in JSON strings.
     pub(super) nesting: usize,
 }
 
@@ -87,7 +87,7 @@ impl Sink<'_> {
         }
     }
 
-    /// The item is over.
+    /// Ends the item.
     pub(super) fn end(&mut self) {
         self.writer.opening = None;
         self.writer.pending.clear();

@@ -1,18 +1,18 @@
-//! An answer in a form of its own: a JSON Schema that a recipe brings.
+//! Answers with a custom JSON Schema.
 
 use serde_json::Value;
 use switchboard_domain::json_schema::SchemaValidator;
 
 use super::json;
 
-/// The name of the only field where the schema is not one of an object: tools and providers take
-/// objects only.
+/// Name of the only field of the wrapper object, for schemas of other types. Tools and providers
+/// accept only objects.
 const WRAPPER: &str = "answer";
-/// Faults named in one message at most.
+/// Maximum number of faults in a message.
 const MAX_FAULTS: usize = 6;
 
-/// The schema as it is sent: of an object always.
-pub(super) fn sent(schema: &Value) -> Value {
+/// Returns the schema of the tool input or response format, which is always an object.
+pub(super) fn object_schema(schema: &Value) -> Value {
     if is_object(schema) {
         return schema.clone();
     }
@@ -22,7 +22,7 @@ pub(super) fn sent(schema: &Value) -> Value {
         "required": [WRAPPER],
         "additionalProperties": false,
     });
-    // References inside start at the root.
+    // References start at the root.
     if let Some(fields) = inner.as_object_mut() {
         for key in ["$defs", "definitions", "$schema"] {
             if let Some(value) = fields.shift_remove(key) {
@@ -42,13 +42,13 @@ fn is_object(schema: &Value) -> bool {
     }
 }
 
-/// The value as the schema wants it and how it was repaired, or what is wrong with it.
+/// Validates a value. Returns the repaired value with the repairs, or the faults.
 pub(super) fn read(schema: &Value, mut value: Value) -> Result<(Value, Vec<String>), String> {
     let mut repairs = Vec::new();
     if let Value::String(text) = &value
         && let Some(found) = json::find(text)
     {
-        repairs.push("JSON inside of a string was read".to_owned());
+        repairs.push("JSON inside of a string was decoded".to_owned());
         value = found.value;
     }
     if !is_object(schema)
@@ -59,15 +59,15 @@ pub(super) fn read(schema: &Value, mut value: Value) -> Result<(Value, Vec<Strin
         value = inner;
     }
     let validator = SchemaValidator::compile(schema)
-        .map_err(|error| format!("its schema cannot be used: {error}"))?;
+        .map_err(|error| format!("the schema cannot be used: {error}"))?;
     if is_valid(&validator, &value)? {
         return Ok((value, repairs));
     }
-    // Providers that know no optional fields are sent nullable ones, and models fill them in.
+    // Some providers get optional fields as nullable fields, and models set them to null.
     let mut without_nulls = value.clone();
     drop_nulls(&mut without_nulls);
     if is_valid(&validator, &without_nulls)? {
-        repairs.push("fields that were null were left out".to_owned());
+        repairs.push("fields with null were removed".to_owned());
         return Ok((without_nulls, repairs));
     }
     let mut faults: Vec<String> = Vec::new();
@@ -76,7 +76,7 @@ pub(super) fn read(schema: &Value, mut value: Value) -> Result<(Value, Vec<Strin
         .map_err(|error| error.to_string())?
     {
         if faults.len() == MAX_FAULTS {
-            faults.push("and more".to_owned());
+            faults.push("and others".to_owned());
             break;
         }
         let path = error.instance_path().to_string();
@@ -86,7 +86,10 @@ pub(super) fn read(schema: &Value, mut value: Value) -> Result<(Value, Vec<Strin
             format!("{path}: {error}")
         });
     }
-    Err(format!("it does not fit the schema: {}", faults.join("; ")))
+    Err(format!(
+        "it does not match the schema: {}",
+        faults.join("; ")
+    ))
 }
 
 fn is_valid(validator: &SchemaValidator, value: &Value) -> Result<bool, String> {
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_checked_against_its_schema() {
+    fn an_answer_is_validated_and_repaired() {
         let good = json!({"sum": 3});
         assert_eq!(read(&schema(), good.clone()), Ok((good.clone(), vec![])));
         let nullable = read(&schema(), json!({"sum": 3, "note": null})).unwrap();
@@ -129,31 +132,31 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_wrapped_in_an_object_and_its_references_hold() {
+    fn a_list_is_wrapped_in_an_object_and_its_references_stay_valid() {
         let list = json!({
             "type": "array",
             "items": {"$ref": "#/$defs/n"},
             "$defs": {"n": {"type": "integer"}},
         });
-        let sent = sent(&list);
+        let wrapped = object_schema(&list);
         assert!(
-            jsonschema::validator_for(&sent)
+            jsonschema::validator_for(&wrapped)
                 .unwrap()
                 .is_valid(&json!({"answer": [1]}))
         );
         assert!(
-            !jsonschema::validator_for(&sent)
+            !jsonschema::validator_for(&wrapped)
                 .unwrap()
                 .is_valid(&json!({"answer": ["x"]}))
         );
         assert_eq!(read(&list, json!({"answer": [1]})).unwrap().0, json!([1]));
         assert_eq!(read(&list, json!([1])).unwrap().0, json!([1]));
-        assert_eq!(super::sent(&schema()), schema());
+        assert_eq!(object_schema(&schema()), schema());
     }
 
     #[test]
-    fn a_schema_that_cannot_be_used_fits_nothing() {
+    fn an_invalid_schema_is_an_error() {
         let error = read(&json!({"type": "object", "minimum": "x"}), json!({})).unwrap_err();
-        assert!(error.contains("its schema cannot be used"), "{error}");
+        assert!(error.contains("the schema cannot be used"), "{error}");
     }
 }

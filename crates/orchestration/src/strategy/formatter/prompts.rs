@@ -1,4 +1,4 @@
-//! What the model is told in the format phase.
+//! Prompts of the formatting phase.
 
 use std::fmt::Write as _;
 
@@ -33,7 +33,7 @@ const OWN_FORM: &str = "\
 the form allows it, leave out what is not known.
 ";
 
-/// The system prompt of the phase.
+/// Returns the system prompt of the phase.
 pub(super) fn system_prompt(
     mode: FormatterMode,
     instructions: Option<&str>,
@@ -62,7 +62,7 @@ pub(super) fn system_prompt(
     prompt
 }
 
-/// The last message of the request.
+/// Returns the last message of the request.
 pub(super) fn ask(mode: FormatterMode) -> Message {
     if mode == FormatterMode::Native {
         Message::user("Write the answer to my question now, as the JSON object that was described.")
@@ -73,7 +73,7 @@ pub(super) fn ask(mode: FormatterMode) -> Message {
     }
 }
 
-/// What the model reads when its answer could not be read.
+/// Returns the message about a malformed response.
 pub(super) fn fault(mode: FormatterMode, error: &str) -> String {
     if mode == FormatterMode::Native {
         format!(
