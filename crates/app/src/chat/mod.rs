@@ -225,13 +225,13 @@ async fn begin(
     let screen = Screen::new(output == AskOutput::Text);
     let names = SharedNames::default();
     let is_running = Arc::new(AtomicBool::new(false));
-    let desk = Console::of(output, environment, interrupts, &names);
+    let console = Console::of(output, environment, interrupts, &names);
     let Console {
         input,
         asking,
         mut presses,
         output,
-    } = desk;
+    } = console;
     let has_editor = presses.is_some();
     let raw_mode = has_editor.then(RawMode::begin);
     let mut servers = if plan.no_tools {

@@ -158,11 +158,11 @@ async fn find(id: &str, files: &StoredRuns, context: &Context) -> Result<Found, 
     let Some(conversations) = conversations(context).await.map_err(Failure::usage)? else {
         return in_file.map(Found::File).map_err(Failure::usage);
     };
-    let kept = waiting(&conversations).await.map_err(Failure::run)?;
-    let mut kept = kept
+    let in_store = waiting(&conversations).await.map_err(Failure::run)?;
+    let mut in_store = in_store
         .into_iter()
         .filter(|record| !id.is_empty() && record.id.starts_with(id));
-    let found = match (in_file, kept.next(), kept.next()) {
+    let found = match (in_file, in_store.next(), in_store.next()) {
         (Err(_), Some(record), None) => return Ok(Found::Session(conversations, Box::new(record))),
         (in_file, None, _) => in_file.map(Found::File),
         _ => Err(StoredRunError::Ambiguous { id: id.to_owned() }),
@@ -327,9 +327,9 @@ async fn list(files: &StoredRuns, context: &Context, form: ListOutput) -> Result
     match conversations(context).await {
         Ok(None) => {}
         Ok(Some(conversations)) => {
-            let kept = kept_rows(&conversations).await;
+            let in_store = stored_rows(&conversations).await;
             conversations.sessions.close().await;
-            rows.extend(kept.map_err(Failure::run)?);
+            rows.extend(in_store.map_err(Failure::run)?);
         }
         Err(error) => {
             let error = anyhow::Error::from(error);
@@ -368,7 +368,7 @@ async fn list(files: &StoredRuns, context: &Context, form: ListOutput) -> Result
 }
 
 /// Returns rows for the runs of sessions. An unreadable run shows the data of the store.
-async fn kept_rows(conversations: &Conversations) -> Result<Vec<Row>, SessionStoreError> {
+async fn stored_rows(conversations: &Conversations) -> Result<Vec<Row>, SessionStoreError> {
     let store = conversations.sessions.store();
     let mut rows = Vec::new();
     for record in waiting(conversations).await? {

@@ -174,13 +174,13 @@ async fn close(
         tokio::task::spawn_blocking(move || engine.decisions().save())
     };
     let closing = async {
-        let (kept, (), (), ()) = tokio::join!(
+        let (closed, (), (), ()) = tokio::join!(
             keeping,
             context::close(engine.host(), interrupts),
             sessions.close(),
             engine.audit().flush(),
         );
-        if let Ok(Err(error)) = kept {
+        if let Ok(Err(error)) = closed {
             terminal::print_warning(&format!("failed to save approval decisions: {error}"));
         }
         observe::finish().await;

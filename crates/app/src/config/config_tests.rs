@@ -46,7 +46,7 @@ fn error_of(name: &str, text: &str) -> String {
 }
 
 #[test]
-fn nothing_configured_is_a_configuration() {
+fn an_empty_configuration_is_valid() {
     let config = Place::with(&[]).load().unwrap();
     assert!(config.files.is_empty());
     assert!(config.model.is_none() && config.servers.is_none());
@@ -110,7 +110,7 @@ required = true
 }
 
 #[test]
-fn the_project_wins_over_the_user_and_servers_are_replaced_whole() {
+fn project_settings_override_user_settings() {
     let place = Place::with(&[
         (
             "user/switchboard.yaml",
@@ -141,7 +141,7 @@ fn the_project_wins_over_the_user_and_servers_are_replaced_whole() {
 }
 
 #[test]
-fn a_named_file_takes_the_place_of_the_projects() {
+fn a_named_file_replaces_the_project_file() {
     let place = Place::with(&[
         ("project/switchboard.yaml", "model: openai/a"),
         ("project/other.json", r#"{"max_steps": 2}"#),
@@ -155,7 +155,7 @@ fn a_named_file_takes_the_place_of_the_projects() {
 }
 
 #[test]
-fn calls_written_as_text_are_switched_on_for_a_server() {
+fn text_tool_calls_are_configured_for_a_provider() {
     let text =
         "providers: {l: {base_url: 'http://a', text_calls: [fenced_json], tools_by_prompt: true}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
@@ -181,7 +181,7 @@ fn calls_written_as_text_are_switched_on_for_a_server() {
 }
 
 #[test]
-fn what_anthropic_alone_has_is_under_options() {
+fn anthropic_options_are_read() {
     let text = "providers: {anthropic: {options: {cache: {scope: turns}, effort: high}}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
     let config = place.load().unwrap();
@@ -194,7 +194,7 @@ fn what_anthropic_alone_has_is_under_options() {
 }
 
 #[test]
-fn what_openai_alone_has_is_under_options() {
+fn openai_options_are_read() {
     let text = "providers: {openai: {options: {strict_tools: true}}, openai-responses: {options: {server_tools: [{type: web_search}], reasoning_summary: auto}}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
     let providers = place.load().unwrap().providers;
@@ -205,7 +205,7 @@ fn what_openai_alone_has_is_under_options() {
 }
 
 #[test]
-fn another_server_of_responses_has_a_profile() {
+fn a_responses_server_has_a_profile() {
     let text =
         "providers: {local: {type: openai-responses, base_url: 'http://a', profile: llamacpp}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
@@ -214,7 +214,7 @@ fn another_server_of_responses_has_a_profile() {
 }
 
 #[test]
-fn what_gemini_alone_has_is_under_options() {
+fn gemini_options_are_read() {
     let text = "providers: {gemini: {options: {server_tools: [{type: google_search}]}}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
     let config = place.load().unwrap();
@@ -223,7 +223,7 @@ fn what_gemini_alone_has_is_under_options() {
 }
 
 #[test]
-fn no_servers_in_the_project_means_none_though_the_user_has_some() {
+fn an_empty_server_list_of_the_project_disables_all_servers() {
     let place = Place::with(&[
         ("user/switchboard.yaml", "mcp_servers: {crm: {command: x}}"),
         ("project/switchboard.yaml", "mcp_servers: {}"),
@@ -232,7 +232,7 @@ fn no_servers_in_the_project_means_none_though_the_user_has_some() {
 }
 
 #[test]
-fn the_json_that_editors_write_is_read() {
+fn json_with_comments_and_trailing_commas_is_read() {
     let text = "// servers\n{\"mcpServers\": {\"a\": {\"command\": \"x\", /* no */ \"args\": [\"y\",],},},}";
     let place = Place::with(&[("project/mcp.json", text)]);
     let sources = Sources {
@@ -265,7 +265,7 @@ fn servers_in(place: &Place, file: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_server_of_another_host_that_cannot_be_filled_in_spoils_no_other() {
+fn an_unusable_foreign_server_does_not_affect_others() {
     let servers = serde_json::json!({
         "unset": {"command": "x", "env": {"K": "${env:NOT_SET}"}},
         "home": {"command": "${userHome}/x"},
@@ -337,7 +337,7 @@ fn a_server_of_another_host_that_cannot_be_filled_in_spoils_no_other() {
 }
 
 #[test]
-fn the_variables_of_an_env_file_reach_the_server_as_secrets() {
+fn variables_of_an_env_file_are_secrets() {
     let text =
         r#"{"servers": {"a": {"command": "x", "envFile": ".env", "env": {"OWN": "${NAME}"}}}}"#;
     let place = Place::with(&[
@@ -361,7 +361,7 @@ fn the_variables_of_an_env_file_reach_the_server_as_secrets() {
 }
 
 #[test]
-fn the_workspace_of_an_editors_file_is_the_folder_that_the_editor_opened() {
+fn the_workspace_of_an_editor_file_is_its_project_folder() {
     let text = r#"{"servers": {"a": {"command": "x", "args": ["${workspaceFolder}", "${workspaceFolderBasename}"]}}}"#;
     let place = Place::with(&[("project/mcp.json", text)]);
     for folder in [".vscode", ".cursor", "other"] {
@@ -387,7 +387,7 @@ fn the_workspace_of_an_editors_file_is_the_folder_that_the_editor_opened() {
 }
 
 #[test]
-fn where_nothing_starts_servers_that_cannot_be_used_are_left_out() {
+fn a_replay_omits_unusable_servers() {
     let text = r#"{"servers": {"a": {"command": "${env:NOT_SET}"}, "b": {"command": "x"}}}"#;
     let place = Place::with(&[
         ("project/switchboard.json", text),
@@ -404,7 +404,7 @@ fn where_nothing_starts_servers_that_cannot_be_used_are_left_out() {
 }
 
 #[test]
-fn a_line_that_is_wrong_is_not_shown() {
+fn syntax_errors_show_no_content() {
     for (name, text) in [
         (
             "switchboard.toml",
@@ -424,7 +424,7 @@ fn a_line_that_is_wrong_is_not_shown() {
 }
 
 #[test]
-fn an_empty_list_of_servers_is_no_servers_rather_than_nothing_said() {
+fn an_empty_server_list_differs_from_a_missing_one() {
     for text in ["mcp_servers: {}", "mcp_servers: []"] {
         let place = Place::with(&[("project/switchboard.yaml", text)]);
         assert_eq!(
@@ -438,7 +438,7 @@ fn an_empty_list_of_servers_is_no_servers_rather_than_nothing_said() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_file_and_the_way_out() {
+fn errors_name_the_file_and_a_remedy() {
     let errors: Vec<String> = [
         ("switchboard.yaml", "modle: openai/a"),
         ("switchboard.yaml", "model: [openai/a]"),
@@ -498,7 +498,7 @@ fn what_is_wrong_is_named_with_its_file_and_the_way_out() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_named() {
+fn unusable_files_are_named() {
     let place = Place::with(&[
         ("project/a.yaml", ""),
         ("project/b.ini", "x"),
@@ -527,7 +527,7 @@ fn files_that_cannot_be_used_are_named() {
 }
 
 #[test]
-fn values_never_show_up_in_errors() {
+fn errors_contain_no_values() {
     let place = Place::with(&[]);
     for text in [
         "temperature: ${KEY}",
@@ -544,7 +544,7 @@ fn values_never_show_up_in_errors() {
 }
 
 #[test]
-fn what_was_filled_in_is_known_wherever_it_stands() {
+fn expanded_values_are_known_secrets() {
     let place = Place::with(&[
         ("user/switchboard.yaml", "instructions: '${KEY}'"),
         (

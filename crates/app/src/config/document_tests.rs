@@ -59,9 +59,9 @@ fn an_address_is_replaced_together_with_its_headers() {
     assert_eq!(both.otlp_content, Some(true));
     assert_eq!(both.audit, Some(AuditPlace::Off));
 
-    let kept = user.merged_with(Config::default());
-    let address = kept.otlp_endpoint.as_deref();
+    let merged = user.merged_with(Config::default());
+    let address = merged.otlp_endpoint.as_deref();
     assert_eq!(address, Some("http://user/?key=secret-1"));
-    let headers = kept.otlp_headers.unwrap();
+    let headers = merged.otlp_headers.unwrap();
     assert_eq!(headers[0].1.expose_secret(), "secret-2");
 }

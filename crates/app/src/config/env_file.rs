@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_read_as_editors_read_them() {
+    fn env_files_are_parsed_like_in_editors() {
         let text = "\u{feff}# comment\n\nA=1\nexport B = two words # comment\nC='x # y'\r\nD=\"a\\nb \\\"c\\\"\" # d\n\
                     E=\nF=a=b#c\nG=\"open\n";
         let expected = json!({
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_under_env_win() {
+    fn entries_of_env_override_the_file() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(".env"), "A=file\nB=file\n").unwrap();
         let mut server = json!({"command": "x", "envFile": ".env", "env": {"B": "own"}});

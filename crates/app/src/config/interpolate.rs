@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_and_defaults_are_filled_in() {
+    fn variables_and_defaults_are_expanded() {
         for (text, expected) in [
             ("${KEY}", "k"),
             ("Bearer ${KEY}!", "Bearer k!"),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_filled_in_is_named() {
+    fn expansion_errors_name_the_variable() {
         for (text, expected) in [
             ("${NONE}", "NONE"),
             ("${EMPTY}", "EMPTY"),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_lack_a_variable_are_left_out_where_they_may_be() {
+    fn entries_with_unset_variables_are_removed_from_optional_sections() {
         let environment = Environment::of([("A", "${B}")]);
         let scope = Scope::of(&environment);
         let document = json!({
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_that_is_not_known_is_named() {
+    fn an_unknown_home_is_named() {
         let environment = Environment::default();
         let error = filled("${userHome}", Scope::of(&environment), &mut Vec::new()).unwrap_err();
         assert!(
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_look_like_variables_are_not_filled_in_again() {
+    fn expanded_values_are_not_expanded_again() {
         let environment = Environment::of([("A", "${B}"), ("B", "b")]);
         let mut used = Vec::new();
         assert_eq!(

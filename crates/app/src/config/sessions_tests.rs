@@ -30,10 +30,10 @@ fn a_file_is_relative_to_the_configuration_and_an_address_is_secret() {
         .map(secrecy::ExposeSecret::expose_secret)
         .collect();
     assert_eq!(secrets, [address, "hush"]);
-    let Some(StorePlace::Postgres(kept)) = config.store else {
+    let Some(StorePlace::Postgres(store)) = config.store else {
         panic!("another store");
     };
-    assert_eq!(kept.expose_secret(), address);
+    assert_eq!(store.expose_secret(), address);
 }
 
 #[test]

@@ -116,7 +116,7 @@ scenarios:
     fn file_line_and_place_are_told() {
         let names = ["One", "Two"].map(str::to_owned).to_vec();
         let origin = Origin::of("a.yaml", Some(TEXT), names);
-        for (place, reason, told) in [
+        for (place, reason, expected) in [
             (
                 "recipe",
                 "there is none",
@@ -133,7 +133,7 @@ scenarios:
                 "a.yaml: line 5: `mcp_servers.crm.headers` must be a map",
             ),
         ] {
-            assert_eq!(origin.error(place, reason).to_string(), told);
+            assert_eq!(origin.error(place, reason).to_string(), expected);
         }
         let nowhere = Origin::of("entries", None, Vec::new());
         assert_eq!(

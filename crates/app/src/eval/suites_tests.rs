@@ -10,7 +10,7 @@ fn refused(file: &str, text: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_in_a_suite_name_their_location() {
     let table = [
         ("a.yaml", "scenarios: [", "a.yaml: "),
         (

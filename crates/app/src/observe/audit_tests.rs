@@ -24,7 +24,7 @@ fn started(run_id: &str) -> RunEvent {
 }
 
 #[test]
-fn the_variable_is_above_the_files_and_those_above_the_default() {
+fn the_variable_overrides_files_and_files_override_the_default() {
     let mut environment = Environment::default();
     let config = Config::default();
     assert_eq!(location(&config, &environment), Location::Nowhere);

@@ -70,7 +70,7 @@ mod tests {
     use crate::config::{ProviderEntry, ProviderKind};
 
     #[test]
-    fn what_was_filled_in_and_keys_under_any_name_are_known() {
+    fn expanded_values_and_provider_keys_are_secrets() {
         let environment = Environment::of([("ACME_PASS_PHRASE", "correct horse battery")]);
         let mut entry = ProviderEntry::plain("acme", ProviderKind::OpenAiCompatible);
         entry.api_key_env = Some("ACME_PASS_PHRASE".to_owned());
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_are_given_is_known() {
+    fn secrets_of_servers_are_known() {
         let mut stdio = ServerConfig::stdio("a", "c", ["--api-key", "of-an-argument"]);
         if let ServerTransport::Stdio { env, .. } = &mut stdio.transport {
             env.push(("GITHUB_TOKEN".into(), "literal-in-the-file".into()));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_are_called_like_secrets_are_known() {
+    fn variables_with_secret_names_are_known() {
         let environment = Environment::of([
             ("ACME_API_KEY", "value-of-a-key"),
             ("ACME_URL", "value-of-an-address"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_working_directory_is_no_password() {
+    fn the_working_directory_is_not_a_secret() {
         let environment =
             Environment::of([("PWD", "/home/me/orders"), ("DB_PWD", "of-a-database")]);
         let redactor = redactor(&Config::default(), &environment);

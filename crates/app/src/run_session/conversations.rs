@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_is_busy_says_the_way_out() {
+    fn a_busy_session_is_reported_with_a_remedy() {
         let session = SessionId("s1".into());
         let waits = busy_error(&session, "r1", Some(RunState::Waiting)).to_string();
         assert!(

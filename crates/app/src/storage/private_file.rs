@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_waited_for_and_not_for_ever() {
+    fn a_lock_times_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/state.json");
         let first = lock(&path).unwrap();

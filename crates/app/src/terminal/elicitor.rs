@@ -247,18 +247,18 @@ impl<'s> Field<'s> {
                 let number: i64 = text
                     .parse()
                     .map_err(|_| "a whole number is needed".to_owned())?;
-                self.within(number.into())
+                self.check_range(number.into())
             }
             "number" => {
                 let number = text.parse().ok().and_then(serde_json::Number::from_f64);
                 let number = number.ok_or_else(|| "a number is needed".to_owned())?;
-                self.within(Value::Number(number))
+                self.check_range(Value::Number(number))
             }
             _ => self.long_enough(text),
         }
     }
 
-    fn within(&self, number: Value) -> Result<Value, String> {
+    fn check_range(&self, number: Value) -> Result<Value, String> {
         let value = number.as_f64().unwrap_or_default();
         match (
             self.schema["minimum"].as_f64(),

@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_named_in_whole_seconds_unless_it_is_short() {
+    fn long_pauses_are_shown_in_seconds() {
         let again = |delay_ms| asked_again("acme: busy", delay_ms, 2);
         assert_eq!(
             again(999),

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::{
+    conversation::{chat_with, is_ready, sessions},
     support::Place,
-    talk::{chat_with, is_ready, sessions},
 };
 
 const TICKET: &str = "Create a low priority ticket for customer 7 with subject \"test\"";
@@ -22,7 +22,7 @@ async fn tool_uses(place: &Place) -> Vec<serde_json::Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_input_is_edited_checked_and_run() {
+async fn an_edited_input_is_checked_and_run() {
     let place = Place::new();
     let mut chat = chat_with(&place, &["--approve", "ask"], [], (45, 100));
     chat.wait_for("prompt", is_ready);
@@ -55,7 +55,7 @@ async fn an_input_is_edited_checked_and_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_no_has_a_reason_and_a_yes_holds_for_the_session() {
+async fn a_denial_has_a_reason_and_an_approval_holds_for_the_session() {
     let place = Place::new();
     let mut chat = chat_with(&place, &["--approve", "ask"], [], (50, 100));
     chat.wait_for("prompt", is_ready);
@@ -86,7 +86,7 @@ async fn a_no_has_a_reason_and_a_yes_holds_for_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ctrl_c_at_a_question_stops_the_run_and_not_the_program() {
+async fn ctrl_c_at_an_approval_stops_only_the_run() {
     let place = Place::new();
     let mut chat = chat_with(&place, &["--approve", "ask"], [], (40, 100));
     chat.wait_for("prompt", is_ready);
@@ -107,7 +107,7 @@ async fn ctrl_c_at_a_question_stops_the_run_and_not_the_program() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_put_off_is_asked_when_the_run_goes_on() {
+async fn a_deferred_approval_is_asked_when_the_run_resumes() {
     let place = Place::new();
     let mut chat = chat_with(&place, &["--approve", "later"], [], (40, 100));
     chat.wait_for("prompt", is_ready);

@@ -14,7 +14,7 @@ use tokio::{io::AsyncReadExt as _, net::unix::pipe, time::timeout};
 use crate::support::{Place, program};
 
 /// Far above what it takes: only so that a program that does not end cannot hang the tests.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Returns a place whose only server holds the pipe `alive` open while it runs.
 fn place() -> (Place, pipe::Receiver) {
@@ -54,17 +54,17 @@ async fn hang_up(mut child: Child, pty: Pty, mut alive: pipe::Receiver) {
     drop(pty);
     let pid = Pid::from_child(&child);
     let mut waiting = tokio::task::spawn_blocking(move || child.wait());
-    if timeout(PATIENCE, &mut waiting).await.is_err() {
+    if timeout(TIMEOUT, &mut waiting).await.is_err() {
         kill_process(pid, Signal::KILL).unwrap();
         panic!("it does not end");
     }
     let mut rest = Vec::new();
-    let ended = timeout(PATIENCE, alive.read_to_end(&mut rest)).await;
+    let ended = timeout(TIMEOUT, alive.read_to_end(&mut rest)).await;
     assert!(ended.is_ok(), "its server does not end");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_terminal_that_is_closed_ends_the_program_and_its_servers() {
+async fn a_closed_terminal_ends_the_program_and_its_servers() {
     let (place, alive) = place();
     let (pty, pts) = open().unwrap();
     let child = blocking::Command::new(program())
@@ -81,7 +81,7 @@ async fn a_terminal_that_is_closed_ends_the_program_and_its_servers() {
 
 /// The terminal is not the one that controls the program, so no signal is sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_terminal_that_is_gone_without_a_signal_ends_them_too() {
+async fn a_vanished_terminal_ends_the_program_and_its_servers() {
     use std::os::fd::AsFd as _;
     let (place, alive) = place();
     let (pty, pts) = open().unwrap();

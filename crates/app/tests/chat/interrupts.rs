@@ -3,8 +3,8 @@
 use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
 
 use crate::{
+    conversation::{chat_with_model, is_ready},
     support::Place,
-    talk::{chat_with_model, is_ready},
 };
 
 /// An answer that begins and stays open.
@@ -14,7 +14,7 @@ fn held(gate: &Gate) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ctrl_c_stops_an_answer_and_what_was_said_of_it_stays() {
+async fn ctrl_c_stops_an_answer_and_keeps_its_text() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(held(&gate));
@@ -53,7 +53,7 @@ async fn ctrl_c_stops_an_answer_and_what_was_said_of_it_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_typed_during_an_answer_is_the_next_question() {
+async fn text_typed_during_an_answer_is_the_next_question() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(held(&gate));
@@ -78,7 +78,7 @@ async fn what_was_typed_during_an_answer_is_the_next_question() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_whose_process_was_killed_is_gone_on_with() {
+async fn a_run_of_a_killed_process_is_resumed() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(held(&gate));
@@ -109,7 +109,7 @@ async fn a_run_whose_process_was_killed_is_gone_on_with() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_whose_process_was_killed_is_abandoned() {
+async fn a_run_of_a_killed_process_is_discarded() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(held(&gate));

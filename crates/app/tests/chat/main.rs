@@ -11,21 +11,21 @@
 )]
 
 mod approvals;
-mod asking;
+mod conversation;
+mod elicitation;
 mod hangup;
 mod interrupts;
-mod kept;
 mod pipe;
 mod recorded;
+mod stored;
 #[path = "../cli/support.rs"]
 #[allow(dead_code, reason = "shared with the tests of the other commands")]
 mod support;
-mod talk;
 mod terminal;
 
 /// Not a test: the server that a test configures.
 #[test]
 #[ignore = "a server that another test starts"]
 fn server() {
-    asking::serve();
+    elicitation::serve();
 }

@@ -5,7 +5,7 @@ use switchboard_testkit::fake::{Answer, FakeModel, Say};
 use crate::support::Place;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_alone_are_on_standard_output() {
+async fn only_answers_are_on_standard_output() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::text("It is **one**.\n")]));
     fake.answer(Answer::openai_chat([Say::text("| two |")]));
@@ -34,7 +34,7 @@ async fn answers_alone_are_on_standard_output() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_is_an_object_or_a_line_for_each_event() {
+async fn answers_are_printed_as_json_or_event_lines() {
     let place = Place::new();
     let question = "What is the account value of customer 42?\n";
     let done = place

@@ -54,7 +54,7 @@ async fn chat(place: &Place, args: &[&str], input: &str) -> Done {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_conversation_is_had_again_when_the_same_is_said() {
+async fn a_conversation_is_replayed_for_the_same_input() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(value_of(42));
     fake.answer(Answer::openai_chat([Say::text("530.19 EUR\n")]));
@@ -99,7 +99,7 @@ async fn a_conversation_is_had_again_when_the_same_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_not_said_then_is_an_error_and_the_conversation_goes_on() {
+async fn unrecorded_input_is_an_error_and_the_conversation_continues() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::text("It is Monday.\n")]));
     let place = live(&fake);
@@ -136,7 +136,7 @@ async fn what_was_not_said_then_is_an_error_and_the_conversation_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_recorded_or_had_again_is_said_before_it_begins() {
+async fn recording_errors_appear_before_the_conversation() {
     let place = Place::new().with_file("notes.txt", "precious");
     for (args, said) in [
         (

@@ -15,7 +15,7 @@ use pty_process::{
 };
 
 /// How long something may take to stand on the screen: a machine that does a hundred things at once is slow.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The program, and the terminal that it writes to.
 pub(crate) struct Terminal {
@@ -110,7 +110,7 @@ impl Terminal {
     /// Waits until what stands on the screen, row by row, is as `wanted`.
     #[track_caller]
     pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut screen = self.seen.screen();
         loop {
             let shown = everything(&mut screen.parser);
@@ -152,7 +152,7 @@ impl Terminal {
 
     #[track_caller]
     fn wait_for_end(&self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut screen = self.seen.screen();
         while !screen.ended {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -68,7 +68,7 @@ async fn usage_and_configuration() {
 }
 
 #[tokio::test]
-async fn tool_arguments_that_are_wrong_are_named_by_the_server() {
+async fn invalid_tool_arguments_are_reported_by_the_server() {
     let wrong = [
         (r#"{"customer_id": 4711}"#, "4711"),
         (r#"{"customer_id": "forty-two"}"#, "customer_id"),
@@ -92,7 +92,7 @@ async fn tool_arguments_that_are_wrong_are_named_by_the_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_start_is_told_and_the_others_go_on() {
+async fn a_failed_server_is_reported_and_the_others_continue() {
     let servers = format!(
         r#"{{"mcpServers": {{
             "gone": {{"command": "no-such-program-anywhere"}},
@@ -115,7 +115,7 @@ async fn a_server_that_does_not_start_is_told_and_the_others_go_on() {
 }
 
 #[tokio::test]
-async fn a_required_server_that_does_not_start_ends_it() {
+async fn a_failed_required_server_ends_the_command() {
     let place = Place::new().with_file(
         "switchboard.yaml",
         "mcp_servers: {gone: {command: no-such-program-anywhere, required: true}}",
@@ -131,7 +131,7 @@ async fn a_required_server_that_does_not_start_ends_it() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_is_quoted() {
+async fn the_standard_error_of_a_dead_server_is_quoted() {
     // A program that is there on every machine that runs this test, and that is no MCP server.
     let servers = serde_json::json!({"mcpServers": {"broken": {
         "command": crate::support::program(), "args": ["--no-such-flag"],
@@ -144,7 +144,7 @@ async fn a_server_that_dies_is_quoted() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_silent_does_not_hold_the_question_back() {
+async fn a_silent_server_does_not_delay_the_question() {
     // Connections are taken by the system, and nobody ever answers.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let config = serde_json::json!({

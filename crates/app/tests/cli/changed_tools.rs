@@ -16,7 +16,7 @@ const WARNING: &str = "warning: `lend` of server `library` has changed since fir
                        `switchboard tools list`, then `switchboard tools accept library`";
 
 #[tokio::test]
-async fn a_tool_that_changed_between_two_runs_is_shown_until_it_is_accepted() {
+async fn a_changed_tool_is_reported_until_it_is_accepted() {
     let place = Place::new();
     describe(&place, "Lends.");
     let done = place.run(["ask", "Hello"]).await;
@@ -89,20 +89,20 @@ async fn a_server_of_another_file_is_another_server() {
 // Where the folder of a user's data is known from `HOME` alone.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn what_is_kept_is_its_owners_and_one_that_cannot_be_read_is_told() {
+async fn the_pin_file_is_private_and_an_unreadable_one_is_reported() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();
     describe(&place, "Lends.");
     place.run(["tools", "list"]).await;
-    let kept = place
+    let stored = place
         .path()
         .join(".local/share/switchboard/tools/known.json");
-    let mode = std::fs::metadata(&kept).unwrap().permissions().mode();
+    let mode = std::fs::metadata(&stored).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let text = std::fs::read_to_string(&kept).unwrap();
+    let text = std::fs::read_to_string(&stored).unwrap();
     assert!(text.contains(FILE) && text.contains("lend"), "{text}");
 
-    std::fs::write(&kept, "{").unwrap();
+    std::fs::write(&stored, "{").unwrap();
     let done = place.run(["tools", "list"]).await;
     assert_eq!(done.code, 0, "{done}");
     assert!(
@@ -114,5 +114,5 @@ async fn what_is_kept_is_its_owners_and_one_that_cannot_be_read_is_told() {
         done.stderr.contains("delete it to pin the current tools"),
         "{done}"
     );
-    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "{");
+    assert_eq!(std::fs::read_to_string(&stored).unwrap(), "{");
 }

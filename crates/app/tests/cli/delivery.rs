@@ -44,7 +44,7 @@ const MODEL: &str = "openai/gpt-4o-mini";
 const LOCAL: &str = "providers: {local: {base_url: '${BASE_URL}', stream: false}}";
 
 #[tokio::test]
-async fn whole_answers_are_asked_for_wherever_that_is_said() {
+async fn every_setting_turns_streaming_off() {
     let recipe = ("whole.yaml", "name: whole\nstream: false\n");
     let streaming = ("switchboard.yaml", "stream: true\n");
     for (files, options, model) in [
@@ -64,7 +64,7 @@ async fn whole_answers_are_asked_for_wherever_that_is_said() {
 }
 
 #[tokio::test]
-async fn a_whole_answer_is_written_as_any_other() {
+async fn an_unstreamed_answer_is_printed_like_a_streamed_one() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(document());
     let place = Place::new()
@@ -80,7 +80,7 @@ async fn a_whole_answer_is_written_as_any_other() {
 }
 
 #[tokio::test]
-async fn answers_are_streamed_where_nothing_else_is_said() {
+async fn answers_are_streamed_by_default() {
     let recipe = ("piecewise.yaml", "name: piecewise\nstream: true\n");
     let whole = ("switchboard.yaml", "stream: false\n");
     for (files, options) in [
@@ -95,7 +95,7 @@ async fn answers_are_streamed_where_nothing_else_is_said() {
 }
 
 #[tokio::test]
-async fn what_is_no_yes_or_no_is_named() {
+async fn an_invalid_boolean_is_named() {
     for (config, named) in [
         ("stream: maybe", "`stream` must be true or false"),
         (

@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_suite_brings_its_servers_and_files() {
+async fn a_suite_has_its_own_servers_and_files() {
     let fake = FakeModel::start().await.unwrap();
     let input = json!({"path": "src/limit.rs"});
     fake.answer(Answer::openai_chat([Say::call(
@@ -48,8 +48,8 @@ async fn a_suite_brings_its_servers_and_files() {
         !tools.contains("code__file_save") && !tools.contains("account_value"),
         "{tools}"
     );
-    let told = fake.request(1).await.json()["messages"].to_string();
-    assert!(told.contains("pub fn limit()"), "{told}");
+    let received = fake.request(1).await.json()["messages"].to_string();
+    assert!(received.contains("pub fn limit()"), "{received}");
     // One call of tokens is 20 in and 10 out.
     let usage = &done.json()["summary"][0]["usage"];
     assert_eq!(
@@ -59,7 +59,7 @@ async fn a_suite_brings_its_servers_and_files() {
 }
 
 #[tokio::test]
-async fn a_suite_names_the_folder_of_its_files_in_what_is_said_and_expected() {
+async fn a_suite_uses_the_folder_of_its_files_in_messages_and_expectations() {
     let path = "${SUITE_FILES}/src/limit.rs";
     let turn = json!({
         "say": format!("What is the limit in {path}?"),
@@ -92,13 +92,13 @@ async fn a_suite_names_the_folder_of_its_files_in_what_is_said_and_expected() {
     let recorded = [&args[..], &["--at-once", "1", "--record", "r.jsonl"]].concat();
     let done = eval(&place, &recorded).await;
     assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done}");
-    let told = fake.request(1).await.json()["messages"].to_string();
-    assert!(told.contains("pub fn limit()"), "{told}");
+    let received = fake.request(1).await.json()["messages"].to_string();
+    assert!(received.contains("pub fn limit()"), "{received}");
     assert!(
-        told.contains(&format!("What is the limit in {path}?")),
-        "{told}"
+        received.contains(&format!("What is the limit in {path}?")),
+        "{received}"
     );
-    assert!(!told.contains("switchboard-eval-"), "{told}");
+    assert!(!received.contains("switchboard-eval-"), "{received}");
     // It is the same when it is had again, with another folder or none.
     let again = [&args[..], &["--replay", "r.jsonl"]].concat();
     let done = eval(&place, &again).await;

@@ -46,7 +46,7 @@ fn read(place: &Place, file: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_planner_is_measured_with_the_bundled_server() {
+async fn the_planner_is_evaluated_with_the_bundled_server() {
     let place = Place::new()
         .with_file("switchboard.yaml", "audit: audit.jsonl")
         .with_file("shop.yaml", &suite());
@@ -87,7 +87,7 @@ async fn the_planner_is_measured_with_the_bundled_server() {
 }
 
 #[tokio::test]
-async fn json_is_alone_on_standard_output_and_the_same_as_the_file() {
+async fn the_json_report_on_standard_output_equals_the_file() {
     let place = Place::new();
     let args = [
         "eval",
@@ -104,7 +104,7 @@ async fn json_is_alone_on_standard_output_and_the_same_as_the_file() {
 }
 
 #[tokio::test]
-async fn what_is_missed_is_named_and_ends_with_1() {
+async fn a_failed_check_is_named_and_the_exit_code_is_1() {
     let place = Place::new().with_file("shop.yaml", &wrong());
     let done = eval(&place, &["shop.yaml", "--json", "report.json"]).await;
     assert_eq!(done.code, 1, "{done}");
@@ -133,7 +133,7 @@ async fn what_is_missed_is_named_and_ends_with_1() {
 
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-async fn what_is_wrong_is_told_with_its_place() {
+async fn errors_in_a_suite_name_their_location() {
     let scenario = |turn: &str| format!("scenarios:\n- name: One\n  turns:\n  - {turn}\n");
     let table: [(&str, String, &[&str]); 13] = [
         (
@@ -243,7 +243,7 @@ async fn what_is_wrong_is_told_with_its_place() {
 }
 
 #[tokio::test]
-async fn scenarios_kinds_and_repetitions_are_chosen() {
+async fn scenarios_kinds_and_repetitions_are_selected() {
     // Where no call is expected, nobody can say how many were right.
     let place = Place::new().with_file("shop.yaml", &suite().replace(", accuracy: 1.0", ""));
     let json = ["shop.yaml", "-q", "-o", "json"];
@@ -269,7 +269,7 @@ async fn scenarios_kinds_and_repetitions_are_chosen() {
 }
 
 #[tokio::test]
-async fn servers_of_its_own_do_not_see_what_others_did() {
+async fn scenarios_have_separate_servers() {
     let suite = |fresh: bool| {
         format!(
             "repetitions: 3\nscenarios:\n- name: A ticket\n  fresh_servers: {fresh}\n  turns:\n  \
@@ -298,7 +298,7 @@ async fn servers_of_its_own_do_not_see_what_others_did() {
 
 /// Whatever a server is given may be a secret, and one that says it is no reason to write it down.
 #[tokio::test]
-async fn what_servers_are_given_is_in_no_file() {
+async fn secrets_of_servers_are_in_no_report() {
     let server = json!({
         "bundled": "customer-service",
         "env": {"WHO": "Noor El-Amin", "HOW_MUCH": "${HOW_MUCH}"},
@@ -354,7 +354,7 @@ pub(crate) fn asking(fake: &FakeModel, place: Place) -> Place {
 }
 
 #[tokio::test]
-async fn a_model_that_fails_is_measured_and_no_other_asked() {
+async fn a_failing_model_is_evaluated_without_fallback() {
     let fake = FakeModel::start().await.unwrap();
     let error = json!({"error": {"message": "no such model", "code": "model_not_found"}});
     fake.otherwise(move |_, _| Answer::json(404, &error));
@@ -382,7 +382,7 @@ async fn a_model_that_fails_is_measured_and_no_other_asked() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_and_what_may_not_run_does_not() {
+async fn an_evaluation_asks_no_person_and_denies_restricted_calls() {
     let suite = "scenarios:\n- name: A ticket\n  turns:\n  \
                  - say: 'Create a low priority ticket for customer 7 with subject \"test\"'\n    \
                  calls: [{tool: create_support_ticket}]\n";
@@ -445,7 +445,7 @@ async fn two_reports_are_compared() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_compared_is_no_better() {
+async fn incomparable_reports_are_not_an_improvement() {
     let place = Place::new()
         .with_file("shop.yaml", &suite())
         .with_file("other.yaml", &suite().replace("The customer", "A customer"));
@@ -484,7 +484,7 @@ async fn what_cannot_be_compared_is_no_better() {
 }
 
 #[tokio::test]
-async fn a_file_is_named_for_one_thing() {
+async fn a_file_has_one_purpose() {
     let place = Place::new()
         .with_file("shop.yaml", &suite())
         .with_file("run.jsonl", "precious")
@@ -527,7 +527,7 @@ async fn a_file_is_named_for_one_thing() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_come_up_leaves_no_older_report_and_no_empty_recording() {
+async fn a_failed_server_leaves_no_old_report_and_no_empty_recording() {
     let place = Place::new()
         .with_file("shop.yaml", &suite())
         .with_file("report.json", "stale")
@@ -563,7 +563,7 @@ async fn a_server_that_does_not_come_up_leaves_no_older_report_and_no_empty_reco
 }
 
 #[tokio::test]
-async fn suites_that_ship_are_listed_and_run_without_any_configuration() {
+async fn shipped_suites_are_listed_and_run_without_configuration() {
     let place = Place::new();
     let done = eval(&place, &["--list", "-o", "json"]).await;
     assert_eq!(done.code, 0, "{done}");
@@ -581,7 +581,7 @@ async fn suites_that_ship_are_listed_and_run_without_any_configuration() {
 }
 
 #[tokio::test]
-async fn entries_of_the_leaderboard_are_run() {
+async fn leaderboard_entries_are_run() {
     let questions = json!({
         "id": "simple_python_0",
         "question": [[{"role": "user", "content": "What is the area of a triangle of base 10 and height 5?"}]],
@@ -648,7 +648,7 @@ mod interrupted {
     }
 
     #[tokio::test]
-    async fn while_servers_start_it_is_told_that_nothing_was_run() {
+    async fn an_interruption_during_startup_reports_no_results() {
         let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", silent.local_addr().unwrap());
         let suite = json!({
@@ -673,7 +673,7 @@ mod interrupted {
     }
 
     #[tokio::test]
-    async fn what_was_run_is_told_and_nothing_goes_on() {
+    async fn an_interruption_reports_the_finished_scenarios() {
         let fake = FakeModel::start().await.unwrap();
         let mut slow = SlowServer::start().await;
         fake.answer(Answer::openai_chat([Say::text("Good morning.")]));

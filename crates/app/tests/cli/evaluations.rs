@@ -56,14 +56,14 @@ async fn gives(name: &str, args: &[&str]) {
 }
 
 #[tokio::test]
-async fn the_planners_report_is_what_it_does() {
+async fn the_committed_report_of_the_planner_is_current() {
     gives("planner", &["--model", "offline/planner"]).await;
 }
 
 /// Whatever is asked: a tool's description or the prompt may have changed since, and what the model said then
 /// is judged as it was.
 #[tokio::test]
-async fn the_local_models_report_is_had_again_without_the_model() {
+async fn the_committed_report_of_the_local_model_is_replayed() {
     let recording = stored("qwen2.5-coder-1.5b.jsonl");
     let recording = recording.to_str().unwrap();
     let args = ["--replay", recording, "--match", "order"];
@@ -71,7 +71,7 @@ async fn the_local_models_report_is_had_again_without_the_model() {
 }
 
 #[test]
-fn the_pages_beside_the_reports_are_of_the_same_runs() {
+fn the_committed_pages_match_their_reports() {
     for name in ["planner", "qwen2.5-coder-1.5b"] {
         let page = fs::read_to_string(stored(&format!("{name}.html"))).unwrap();
         let report: Value =

@@ -30,12 +30,12 @@ pub(crate) async fn over_http() -> Value {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     // A `GET` is for a stream of its own, which it has not.
-    let app = Router::new().route("/mcp", post(heard));
+    let app = Router::new().route("/mcp", post(received));
     tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
     json!({"url": format!("http://{address}/mcp")})
 }
 
-async fn heard(Json(message): Json<Value>) -> Response {
+async fn received(Json(message): Json<Value>) -> Response {
     match answer(&message) {
         Some(answer) => Json(answer).into_response(),
         None => StatusCode::ACCEPTED.into_response(),

@@ -135,8 +135,8 @@ async fn mcp(
     headers: HeaderMap,
     Json(message): Json<Value>,
 ) -> Response {
-    let told = headers.get(header::AUTHORIZATION);
-    if told.is_none_or(|told| told != &format!("Bearer {TOKEN}")) {
+    let authorization = headers.get(header::AUTHORIZATION);
+    if authorization.is_none_or(|authorization| authorization != &format!("Bearer {TOKEN}")) {
         let challenge = format!(
             r#"Bearer resource_metadata="{}/.well-known/oauth-protected-resource/mcp""#,
             it.url
@@ -200,7 +200,7 @@ async fn login(place: &Place) -> Done {
 }
 
 #[tokio::test]
-async fn tokens_are_kept_for_the_next_process_and_forgotten_on_request() {
+async fn tokens_are_stored_and_deleted_on_request() {
     let guarded = Guarded::start().await;
     let place = guarded.place();
     let call = ["tools", "call", "crm", "open"];
@@ -229,7 +229,7 @@ async fn tokens_are_kept_for_the_next_process_and_forgotten_on_request() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_configured_is_named_with_the_nearest() {
+async fn an_unknown_server_is_reported_with_a_suggestion() {
     let guarded = Guarded::start().await;
     let done = guarded.place().run(["servers", "login", "crn"]).await;
     assert_eq!(done.code, 2, "{done}");

@@ -7,7 +7,7 @@ use crate::support::Place;
 const QUESTION: &str = "What is the account value of customer 42?";
 
 #[tokio::test]
-async fn every_call_of_a_model_and_a_tool_is_in_the_audit_file() {
+async fn the_audit_contains_every_model_and_tool_call() {
     let place = Place::new().with_file("switchboard.yaml", "audit: kept/audit.jsonl\n");
     for _ in 0..2 {
         let done = place.run(["ask", QUESTION]).await;
@@ -55,7 +55,7 @@ async fn every_call_of_a_model_and_a_tool_is_in_the_audit_file() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn the_audit_is_in_the_state_folder_unless_it_is_switched_off() {
+async fn the_audit_is_in_the_state_folder_by_default() {
     for (configuration, is_there) in [("", true), ("audit: false\n", false)] {
         let place = Place::new().with_file("switchboard.yaml", configuration);
         let done = place.run(["ask", QUESTION]).await;
@@ -66,7 +66,7 @@ async fn the_audit_is_in_the_state_folder_unless_it_is_switched_off() {
 }
 
 #[tokio::test]
-async fn an_audit_that_was_asked_for_and_cannot_be_kept_ends_the_command() {
+async fn a_configured_audit_that_cannot_be_written_ends_the_command() {
     let place = Place::new()
         .with_file("in-the-way", "")
         .with_variable("SWITCHBOARD_AUDIT", "in-the-way/audit.jsonl");
@@ -76,7 +76,7 @@ async fn an_audit_that_was_asked_for_and_cannot_be_kept_ends_the_command() {
 }
 
 #[tokio::test]
-async fn the_log_says_why_a_run_went_as_it_did() {
+async fn the_log_explains_a_run() {
     let place = Place::new()
         .with_variable("SWITCHBOARD_LOG", "switchboard::run=debug")
         .with_variable("SWITCHBOARD_LOG_FILE", "run.log")

@@ -21,7 +21,7 @@ async fn places() -> [Place; 2] {
 }
 
 #[tokio::test]
-async fn resources_are_listed_for_people_and_for_programs() {
+async fn resources_are_listed_as_text_and_json() {
     for place in places().await {
         // A server that has no resources is no error among all.
         for args in [
@@ -53,7 +53,7 @@ async fn resources_are_listed_for_people_and_for_programs() {
 }
 
 #[tokio::test]
-async fn a_resource_is_read_as_text_as_bytes_and_as_data() {
+async fn a_resource_is_read_as_text_bytes_and_json() {
     for place in places().await {
         for (uri, expected) in [
             ("f:///notes", "first\nsecond\n"),
@@ -74,7 +74,7 @@ async fn a_resource_is_read_as_text_as_bytes_and_as_data() {
 }
 
 #[tokio::test]
-async fn prompts_are_listed_and_filled_in() {
+async fn prompts_are_listed_and_rendered() {
     for place in places().await {
         let done = place.run(["prompts", "list"]).await;
         assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done}");
@@ -111,7 +111,7 @@ async fn prompts_are_listed_and_filled_in() {
 }
 
 #[tokio::test]
-async fn errors_name_the_thing_and_the_way_out() {
+async fn errors_name_the_item_and_a_remedy() {
     let mut all = Vec::new();
     for place in places().await {
         let mut text = Vec::new();
@@ -152,7 +152,7 @@ async fn errors_name_the_thing_and_the_way_out() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told_among_all_and_an_error_alone() {
+async fn a_missing_server_is_a_warning_in_a_list_and_an_error_by_name() {
     let config = json!({"mcp_servers": {
         "library": over_stdio("Lends."),
         "gone": {"command": "no-such-program-anywhere"},

@@ -14,7 +14,7 @@ async fn called_by_hand(place: &Place, tool: &str, input: Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_question_of_the_readme_is_answered() {
+async fn the_readme_question_is_answered() {
     let place = Place::new();
     let done = place
         .run(["ask", "What is the account value of customer 42?"])
@@ -39,7 +39,7 @@ async fn the_question_of_the_readme_is_answered() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_stands_beside_the_answer_is_written_line_by_line() {
+async fn standard_error_is_written_line_by_line() {
     for wants_colours in [false, true] {
         let mut place = Place::new();
         if wants_colours {
@@ -57,7 +57,7 @@ async fn what_stands_beside_the_answer_is_written_line_by_line() {
 }
 
 #[tokio::test]
-async fn the_report_is_the_object_of_the_contract() {
+async fn the_json_report_has_the_documented_form() {
     let report = Place::new()
         .ask("What is the account value of customer 42?")
         .await;
@@ -123,7 +123,7 @@ async fn the_report_is_the_object_of_the_contract() {
 }
 
 #[tokio::test]
-async fn a_list_is_asked_for_with_its_length() {
+async fn a_list_tool_gets_its_limit() {
     let report = Place::new()
         .ask("Who are the 5 most recent customers?")
         .await;
@@ -147,7 +147,7 @@ async fn a_list_is_asked_for_with_its_length() {
 }
 
 #[tokio::test]
-async fn a_ticket_is_made_with_what_the_question_says() {
+async fn a_ticket_is_created_from_the_question() {
     let question = "Create a high priority support ticket for customer 7 about \"late delivery\"";
     let args = ["ask", "--approve", "all", "-o", "json", question];
     let report = Place::new().run(args).await.json();
@@ -162,7 +162,7 @@ async fn a_ticket_is_made_with_what_the_question_says() {
 }
 
 #[tokio::test]
-async fn one_call_gives_what_the_next_one_needs() {
+async fn a_call_uses_the_result_of_an_earlier_one() {
     let place = Place::new();
     let report = place
         .ask("What is the account value of the most recent customer?")
@@ -179,7 +179,7 @@ async fn one_call_gives_what_the_next_one_needs() {
 }
 
 #[tokio::test]
-async fn two_customers_are_looked_up_at_once() {
+async fn two_ids_cause_two_parallel_calls() {
     let report = Place::new()
         .ask("What are the account values of customers 42 and 7?")
         .await;
@@ -193,7 +193,7 @@ async fn two_customers_are_looked_up_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_asked_for_and_nothing_is_invented() {
+async fn missing_values_are_requested() {
     let report = Place::new().ask("What is the account value?").await;
     assert!(calls(&report).is_empty(), "{report:#}");
     let answer = report["answer"].as_str().unwrap().to_lowercase();
@@ -201,7 +201,7 @@ async fn what_is_missing_is_asked_for_and_nothing_is_invented() {
 }
 
 #[tokio::test]
-async fn every_event_is_one_numbered_line() {
+async fn events_are_numbered_lines() {
     let done = Place::new()
         .run([
             "ask",
@@ -236,7 +236,7 @@ async fn every_event_is_one_numbered_line() {
 }
 
 #[tokio::test]
-async fn without_tools_it_says_what_it_is() {
+async fn without_tools_the_planner_describes_itself() {
     let done = Place::new()
         .run([
             "ask",
@@ -268,7 +268,7 @@ async fn a_limit_has_its_own_exit_code() {
 }
 
 #[tokio::test]
-async fn with_nobody_to_ask_a_call_that_changes_something_is_not_made() {
+async fn without_a_person_a_changing_call_is_denied() {
     for policy in ["ask", "none"] {
         let done = Place::new()
             .run([

@@ -65,7 +65,7 @@ fn attribute(span: &Value, key: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_collector_gets_the_spans_of_a_run_and_nothing_that_was_said() {
+async fn a_collector_receives_spans_without_content() {
     let collector = Collector::start().await;
     let place = Place::new()
         .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.address)
@@ -138,7 +138,7 @@ async fn a_collector_gets_the_spans_of_a_run_and_nothing_that_was_said() {
 }
 
 #[tokio::test]
-async fn what_was_said_is_told_where_the_configuration_says_so() {
+async fn spans_contain_content_if_configured() {
     let collector = Collector::start().await;
     let config = format!(
         "otlp_endpoint: {}\notlp_headers:\n  authorization: Bearer ${{COLLECTOR}}\notlp_content: true\n",
@@ -165,7 +165,7 @@ async fn what_was_said_is_told_where_the_configuration_says_so() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_not_there_costs_a_warning_and_no_answer() {
+async fn a_missing_collector_causes_only_a_warning() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

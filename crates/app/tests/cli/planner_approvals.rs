@@ -134,7 +134,7 @@ const SENTENCES: [&str; 26] = [
 ];
 
 #[tokio::test]
-async fn no_sentence_makes_the_planner_delete_something() {
+async fn the_planner_never_deletes_without_approval() {
     let ask = |sentence: &'static str| async move {
         let place = place(0, &json!({}));
         let done = place.run(["ask", "-o", "json", sentence]).await;
@@ -157,7 +157,7 @@ async fn no_sentence_makes_the_planner_delete_something() {
 }
 
 #[tokio::test]
-async fn only_a_person_approves_calls_of_the_planner() {
+async fn only_a_person_approves_planner_calls() {
     let recipe = json!({"name": "careless", "policy": {"requires_approval": false}}).to_string();
     let rules = json!({"rules": [{"server": "office", "verdict": "allow"}]});
     let question = "Delete Bob";
@@ -187,7 +187,7 @@ async fn only_a_person_approves_calls_of_the_planner() {
 }
 
 #[tokio::test]
-async fn a_call_of_the_planner_is_stored_and_decided_later() {
+async fn a_planner_call_is_stored_and_decided_later() {
     for (decision, expected) in [("--allow", true), ("--deny", false)] {
         let place = place(0, &json!({}));
         let done = place.run(["ask", "--approve", "later", "Delete Bob"]).await;
@@ -204,7 +204,7 @@ async fn a_call_of_the_planner_is_stored_and_decided_later() {
 }
 
 #[tokio::test]
-async fn the_planner_writes_nothing_with_the_bundled_server() {
+async fn the_planner_changes_no_data_of_the_bundled_server() {
     let ticket = "Create a low priority ticket for customer 7 with subject \"test\"";
     let place = Place::new();
     for (options, failure) in [

@@ -21,7 +21,7 @@ async fn asked(variables: &[(&str, &str)]) -> Done {
 }
 
 #[tokio::test]
-async fn each_variable_of_a_proxy_counts() {
+async fn every_proxy_variable_is_used() {
     for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
         let proxy = FakeModel::start().await.unwrap();
         proxy.answer(Answer::openai_chat([Say::text("By a detour.")]));
@@ -32,7 +32,7 @@ async fn each_variable_of_a_proxy_counts() {
 }
 
 #[tokio::test]
-async fn what_is_excepted_is_not_asked_of_the_proxy() {
+async fn excepted_hosts_bypass_the_proxy() {
     let proxy = FakeModel::start().await.unwrap();
     proxy.answer(Answer::openai_chat([Say::text("By a detour.")]));
     let address = proxy.base_url();
@@ -42,7 +42,7 @@ async fn what_is_excepted_is_not_asked_of_the_proxy() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_asked_for_a_tunnel_is_told_who_asks() {
+async fn a_tunnel_request_contains_the_proxy_credentials() {
     let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", proxy.local_addr().unwrap());
     let proxying = async {

@@ -120,7 +120,7 @@ async fn failures(place: &Place) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_tool_that_becomes_read_only_within_a_run_is_asked_for_again() {
+async fn a_tool_that_becomes_read_only_needs_approval_again() {
     let fake = model(&["drop", "look", "drop"]).await;
     let place = place(&fake);
     configure(place.path(), false);
@@ -130,7 +130,7 @@ async fn a_tool_that_becomes_read_only_within_a_run_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_read_only_after_a_restart_is_asked_for_until_it_is_accepted() {
+async fn a_tool_that_became_read_only_needs_approval_until_accepted() {
     let fake = model(&["drop"]).await;
     let mut place = place(&fake);
     configure(place.path(), false);

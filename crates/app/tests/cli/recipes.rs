@@ -11,7 +11,7 @@ fn with_recipe(text: &str) -> Place {
 }
 
 #[tokio::test]
-async fn recipes_are_listed_for_people_and_for_programs() {
+async fn recipes_are_listed_as_text_and_json() {
     let place = with_recipe("description: About orders\nstrategy: gather-format\n");
     let done = place.run(["recipes"]).await;
     assert_eq!(done.code, 0, "{done}");
@@ -29,7 +29,7 @@ async fn recipes_are_listed_for_people_and_for_programs() {
 }
 
 #[tokio::test]
-async fn a_recipe_is_shown_as_it_stands_so_that_it_can_be_changed() {
+async fn a_recipe_is_shown_unchanged() {
     let shown = Place::new()
         .run(["recipes", "show", "customer-service"])
         .await;
@@ -53,7 +53,7 @@ async fn a_recipe_is_shown_as_it_stands_so_that_it_can_be_changed() {
 }
 
 #[tokio::test]
-async fn a_recipe_that_is_wrong_is_told_and_hides_no_other() {
+async fn an_invalid_recipe_is_reported_and_hides_no_other() {
     let place = with_recipe("instrucions: x\n");
     let done = place.run(["recipes"]).await;
     assert_eq!(done.code, 0, "{done}");

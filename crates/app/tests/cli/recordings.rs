@@ -62,11 +62,11 @@ async fn ask(place: &Place, args: &[&str]) -> Done {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_run_is_had_again_without_network_key_and_servers() {
+async fn a_run_is_replayed_without_network_key_and_servers() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([value_of(42)]));
-    let told = format!("530.19 EUR. Do not tell {KEY} and {WORDS}.");
-    fake.answer(Answer::openai_chat([Say::text(told)]));
+    let text = format!("530.19 EUR. Do not tell {KEY} and {WORDS}.");
+    fake.answer(Answer::openai_chat([Say::text(text)]));
     let place = live(&fake);
     let question = format!("What is customer 42 worth? My key is {KEY}.");
     let args = ["-m", MODEL, "--record", "run.jsonl", &question];
@@ -99,7 +99,7 @@ async fn a_run_is_had_again_without_network_key_and_servers() {
 }
 
 #[tokio::test]
-async fn what_tools_are_given_behind_the_models_back_is_not_written() {
+async fn injected_arguments_are_not_recorded() {
     let fake = FakeModel::start().await.unwrap();
     let node = json!({"nodes": [{"id": "a:1", "label": "A", "type": "Thing"}]});
     fake.answer(Answer::openai_chat([Say::call(
@@ -138,7 +138,7 @@ async fn what_tools_are_given_behind_the_models_back_is_not_written() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_does_not_match_is_named_with_the_way_out() {
+async fn an_unmatched_request_is_reported_with_a_remedy() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::text("It is Monday.")]));
     let place = live(&fake);
@@ -200,7 +200,7 @@ async fn what_does_not_match_is_named_with_the_way_out() {
 }
 
 #[tokio::test]
-async fn a_mistake_on_the_command_line_leaves_a_recording_as_it_is() {
+async fn a_usage_error_leaves_a_recording_unchanged() {
     let place = Place::new().with_file("run.jsonl", "precious");
     for args in [
         &["-m", "acme/one", "--record", "run.jsonl", "?"][..],
@@ -214,7 +214,7 @@ async fn a_mistake_on_the_command_line_leaves_a_recording_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_recording_is_one_runs_at_a_time() {
+async fn a_recording_file_has_one_writer() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     let said = [Say::text("The first half"), Say::text(" and the second.")];
@@ -237,7 +237,7 @@ async fn a_recording_is_one_runs_at_a_time() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_needs_no_server_needs_none_of_its_variables() {
+async fn a_replay_needs_no_variables_of_servers() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([value_of(42)]));
     fake.answer(Answer::openai_chat([Say::text("530.19")]));
@@ -306,7 +306,7 @@ async fn what_needs_no_server_needs_none_of_its_variables() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_run_that_fails_fails_again() {
+async fn a_failed_run_is_replayed_as_failed() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([value_of(42)]));
     let error = json!({"error": {"message": "the quota is used up", "code": "insufficient_quota"}});
@@ -329,7 +329,7 @@ async fn a_run_that_fails_fails_again() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_run_that_is_interrupted_leaves_what_was_heard() {
+async fn an_interrupted_run_leaves_a_partial_recording() {
     use rustix::process::{Pid, Signal, kill_process};
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
@@ -362,8 +362,8 @@ fn clerk(_: usize, request: &Request) -> Answer {
     let messages = request.json()["messages"].as_array().unwrap().clone();
     let last = messages.last().unwrap();
     if last["role"] == "tool" {
-        let told = last["content"].as_str().unwrap_or_default();
-        return Answer::openai_chat([Say::text(told)]);
+        let text = last["content"].as_str().unwrap_or_default();
+        return Answer::openai_chat([Say::text(text)]);
     }
     let input = json!({"customer_id": 7, "subject": "Late", "description": "It is late.", "priority": "high"});
     Answer::openai_chat([Say::call("a", "shop__create_support_ticket", input)])
@@ -371,7 +371,7 @@ fn clerk(_: usize, request: &Request) -> Answer {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn conversations_that_went_on_at_once_are_each_had_again() {
+async fn concurrent_runs_are_replayed() {
     let fake = FakeModel::start().await.unwrap();
     fake.otherwise(clerk);
     let scenario = |name: &str| json!({"name": name, "turns": [{"say": "A ticket, please", "calls": [{"tool": "create_support_ticket"}]}]});

@@ -43,7 +43,7 @@ fn failures(done: &Done) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_limit_of_steps_is_raised_where_the_run_goes_on() {
+async fn a_resumed_run_may_raise_its_step_limit() {
     let fake = FakeModel::start().await.unwrap();
     let place = openai(&fake);
     let id = parked(&fake, &place, &["--max-steps", "1"]).await;
@@ -67,7 +67,7 @@ async fn the_limit_of_steps_is_raised_where_the_run_goes_on() {
 }
 
 #[tokio::test]
-async fn what_comes_after_is_approved_as_is_said_where_the_run_goes_on() {
+async fn a_resumed_run_uses_the_new_approval_option() {
     let fake = FakeModel::start().await.unwrap();
     let place = openai(&fake);
     let cases = [
@@ -98,7 +98,7 @@ async fn what_comes_after_is_approved_as_is_said_where_the_run_goes_on() {
 }
 
 #[tokio::test]
-async fn rules_that_allow_are_set_aside_for_what_comes_after() {
+async fn a_resumed_run_overrides_allowing_rules() {
     let server = json!({"command": program(), "args": ["mcp-server", "customer-service"]});
     let config = json!({
         "mcp_servers": {"customer-service": server, "lax": server},
@@ -125,7 +125,7 @@ async fn rules_that_allow_are_set_aside_for_what_comes_after() {
 }
 
 #[tokio::test]
-async fn what_was_settled_when_it_began_is_refused_by_name() {
+async fn options_of_the_start_are_refused_when_resuming() {
     let fake = FakeModel::start().await.unwrap();
     // Neither a variable nor a file that is for questions is in the way.
     let place = openai(&fake);
@@ -154,7 +154,7 @@ async fn what_was_settled_when_it_began_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_named_counts_also_where_the_variable_names_it() {
+async fn a_named_model_overrides_the_variable() {
     let fake = FakeModel::start().await.unwrap();
     let place = openai(&fake).with_variable("SWITCHBOARD_MODEL", "openai/gpt-4o");
     let id = parked(&fake, &place, &[]).await;

@@ -27,7 +27,7 @@ async fn list(place: &Place) -> Value {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_is_continued_by_another_process() {
+async fn a_waiting_run_is_resumed_by_another_process() {
     let place = Place::new();
     let id = parked(&place).await;
     let waiting = list(&place).await;
@@ -62,7 +62,7 @@ async fn a_run_that_waits_is_continued_by_another_process() {
 }
 
 #[tokio::test]
-async fn it_may_be_edited_declined_and_forgotten() {
+async fn a_waiting_call_is_edited_denied_or_discarded() {
     let place = Place::new();
     let id = parked(&place).await;
     let input = r#"{"customer_id": 8, "priority": "high", "subject": "edited"}"#;
@@ -89,8 +89,8 @@ async fn it_may_be_edited_declined_and_forgotten() {
         (&call["attempts"], &call["failure"]),
         (&json!(0), &json!("denied"))
     );
-    let told = call["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(told.contains("not on a Sunday"), "{told}");
+    let message = call["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(message.contains("not on a Sunday"), "{message}");
 
     let id = parked(&place).await;
     let done = place.run(["runs", "forget", &id]).await;
@@ -99,7 +99,7 @@ async fn it_may_be_edited_declined_and_forgotten() {
 }
 
 #[tokio::test]
-async fn a_mistake_costs_no_stored_run() {
+async fn a_usage_error_keeps_the_stored_run() {
     let place = Place::new();
     let id = parked(&place).await;
     for (args, named) in [
@@ -133,7 +133,7 @@ async fn a_mistake_costs_no_stored_run() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_taken_is_taken_by_nobody_else() {
+async fn a_leased_run_is_refused_to_others() {
     let place = Place::new();
     let id = parked(&place).await;
     let lock = place
@@ -152,7 +152,7 @@ async fn a_run_that_is_taken_is_taken_by_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_stored_run_keeps_its_recipe_and_one_that_cannot_be_read_can_be_forgotten() {
+async fn a_stored_run_keeps_its_recipe_and_an_unreadable_run_can_be_discarded() {
     let fake = FakeModel::start().await.unwrap();
     let ticket = json!({"customer_id": 7, "priority": "low", "subject": "s", "description": "d"});
     fake.answer(Answer::openai_chat([Say::call(
@@ -196,7 +196,7 @@ async fn ask(place: &Place, args: &[&str]) -> Done {
 }
 
 #[tokio::test]
-async fn gather_format_ends_in_text_and_artifact() {
+async fn gather_format_returns_text_and_artifact() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::call(
         "a",
@@ -236,7 +236,7 @@ async fn gather_format_ends_in_text_and_artifact() {
 }
 
 #[tokio::test]
-async fn a_recipe_brings_its_prompt_and_its_tools() {
+async fn a_recipe_sets_prompt_and_tools() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::text("Hello.")]));
     let place = openai(&fake).with_file(
@@ -258,7 +258,7 @@ async fn a_recipe_brings_its_prompt_and_its_tools() {
 }
 
 #[tokio::test]
-async fn the_next_model_answers_where_the_first_fails() {
+async fn a_fallback_model_answers_after_a_failure() {
     let (broken, whole) = (
         FakeModel::start().await.unwrap(),
         FakeModel::start().await.unwrap(),
@@ -278,7 +278,7 @@ async fn the_next_model_answers_where_the_first_fails() {
 }
 
 #[tokio::test]
-async fn rules_limits_and_context_are_configured_and_wrong_ones_are_named() {
+async fn rules_limits_and_context_are_configured() {
     let fake = FakeModel::start().await.unwrap();
     let ticket = |id: &str| {
         Say::call(
@@ -329,7 +329,7 @@ approvals:
 }
 
 #[tokio::test]
-async fn of_two_files_the_stricter_word_counts() {
+async fn the_stricter_rule_of_two_files_applies() {
     let (allow, deny) = (
         "approvals: {rules: [{verdict: allow}]}\n",
         "approvals: {rules: [{tool: create_support_ticket, verdict: deny, reason: tickets are closed}]}\n",
@@ -373,7 +373,7 @@ async fn of_two_files_the_stricter_word_counts() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_to_get_what_is_injected_must_be_there() {
+async fn servers_of_context_values_must_be_configured() {
     let context = "context: {token: secret}\ncontext_servers: [custmer-service]\n";
     let place = Place::new().with_file("switchboard.yaml", context);
     for (args, code) in [
@@ -397,7 +397,7 @@ async fn a_server_that_is_to_get_what_is_injected_must_be_there() {
 }
 
 #[tokio::test]
-async fn a_run_of_a_session_is_listed_goes_on_and_is_forgotten_like_any_other() {
+async fn a_run_of_a_session_is_listed_resumed_and_discarded() {
     let place = Place::new();
     let ask = [
         "ask",
@@ -462,7 +462,7 @@ async fn a_run_of_a_session_is_listed_goes_on_and_is_forgotten_like_any_other() 
 // Where the folder of a user's data is known from `HOME` alone.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_run_that_another_version_stored_is_refused_and_can_be_forgotten() {
+async fn a_run_of_another_version_is_refused_and_can_be_discarded() {
     let place = Place::new();
     let id = parked(&place).await;
     let file = format!(".local/share/switchboard/runs/{id}.json");

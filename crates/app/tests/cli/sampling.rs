@@ -24,7 +24,7 @@ fn config() -> String {
 /// What the model says to a server in the middle of a call is a part of the tool's result. In their order the answers of the run
 /// are had again, and not that one.
 #[tokio::test]
-async fn what_a_server_asks_the_model_is_no_answer_of_the_run() {
+async fn sampled_text_is_not_an_answer_of_the_run() {
     let fake = FakeModel::start().await.unwrap();
     for said in [
         Say::call("a", "poet__write", json!({})),

@@ -38,7 +38,7 @@ fn blocks(events: &[Value]) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test]
-async fn a_search_of_the_provider_is_declared_and_its_results_are_told() {
+async fn a_provider_search_is_declared_and_its_results_are_shown() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::transcript("anthropic/web-search.sse").unwrap());
     let args = ["ask", "--no-tools", "-m", MODEL, "-o", "jsonl", "Rain?"];
@@ -49,21 +49,21 @@ async fn a_search_of_the_provider_is_declared_and_its_results_are_told() {
     assert_eq!(sent[0]["max_uses"], 3);
 
     let events = done.lines();
-    let told = blocks(&events);
-    let kinds: Vec<&str> = told.iter().map(|(kind, _)| *kind).collect();
+    let received = blocks(&events);
+    let kinds: Vec<&str> = received.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(kinds, ["server_tool_use", "web_search_tool_result"]);
-    assert!(told[0].1.contains("weather Hamburg"), "{told:?}");
-    assert!(told[1].1.contains("Weather in Hamburg"), "{told:?}");
+    assert!(received[0].1.contains("weather Hamburg"), "{received:?}");
+    assert!(received[1].1.contains("Weather in Hamburg"), "{received:?}");
     assert!(
-        told[1].1.contains("https://example.org/hamburg"),
-        "{told:?}"
+        received[1].1.contains("https://example.org/hamburg"),
+        "{received:?}"
     );
     // What only the provider can read is for nobody else.
     assert!(!done.stdout.contains("EqgfCioIARgB"), "{done}");
 }
 
 #[tokio::test]
-async fn a_person_sees_what_the_provider_did_and_only_the_answer_is_standard_output() {
+async fn provider_tools_appear_on_standard_error_only() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::transcript("anthropic/web-search.sse").unwrap());
     let done = place(&fake)
@@ -76,7 +76,7 @@ async fn a_person_sees_what_the_provider_did_and_only_the_answer_is_standard_out
 }
 
 #[tokio::test]
-async fn an_answer_that_paused_goes_on_with_what_the_provider_did_so_far() {
+async fn a_paused_answer_continues_with_its_provider_blocks() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::transcript("anthropic/pause-turn.sse").unwrap());
     fake.answer(Answer::transcript("anthropic/web-search.sse").unwrap());

@@ -57,7 +57,7 @@ fn read(place: &Place) -> String {
 }
 
 #[tokio::test]
-async fn code_is_discussed_from_what_stands_in_the_files() {
+async fn code_questions_read_the_files() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([call(
         "a",
@@ -181,10 +181,10 @@ async fn a_declined_edit_leaves_the_code_as_it_is() {
         .await;
     assert_eq!(done.code, 0, "{done}");
     assert_eq!(read(&place), SOURCE);
-    let told = results(&fake.request(2).await.json().clone());
+    let received = results(&fake.request(2).await.json().clone());
     assert!(
-        told.last().unwrap().contains("I want to see it first"),
-        "{told:?}"
+        received.last().unwrap().contains("I want to see it first"),
+        "{received:?}"
     );
 }
 

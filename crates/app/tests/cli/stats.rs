@@ -38,7 +38,7 @@ async fn stats(place: &Place, options: &[&str]) -> Done {
 }
 
 #[tokio::test]
-async fn what_models_and_tools_did_is_counted_from_the_audit() {
+async fn statistics_are_computed_from_the_audit() {
     let (place, _fake) = eventful().await;
     let done = stats(&place, &["-o", "json"]).await;
     assert_eq!(done.code, 0, "{done}");
@@ -101,7 +101,7 @@ async fn what_models_and_tools_did_is_counted_from_the_audit() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_known_is_said() {
+async fn unknown_statistics_are_marked() {
     let (place, _fake) = eventful().await;
     let file = place.path().join("kept.jsonl");
     let whole = std::fs::read_to_string(&file).unwrap();
@@ -133,7 +133,7 @@ async fn what_cannot_be_known_is_said() {
 }
 
 #[tokio::test]
-async fn only_what_is_asked_for_is_counted() {
+async fn statistics_are_filtered() {
     let (place, _fake) = eventful().await;
     let later = stats(&place, &["--since", "2999-01-01", "-o", "json"]).await;
     assert_eq!(later.json()["records"], 0, "{later}");
@@ -147,7 +147,7 @@ async fn only_what_is_asked_for_is_counted() {
 }
 
 #[tokio::test]
-async fn where_nothing_is_recorded_it_is_said_why() {
+async fn a_missing_audit_is_explained() {
     let place = Place::new();
     let none = stats(&place, &[]).await;
     assert_eq!((none.code, none.stdout.as_str()), (0, ""), "{none}");
@@ -167,7 +167,7 @@ async fn where_nothing_is_recorded_it_is_said_why() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_pipe_that_nobody_writes_is_not_waited_for() {
+async fn a_pipe_without_writer_is_not_awaited() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     let place = Place::new();
@@ -182,10 +182,10 @@ async fn a_pipe_that_nobody_writes_is_not_waited_for() {
 #[tokio::test]
 async fn a_pipe_is_read_to_its_end() {
     let (place, _fake) = eventful().await;
-    let kept = std::fs::read_to_string(place.path().join("kept.jsonl")).unwrap();
+    let stored = std::fs::read_to_string(place.path().join("kept.jsonl")).unwrap();
     let done = place
-        .run_with_input(["runs", "stats", "/dev/stdin", "-o", "json"], &kept)
+        .run_with_input(["runs", "stats", "/dev/stdin", "-o", "json"], &stored)
         .await;
     assert_eq!(done.code, 0, "{done}");
-    assert_eq!(done.json()["records"], kept.lines().count());
+    assert_eq!(done.json()["records"], stored.lines().count());
 }

@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use crate::support::Place;
 
 #[tokio::test]
-async fn tools_are_listed_for_people_and_for_programs() {
+async fn tools_are_listed_as_text_and_json() {
     let place = Place::new();
     let done = place.run(["tools", "list"]).await;
     assert_eq!(done.code, 0, "{done}");
@@ -30,7 +30,7 @@ async fn tools_are_listed_for_people_and_for_programs() {
 }
 
 #[tokio::test]
-async fn a_tool_is_called_by_hand() {
+async fn a_tool_is_called_from_the_command_line() {
     let place = Place::new();
     let args = [
         "tools",
@@ -54,7 +54,7 @@ async fn a_tool_is_called_by_hand() {
 }
 
 #[tokio::test]
-async fn servers_show_their_state() {
+async fn the_state_of_servers_is_listed() {
     let place = Place::new();
     let statuses = place.run(["servers", "-o", "json"]).await.json();
     assert_eq!(statuses[0]["name"], "customer-service");
@@ -70,7 +70,7 @@ async fn servers_show_their_state() {
 }
 
 #[tokio::test]
-async fn the_doctor_says_what_is_there_and_what_to_do() {
+async fn the_doctor_reports_findings_and_remedies() {
     let place = Place::new().with_variable("SWITCHBOARD_MODLE", "openai/x");
     let done = place.run(["doctor"]).await;
     assert_eq!(done.code, 0, "{done}");
@@ -129,7 +129,7 @@ async fn the_doctor_says_what_is_there_and_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_away_is_no_error() {
+async fn a_closed_pipe_is_not_an_error() {
     let place = Place::new();
     for args in [
         &["tools", "list"][..],
@@ -147,7 +147,7 @@ async fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[tokio::test]
-async fn a_variable_that_is_set_to_nothing_is_not_set() {
+async fn an_empty_variable_counts_as_unset() {
     let mut place = Place::new();
     for name in [
         "SWITCHBOARD_MODEL",
@@ -168,7 +168,7 @@ async fn a_variable_that_is_set_to_nothing_is_not_set() {
 }
 
 #[tokio::test]
-async fn models_show_what_can_be_asked_now() {
+async fn models_are_listed_with_their_readiness() {
     let place = Place::new().with_variable("OPENAI_API_KEY", "sk-secret");
     let models = place.run(["models", "-o", "json"]).await.json();
     let ready = |name: &str| -> Value {
@@ -185,7 +185,7 @@ async fn models_show_what_can_be_asked_now() {
 }
 
 #[tokio::test]
-async fn a_bundled_server_over_http_is_used_like_any_other() {
+async fn a_bundled_server_works_over_http() {
     let place = Place::new();
     let mut server = place.start(["mcp-server", "customer-service", "--http", "127.0.0.1:0"]);
     let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
@@ -210,7 +210,7 @@ async fn a_bundled_server_over_http_is_used_like_any_other() {
 }
 
 #[tokio::test]
-async fn the_doctor_says_which_server_of_an_editors_file_cannot_be_used() {
+async fn the_doctor_names_unusable_servers_of_an_editor_file() {
     let config = json!({"mcpServers": {
         "unset": {"command": "x", "env": {"K": "${env:NOT_SET}"}},
         "helped": {"url": "http://127.0.0.1:9/mcp", "headersHelper": "token --secret-1"},
@@ -246,7 +246,7 @@ async fn the_doctor_says_which_server_of_an_editors_file_cannot_be_used() {
 }
 
 #[tokio::test]
-async fn a_bundled_server_for_other_machines_needs_a_token() {
+async fn a_public_bundled_server_needs_a_token() {
     let everywhere = ["mcp-server", "customer-service", "--http", "0.0.0.0:0"];
     let done = Place::new().run(everywhere).await;
     assert_eq!(done.code, 2, "{done}");
@@ -316,7 +316,7 @@ async fn the_bundled_server_keeps_its_data_in_a_file() {
 }
 
 #[tokio::test]
-async fn an_option_that_a_bundled_server_does_not_take_is_refused_by_name() {
+async fn unknown_options_of_a_bundled_server_are_refused() {
     let place = Place::new().with_variable("SWITCHBOARD_BTE_URL", "http://127.0.0.1:9");
     for (args, named) in [
         (
@@ -362,7 +362,7 @@ async fn an_option_that_a_bundled_server_does_not_take_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_wrong_value_of_a_variable_is_told_as_such() {
+async fn an_invalid_variable_is_named() {
     let place = Place::new()
         .with_variable("SWITCHBOARD_APPROVE", "maybe")
         .with_variable("SWITCHBOARD_OUTPUT", "xml");
@@ -381,7 +381,7 @@ async fn a_wrong_value_of_a_variable_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn prices_are_explained_where_there_are_some() {
+async fn known_prices_are_explained() {
     let place = Place::new();
     let done = place.run(["models"]).await;
     assert!(done.stdout.contains("Prices: US dollars"), "{done}");

@@ -263,7 +263,7 @@ mod interrupted {
     }
 
     #[tokio::test]
-    async fn in_the_middle_of_an_answer_aborts_the_request() {
+    async fn an_interruption_during_an_answer_aborts_the_request() {
         for wire in WIRES {
             let fake = FakeModel::start().await.unwrap();
             let server = SlowServer::start().await;
@@ -293,7 +293,7 @@ mod interrupted {
     }
 
     #[tokio::test]
-    async fn a_second_time_ends_the_program_though_nobody_reads_what_it_writes() {
+    async fn a_second_interruption_ends_the_program_with_a_blocked_output() {
         let fake = FakeModel::start().await.unwrap();
         let server = SlowServer::start().await;
         let wire = WIRES[1];
@@ -322,7 +322,7 @@ mod interrupted {
     }
 
     #[tokio::test]
-    async fn in_the_middle_of_calls_cancels_each_at_its_server() {
+    async fn an_interruption_during_calls_cancels_them_at_their_servers() {
         for wire in WIRES {
             let fake = FakeModel::start().await.unwrap();
             let mut server = SlowServer::start().await;
@@ -348,7 +348,7 @@ mod interrupted {
 }
 
 #[tokio::test]
-async fn what_a_provider_says_is_told_with_the_exit_code_of_a_failed_run() {
+async fn provider_errors_are_printed_and_the_run_fails() {
     let fake = FakeModel::start().await.unwrap();
     let server = SlowServer::start().await;
     let wire = WIRES[0];
@@ -367,7 +367,7 @@ async fn what_a_provider_says_is_told_with_the_exit_code_of_a_failed_run() {
 }
 
 #[tokio::test]
-async fn a_local_ollama_is_asked_where_no_key_is_set() {
+async fn without_a_key_a_local_ollama_is_used() {
     let fake = FakeModel::start().await.unwrap();
     fake.otherwise(|_, request| match request.path() {
         "/api/tags" => Answer::json(200, &json!({"models": [{"name": "qwen3:8b", "model": "qwen3:8b"}]})),
@@ -389,7 +389,7 @@ async fn a_local_ollama_is_asked_where_no_key_is_set() {
 }
 
 #[tokio::test]
-async fn gemini_is_asked_with_its_key() {
+async fn gemini_requests_contain_the_key() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::sse(
         "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\"Hello.\"}]},\"finishReason\":\"STOP\"}]}\n\n",
@@ -411,7 +411,7 @@ async fn gemini_is_asked_with_its_key() {
 }
 
 #[tokio::test]
-async fn a_server_elsewhere_gets_no_credential_that_its_entry_does_not_name() {
+async fn another_server_gets_only_the_credentials_of_its_entry() {
     let fake = FakeModel::start().await.unwrap();
     let server = SlowServer::start().await;
     let entries = format!(
@@ -440,7 +440,7 @@ async fn a_server_elsewhere_gets_no_credential_that_its_entry_does_not_name() {
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_away_ends_the_run() {
+async fn a_closed_output_ends_the_run() {
     let fake = FakeModel::start().await.unwrap();
     let server = SlowServer::start().await;
     let gate = Gate::new();
@@ -455,7 +455,7 @@ async fn a_reader_that_goes_away_ends_the_run() {
 }
 
 #[tokio::test]
-async fn a_wait_before_another_attempt_is_shown_on_standard_error() {
+async fn the_wait_before_a_retry_is_shown() {
     let fake = FakeModel::start().await.unwrap();
     let server = SlowServer::start().await;
     let wire = WIRES[1];
@@ -476,7 +476,7 @@ async fn a_wait_before_another_attempt_is_shown_on_standard_error() {
 }
 
 #[tokio::test]
-async fn a_question_may_come_from_standard_input() {
+async fn a_question_is_read_from_standard_input() {
     let fake = FakeModel::start().await.unwrap();
     let server = SlowServer::start().await;
     let wire = WIRES[1];
@@ -492,7 +492,7 @@ async fn a_question_may_come_from_standard_input() {
 }
 
 #[tokio::test]
-async fn a_call_written_as_text_runs_on_every_wire_where_the_configuration_says_so() {
+async fn every_wire_runs_text_tool_calls_if_configured() {
     for wire in WIRES {
         let fake = FakeModel::start().await.unwrap();
         let mut server = SlowServer::start().await;
@@ -517,7 +517,7 @@ async fn a_call_written_as_text_runs_on_every_wire_where_the_configuration_says_
 }
 
 #[tokio::test]
-async fn an_ollama_model_without_tools_is_told_of_them_in_words() {
+async fn an_ollama_model_without_tool_support_gets_tools_in_the_prompt() {
     let fake = FakeModel::start().await.unwrap();
     let mut server = SlowServer::start().await;
     server.answer(1);
@@ -550,7 +550,7 @@ async fn an_ollama_model_without_tools_is_told_of_them_in_words() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_its_schema_fails_on_every_wire() {
+async fn every_wire_fails_for_an_answer_outside_its_schema() {
     const UNFIT: &str = r#"{"a":20,"b":22}"#;
     let schema = json!({
         "type": "object",
@@ -578,7 +578,7 @@ async fn an_answer_that_does_not_fit_its_schema_fails_on_every_wire() {
 }
 
 #[tokio::test]
-async fn text_that_is_piped_in_beside_a_question_is_sent_with_it() {
+async fn piped_text_is_sent_with_the_question() {
     let fake = FakeModel::start().await.unwrap();
     let server = SlowServer::start().await;
     let wire = WIRES[1];
@@ -613,7 +613,7 @@ async fn text_that_is_piped_in_beside_a_question_is_sent_with_it() {
 /// The shell has the same open pipe, so it was not made for the question.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn an_inherited_pipe_without_data_is_not_waited_for() {
+async fn an_inherited_pipe_without_data_is_not_awaited() {
     let fake = FakeModel::start().await.unwrap();
     let server = SlowServer::start().await;
     let wire = WIRES[1];

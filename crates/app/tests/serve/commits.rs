@@ -6,7 +6,7 @@ use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::{
-    continued::database,
+    resumed::database,
     serving::{Serving, no_servers, place},
 };
 

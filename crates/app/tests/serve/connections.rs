@@ -37,7 +37,7 @@ async fn open(server: &Serving, path: &str) -> (TcpStream, u16) {
 }
 
 /// The status of the answer to these bytes, and the whole of it.
-async fn exchange(server: &Serving, bytes: &str) -> (u16, String) {
+async fn send_raw(server: &Serving, bytes: &str) -> (u16, String) {
     let mut stream = connect(server).await;
     // One that is refused before it was read to its end may be cut while we still write, or read.
     let _ = stream.write_all(bytes.as_bytes()).await;
@@ -49,7 +49,7 @@ async fn exchange(server: &Serving, bytes: &str) -> (u16, String) {
 
 /// The same for JSON that is posted: what came back.
 async fn post(server: &Serving, path: &str, body: &Value) -> Value {
-    let (_, answer) = exchange(server, &posting(path, body, "close")).await;
+    let (_, answer) = send_raw(server, &posting(path, body, "close")).await;
     let (_, body) = answer.split_once("\r\n\r\n").unwrap();
     serde_json::from_str(body).unwrap()
 }
@@ -66,9 +66,9 @@ fn posting(path: &str, body: &Value, connection: &str) -> String {
 /// What `/metrics` says of something, asked on a connection of its own, which counts, too.
 async fn gauge(server: &Serving, name: &str) -> u64 {
     let asked = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    let (status, told) = exchange(server, asked).await;
-    assert_eq!(status, 200, "{told}");
-    let mut lines = told.lines();
+    let (status, output) = send_raw(server, asked).await;
+    assert_eq!(status, 200, "{output}");
+    let mut lines = output.lines();
     let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     value.unwrap().parse().unwrap()
 }
@@ -95,7 +95,7 @@ const CONNECTIONS: &str = "switchboard_http_connections_open";
 /// One that asks for a large file and takes none of it, and one that follows a session and takes nothing of what happens in it:
 /// neither keeps its connection, nor its place among the requests.
 #[tokio::test]
-async fn who_takes_nothing_of_what_it_is_sent_is_let_go() {
+async fn a_client_that_reads_nothing_is_disconnected() {
     const WORDS: usize = 2_000;
     let fake = FakeModel::start().await.unwrap();
     let word = "x".repeat(1_000);
@@ -104,7 +104,7 @@ async fn who_takes_nothing_of_what_it_is_sent_is_let_go() {
     ));
     let mut config = no_servers();
     config["serve"] = json!({"write_time": 0.3});
-    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let server = Serving::start_owned(place(&fake, &config), &[]).await;
     let session = post(&server, "/sessions", &json!({})).await["id"].clone();
     let events = format!("/sessions/{}/events", session.as_str().unwrap());
     let (mut file, status) = open(&server, "/assets/vendor/mermaid.js").await;
@@ -129,11 +129,11 @@ async fn who_takes_nothing_of_what_it_is_sent_is_let_go() {
 }
 
 #[tokio::test]
-async fn what_is_open_is_counted_while_it_is_open() {
+async fn open_connections_and_requests_are_counted() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(Answer::openai_chat([Say::text("late")]).held_by(&gate));
-    let server = Serving::alone(place(&fake, &no_servers()), &[]).await;
+    let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let session = post(&server, "/sessions", &json!({})).await["id"].clone();
     let path = format!("/sessions/{}/events", session.as_str().unwrap());
     until(&server, REQUESTS, 1).await;
@@ -157,13 +157,13 @@ async fn what_is_open_is_counted_while_it_is_open() {
 }
 
 #[tokio::test]
-async fn a_full_server_is_watched_and_told_what_makes_room() {
+async fn a_full_server_accepts_probes_and_approval_decisions() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(Answer::openai_chat([Say::text("late")]).held_by(&gate));
     let mut config = no_servers();
     config["serve"] = json!({"max_requests": 2});
-    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let server = Serving::start_owned(place(&fake, &config), &[]).await;
     let (run, _) = server.begin(json!({"message": "Hi"})).await;
     let path = format!("/runs/{run}/events");
     let mut follower = server.follow(&path).await;
@@ -187,7 +187,7 @@ async fn a_full_server_is_watched_and_told_what_makes_room() {
 }
 
 #[tokio::test]
-async fn one_principal_shuts_no_other_out() {
+async fn one_principal_cannot_block_others() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(Answer::openai_chat([Say::text("late")]).held_by(&gate));
@@ -196,7 +196,7 @@ async fn one_principal_shuts_no_other_out() {
         "max_requests_each": 2,
         "tokens": [{"token": ANN, "user": "ann"}, {"token": BOB, "user": "bob"}],
     });
-    let server = Serving::alone(place(&fake, &config), &[])
+    let server = Serving::start_owned(place(&fake, &config), &[])
         .await
         .with_token(ANN);
     let (run, _) = server.begin(json!({"message": "Hi"})).await;
@@ -238,8 +238,8 @@ async fn one_principal_shuts_no_other_out() {
 }
 
 #[tokio::test]
-async fn what_stands_before_a_body_has_its_limit() {
-    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+async fn the_head_of_a_request_is_limited() {
+    let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;
     let head = |target: &str, headers: &str| {
         format!("GET {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n")
     };
@@ -247,7 +247,7 @@ async fn what_stands_before_a_body_has_its_limit() {
     let fits = |length: usize| head("/healthz", &format!("x: {}\r\n", "y".repeat(length)));
     // To the byte, in one header or in many.
     let rest = most - fits(0).len();
-    assert_eq!(exchange(&server, &fits(rest)).await.0, 200);
+    assert_eq!(send_raw(&server, &fits(rest)).await.0, 200);
     for (what, asked) in [
         ("one byte more", fits(rest + 1)),
         ("one large one", fits(40_000)),
@@ -263,14 +263,14 @@ async fn what_stands_before_a_body_has_its_limit() {
             head(&format!("/healthz?{}", "y".repeat(40_000)), ""),
         ),
     ] {
-        let (status, answer) = exchange(&server, &asked).await;
+        let (status, answer) = send_raw(&server, &asked).await;
         assert_eq!(status, 431, "{what}: {answer}");
     }
 }
 
 #[tokio::test]
-async fn a_host_and_an_origin_are_one_each_and_can_be_one() {
-    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+async fn host_and_origin_must_be_single_and_valid() {
+    let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;
     let own = server.base.trim_start_matches("http://");
     let port = own.rsplit_once(':').unwrap().1;
     for (headers, expected) in [
@@ -300,24 +300,24 @@ async fn a_host_and_an_origin_are_one_each_and_can_be_one() {
         (format!("host: [::1]:{port}\r\n"), 200),
     ] {
         let asked = format!("GET /sessions HTTP/1.1\r\nconnection: close\r\n{headers}\r\n");
-        let (status, answer) = exchange(&server, &asked).await;
+        let (status, answer) = send_raw(&server, &asked).await;
         assert_eq!(status, expected, "{headers}: {answer}");
     }
     let asked = format!(
         "GET http://evil@{own}/sessions HTTP/1.1\r\nhost: {own}\r\nconnection: close\r\n\r\n"
     );
-    assert_eq!(exchange(&server, &asked).await.0, 400);
+    assert_eq!(send_raw(&server, &asked).await.0, 400);
 }
 
 #[tokio::test]
-async fn names_of_models_that_are_made_up_are_not_counted() {
+async fn unknown_model_names_are_not_metric_labels() {
     let fake = FakeModel::start().await.unwrap();
     let unknown =
         json!({"error": {"message": "there is no such model", "code": "model_not_found"}});
     fake.answer(Answer::json(404, &unknown));
     fake.answer(Answer::json(401, &unknown));
     fake.answer(Answer::openai_chat([Say::text("Hi.")]));
-    let server = Serving::alone(place(&fake, &no_servers()), &[]).await;
+    let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let ask = |model: &str| json!({"message": "Hi", "model": model});
     for model in [
         "x".repeat(257),
@@ -352,26 +352,26 @@ async fn names_of_models_that_are_made_up_are_not_counted() {
             .expect(200)["outcome"],
         "completed"
     );
-    let told = server.get("/metrics").await.text;
-    assert!(!told.contains("by-somebody"), "{told}");
+    let output = server.get("/metrics").await.text;
+    assert!(!output.contains("by-somebody"), "{output}");
     // What is refused in the words of another interface is counted where it was refused.
     let refused = r#"{method="POST",route="/v1/chat/completions",status="4"#;
-    assert!(told.contains(refused), "{told}");
+    assert!(output.contains(refused), "{output}");
     for counted in [
         r#"{provider="(other)",model="(other)",result="failed"} 1"#,
         r#"{provider="openai",model="gpt-4o-mini",result="failed"} 1"#,
         r#"{provider="openai",model="made-up-and-answers",result="successful"} 1"#,
     ] {
         assert!(
-            told.contains(&format!("switchboard_model_requests_total{counted}")),
-            "{counted}: {told}"
+            output.contains(&format!("switchboard_model_requests_total{counted}")),
+            "{counted}: {output}"
         );
     }
 }
 
 #[tokio::test]
-async fn only_pages_are_read_as_pages() {
-    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+async fn only_ui_resources_are_served_as_pages() {
+    let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;
     for uri in ["file:///etc/passwd", "ui:x", ""] {
         // Nothing of these has another meaning in an address's query.
         let path = format!("/mcp/apps/page?server=any&uri={uri}");

@@ -74,11 +74,11 @@ async fn chat(server: &Serving, token: &str, body: &Value) -> Answered {
 }
 
 #[tokio::test]
-async fn no_session_reads_the_graph_of_another_one() {
+async fn sessions_have_separate_graphs() {
     const TURNS: usize = 25;
     let fake = FakeModel::start().await.unwrap();
     fake.otherwise(librarian);
-    let server = Serving::alone(place(&fake, &graph_with(None)), &[]).await;
+    let server = Serving::start_owned(place(&fake, &graph_with(None)), &[]).await;
     let server = &server;
     let talks = [(ANN, "a1"), (BOB, "b1"), (ANN, "a2"), (BOB, "b2")];
     join_all(talks.map(|(token, name)| async move {
@@ -110,7 +110,7 @@ async fn no_session_reads_the_graph_of_another_one() {
 }
 
 #[tokio::test]
-async fn a_client_sends_the_values_that_the_configuration_names() {
+async fn clients_send_configured_context_values() {
     let fake = FakeModel::start().await.unwrap();
     fake.otherwise(librarian);
     let mut config = graph_with(Some(json!({"databaseContext": {
@@ -167,12 +167,12 @@ async fn a_client_sends_the_values_that_the_configuration_names() {
 }
 
 #[tokio::test]
-async fn values_that_the_configuration_does_not_name_are_refused_on_every_route() {
+async fn every_route_refuses_unconfigured_context_values() {
     let fake = FakeModel::start().await.unwrap();
     let mut config = no_servers();
     config["context"] =
         json!({"databaseContext": {"conversationId": "${client.topic}"}, "plain": "x"});
-    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let server = Serving::start_owned(place(&fake, &config), &[]).await;
     let messages = json!([{"role": "user", "content": "hi"}]);
     let said = json!([{"id": "m", "role": "user", "parts": [{"type": "text", "text": "hi"}]}]);
     for name in ["databaseContext", "plain", "session.id", "other"] {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn after_a_kill_in_a_tool_call_the_run_goes_on_and_nothing_that_finished_runs_again() {
+async fn a_run_resumes_after_a_kill_and_repeats_no_finished_call() {
     let mut slow = SlowServer::start().await;
     slow.answer(1);
     let fake = FakeModel::start().await.unwrap();

@@ -36,11 +36,11 @@ fn waiting(run: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn words_come_in_any_order_with_an_edit_and_a_reason() {
+async fn decisions_arrive_in_any_order_with_edits_and_reasons() {
     let mut slow = SlowServer::start().await;
     slow.answer(2);
     let fake = asks_for_both().await;
-    let server = Serving::alone(place(&fake, &config(&slow, json!({}))), &[]).await;
+    let server = Serving::start_owned(place(&fake, &config(&slow, json!({}))), &[]).await;
     // In the foreground it says that it has to wait, instead of waiting for ever.
     let answered = server.post("/chat", &json!({"message": "Look."})).await;
     let accepted = answered.expect(202);
@@ -132,7 +132,7 @@ async fn words_come_in_any_order_with_an_edit_and_a_reason() {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_decides_about_is_put_away_and_goes_on_with_the_next_word() {
+async fn a_run_without_decision_is_stored_and_resumed_by_the_next_one() {
     let mut slow = SlowServer::start().await;
     slow.answer(2);
     let fake = asks_for_both().await;
@@ -189,7 +189,7 @@ async fn a_run_that_nobody_decides_about_is_put_away_and_goes_on_with_the_next_w
 }
 
 #[tokio::test]
-async fn a_run_that_was_put_away_is_cancelled() {
+async fn a_stored_run_is_cancelled() {
     let slow = SlowServer::start().await;
     let fake = asks_for_both().await;
     let place = place(&fake, &config(&slow, json!({"approval_time": 0.05})));
@@ -231,10 +231,10 @@ async fn a_run_that_was_put_away_is_cancelled() {
 }
 
 #[tokio::test]
-async fn a_run_is_cancelled_in_the_middle_of_a_call() {
+async fn a_run_is_cancelled_during_a_call() {
     let mut slow = SlowServer::start().await;
     let fake = asks_for_both().await;
-    let server = Serving::alone(place(&fake, &with_server(&slow)), &[]).await;
+    let server = Serving::start_owned(place(&fake, &with_server(&slow)), &[]).await;
     let (run, _) = server.begin(json!({"message": "Look."})).await;
     slow.called().await;
     slow.called().await;
@@ -254,12 +254,12 @@ async fn a_client_can_only_make_approvals_stricter() {
     let slow = SlowServer::start().await;
     slow.answer(2);
     let fake = asks_for_both().await;
-    let server = Serving::alone(place(&fake, &config(&slow, json!({}))), &[]).await;
+    let server = Serving::start_owned(place(&fake, &config(&slow, json!({}))), &[]).await;
     let asked = json!({"message": "Look.", "parameters": {"approve": "all"}});
     let accepted = server.post("/chat", &asked).await.expect(202);
     assert_eq!(accepted["state"], "waiting", "it is configured to ask");
     let fake = asks_for_both().await;
-    let server = Serving::alone(place(&fake, &with_server(&slow)), &[]).await;
+    let server = Serving::start_owned(place(&fake, &with_server(&slow)), &[]).await;
     let asked = json!({"message": "Look.", "parameters": {"approve": "none"}});
     let report = server.post("/chat", &asked).await.expect(200);
     assert_eq!(report["tool_calls"][0]["failure"], "denied", "{report}");
@@ -269,7 +269,7 @@ async fn a_client_can_only_make_approvals_stricter() {
 async fn a_call_of_the_planner_waits_for_a_decision() {
     let ticket = "Create a low priority ticket for customer 7 with subject \"test\"";
     let asked = json!({"message": ticket, "model": "offline/planner"});
-    let server = Serving::alone(Place::new(), &[]).await;
+    let server = Serving::start_owned(Place::new(), &[]).await;
     let accepted = server.post("/chat", &asked).await.expect(202);
     assert_eq!(accepted["state"], "waiting");
     let run = accepted["run_id"].as_str().unwrap();
@@ -285,7 +285,7 @@ async fn a_call_of_the_planner_waits_for_a_decision() {
     assert_eq!(report["tool_calls"][0]["is_error"], false, "{report}");
 
     // The person who starts the server may approve all calls.
-    let server = Serving::alone(Place::new(), &["--approve", "all"]).await;
+    let server = Serving::start_owned(Place::new(), &["--approve", "all"]).await;
     let report = server.post("/chat", &asked).await.expect(200);
     assert_eq!(report["tool_calls"][0]["is_error"], false, "{report}");
 }

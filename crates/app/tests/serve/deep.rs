@@ -109,7 +109,7 @@ async fn moved(server: Serving, from: &Place, session: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_session_with_a_result_of_125_levels_is_read_and_moved() {
+async fn a_result_of_125_levels_is_stored_and_exported() {
     let (pit, fake) = (Digger::start().await, FakeModel::start().await.unwrap());
     let place = place(&fake, &pit.config("all"));
     let server = Serving::start(&place, &[]).await;
@@ -129,8 +129,11 @@ async fn a_session_with_a_result_of_125_levels_is_read_and_moved() {
         if fits {
             assert_eq!(call["result"]["structured"], nested(levels));
         } else {
-            let told = call["result"]["content"][0]["text"].as_str().unwrap();
-            assert!(told.contains("nested more than 64 levels deep"), "{told}");
+            let message = call["result"]["content"][0]["text"].as_str().unwrap();
+            assert!(
+                message.contains("nested more than 64 levels deep"),
+                "{message}"
+            );
         }
         let session = &answered["session_id"];
         asked["session_id"] = session.clone();
@@ -143,7 +146,7 @@ async fn a_session_with_a_result_of_125_levels_is_read_and_moved() {
 }
 
 #[tokio::test]
-async fn a_call_with_arguments_of_124_levels_does_not_wait_for_ever() {
+async fn a_call_with_124_levels_of_arguments_is_decided() {
     let (pit, fake) = (Digger::start().await, FakeModel::start().await.unwrap());
     fake.answer(Answer::openai_chat([Say::call(
         "call_1",
@@ -157,8 +160,11 @@ async fn a_call_with_arguments_of_124_levels_does_not_wait_for_ever() {
     let answered = server.post("/chat", &asked).await.expect(200);
     let call = &answered["tool_calls"][0];
     assert_eq!(call["failure"], "malformed_input", "{call}");
-    let told = call["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(told.contains("nested more than 64 levels deep"), "{told}");
+    let message = call["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(
+        message.contains("nested more than 64 levels deep"),
+        "{message}"
+    );
     let run = answered["run_id"].as_str().unwrap();
     server.get(&format!("/runs/{run}")).await.expect(200);
     let session = answered["session_id"].as_str().unwrap().to_owned();
@@ -166,7 +172,7 @@ async fn a_call_with_arguments_of_124_levels_does_not_wait_for_ever() {
 }
 
 #[tokio::test]
-async fn what_a_client_sends_is_checked() {
+async fn the_depth_of_client_input_is_limited() {
     let (pit, fake) = (Digger::start().await, FakeModel::start().await.unwrap());
     let place = place(&fake, &pit.config("ask"));
     let server = Serving::start(&place, &[]).await;
@@ -428,7 +434,7 @@ async fn stored(store: &Arc<Store>, owner: &Principal, session: SessionId, deep:
 }
 
 #[tokio::test]
-async fn of_1000_deep_values_whatever_is_stored_can_be_read_and_moved() {
+async fn every_stored_deep_value_can_be_read_and_exported() {
     const RUNS: usize = 167;
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str| Store::open(StoreOptions::sqlite(folder.path().join(name)));

@@ -42,14 +42,14 @@ fn user(id: &str, text: &str) -> Value {
     json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]})
 }
 
-async fn alone(fake: &FakeModel) -> Serving {
-    Serving::alone(place(fake, &no_servers()), &[]).await
+async fn start_server(fake: &FakeModel) -> Serving {
+    Serving::start_owned(place(fake, &no_servers()), &[]).await
 }
 
 #[tokio::test]
-async fn the_character_that_cannot_be_stored_is_a_fault_of_the_request_in_every_dialect() {
+async fn every_dialect_refuses_null_characters() {
     let fake = FakeModel::start().await.unwrap();
-    let server = alone(&fake).await;
+    let server = start_server(&fake).await;
     let said = "a\u{0}b";
     let messages = json!([{"role": "user", "content": said}]);
     let openai = json!({"model": "default", "messages": messages});
@@ -75,9 +75,9 @@ async fn the_character_that_cannot_be_stored_is_a_fault_of_the_request_in_every_
 }
 
 #[tokio::test]
-async fn an_error_is_the_same_in_a_stream_and_in_a_whole_answer() {
+async fn an_error_is_equal_in_a_stream_and_in_one_document() {
     let fake = FakeModel::start().await.unwrap();
-    let server = alone(&fake).await;
+    let server = start_server(&fake).await;
     let refused = || {
         let error = json!({"error": {"message": "no such thing", "type": "invalid_request_error", "code": null}});
         Answer::json(400, &error)
@@ -102,10 +102,10 @@ async fn an_error_is_the_same_in_a_stream_and_in_a_whole_answer() {
 }
 
 #[tokio::test]
-async fn results_that_come_too_late_are_a_conflict() {
+async fn late_tool_results_are_a_conflict() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::call("a", "mine", json!({}))]));
-    let server = alone(&fake).await;
+    let server = start_server(&fake).await;
     let tool =
         json!({"type": "function", "function": {"name": "mine", "parameters": {"type": "object"}}});
     let ask = |messages: Value| json!({"model": "default", "messages": messages, "tools": [tool]});
@@ -138,7 +138,7 @@ async fn asked(fake: &FakeModel, slow: &SlowServer) -> (Serving, Value) {
     fake.answer(says("Done."));
     let mut config = with_server(slow);
     config["approve"] = json!("ask");
-    let server = Serving::alone(place(fake, &config), &[]).await;
+    let server = Serving::start_owned(place(fake, &config), &[]).await;
     let body = json!({"id": "chat", "messages": [user("1", "Look.")]});
     let first = frames(&server.post("/api/chat", &body).await);
     let end = of(&first, "finish");
@@ -158,7 +158,7 @@ fn word(metadata: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_client_that_says_it_has_seen_more_than_there_is_hears_the_rest() {
+async fn a_client_with_a_position_past_the_end_gets_the_rest() {
     let fake = FakeModel::start().await.unwrap();
     let mut slow = SlowServer::start().await;
     slow.answer(1);
@@ -191,12 +191,12 @@ async fn a_client_that_says_it_has_seen_more_than_there_is_hears_the_rest() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_given_anew_takes_the_place_of_the_first() {
+async fn a_regenerated_answer_replaces_the_first() {
     let fake = FakeModel::start().await.unwrap();
     for answer in ["One.", "First.", "Second.", "Third.", "Other.", "Fourth."] {
         fake.answer(says(answer));
     }
-    let server = alone(&fake).await;
+    let server = start_server(&fake).await;
     let answer =
         |id: &str| json!({"id": id, "role": "assistant", "parts": [{"type": "text", "text": "…"}]});
     let (begin, ask) = (user("1", "Begin."), user("3", "Go on."));
@@ -239,9 +239,9 @@ async fn an_answer_that_is_given_anew_takes_the_place_of_the_first() {
     let all = json!([begin, answer("2"), ask, answer("4"), again]);
     post(all.clone(), "submit-message").await;
     post(all, "regenerate-message").await;
-    let kept = said().await;
-    assert_eq!(json!(kept[..4]), more);
-    assert_eq!(kept[4..], ["Go on.", "Other."]);
+    let stored = said().await;
+    assert_eq!(json!(stored[..4]), more);
+    assert_eq!(stored[4..], ["Go on.", "Other."]);
     post(json!([begin]), "regenerate-message").await;
     assert_eq!(said().await, ["Begin.", "Fourth."]);
 
@@ -253,14 +253,14 @@ async fn an_answer_that_is_given_anew_takes_the_place_of_the_first() {
 }
 
 #[tokio::test]
-async fn a_tool_of_an_ag_ui_client_is_called_by_it() {
+async fn an_ag_ui_client_executes_its_own_tool() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([
         Say::text("I ask you."),
         Say::call("a", "mine", json!({"city": "Paris"})),
     ]));
     fake.answer(says("It rains."));
-    let server = alone(&fake).await;
+    let server = start_server(&fake).await;
     let tool = json!({"name": "mine", "description": "Mine.", "parameters": {"type": "object"}});
     let question = json!({"id": "1", "role": "user", "content": "?"});
     let run = |messages: Value| {
@@ -290,9 +290,9 @@ async fn a_tool_of_an_ag_ui_client_is_called_by_it() {
     assert_eq!(second[0]["type"], "RUN_STARTED");
     assert_eq!(of(&second, "TOOL_CALL_RESULT").len(), 0, "{second:?}");
     assert_eq!(second.last().unwrap()["result"]["answer"], "It rains.");
-    let told = fake.request(1).await.json()["messages"].clone();
-    let told = told.as_array().unwrap().last().unwrap().to_string();
-    assert!(told.contains("17 degrees and rain"), "{told}");
+    let received = fake.request(1).await.json()["messages"].clone();
+    let received = received.as_array().unwrap().last().unwrap().to_string();
+    assert!(received.contains("17 degrees and rain"), "{received}");
     // It waited once.
     assert_eq!(run(messages).await.problem(409), "conflict");
     // The session has the call with its result.
@@ -301,11 +301,11 @@ async fn a_tool_of_an_ag_ui_client_is_called_by_it() {
 }
 
 #[tokio::test]
-async fn an_ag_ui_client_that_says_something_else_ends_the_call_that_it_has() {
+async fn a_new_ag_ui_message_ends_the_open_client_call() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::call("a", "mine", json!({}))]));
     fake.answer(says("Something else."));
-    let server = alone(&fake).await;
+    let server = start_server(&fake).await;
     let tool = json!({"name": "mine", "description": "Mine.", "parameters": {"type": "object"}});
     let question = json!({"id": "1", "role": "user", "content": "?"});
     let run = |messages: Value| json!({"threadId": "t", "runId": "r", "messages": messages, "tools": [tool]});
@@ -323,9 +323,9 @@ async fn an_ag_ui_client_that_says_something_else_ends_the_call_that_it_has() {
 }
 
 #[tokio::test]
-async fn an_answer_has_the_form_that_was_asked_for() {
+async fn an_answer_has_the_requested_format() {
     let fake = FakeModel::start().await.unwrap();
-    let server = alone(&fake).await;
+    let server = start_server(&fake).await;
     let schema = json!({
         "type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"], "additionalProperties": false,
     });
@@ -392,12 +392,12 @@ async fn an_answer_has_the_form_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn an_answer_outside_its_schema_is_a_failed_run_of_the_own_api() {
+async fn an_answer_outside_its_schema_fails_the_run_of_the_native_api() {
     let fake = FakeModel::start().await.unwrap();
     let mut config = no_servers();
     let schema = json!({"type": "object", "required": ["name", "age"]});
     config["strategy"] = json!({"gather-format": {"schema": schema}});
-    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let server = Serving::start_owned(place(&fake, &config), &[]).await;
     let unfit = r#"{"a":20,"b":22}"#;
     for _ in 0..6 {
         fake.answer(says(unfit));

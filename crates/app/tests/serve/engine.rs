@@ -44,11 +44,11 @@ pub(crate) struct Made {
 }
 
 pub(crate) async fn make(options: ServerOptions) -> Made {
-    let (told, news) = mpsc::unbounded_channel();
+    let (sender, news) = mpsc::unbounded_channel();
     let script = Arc::new(Script {
         agents: Semaphore::new(0),
         results: Arc::new(Semaphore::new(0)),
-        told,
+        sender,
         panics_at: Arc::default(),
     });
     let engine = Arc::clone(&script) as Arc<dyn Engine>;
@@ -67,7 +67,7 @@ pub(crate) struct Script {
     /// Agents are made, and tools answer, as far as there are permits.
     agents: Semaphore,
     results: Arc<Semaphore>,
-    told: mpsc::UnboundedSender<&'static str>,
+    sender: mpsc::UnboundedSender<&'static str>,
     /// Whoever watches a run panics at the next event of this kind.
     panics_at: Arc<Mutex<Option<&'static str>>>,
 }
@@ -124,7 +124,7 @@ impl Own {
         self.script.let_all();
     }
 
-    async fn heard(&mut self, news: &str) {
+    async fn wait_for(&mut self, news: &str) {
         assert_eq!(self.news.recv().await, Some(news));
     }
 
@@ -149,11 +149,11 @@ impl Engine for Script {
         _: &Principal,
         _: Option<&SessionId>,
     ) -> Result<Agent, WishError> {
-        self.told.send("agent").unwrap();
+        self.sender.send("agent").unwrap();
         self.agents.acquire().await.unwrap().forget();
         let tools = Tools {
             results: Arc::clone(&self.results),
-            told: self.told.clone(),
+            sender: self.sender.clone(),
         };
         Ok(Agent::new(Arc::new(Worker::new())).with_tools(Arc::new(tools)))
     }
@@ -244,7 +244,7 @@ impl ChatModel for Worker {
 
 struct Tools {
     results: Arc<Semaphore>,
-    told: mpsc::UnboundedSender<&'static str>,
+    sender: mpsc::UnboundedSender<&'static str>,
 }
 
 #[async_trait]
@@ -262,7 +262,7 @@ impl ToolHost for Tools {
     }
 
     async fn call(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
-        self.told.send("call").unwrap();
+        self.sender.send("call").unwrap();
         self.results.acquire().await.unwrap().forget();
         Ok(ToolOutput::text("worked"))
     }
@@ -279,7 +279,7 @@ fn one_each() -> ServerOptions {
 }
 
 #[tokio::test]
-async fn a_run_that_ends_in_a_panic_is_left_and_can_be_gone_on_with() {
+async fn a_run_that_panicked_can_be_resumed() {
     let server = Own::start(one_each()).await;
     server.let_all();
     server.panic_at("tool_finished");
@@ -302,7 +302,7 @@ async fn a_run_that_ends_in_a_panic_is_left_and_can_be_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_run_that_ended_in_a_panic_is_ended() {
+async fn a_run_that_panicked_can_be_cancelled() {
     let server = Own::start(one_each()).await;
     server.let_all();
     server.panic_at("model_call_started");
@@ -326,14 +326,14 @@ async fn a_run_that_ended_in_a_panic_is_ended() {
 
 /// As a fault of the store would: the run hears of it, and is left before it is over.
 #[tokio::test]
-async fn a_run_that_is_left_while_it_is_cancelled_is_ended_all_the_same() {
+async fn a_run_that_panics_during_cancellation_is_finished() {
     let mut server = Own::start(one_each()).await;
     server.script.agents.add_permits(2);
     let asked = json!({"message": "Work.", "background": true});
     let begun = server.post("/chat", &asked).await.expect(202);
     let run = begun["run_id"].as_str().unwrap().to_owned();
-    server.heard("agent").await;
-    server.heard("call").await;
+    server.wait_for("agent").await;
+    server.wait_for("call").await;
     server.panic_at("tool_finished");
     let ended = server
         .post(&format!("/runs/{run}/cancel"), &json!({}))
@@ -345,7 +345,7 @@ async fn a_run_that_is_left_while_it_is_cancelled_is_ended_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_run_of_a_dialect_begins_though_its_client_is_gone_by_then() {
+async fn a_run_starts_although_its_client_disconnected() {
     let said = json!({"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Work."}]});
     let ui = json!({"id": "chat-1", "messages": [said]});
     let said = json!({"id": "m1", "role": "user", "content": "Work."});
@@ -364,13 +364,13 @@ async fn a_run_of_a_dialect_begins_though_its_client_is_gone_by_then() {
         let mut client = TcpStream::connect(&address).await.unwrap();
         client.write_all(request.as_bytes()).await.unwrap();
         // The run is about to begin, and cannot yet, when the client goes away and the server sees that.
-        server.heard("agent").await;
+        server.wait_for("agent").await;
         drop(client);
         while server.gauge("switchboard_http_connections_open").await > 1 {
             tokio::task::yield_now().await;
         }
         server.let_all();
-        server.heard("call").await;
+        server.wait_for("call").await;
         let sessions = server.get("/sessions").await.expect(200)["sessions"].clone();
         assert_eq!(sessions.as_array().unwrap().len(), 1, "{path}: {sessions}");
         assert_eq!(sessions[0]["id"], "chat-1");

@@ -25,7 +25,7 @@ async fn connect(server: &Serving) -> TcpStream {
 }
 
 /// Sends these bytes and gives everything that comes back.
-async fn exchange(server: &Serving, bytes: &[u8]) -> String {
+async fn send_raw(server: &Serving, bytes: &[u8]) -> String {
     let mut stream = connect(server).await;
     stream.write_all(bytes).await.unwrap();
     let mut answer = Vec::new();
@@ -35,8 +35,8 @@ async fn exchange(server: &Serving, bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_said_to_be_so() {
-    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+async fn malformed_bodies_are_refused() {
+    let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;
     for (body, status, kind) in [
         ("", 400, "malformed"),
         ("{", 400, "malformed"),
@@ -87,9 +87,9 @@ async fn what_cannot_be_read_is_said_to_be_so() {
         server.get("/sessions?limit=x").await.problem(400),
         "malformed"
     );
-    let answer = exchange(&server, b"NONSENSE\r\n\r\n").await;
+    let answer = send_raw(&server, b"NONSENSE\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
-    let answer = exchange(
+    let answer = send_raw(
         &server,
         b"GET /sessions HTTP/1.1\r\nconnection: close\r\n\r\n",
     )
@@ -102,7 +102,7 @@ async fn what_cannot_be_read_is_said_to_be_so() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_not_read() {
+async fn bodies_above_the_limit_are_not_read() {
     let config = json!({"mcp_servers": {}, "serve": {"max_body": 1000}});
     let place = Place::new().with_file("switchboard.json", &config.to_string());
     let server = Serving::start(&place, &[]).await;
@@ -127,13 +127,13 @@ async fn what_is_too_large_is_not_read() {
         "GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
         "y".repeat(100_000)
     );
-    let answer = exchange(&server, head.as_bytes()).await;
+    let answer = send_raw(&server, head.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
     server.get("/healthz").await.expect(200);
 }
 
 #[tokio::test]
-async fn more_runs_than_there_may_be_are_turned_away() {
+async fn runs_above_the_limit_are_refused() {
     for (serve, status, kind) in [
         (json!({"max_runs": 1}), 503, "unavailable"),
         (json!({"max_runs_each": 1}), 429, "too-many"),
@@ -144,7 +144,7 @@ async fn more_runs_than_there_may_be_are_turned_away() {
         let fake = FakeModel::start().await.unwrap();
         fake.answer(Answer::openai_chat([Say::text("ok")]).held_by(&gate));
         fake.answer(Answer::openai_chat([Say::text("ok")]));
-        let server = Serving::alone(place(&fake, &config), &[]).await;
+        let server = Serving::start_owned(place(&fake, &config), &[]).await;
         let (run, _) = server.begin(json!({"message": "Hi"})).await;
         let refused = server.post("/chat", &json!({"message": "Hi"})).await;
         assert_eq!(refused.problem(status), kind);
@@ -166,7 +166,7 @@ async fn more_runs_than_there_may_be_are_turned_away() {
 }
 
 #[tokio::test]
-async fn more_requests_than_there_may_be_are_turned_away() {
+async fn requests_above_the_limit_are_refused() {
     let config = json!({"mcp_servers": {}, "serve": {"max_requests": 2}});
     let place = Place::new().with_file("switchboard.json", &config.to_string());
     let server = Serving::start(&place, &[]).await;
@@ -186,7 +186,7 @@ async fn more_requests_than_there_may_be_are_turned_away() {
 
 /// Somebody who sends a header one byte at a time holds a connection for a while, and no longer.
 #[tokio::test]
-async fn a_header_that_never_ends_is_waited_for_no_longer_than_it_may_take() {
+async fn an_endless_header_times_out() {
     let config = json!({"mcp_servers": {}, "serve": {"header_time": 0.2}});
     let place = Place::new().with_file("switchboard.json", &config.to_string());
     let server = Serving::start(&place, &[]).await;
@@ -205,7 +205,7 @@ async fn a_header_that_never_ends_is_waited_for_no_longer_than_it_may_take() {
 }
 
 #[tokio::test]
-async fn a_body_that_never_ends_is_waited_for_no_longer_than_it_may_take() {
+async fn an_endless_body_times_out() {
     let config = json!({"mcp_servers": {}, "serve": {"body_time": 0.2}});
     let place = Place::new().with_file("switchboard.json", &config.to_string());
     let server = Serving::start(&place, &[]).await;
@@ -259,7 +259,7 @@ async fn an_endless_answer_ends_as_limited_and_its_connection_is_closed() {
         .with_variable("OPENAI_API_KEY", "sk-secret")
         .with_variable("OPENAI_BASE_URL", &base)
         .with_file("switchboard.json", &config.to_string());
-    let server = Serving::alone(place, &[]).await;
+    let server = Serving::start_owned(place, &[]).await;
     let answered = server.post("/chat", &json!({"message": "Talk."})).await;
     let report = answered.expect(200);
     assert_eq!(report["outcome"], "limited");

@@ -6,30 +6,30 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod client_tools;
 mod commits;
+mod concurrency;
 mod connections;
 mod context;
-mod continued;
 mod crash;
 mod decisions;
 mod deep;
 mod dialects;
-mod document;
+mod elicitation;
 mod engine;
 mod hostile;
 mod in_process;
 mod limits;
 mod locked_store;
 mod models;
-mod named;
 mod native;
 mod nested;
-mod of_client;
-mod places;
-mod questions;
+mod openapi;
 mod recorded;
+mod resumed;
 mod security;
 mod serving;
+mod session_ids;
 #[path = "../cli/slow_server.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line")]
 mod slow_server;
@@ -44,5 +44,5 @@ mod support;
 #[test]
 #[ignore = "a server that the other tests start"]
 fn server() {
-    questions::serve_stdio();
+    elicitation::serve_stdio();
 }

@@ -17,7 +17,7 @@ async fn serving(fake: &FakeModel) -> Serving {
         .with_variable("ANTHROPIC_API_KEY", "sk-secret")
         .with_variable("ANTHROPIC_BASE_URL", &fake.base_url())
         .with_file("switchboard.json", &no_servers().to_string());
-    Serving::alone(place, &[]).await
+    Serving::start_owned(place, &[]).await
 }
 
 /// Asks every route that takes a model.
@@ -56,7 +56,7 @@ async fn ask_all(server: &Serving, model: &str) -> Vec<(&'static str, Answered)>
 }
 
 #[tokio::test]
-async fn the_model_name_of_the_source_works_on_every_route() {
+async fn every_route_accepts_a_model_name_with_its_provider() {
     let fake = FakeModel::start().await.unwrap();
     fake.otherwise(|_, _| Answer::anthropic([Say::text("Hello.")]));
     let server = serving(&fake).await;
@@ -75,7 +75,7 @@ async fn the_model_name_of_the_source_works_on_every_route() {
 #[tokio::test]
 async fn a_model_without_a_provider_is_refused_in_the_form_of_each_route() {
     let place = Place::new().with_file("switchboard.json", &no_servers().to_string());
-    let server = Serving::alone(place, &[]).await;
+    let server = Serving::start_owned(place, &[]).await;
     for (path, answered) in ask_all(&server, DATED).await {
         let expected = if path.starts_with("/v1/") { 404 } else { 422 };
         assert_eq!(answered.status, expected, "{path}: {answered:?}");

@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_question_by_curl_is_answered_with_a_tool_and_kept() {
+async fn a_question_is_answered_with_a_tool_and_stored() {
     let place = Place::new();
     let server = Serving::start(&place, &[]).await;
     // The source's own example, but for the model.
@@ -81,7 +81,7 @@ async fn a_question_by_curl_is_answered_with_a_tool_and_kept() {
 }
 
 #[tokio::test]
-async fn what_there_is_to_choose_from_is_listed() {
+async fn models_recipes_and_tools_are_listed() {
     let place = Place::new().with_file("recipes.txt", "not a recipe");
     let server = Serving::start(&place, &[]).await;
     let tools = server.get("/mcp/tools").await.expect(200);
@@ -128,8 +128,8 @@ async fn what_there_is_to_choose_from_is_listed() {
 }
 
 #[tokio::test]
-async fn sessions_are_made_renamed_and_forgotten() {
-    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+async fn sessions_are_created_renamed_and_deleted() {
+    let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;
     let made = server.post("/sessions", &json!({"title": "Plans"})).await;
     let session = made.expect(201);
     let path = format!("/sessions/{}", session["id"].as_str().unwrap());
@@ -165,7 +165,7 @@ async fn sessions_are_made_renamed_and_forgotten() {
 
 #[tokio::test]
 async fn requests_count_in_the_metrics() {
-    let server = Serving::alone(Place::new(), &[]).await;
+    let server = Serving::start_owned(Place::new(), &[]).await;
     server
         .post(
             "/chat",

@@ -86,7 +86,7 @@ const WAYS: [Way; 2] = [
 ];
 
 #[tokio::test]
-async fn locations_lead_to_what_was_made() {
+async fn location_headers_contain_the_prefix() {
     for (_, nest) in WAYS {
         let server = Nested::start(ServerOptions::default(), nest).await;
         let made = server.post("/sessions", &json!({})).await;
@@ -107,7 +107,7 @@ async fn locations_lead_to_what_was_made() {
 }
 
 #[tokio::test]
-async fn the_document_leads_to_the_routes() {
+async fn the_openapi_document_contains_the_prefix() {
     for (_, nest) in WAYS {
         let server = Nested::start(ServerOptions::default(), nest).await;
         let url = server.url(&format!("{PREFIX}/openapi.json"));
@@ -135,7 +135,7 @@ fn addresses(text: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_page_loads_everything_from_below_the_prefix() {
+async fn the_page_loads_all_files_below_the_prefix() {
     for (path, nest) in WAYS {
         let server = Nested::start(ServerOptions::default(), nest).await;
         let mut seen = HashSet::new();
@@ -175,7 +175,7 @@ async fn the_page_loads_everything_from_below_the_prefix() {
 }
 
 #[tokio::test]
-async fn tokens_hosts_and_origins_are_checked_as_by_a_server_of_its_own() {
+async fn a_nested_server_checks_tokens_hosts_and_origins() {
     let mut options = ServerOptions::default();
     let token = AccessToken::new(&SecretString::from(TOKEN), Principal::default());
     options.tokens = vec![token.unwrap()];
@@ -199,7 +199,7 @@ async fn tokens_hosts_and_origins_are_checked_as_by_a_server_of_its_own() {
 }
 
 #[tokio::test]
-async fn an_address_that_others_reach_needs_a_token() {
+async fn a_public_address_needs_a_token() {
     let Made { server, store, .. } = make(ServerOptions::default()).await;
     let open: SocketAddr = "0.0.0.0:8484".parse().unwrap();
     let refused = server.router(open);

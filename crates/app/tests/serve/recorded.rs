@@ -120,7 +120,7 @@ async fn by_chat(server: &Serving, question: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_clients_heard_at_once_each_of_them_hears_again() {
+async fn concurrent_conversations_are_replayed() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.otherwise(clerk(gate.clone()));
@@ -153,8 +153,11 @@ async fn what_clients_heard_at_once_each_of_them_hears_again() {
         by_chat(&server, other).await,
     ];
     let secrets = format!("My token is {TOKEN}, my key {KEY}; {WORDS}");
-    let told = by_chat(&server, &secrets).await;
-    assert!(told.contains(TOKEN) && told.contains(WORDS), "{told}");
+    let transcript = by_chat(&server, &secrets).await;
+    assert!(
+        transcript.contains(TOKEN) && transcript.contains(WORDS),
+        "{transcript}"
+    );
     server.terminate();
     let (code, said) = server.ended().await;
     assert_eq!(code, 0, "{said}");
@@ -183,8 +186,8 @@ async fn what_clients_heard_at_once_each_of_them_hears_again() {
     assert_eq!(by_openai(&server, same).await, tickets[0]);
     assert_eq!(by_chat(&server, same).await, tickets[1]);
     let secrets = "My token is another, my key mine; open sesame";
-    let told = by_chat(&server, secrets).await;
-    assert!(told.contains("[redacted]"), "{told}");
+    let transcript = by_chat(&server, secrets).await;
+    assert!(transcript.contains("[redacted]"), "{transcript}");
     // Nothing is given twice, and what was never said is named.
     for (question, why) in [
         (same, "restart the replay"),
@@ -202,7 +205,7 @@ async fn what_clients_heard_at_once_each_of_them_hears_again() {
 }
 
 #[tokio::test]
-async fn what_is_not_in_the_recording_is_named_with_what_is() {
+async fn a_request_outside_the_recording_is_named() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::text("It is Monday.")]));
     let place = live(&fake);
@@ -235,7 +238,7 @@ async fn what_is_not_in_the_recording_is_named_with_what_is() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_leaves_what_was_over() {
+async fn a_killed_server_leaves_the_finished_recordings() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(Answer::openai_chat([Say::text("All of it.")]));
@@ -263,7 +266,7 @@ async fn a_server_that_is_killed_leaves_what_was_over() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_asked_to_end_leaves_what_was_heard() {
+async fn a_stopped_server_leaves_the_partial_recording() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(
@@ -292,7 +295,7 @@ async fn a_server_that_is_asked_to_end_leaves_what_was_heard() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_recorded_or_had_again_is_said_before_it_listens() {
+async fn recording_errors_appear_before_the_server_listens() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::text("Yes.")]));
     let place = place(&fake, &no_servers()).with_file("notes.txt", "precious");
@@ -335,7 +338,7 @@ async fn what_cannot_be_recorded_or_had_again_is_said_before_it_listens() {
 }
 
 #[tokio::test]
-async fn that_nothing_more_can_be_written_is_said_at_once_and_runs_go_on() {
+async fn a_failed_recording_is_reported_and_runs_continue() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::text("Yes.")]));
     fake.answer(Answer::openai_chat([Say::text("Still.")]));
@@ -352,7 +355,7 @@ async fn that_nothing_more_can_be_written_is_said_at_once_and_runs_go_on() {
     server.terminate();
     let (code, said) = server.ended().await;
     assert_eq!(code, 1, "{said}");
-    let told = said.matches("recording to pipe").count();
-    assert_eq!(told, 1, "{said}");
+    let warnings = said.matches("recording to pipe").count();
+    assert_eq!(warnings, 1, "{said}");
     assert!(said.contains("cannot write the recording"), "{said}");
 }

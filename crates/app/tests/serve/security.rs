@@ -35,8 +35,8 @@ async fn with_headers(
 }
 
 #[tokio::test]
-async fn without_a_token_only_the_page_and_the_probes_are_there() {
-    let server = Serving::alone(guarded(), &[]).await;
+async fn without_a_token_only_the_page_and_the_probes_respond() {
+    let server = Serving::start_owned(guarded(), &[]).await;
     for open in ["/", "/healthz", "/readyz", "/openapi.json"] {
         assert_eq!(server.get(open).await.status, 200, "{open}");
     }
@@ -85,8 +85,8 @@ async fn without_a_token_only_the_page_and_the_probes_are_there() {
 }
 
 #[tokio::test]
-async fn everybody_sees_their_own_and_nobody_elses() {
-    let server = Serving::alone(guarded(), &[]).await.with_token(ANN);
+async fn users_see_only_their_own_sessions() {
+    let server = Serving::start_owned(guarded(), &[]).await.with_token(ANN);
     let report = server
         .post("/chat", &json!({"message": "Hi"}))
         .await
@@ -142,7 +142,7 @@ async fn everybody_sees_their_own_and_nobody_elses() {
 }
 
 #[tokio::test]
-async fn other_names_and_other_sites_are_refused() {
+async fn other_hosts_and_origins_are_refused() {
     let config = json!({
         "mcp_servers": {},
         "serve": {"hosts": ["box.example"], "origins": ["https://app.example"]},
@@ -219,14 +219,14 @@ async fn other_names_and_other_sites_are_refused() {
         "{answered:?}"
     );
     // Without configured origins there is no CORS at all.
-    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+    let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;
     let answered = with_headers(&server, Method::OPTIONS, "/chat", &ask).await;
     assert_eq!(answered.header("access-control-allow-origin"), "");
     assert_eq!(answered.problem(403), "foreign-origin");
 }
 
 #[tokio::test]
-async fn an_address_that_others_reach_wants_tokens() {
+async fn a_public_address_requires_tokens() {
     let place = Place::new();
     let done = place.run(["serve", "--bind", "0.0.0.0:0"]).await;
     assert_eq!(done.code, 2, "{done}");
@@ -262,7 +262,7 @@ async fn an_address_that_others_reach_wants_tokens() {
 }
 
 #[tokio::test]
-async fn no_token_is_logged_or_told() {
+async fn tokens_appear_in_no_log_and_no_response() {
     let place = guarded().with_variable("SWITCHBOARD_LOG", "trace");
     let server = Serving::start(&place, &[]).await.with_token(ANN);
     let asked = server.get("/sessions?token=query-secret-0123").await;
@@ -283,8 +283,8 @@ async fn no_token_is_logged_or_told() {
 
 /// What a page could do with a plain form: a body that is not said to be JSON is never read.
 #[tokio::test]
-async fn a_form_of_another_site_does_nothing() {
-    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+async fn forms_of_other_sites_are_refused() {
+    let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;
     for kind in [
         "text/plain",
         "application/x-www-form-urlencoded",
@@ -311,8 +311,8 @@ async fn a_form_of_another_site_does_nothing() {
 }
 
 #[tokio::test]
-async fn no_answer_has_names_looked_up_in_advance() {
-    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+async fn responses_disable_dns_prefetching() {
+    let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;
     for path in [
         "/",
         "/assets/frames/foreign.html",

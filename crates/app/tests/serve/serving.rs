@@ -102,7 +102,7 @@ impl Serving {
     }
 
     /// The same in a place that is its own.
-    pub(crate) async fn alone(place: Place, options: &[&str]) -> Self {
+    pub(crate) async fn start_owned(place: Place, options: &[&str]) -> Self {
         let mut serving = Self::start(&place, options).await;
         serving.place = Some(place);
         serving

@@ -9,11 +9,11 @@ use crate::{
 };
 
 #[tokio::test]
-async fn what_runs_has_its_time_to_end() {
+async fn running_work_may_finish_within_the_drain_time() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(Answer::openai_chat([Say::text("in "), Say::text("time")]).gate_before(2, &gate));
-    let server = Serving::alone(place(&fake, &no_servers()), &[]).await;
+    let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let session = server.post("/sessions", &json!({})).await.expect(201)["id"].clone();
     let path = format!("/sessions/{}/events", session.as_str().unwrap());
     let mut idle = server.follow(&path).await;
@@ -40,7 +40,7 @@ async fn what_runs_has_its_time_to_end() {
 }
 
 #[tokio::test]
-async fn what_does_not_end_in_time_is_left_to_be_continued() {
+async fn unfinished_runs_can_be_resumed_after_the_drain_time() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(Answer::openai_chat([Say::text("too "), Say::text("late")]).gate_before(2, &gate));
@@ -59,11 +59,11 @@ async fn what_does_not_end_in_time_is_left_to_be_continued() {
     fake.request(1).await;
     server.terminate();
     reader.rest().await;
-    let told = crate::serving::read(asked.await.unwrap().unwrap()).await;
-    assert_eq!(told.problem(503), "unavailable");
-    let other = told.json()["run_id"].as_str().unwrap().to_owned();
+    let refused = crate::serving::read(asked.await.unwrap().unwrap()).await;
+    assert_eq!(refused.problem(503), "unavailable");
+    let other = refused.json()["run_id"].as_str().unwrap().to_owned();
     assert!(
-        told.json()["detail"]
+        refused.json()["detail"]
             .as_str()
             .unwrap()
             .contains(&format!("/runs/{other}/continue"))
@@ -84,7 +84,7 @@ async fn what_does_not_end_in_time_is_left_to_be_continued() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_person_is_put_away_at_once() {
+async fn waiting_runs_are_stored_immediately() {
     let slow = SlowServer::start().await;
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::call(
@@ -111,10 +111,10 @@ async fn what_waits_for_a_person_is_put_away_at_once() {
 }
 
 #[tokio::test]
-async fn asked_twice_it_ends_at_once() {
+async fn a_second_signal_ends_the_server_immediately() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::text("never")]).held_by(&Gate::new()));
-    let server = Serving::alone(place(&fake, &no_servers()), &[]).await;
+    let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let (run, _) = server.begin(json!({"message": "Hi"})).await;
     fake.request(0).await;
     let mut reader = server.follow(&format!("/runs/{run}/events")).await;

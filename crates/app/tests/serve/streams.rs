@@ -14,11 +14,11 @@ fn slowly(first: &Gate, second: &Gate) -> Answer {
 }
 
 #[tokio::test]
-async fn a_reader_that_comes_back_in_mid_run_misses_nothing() {
+async fn a_reconnected_reader_misses_no_event() {
     let fake = FakeModel::start().await.unwrap();
     let (first, second) = (Gate::new(), Gate::new());
     fake.answer(slowly(&first, &second));
-    let server = Serving::alone(place(&fake, &no_servers()), &[]).await;
+    let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let (run, session) = server.begin(json!({"message": "Count."})).await;
     let path = format!("/runs/{run}/events");
 
@@ -69,13 +69,13 @@ async fn a_reader_that_comes_back_in_mid_run_misses_nothing() {
 }
 
 #[tokio::test]
-async fn a_session_is_followed_over_its_runs() {
+async fn a_stream_follows_all_runs_of_a_session() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(Answer::openai_chat([Say::text("First.")]));
     fake.answer(Answer::openai_chat([Say::text("Sec"), Say::text("ond.")]).gate_before(2, &gate));
     fake.answer(Answer::openai_chat([Say::text("Third.")]));
-    let server = Serving::alone(place(&fake, &no_servers()), &[]).await;
+    let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let session = server.post("/sessions", &json!({})).await.expect(201)["id"].clone();
     let path = format!("/sessions/{}/events", session.as_str().unwrap());
     let mut reader = server.follow(&path).await;
@@ -113,13 +113,13 @@ async fn a_session_is_followed_over_its_runs() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_ends_nothing() {
+async fn a_disconnected_client_does_not_end_a_run() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(
         Answer::openai_chat([Say::text("still "), Say::text("here")]).gate_before(2, &gate),
     );
-    let server = Serving::alone(place(&fake, &no_servers()), &[]).await;
+    let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let session = server.post("/sessions", &json!({})).await.expect(201)["id"].clone();
     let path = format!("/sessions/{}", session.as_str().unwrap());
     let mut reader = server.follow(&format!("{path}/events")).await;
@@ -137,14 +137,14 @@ async fn a_client_that_goes_away_ends_nothing() {
 }
 
 #[tokio::test]
-async fn a_reader_that_does_not_read_holds_up_nobody() {
+async fn a_slow_reader_does_not_block_others() {
     const WORDS: usize = 4_000;
     let fake = FakeModel::start().await.unwrap();
     let word = "x".repeat(1_000);
     fake.answer(Answer::openai_chat(
         (0..WORDS).map(|n| Say::text(format!("{n} {word}\n"))),
     ));
-    let server = Serving::alone(place(&fake, &no_servers()), &[]).await;
+    let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let session = server.post("/sessions", &json!({})).await.expect(201)["id"].clone();
     let path = format!("/sessions/{}/events", session.as_str().unwrap());
     // It takes the head of the answer and nothing more, while 4 MB come.
@@ -172,13 +172,13 @@ async fn a_reader_that_does_not_read_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn a_stream_with_nothing_to_tell_stays_alive() {
+async fn an_idle_stream_sends_keep_alive_comments() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     fake.answer(Answer::openai_chat([Say::text("late")]).held_by(&gate));
     let mut config = no_servers();
     config["serve"] = json!({"keep_alive": 0.05});
-    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let server = Serving::start_owned(place(&fake, &config), &[]).await;
     let (run, _) = server.begin(json!({"message": "Hi"})).await;
     let mut reader = server.follow(&format!("/runs/{run}/events")).await;
     reader.until("model_call_started").await;
@@ -193,8 +193,8 @@ async fn a_stream_with_nothing_to_tell_stays_alive() {
 }
 
 #[tokio::test]
-async fn what_is_no_position_is_said_to_be_none() {
-    let server = Serving::alone(crate::support::Place::new(), &["--no-tools"]).await;
+async fn invalid_positions_are_refused() {
+    let server = Serving::start_owned(crate::support::Place::new(), &["--no-tools"]).await;
     let (run, _) = server.begin(json!({"message": "Hi"})).await;
     let path = format!("/runs/{run}/events");
     for wrong in ["?after=-1", "?after=x", "?after=1&after=2"] {

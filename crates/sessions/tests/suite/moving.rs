@@ -324,8 +324,11 @@ pub(crate) async fn what_is_nested_too_deeply_is_not_imported(place: Place) {
             let imported = import(&store, &changed, ImportIds::New).await;
             assert_eq!(imported.is_ok(), fits, "{levels}: {imported:?}");
             if let Err(error) = imported {
-                let told = error.to_string();
-                assert!(told.contains("nested more than 96 levels deep"), "{told}");
+                let message = error.to_string();
+                assert!(
+                    message.contains("nested more than 96 levels deep"),
+                    "{message}"
+                );
             }
         }
     }

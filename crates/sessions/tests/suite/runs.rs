@@ -133,8 +133,8 @@ pub(crate) async fn a_run_that_answers_anew_sets_aside_what_was_said(place: Plac
     let begun = again("q", 1, 3, &[]).await.unwrap();
     assert_eq!((begun.state, begun.events_before), (RunState::Running, 2));
     assert_eq!(said(0).await, says(&["go"]));
-    let kept = store.get(&me(), &id("s")).await.unwrap().unwrap();
-    assert_eq!(kept.messages, 1);
+    let stored = store.get(&me(), &id("s")).await.unwrap().unwrap();
+    assert_eq!(stored.messages, 1);
     // The first answer stays as what happened.
     assert_eq!(store.events(&me(), "r", 0, 9).await.unwrap(), events(1..=2));
     assert_eq!(state(&store, "r").await, RunState::Finished);
@@ -150,19 +150,19 @@ pub(crate) async fn a_run_that_answers_anew_sets_aside_what_was_said(place: Plac
 pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
-    let kept = |run: Option<RunRecord>| run.unwrap().parameters.unwrap();
-    assert_eq!(kept(store.run(&me(), "r").await.unwrap()), parameters());
+    let stored = |run: Option<RunRecord>| run.unwrap().parameters.unwrap();
+    assert_eq!(stored(store.run(&me(), "r").await.unwrap()), parameters());
     let listed = store.runs(&me(), None, 9).await.unwrap();
-    assert_eq!(kept(listed.into_iter().next()), parameters());
+    assert_eq!(stored(listed.into_iter().next()), parameters());
     // Another process goes on with it, and ends it.
     store.close().await;
     let second = place.open().await;
-    assert_eq!(kept(second.take(&me(), "r").await.ok()), parameters());
+    assert_eq!(stored(second.take(&me(), "r").await.ok()), parameters());
     second
         .release("r", RunState::Finished, None, 1, &[])
         .await
         .unwrap();
-    assert_eq!(kept(second.run(&me(), "r").await.unwrap()), parameters());
+    assert_eq!(stored(second.run(&me(), "r").await.unwrap()), parameters());
     // Nothing, and what says nothing.
     for (run, none) in [("q", None), ("p", Some(serde_json::Value::Null))] {
         let plain = RunRecord {
@@ -235,9 +235,9 @@ pub(crate) async fn what_is_nested_too_deeply_is_not_stored(place: Place) {
                 .await,
         ),
     ] {
-        let told = refused.unwrap_err().to_string();
+        let message = refused.unwrap_err().to_string();
         let expected = format!("{what} has 97 levels, and 96 are kept at most");
-        assert_eq!(told, expected);
+        assert_eq!(message, expected);
     }
     store.append_events("r", &event(96)).await.unwrap();
     store.save("r", &snapshot(96, 64)).await.unwrap();

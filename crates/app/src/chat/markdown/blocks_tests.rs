@@ -33,7 +33,7 @@ fn blank_lines_end_paragraphs_and_fences_hold_code() {
 }
 
 #[test]
-fn an_item_holds_what_is_indented_below_it() {
+fn an_item_contains_indented_lines() {
     let text = "- one\n\n  more of it\n  ```\n- no item\n\n  ```\n- two\n  - below\n\nAfter\n";
     let expected = [
         "- one\n\n  more of it\n  ```\n- no item\n\n  ```\n",
@@ -45,7 +45,7 @@ fn an_item_holds_what_is_indented_below_it() {
 }
 
 #[test]
-fn a_fence_is_closed_by_its_own_kind_and_length_only() {
+fn a_fence_is_closed_by_its_kind_and_length() {
     let text = "````\n```\n~~~\n````\nout";
     let kinds: Vec<Kind> = shown(text).into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(
@@ -56,7 +56,7 @@ fn a_fence_is_closed_by_its_own_kind_and_length_only() {
 }
 
 #[test]
-fn what_never_ends_is_cut_so_that_laying_it_out_again_stays_cheap() {
+fn long_blocks_are_split() {
     let text = "word ".repeat(20_000);
     let all = blocks(&text);
     assert!(all.len() > 5);
@@ -100,7 +100,7 @@ pub(crate) fn marked_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn the_blocks_are_the_text_wherever_it_was_split(text in marked_text(), cuts in any::<[prop::sample::Index; 4]>()) {
+    fn blocks_do_not_depend_on_the_deltas(text in marked_text(), cuts in any::<[prop::sample::Index; 4]>()) {
         let whole = blocks(&text);
         let raw: String = whole.iter().map(|block| block.raw.as_str()).collect();
         prop_assert_eq!(&raw, &text);

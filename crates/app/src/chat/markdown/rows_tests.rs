@@ -16,7 +16,7 @@ fn laid_out(text: &str, most: usize) -> String {
 }
 
 #[test]
-fn what_is_written_is_shown_and_the_marks_are_not() {
+fn inline_marks_are_rendered() {
     let text = "# Title\n\nSome **bold**, *italic* and `code *as is*`, 2 * 3 * 4 and snake_case_name.\nNext [line](https://x.y) <https://z.w>\n";
     insta::assert_snapshot!(laid_out(text, 60), @r"
     Title
@@ -79,7 +79,7 @@ fn a_table_fits_its_screen_or_is_shown_cell_by_cell() {
 }
 
 #[test]
-fn code_keeps_its_spaces_and_is_broken_where_the_row_ends() {
+fn code_keeps_spaces_and_breaks_at_the_row_end() {
     let text = "```rust\nfn main() {\n    let long = \"0123456789\";\n\n}\n```\n";
     insta::assert_snapshot!(laid_out(text, 20), @r#"
       fn main() {
@@ -91,7 +91,7 @@ fn code_keeps_its_spaces_and_is_broken_where_the_row_ends() {
 }
 
 #[test]
-fn styles_are_ended_in_every_row_and_without_colours_none_is_written() {
+fn styles_end_in_every_row() {
     let block = Block {
         kind: Kind::Text,
         raw: "**bold over the end** `code`".to_owned(),
@@ -109,7 +109,7 @@ fn styles_are_ended_in_every_row_and_without_colours_none_is_written() {
 }
 
 #[test]
-fn escape_sequences_of_a_model_do_nothing() {
+fn escape_sequences_of_a_model_are_removed() {
     let shown = laid_out(
         "a\u{1b}[2Jb `c\u{9b}31m`\n```\n\u{1b}]0;title\u{7}x\n```\n",
         40,

@@ -72,7 +72,7 @@ fn shown<'t>(
 const ANSWER: &str = "Intro with **bold\nwords** in it.\n\n| a | b |\n|---|---|\n| one | two |\n| three | four |\n\n```sh\nls -l\n```\n1. first\n2. second\n\nEnd of it.\n";
 
 #[test]
-fn text_appears_before_its_block_is_finished_and_stands_once() {
+fn text_appears_before_its_block_is_finished() {
     let (mut view, size) = view(40, 12);
     view.push("Hello **wor", size).unwrap();
     assert_eq!(all_rows(&mut view), ["Hello **wor"]);
@@ -100,7 +100,7 @@ fn a_row_that_grows_is_not_drawn_again() {
 }
 
 #[test]
-fn what_is_written_above_stands_above() {
+fn other_output_is_printed_above_the_answer() {
     use std::{cell::RefCell, rc::Rc};
 
     /// A terminal that two write to.
@@ -135,7 +135,7 @@ fn what_is_written_above_stands_above() {
 }
 
 #[test]
-fn a_block_that_is_higher_than_the_screen_is_shown_once_and_whole() {
+fn a_block_taller_than_the_screen_is_shown_completely() {
     let table: String = (0..40).fold("| n | square |\n|---|---|\n".to_owned(), |table, n| {
         format!("{table}| {n} | {} |\n", n * n)
     });
@@ -148,7 +148,7 @@ fn a_block_that_is_higher_than_the_screen_is_shown_once_and_whole() {
 
 /// A terminal that was made narrower while the answer came: one like xterm, which cuts its rows.
 #[test]
-fn a_screen_that_becomes_narrower_shows_nothing_twice() {
+fn a_narrower_screen_shows_no_row_twice() {
     let (mut view, _) = view(60, 20);
     view.push(
         "Above.\n\nsome words that are laid out in one row of it",
@@ -179,7 +179,7 @@ fn a_screen_that_becomes_narrower_shows_nothing_twice() {
 
 /// The same with one that breaks its rows again, as most do: what stood in one row stands in several then.
 #[test]
-fn rows_that_the_terminal_broke_again_are_taken_away_whole() {
+fn rows_rewrapped_by_the_terminal_are_removed() {
     let mut bytes = Vec::new();
     let mut view = View::new(&mut bytes, Look::new(true), true);
     view.push(
@@ -203,7 +203,7 @@ fn rows_that_the_terminal_broke_again_are_taken_away_whole() {
 }
 
 #[test]
-fn a_screen_of_no_size_is_no_reason_to_fail() {
+fn a_screen_without_size_is_not_an_error() {
     for (columns, rows) in [(1, 1), (2, 1), (3, 2)] {
         let (mut view, _) = view(columns, rows);
         for size in [
@@ -221,7 +221,7 @@ fn a_screen_of_no_size_is_no_reason_to_fail() {
 
 proptest! {
     #[test]
-    fn the_screen_is_the_same_wherever_the_text_was_split(
+    fn the_screen_does_not_depend_on_the_deltas(
         text in marked_text(),
         cuts in any::<[prop::sample::Index; 5]>(),
         columns in 12_usize..50,
@@ -234,7 +234,7 @@ proptest! {
 }
 
 #[test]
-fn one_character_at_a_time_comes_to_the_same() {
+fn single_characters_give_the_same_screen() {
     for (columns, rows) in [(60, 20), (14, 5)] {
         let whole = shown([ANSWER], columns, rows);
         let mut characters = Vec::new();

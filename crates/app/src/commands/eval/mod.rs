@@ -110,11 +110,11 @@ pub(crate) async fn run(
     evaluator.close(interrupts).await;
     let code = match result {
         Ok(report) => {
-            let told = args.print(&report, earlier.as_ref(), &context.environment);
+            let printed = args.print(&report, earlier.as_ref(), &context.environment);
             if report.is_unfinished() {
-                told.map(|_| Code::Interrupted)
+                printed.map(|_| Code::Interrupted)
             } else {
-                told.and_then(|code| fits(&recording, code))
+                printed.and_then(|code| fits(&recording, code))
             }
         }
         Err(failure) => Err(failure),

@@ -48,7 +48,7 @@ fn addresses_are_those_of_the_specification() {
 }
 
 #[test]
-fn headers_go_only_where_they_were_given_for() {
+fn headers_are_sent_only_to_their_own_address() {
     let with_headers = [("OTEL_EXPORTER_OTLP_HEADERS", "x-key=secret%202, x-b=2")];
     let settings = read(&configured(), &Environment::of(with_headers))
         .unwrap()

@@ -32,7 +32,7 @@ impl Run {
     async fn next(&mut self) -> Option<Arc<RunEvent>> {
         match self {
             Self::Ephemeral(run) => run.next().await.map(Arc::new),
-            Self::Persisted(run) => run.next().await.map(|kept| kept.event),
+            Self::Persisted(run) => run.next().await.map(|stored| stored.event),
         }
     }
 }

@@ -170,11 +170,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.jsonl");
         std::fs::write(&path, OLD).unwrap();
-        let mut reel = RecordingFile::open(&path).unwrap();
+        let mut file = RecordingFile::open(&path).unwrap();
         let line = vec![b'x'; 1 << 20];
         for _ in 0..=MAX_HELD_BYTES >> 20 {
             assert_eq!(std::fs::read_to_string(&path).unwrap(), OLD);
-            reel.write_all(&line).unwrap();
+            file.write_all(&line).unwrap();
         }
         let written = std::fs::metadata(&path).unwrap().len();
         assert_eq!(written, (MAX_HELD_BYTES + line.len()) as u64);

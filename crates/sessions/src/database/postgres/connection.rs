@@ -39,7 +39,7 @@ impl Connection for PostgresConnection {
         values: Vec<Value<'_>>,
     ) -> Result<u64, DatabaseError> {
         let query = sqlx::query_with(sql, arguments(values)?);
-        let done = within(self.timeout, query.execute(&mut self.connection)).await?;
+        let done = with_timeout(self.timeout, query.execute(&mut self.connection)).await?;
         Ok(done.rows_affected())
     }
 
@@ -49,13 +49,13 @@ impl Connection for PostgresConnection {
         values: Vec<Value<'_>>,
     ) -> Result<Vec<Row>, DatabaseError> {
         let query = sqlx::query_with(sql, arguments(values)?);
-        let rows = within(self.timeout, query.fetch_all(&mut self.connection)).await?;
+        let rows = with_timeout(self.timeout, query.fetch_all(&mut self.connection)).await?;
         rows.iter().map(row).collect()
     }
 
     async fn run(&mut self, sql: &'static str) -> Result<(), DatabaseError> {
         let statements = sqlx::raw_sql(sql);
-        within(self.timeout, statements.execute(&mut self.connection)).await?;
+        with_timeout(self.timeout, statements.execute(&mut self.connection)).await?;
         Ok(())
     }
 
@@ -79,7 +79,7 @@ impl Connection for PostgresConnection {
 }
 
 /// Waits for a result, at most for `time`.
-pub(super) async fn within<T>(
+pub(super) async fn with_timeout<T>(
     time: Duration,
     work: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, DatabaseError> {

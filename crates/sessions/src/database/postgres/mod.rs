@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use self::{
     advisory_locks::AdvisoryLocks,
-    connection::{PostgresConnection, arguments, failed, row, within},
+    connection::{PostgresConnection, arguments, failed, row, with_timeout},
 };
 use super::{Connection, Database, DatabaseError, FailureKind, InstanceLocks, Row, Value};
 use crate::error::OpenError;
@@ -68,7 +68,7 @@ impl Postgres {
     async fn open(&self) -> Result<PostgresConnection, DatabaseError> {
         // Boxed, because the future is large and part of the future of every transaction.
         let connecting = Box::pin(self.options.connect());
-        let connection = within(CONNECT_TIMEOUT.min(self.timeout), connecting).await?;
+        let connection = with_timeout(CONNECT_TIMEOUT.min(self.timeout), connecting).await?;
         Ok(PostgresConnection::new(connection, self.timeout))
     }
 }
@@ -90,7 +90,7 @@ impl Database for Postgres {
         let arguments = arguments(values)?;
         let mut connection = self.readers.acquire().await.map_err(failed)?;
         let fetching = sqlx::query_with(sql, arguments).fetch_all(&mut *connection);
-        let rows = within(self.timeout, fetching).await;
+        let rows = with_timeout(self.timeout, fetching).await;
         if matches!(&rows, Err(error) if error.is(FailureKind::ConnectionLost)) {
             // No other read should wait for this connection.
             drop(connection.detach());

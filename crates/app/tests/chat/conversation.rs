@@ -52,7 +52,7 @@ pub(crate) async fn sessions(place: &Place) -> serde_json::Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_question_is_answered_with_a_tool_and_the_session_stays() {
+async fn a_question_is_answered_with_a_tool_and_stored_in_its_session() {
     let place = Place::new();
     let mut chat = chat_with(&place, &[], [], (40, 100));
     chat.shows("/help for commands");
@@ -76,16 +76,16 @@ async fn a_question_is_answered_with_a_tool_and_the_session_stays() {
 
     let saved = std::fs::read_to_string(place.path().join("talk.md")).unwrap();
     assert!(saved.contains("## You") && saved.contains("calculate_account_value"));
-    let kept = sessions(&place).await;
+    let stored = sessions(&place).await;
     assert_eq!(
-        kept[0]["title"],
+        stored[0]["title"],
         "What is the account value of customer 42?"
     );
-    assert_eq!(kept[0]["messages"], 4, "{kept}");
+    assert_eq!(stored[0]["messages"], 4, "{stored}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_conversation_goes_on_after_its_end_and_with_another_model() {
+async fn a_conversation_is_continued_with_another_model() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::text("Your name is **Ada**.")]));
     fake.answer(Answer::openai_chat([Say::text("Still Ada.")]));
@@ -189,7 +189,7 @@ async fn lines_are_edited_completed_and_remembered() {
 const MARKDOWN: &str = "# Result\n\nSome **bold** words and `code`.\n\n| name | value |\n|---|---|\n| Ada | 12 |\n\n```rust\nfn main() {}\n```\n\n- one\n- two\n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn markdown_is_shown_as_what_it_means_on_a_narrow_screen_without_colours_and_once() {
+async fn markdown_is_rendered_once_on_a_narrow_screen_without_colours() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat(
         MARKDOWN.split_inclusive(' ').map(Say::text),
@@ -242,7 +242,7 @@ async fn markdown_is_shown_as_what_it_means_on_a_narrow_screen_without_colours_a
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_screen_that_is_made_narrower_in_the_middle_of_an_answer_shows_nothing_twice() {
+async fn a_narrowed_screen_shows_no_text_twice() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
     let answer = Answer::openai_chat([
@@ -277,7 +277,7 @@ async fn a_screen_that_is_made_narrower_in_the_middle_of_an_answer_shows_nothing
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_recipe_and_approvals_are_changed_in_the_middle() {
+async fn recipe_and_approvals_are_changed_during_a_conversation() {
     let place =
         Place::new().with_file("switchboard.yaml", "model: offline/planner\napprove: all\n");
     let mut chat = chat_with(&place, &[], [], (40, 100));

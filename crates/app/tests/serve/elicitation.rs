@@ -77,7 +77,7 @@ async fn asked() -> (FakeModel, Serving, String) {
         "args": ["--exact", "server", "--ignored", "--nocapture"],
         "env": {SERVER: "1"},
     }}});
-    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let server = Serving::start_owned(place(&fake, &config), &[]).await;
     // In the foreground it says that it has to wait.
     let accepted = server
         .post("/chat", &json!({"message": "Greet me."}))
@@ -89,7 +89,7 @@ async fn asked() -> (FakeModel, Serving, String) {
 }
 
 #[tokio::test]
-async fn a_question_is_told_and_answered() {
+async fn an_elicitation_is_shown_and_answered() {
     let (_fake, server, run) = asked().await;
     let shown = server.run(&run).await;
     assert_eq!(shown["waiting"], json!([]));
@@ -138,11 +138,11 @@ async fn a_question_is_told_and_answered() {
         .unwrap();
     assert_eq!(answered.data["action"], "accept");
     let report = &rest.last().unwrap().data["report"];
-    let told = report["tool_calls"][0]["result"]["content"][0]["text"]
+    let received = report["tool_calls"][0]["result"]["content"][0]["text"]
         .as_str()
         .unwrap();
     assert_eq!(
-        serde_json::from_str::<Value>(told).unwrap(),
+        serde_json::from_str::<Value>(received).unwrap(),
         answer,
         "{report}"
     );
@@ -150,7 +150,7 @@ async fn a_question_is_told_and_answered() {
 }
 
 #[tokio::test]
-async fn a_question_is_declined_and_one_is_withdrawn_with_its_run() {
+async fn an_elicitation_is_declined_or_withdrawn_with_its_run() {
     let (_fake, server, run) = asked().await;
     let shown = server.run(&run).await;
     let id = shown["questions"][0]["id"].as_str().unwrap();
@@ -167,10 +167,10 @@ async fn a_question_is_declined_and_one_is_withdrawn_with_its_run() {
         .rest()
         .await;
     let report = &events.last().unwrap().data["report"];
-    let told = report["tool_calls"][0]["result"]["content"][0]["text"]
+    let received = report["tool_calls"][0]["result"]["content"][0]["text"]
         .as_str()
         .unwrap();
-    assert!(told.contains("decline"), "{report}");
+    assert!(received.contains("decline"), "{report}");
 
     let (_fake, server, run) = asked().await;
     let shown = server.run(&run).await;

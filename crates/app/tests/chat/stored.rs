@@ -10,10 +10,10 @@ async fn ask(place: &Place, more: &[&str]) -> Done {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_question_goes_on_with_its_session_and_others_leave_nothing() {
+async fn a_question_with_session_is_stored_and_others_are_not() {
     let place = Place::new();
-    let alone = ask(&place, &[]).await.json();
-    assert!(alone["session_id"].is_null(), "{alone}");
+    let start_owned = ask(&place, &[]).await.json();
+    assert!(start_owned["session_id"].is_null(), "{start_owned}");
     let none = place.run(["sessions", "list", "-o", "json"]).await.json();
     assert_eq!(none, serde_json::json!([]));
 
@@ -36,7 +36,7 @@ async fn a_question_goes_on_with_its_session_and_others_leave_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_configuration_says_that_every_question_is_kept_and_where() {
+async fn the_configuration_stores_every_question() {
     let place = Place::new().with_file(
         "switchboard.yaml",
         "sessions:\n  store: kept/talks.db\n  keep: true\n",
@@ -97,9 +97,9 @@ async fn sessions_are_exported_imported_deleted_and_pruned() {
         "{imported}"
     );
 
-    let kept = place.run(["sessions", "prune"]).await;
-    assert_eq!(kept.code, 2, "{kept}");
-    assert!(kept.stderr.contains("keep_days"), "{kept}");
+    let stored = place.run(["sessions", "prune"]).await;
+    assert_eq!(stored.code, 2, "{stored}");
+    assert!(stored.stderr.contains("keep_days"), "{stored}");
     std::fs::write(
         place.path().join("switchboard.yaml"),
         "sessions: {keep_sessions: 1}\n",
@@ -110,7 +110,7 @@ async fn sessions_are_exported_imported_deleted_and_pruned() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_waits_goes_on_in_a_chat() {
+async fn a_waiting_run_is_resumed_in_a_chat() {
     let place = Place::new();
     let ticket = "Create a low priority ticket for customer 7 with subject \"test\"";
     let args = ["ask", "--approve", "later", "--session", "t", ticket];

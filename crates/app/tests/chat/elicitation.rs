@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::{
+    conversation::{chat_with, is_ready, of_model},
     support::Place,
-    talk::{chat_with, is_ready, of_model},
 };
 
 /// Set where this program is to be the server.
 const SERVER: &str = "SWITCHBOARD_TEST_ASKING";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_form_of_a_server_is_filled_in_line_by_line() {
+async fn a_form_is_filled_in_line_by_line() {
     let fake = FakeModel::start().await.unwrap();
     for call in ["call_1", "call_2"] {
         fake.answer(Answer::openai_chat([Say::call(

@@ -118,7 +118,7 @@ async fn is_asked(server: &Serving, slow: &mut SlowServer, run: &str) {
 }
 
 #[tokio::test]
-async fn after_its_first_step_a_run_keeps_its_approvals_and_has_no_tools_if_it_had_none() {
+async fn a_resumed_run_keeps_its_approvals_and_its_lack_of_tools() {
     let mut slow = SlowServer::start().await;
     let fake = FakeModel::start().await.unwrap();
     let mut config = with_server(&slow);
@@ -132,8 +132,8 @@ async fn after_its_first_step_a_run_keeps_its_approvals_and_has_no_tools_if_it_h
     let (without, _) = server.begin(without).await;
     assert_eq!(tools_of(fake.request(0).await.json()), 0);
     fake.answer(call().held_by(&held));
-    let asks = json!({"message": "Look.", "parameters": ask()});
-    let (asks, _) = server.begin(asks).await;
+    let with_approvals = json!({"message": "Look.", "parameters": ask()});
+    let (with_approvals, _) = server.begin(with_approvals).await;
     assert_eq!(tools_of(fake.request(1).await.json()), 2);
     server.kill().await;
 
@@ -145,13 +145,13 @@ async fn after_its_first_step_a_run_keeps_its_approvals_and_has_no_tools_if_it_h
     assert_eq!(tools_of(request.json()), 0, "{}", request.json());
     fake.answer(call());
     fake.answer(done());
-    continued(&server, &asks).await;
-    is_asked(&server, &mut slow, &asks).await;
+    continued(&server, &with_approvals).await;
+    is_asked(&server, &mut slow, &with_approvals).await;
     assert_eq!(fake.request(3).await.json()["temperature"], 0.25);
 }
 
 #[tokio::test]
-async fn before_its_first_step_a_run_begins_anew_as_it_was_begun() {
+async fn a_run_without_steps_restarts_with_its_original_parameters() {
     let mut slow = SlowServer::start().await;
     let fake = FakeModel::start().await.unwrap();
     let mut config = with_server(&slow);
@@ -170,11 +170,17 @@ async fn before_its_first_step_a_run_begins_anew_as_it_was_begun() {
         wishes.push(run);
     }
     server.kill().await;
-    let (without, asks) = (
+    let (without, with_approvals) = (
         parameters_of(&place, &wishes[0]).await,
         parameters_of(&place, &wishes[1]).await,
     );
-    assert!(!asks.as_ref().unwrap().to_string().contains("sk-secret"));
+    assert!(
+        !with_approvals
+            .as_ref()
+            .unwrap()
+            .to_string()
+            .contains("sk-secret")
+    );
 
     let bare = begun_and_gone(&place, without).await;
     let server = Serving::start(&place, &[]).await;
@@ -191,7 +197,7 @@ async fn before_its_first_step_a_run_begins_anew_as_it_was_begun() {
 
     // One that another version stored says nothing of its approvals: it does not go on with others.
     let unknown = begun_and_gone(&place, None).await;
-    let bare = begun_and_gone(&place, asks).await;
+    let bare = begun_and_gone(&place, with_approvals).await;
     let server = Serving::start(&place, &[]).await;
     let path = format!("/runs/{unknown}");
     let refused = server.post(&format!("{path}/continue"), &json!({})).await;
@@ -215,7 +221,7 @@ async fn before_its_first_step_a_run_begins_anew_as_it_was_begun() {
 
 /// The terminal goes on with what a server began, and the other way round: there is one store.
 #[tokio::test]
-async fn the_terminal_goes_on_with_a_run_as_it_was_begun() {
+async fn the_terminal_resumes_a_run_with_its_original_parameters() {
     let slow = SlowServer::start().await;
     let fake = FakeModel::start().await.unwrap();
     let place = place(&fake, &with_server(&slow));

@@ -30,7 +30,7 @@ fn suite() -> String {
 }
 
 #[tokio::test]
-async fn they_are_neither_right_nor_wrong() {
+async fn redacted_values_are_neither_right_nor_wrong() {
     let fake = FakeModel::start().await.unwrap();
     for input in [
         json!({"user": "ada", "password": "tulip"}),
@@ -86,7 +86,7 @@ async fn they_are_neither_right_nor_wrong() {
 
 /// What is wrong in what is left of a call is as wrong as it was when it was recorded.
 #[tokio::test]
-async fn a_secret_beside_what_is_wrong_hides_nothing() {
+async fn a_redacted_value_does_not_hide_other_errors() {
     const TOKEN: &str = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
     let text = json!({"type": "string"});
     let log_in = json!({
@@ -150,8 +150,8 @@ async fn a_secret_beside_what_is_wrong_hides_nothing() {
         .with_file("login.json", &suite.to_string());
     let worths = |report: &Value| {
         let turns = report["runs"][0]["turns"].as_array().unwrap().clone();
-        let worth = |turn: &Value| turn["calls"][0]["worth"].as_str().unwrap().to_owned();
-        turns.iter().map(worth).collect::<Vec<_>>()
+        let verdict = |turn: &Value| turn["calls"][0]["worth"].as_str().unwrap().to_owned();
+        turns.iter().map(verdict).collect::<Vec<_>>()
     };
     let record = [
         "eval",
@@ -175,7 +175,7 @@ async fn a_secret_beside_what_is_wrong_hides_nothing() {
         "json",
     ];
     let again = worths(&place.run(replay).await.json());
-    let expected: Vec<&str> = turns.iter().map(|(_, _, worth)| *worth).collect();
+    let expected: Vec<&str> = turns.iter().map(|(_, _, verdict)| *verdict).collect();
     let written = std::fs::read_to_string(place.path().join("run.jsonl")).unwrap();
     assert!(!written.contains(TOKEN), "{written}");
     assert_eq!(again, expected, "{written}");

@@ -18,9 +18,9 @@ fn asked(messages: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_call_of_the_clients_own_tool_takes_nobody_elses_word() {
+async fn a_client_tool_accepts_no_decision_of_another_call() {
     let fake = FakeModel::start().await.unwrap();
-    let server = Serving::alone(place(&fake, &no_servers()), &[]).await;
+    let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let question = json!({"role": "user", "content": "Look."});
     for round in 0..2 {
         fake.answer(Answer::openai_chat([Say::call(
@@ -59,13 +59,13 @@ async fn a_call_of_the_clients_own_tool_takes_nobody_elses_word() {
 }
 
 #[tokio::test]
-async fn a_word_for_a_session_ends_with_it() {
+async fn a_decision_for_a_session_ends_with_the_session() {
     let mut slow = SlowServer::start().await;
     slow.answer(3);
     let fake = FakeModel::start().await.unwrap();
     let mut config = with_server(&slow);
     config["approve"] = json!("ask");
-    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let server = Serving::start_owned(place(&fake, &config), &[]).await;
     let said = |text: &str| {
         let parts = json!([{"type": "text", "text": text}]);
         json!({"id": "chat-1", "messages": [{"id": text, "role": "user", "parts": parts}]})
@@ -126,9 +126,9 @@ async fn posted(server: &Serving, trigger: &str, texts: &[&str]) -> Answered {
 }
 
 #[tokio::test]
-async fn what_is_answered_anew_is_sure_or_nothing_is_set_aside() {
+async fn regeneration_replaces_only_an_identified_answer() {
     let fake = FakeModel::start().await.unwrap();
-    let server = Serving::alone(place(&fake, &no_servers()), &[]).await;
+    let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let mut answers = 0;
     let mut ask = async |trigger: &str, texts: &[&str]| {
         answers += 1;
@@ -167,7 +167,7 @@ async fn what_is_answered_anew_is_sure_or_nothing_is_set_aside() {
 }
 
 #[tokio::test]
-async fn a_tool_of_the_client_is_there_after_a_persons_word() {
+async fn a_client_tool_is_available_after_an_approval() {
     let mut slow = SlowServer::start().await;
     slow.answer(1);
     let fake = FakeModel::start().await.unwrap();
@@ -180,7 +180,7 @@ async fn a_tool_of_the_client_is_there_after_a_persons_word() {
     fake.answer(Answer::openai_chat([Say::text("It rains.")]));
     let mut config = with_server(&slow);
     config["approve"] = json!("ask");
-    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let server = Serving::start_owned(place(&fake, &config), &[]).await;
     let question = json!({"id": "1", "role": "user", "content": "?"});
     let body = |messages: Value, resume: Value| {
         json!({
@@ -218,12 +218,12 @@ async fn a_tool_of_the_client_is_there_after_a_persons_word() {
 }
 
 #[tokio::test]
-async fn an_ag_ui_client_learns_the_session_that_its_thread_is_kept_in() {
+async fn an_ag_ui_client_receives_the_session_of_its_thread() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::text("Done.")]));
     let mut config = no_servers();
     config["serve"] = json!({"tokens": [{"token": ANN, "user": "ann"}]});
-    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let server = Serving::start_owned(place(&fake, &config), &[]).await;
     let server = server.with_token(ANN);
     let messages = json!([{"id": "1", "role": "user", "content": "?"}]);
     let body = json!({"threadId": "th1", "runId": "r", "messages": messages});
@@ -236,6 +236,10 @@ async fn an_ag_ui_client_learns_the_session_that_its_thread_is_kept_in() {
     let session = &begun["metadata"]["switchboard"]["sessionId"];
     assert_eq!(*session, answered.header("x-switchboard-session-id"));
     let path = format!("/sessions/{}", session.as_str().unwrap());
-    let kept = server.get(&path).await.expect(200);
-    assert_eq!(kept["messages"].as_array().map(Vec::len), Some(2), "{kept}");
+    let stored = server.get(&path).await.expect(200);
+    assert_eq!(
+        stored["messages"].as_array().map(Vec::len),
+        Some(2),
+        "{stored}"
+    );
 }

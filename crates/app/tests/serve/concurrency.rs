@@ -7,7 +7,7 @@ use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
 use crate::serving::{Serving, no_servers, place};
 
 #[tokio::test]
-async fn of_many_who_come_at_once_just_as_many_are_let_in_as_there_may_be() {
+async fn concurrent_requests_fill_the_limit_exactly() {
     const MOST: usize = 4;
     const AT_ONCE: usize = 60;
     let mut config = no_servers();
@@ -17,7 +17,7 @@ async fn of_many_who_come_at_once_just_as_many_are_let_in_as_there_may_be() {
     for _ in 0..MOST {
         fake.answer(Answer::openai_chat([Say::text("ok")]).held_by(&gate));
     }
-    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let server = Serving::start_owned(place(&fake, &config), &[]).await;
     let asked = json!({"message": "Hi", "background": true});
     let answers = join_all((0..AT_ONCE).map(|_| server.post("/chat", &asked))).await;
     let (taken, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|it| it.status == 202);

@@ -12,8 +12,8 @@ use crate::{
     support::Place,
 };
 
-/// Holds an answer against what the document says of this route, method and status.
-fn hold(document: &Value, route: &str, method: &str, answered: &Answered) {
+/// Checks a response against the document: route, method, status and body.
+fn check_response(document: &Value, route: &str, method: &str, answered: &Answered) {
     let status = answered.status.to_string();
     let operation = &document["paths"][route][method];
     let response = &operation["responses"][&status];
@@ -39,7 +39,7 @@ fn hold(document: &Value, route: &str, method: &str, answered: &Answered) {
         schema.is_object(),
         "{method} {route} {status} has no {kind}: {response}"
     );
-    check(
+    check_schema(
         document,
         schema,
         &answered.json(),
@@ -47,7 +47,7 @@ fn hold(document: &Value, route: &str, method: &str, answered: &Answered) {
     );
 }
 
-fn check(document: &Value, schema: &Value, value: &Value, what: &str) {
+fn check_schema(document: &Value, schema: &Value, value: &Value, what: &str) {
     let whole = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "components": document["components"],
@@ -63,7 +63,7 @@ fn check(document: &Value, schema: &Value, value: &Value, what: &str) {
 
 #[tokio::test]
 #[allow(clippy::too_many_lines, reason = "one route after the other")]
-async fn every_answer_is_as_the_document_says() {
+async fn every_response_matches_the_openapi_document() {
     let slow = SlowServer::start().await;
     slow.answer(4);
     let fake = FakeModel::start().await.unwrap();
@@ -74,24 +74,25 @@ async fn every_answer_is_as_the_document_says() {
     fake.otherwise(|_, _| Answer::openai_chat([Say::text("Done.")]));
     let mut config = with_server(&slow);
     config["approve"] = json!("ask");
-    let server = Serving::alone(place(&fake, &config), &[]).await;
+    let server = Serving::start_owned(place(&fake, &config), &[]).await;
     let document = server.get("/openapi.json").await.expect(200);
-    let hold =
-        |route: &str, method: &str, answered: &Answered| hold(&document, route, method, answered);
+    let check = |route: &str, method: &str, answered: &Answered| {
+        check_response(&document, route, method, answered)
+    };
 
     let accepted = server.post("/chat", &json!({"message": "Look."})).await;
-    hold("/chat", "post", &accepted);
+    check("/chat", "post", &accepted);
     let accepted = accepted.expect(202);
     let (run, session) = (
         accepted["run_id"].as_str().unwrap(),
         accepted["session_id"].as_str().unwrap(),
     );
-    hold(
+    check(
         "/runs/{id}",
         "get",
         &server.get(&format!("/runs/{run}")).await,
     );
-    hold(
+    check(
         "/chat",
         "post",
         &server
@@ -99,7 +100,7 @@ async fn every_answer_is_as_the_document_says() {
             .await,
     );
     let decide = format!("/runs/{run}/approvals/a");
-    hold(
+    check(
         "/runs/{id}/approvals/{call_id}",
         "post",
         &server.post(&decide, &json!({"decision": "allow"})).await,
@@ -112,24 +113,24 @@ async fn every_answer_is_as_the_document_says() {
     let schema = &document["paths"]["/runs/{id}/events"]["get"]["responses"]["200"]["content"]["text/event-stream"]
         ["schema"];
     for event in &events {
-        check(&document, schema, &event.data, &event.kind);
+        check_schema(&document, schema, &event.data, &event.kind);
     }
-    hold(
+    check(
         "/runs/{id}/approvals/{call_id}",
         "post",
         &server.post(&decide, &json!({"decision": "allow"})).await,
     );
-    hold(
+    check(
         "/runs/{id}",
         "get",
         &server.get(&format!("/runs/{run}")).await,
     );
-    hold(
+    check(
         "/runs/{id}/events",
         "get",
         &server.get(&format!("/runs/{run}/events?after=999")).await,
     );
-    hold(
+    check(
         "/runs/{id}/questions/{question_id}",
         "post",
         &server
@@ -139,56 +140,56 @@ async fn every_answer_is_as_the_document_says() {
             )
             .await,
     );
-    hold(
+    check(
         "/runs/{id}/cancel",
         "post",
         &server
             .post(&format!("/runs/{run}/cancel"), &json!({}))
             .await,
     );
-    hold(
+    check(
         "/runs/{id}/continue",
         "post",
         &server
             .post(&format!("/runs/{run}/continue"), &json!({}))
             .await,
     );
-    hold(
+    check(
         "/chat",
         "post",
         &server
             .post("/chat", &json!({"message": "Hi", "session_id": session}))
             .await,
     );
-    hold(
+    check(
         "/chat",
         "post",
         &server.post("/chat", &json!({"message": 7})).await,
     );
-    hold("/sessions", "get", &server.get("/sessions").await);
-    hold("/sessions", "get", &server.get("/sessions?limit=0").await);
-    hold(
+    check("/sessions", "get", &server.get("/sessions").await);
+    check("/sessions", "get", &server.get("/sessions?limit=0").await);
+    check(
         "/sessions",
         "post",
         &server.post("/sessions", &json!({})).await,
     );
-    hold(
+    check(
         "/sessions",
         "post",
         &server.post("/sessions", &json!({"title": 1})).await,
     );
-    hold(
+    check(
         "/sessions/{id}",
         "get",
         &server.get(&format!("/sessions/{session}")).await,
     );
-    hold("/sessions/{id}", "get", &server.get("/sessions/none").await);
-    hold(
+    check("/sessions/{id}", "get", &server.get("/sessions/none").await);
+    check(
         "/sessions/{id}/events",
         "get",
         &server.get("/sessions/none/events").await,
     );
-    hold(
+    check(
         "/sessions/{id}",
         "delete",
         &server.delete(&format!("/sessions/{session}")).await,
@@ -196,7 +197,7 @@ async fn every_answer_is_as_the_document_says() {
     let renaming = server
         .request(Method::PATCH, "/sessions/none")
         .header("content-type", "application/json");
-    hold(
+    check(
         "/sessions/{id}",
         "patch",
         &read(renaming.body("{\"title\": \"x\"}").send().await.unwrap()).await,
@@ -209,14 +210,14 @@ async fn every_answer_is_as_the_document_says() {
         "/healthz",
         "/readyz",
     ] {
-        hold(route, "get", &server.get(route).await);
+        check(route, "get", &server.get(route).await);
     }
 }
 
 /// Whatever the document names can be looked up in it, and every route says who may use it and what may go wrong.
 #[tokio::test]
-async fn the_document_is_whole() {
-    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+async fn the_openapi_document_is_complete() {
+    let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;
     let document = server.get("/openapi.json").await.expect(200);
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     let mut references = BTreeSet::new();

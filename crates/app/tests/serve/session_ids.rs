@@ -44,9 +44,9 @@ async fn said(server: &Serving, path: &str, body: &Value) -> String {
 }
 
 #[tokio::test]
-async fn an_id_that_another_person_chose_is_as_free_as_any() {
+async fn another_users_client_id_does_not_conflict() {
     for (path, asked) in [("/api/chat", ui as fn(&str) -> Value), ("/ag-ui", ag_ui)] {
-        let server = Serving::alone(guarded(), &[]).await.with_token(ANN);
+        let server = Serving::start_owned(guarded(), &[]).await.with_token(ANN);
         let first = said(&server, path, &asked("one")).await;
         let server = server.with_token(BOB);
         let other = said(&server, path, &asked("two")).await;
@@ -64,9 +64,9 @@ async fn an_id_that_another_person_chose_is_as_free_as_any() {
         assert!(text.contains("one") && text.contains("four"), "{text}");
         assert!(!text.contains("two") && !text.contains("three"), "{text}");
         // By the id under which it is kept it is found as well.
-        let mut kept = asked("five");
-        kept[if path == "/ag-ui" { "threadId" } else { "id" }] = json!(first);
-        let answered = server.post(path, &kept).await;
+        let mut stored = asked("five");
+        stored[if path == "/ag-ui" { "threadId" } else { "id" }] = json!(first);
+        let answered = server.post(path, &stored).await;
         assert_eq!(
             answered.header("x-switchboard-session-id"),
             first,
@@ -78,11 +78,13 @@ async fn an_id_that_another_person_chose_is_as_free_as_any() {
 }
 
 #[tokio::test]
-async fn nobody_takes_an_id_before_its_owner_does() {
+async fn an_id_cannot_be_claimed_before_its_owner() {
     // What a hash without a key makes of "", "ann" and "default".
     const COMPUTED: &str = "default.8a623e9c3a9cb374401e8c05";
     for (path, asked) in [("/api/chat", ui as fn(&str) -> Value), ("/ag-ui", ag_ui)] {
-        let server = Serving::alone(guarded(), &[]).await.with_token(NOBODY);
+        let server = Serving::start_owned(guarded(), &[])
+            .await
+            .with_token(NOBODY);
         let mut taken = asked("mine");
         taken[if path == "/ag-ui" { "threadId" } else { "id" }] = json!(COMPUTED);
         let answered = server.post(path, &taken).await;
@@ -116,8 +118,8 @@ async fn an_id_stays_the_same_after_a_restart_and_differs_between_stores() {
 }
 
 #[tokio::test]
-async fn where_nobody_has_a_name_a_chat_is_the_session_of_its_id() {
-    let server = Serving::alone(Place::new(), &["--no-tools"]).await;
+async fn without_users_a_chat_id_is_the_session_id() {
+    let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;
     assert_eq!(said(&server, "/api/chat", &ui("one")).await, "default");
     assert_eq!(said(&server, "/ag-ui", &ag_ui("two")).await, "default");
     let shown = server.get("/sessions/default").await.expect(200);
