@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_are_claimed_none_is_given_out_twice() {
+    fn claimed_ids_are_unique() {
         let id = |n: u32| format!("call_{n}");
         let used = (0..40).map(|n| {
             let call = ToolUse::new(id(n), "t", ToolInput::parse(""));

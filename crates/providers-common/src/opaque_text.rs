@@ -18,8 +18,8 @@ pub fn opaque_text(block: &JsonObject) -> Option<String> {
     if text.chars().nth(MAX_CHARS).is_none() {
         return Some(text);
     }
-    let kept = text.chars().take(MAX_CHARS - 1);
-    Some(kept.chain(['…']).collect())
+    let beginning = text.chars().take(MAX_CHARS - 1);
+    Some(beginning.chain(['…']).collect())
 }
 
 fn readable_fields(object: &JsonObject) -> Option<JsonObject> {

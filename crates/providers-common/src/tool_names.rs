@@ -144,9 +144,9 @@ impl ToolNames {
                 declared: HashMap::new(),
             };
         }
-        let (kept, changed): (BTreeSet<&str>, BTreeSet<&str>) =
+        let (unchanged, changed): (BTreeSet<&str>, BTreeSet<&str>) =
             names(request).partition(|name| rule.allows(name));
-        let mut taken: HashSet<String> = kept.into_iter().map(str::to_owned).collect();
+        let mut taken: HashSet<String> = unchanged.into_iter().map(str::to_owned).collect();
         let mut wire = HashMap::with_capacity(changed.len());
         let mut declared = HashMap::with_capacity(changed.len());
         for name in changed {

@@ -12,7 +12,7 @@ fn request(names: &[&str]) -> ChatRequest {
 }
 
 #[test]
-fn legal_names_stay_as_they_are() {
+fn legal_names_are_unchanged() {
     let all = ["find", "crm__find-one", "A1", "_", "a_b_c14cddc0"];
     let names = ToolNames::of(&request(&all), NameRule::OPENAI);
     assert!(!names.any_changed());
@@ -24,7 +24,7 @@ fn legal_names_stay_as_they_are() {
 
 /// Case 16 of the design notes: `a/b` and `a_b`.
 #[test]
-fn names_that_read_alike_are_told_apart_and_found_again() {
+fn similar_names_get_distinct_reversible_aliases() {
     let long = "x".repeat(200);
     let longer = format!("{long}y");
     let all = [
@@ -52,9 +52,9 @@ fn a_name_is_the_same_in_every_run_and_among_any_tools() {
         (NameRule::GEMINI, "9lives", "_9lives_bc867356"),
     ];
     for (rule, name, expected) in cases {
-        let alone = ToolNames::of(&request(&[name]), rule);
+        let single = ToolNames::of(&request(&[name]), rule);
         let among = ToolNames::of(&request(&["z", name, "crm.find/one", "a b"]), rule);
-        assert_eq!(alone.wire(name), expected);
+        assert_eq!(single.wire(name), expected);
         assert_eq!(among.wire(name), expected);
         // Also where the request does not know the name.
         assert_eq!(ToolNames::of(&request(&[]), rule).wire(name), expected);
@@ -62,7 +62,7 @@ fn a_name_is_the_same_in_every_run_and_among_any_tools() {
 }
 
 #[test]
-fn nobody_can_take_the_name_that_another_tool_would_get() {
+fn an_alias_never_equals_the_name_of_another_tool() {
     let victim = ToolNames::of(&request(&["a/b"]), NameRule::OPENAI)
         .wire("a/b")
         .into_owned();
@@ -99,7 +99,7 @@ fn the_history_and_the_choice_use_the_same_names() {
 }
 
 #[test]
-fn a_name_that_was_never_given_out_comes_back_as_it_is() {
+fn an_unknown_wire_name_is_returned_unchanged() {
     let names = ToolNames::of(&request(&["a/b"]), NameRule::OPENAI);
     assert_eq!(names.declared("made_up"), "made_up");
 }

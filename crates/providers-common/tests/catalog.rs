@@ -45,7 +45,7 @@ fn an_entry_has_limits_prices_and_abilities() {
 }
 
 #[test]
-fn what_models_refuse_is_known() {
+fn unsupported_abilities_of_models_are_listed() {
     let forced = |provider, model| {
         catalog::lookup(provider, model)
             .unwrap()
@@ -100,7 +100,7 @@ fn what_models_refuse_is_known() {
 }
 
 #[test]
-fn the_window_holds_prompt_and_answer() {
+fn the_context_window_includes_the_answer() {
     let window = |model| {
         catalog::lookup("openai", model)
             .unwrap()
@@ -152,7 +152,7 @@ fn a_model_is_found_by_all_its_names() {
 }
 
 #[test]
-fn other_names_are_not_guessed_at() {
+fn unknown_names_are_not_guessed() {
     for (provider, model) in [
         ("anthropic", "claude"),
         ("anthropic", "claude-opus-5-5-fast"),
@@ -202,14 +202,14 @@ fn the_default_comes_first() {
 }
 
 #[test]
-fn models_of_the_responses_api_say_so() {
+fn models_of_the_responses_api_are_marked() {
     let only = |model| catalog::lookup("openai", model).unwrap().responses_only;
     assert!(only("gpt-5.4-pro") && only("gpt-5.3-codex"));
     assert!(!only("gpt-6.1-sol"));
 }
 
 #[test]
-fn who_knows_first_wins_and_gaps_are_filled() {
+fn the_first_known_value_takes_precedence() {
     let first = ModelCapabilities {
         tools: Some(false),
         ..ModelCapabilities::default()

@@ -118,17 +118,17 @@ mod tests {
 
     #[test]
     fn transient_statuses_are_distinguished_from_final_ones() {
-        let wish = Some(Duration::from_secs(3));
+        let retry_after = Some(Duration::from_secs(3));
         for status in [408, 409, 500, 502, 503, 504, 529] {
             assert_eq!(
-                kind_of_status(status, wish),
-                ModelErrorKind::Overloaded { retry_after: wish },
+                kind_of_status(status, retry_after),
+                ModelErrorKind::Overloaded { retry_after },
                 "{status}"
             );
         }
         assert_eq!(
-            kind_of_status(429, wish),
-            ModelErrorKind::RateLimited { retry_after: wish }
+            kind_of_status(429, retry_after),
+            ModelErrorKind::RateLimited { retry_after }
         );
         for status in [400, 405, 413, 422] {
             assert_eq!(

@@ -42,7 +42,7 @@ pub fn decode_sse_of(
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
     let decoding = Decoding::of_sse(provider, body, decoder);
-    Box::pin(decoding.within(context))
+    Box::pin(decoding.with_context(context))
 }
 
 /// Decodes a body of JSON lines of `provider`. As [`decode_sse`], with frames without a name.
@@ -62,7 +62,7 @@ pub fn decode_ndjson_of(
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
     let decoding = Decoding::of_ndjson(provider, body, decoder);
-    Box::pin(decoding.within(context))
+    Box::pin(decoding.with_context(context))
 }
 
 /// Assembles the response of events of `provider`.
@@ -168,7 +168,7 @@ impl<D: WireDecoder> Decoding<D> {
     }
 
     /// Sets the answer that errors belong to.
-    fn within(self, context: AnswerContext) -> Self {
+    fn with_context(self, context: AnswerContext) -> Self {
         Self {
             context: Some(context),
             ..self

@@ -169,7 +169,7 @@ async fn the_name_of_a_frame_reaches_the_decoder_and_lines_have_none() {
 }
 
 #[tokio::test]
-async fn what_was_held_back_comes_at_the_end() {
+async fn buffered_text_is_emitted_at_the_end() {
     let decoder = Words {
         at_end: Some("finish"),
         ..Words::default()
@@ -179,7 +179,7 @@ async fn what_was_held_back_comes_at_the_end() {
 }
 
 #[tokio::test]
-async fn an_end_in_the_middle_is_never_quiet() {
+async fn an_early_end_is_always_an_error() {
     let objecting = Words {
         at_end: Some("object"),
         ..Words::default()
@@ -202,7 +202,7 @@ async fn an_end_in_the_middle_is_never_quiet() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_fails_with_its_own_error_and_is_no_end() {
+async fn a_broken_body_fails_with_its_error() {
     let decoder = Words {
         at_end: Some("finish"),
         ..Words::default()
@@ -216,7 +216,7 @@ async fn a_body_that_breaks_fails_with_its_own_error_and_is_no_end() {
 }
 
 #[tokio::test]
-async fn an_error_of_the_decoder_comes_after_what_it_made() {
+async fn an_error_of_the_decoder_follows_its_events() {
     let decoder = Words::default();
     let ended = Arc::clone(&decoder.ended);
     let all = decoded(pieces(&["+", "a", "bad", "b", "finish"]), decoder).await;
@@ -225,7 +225,7 @@ async fn an_error_of_the_decoder_comes_after_what_it_made() {
 }
 
 #[tokio::test]
-async fn nothing_takes_a_finished_answer_back() {
+async fn errors_after_the_finish_are_ignored() {
     let mut breaks = pieces(&["+", "finish"]);
     breaks.push(cut());
     assert_eq!(decoded(breaks, Words::default()).await, ["+", "finished"]);
@@ -251,7 +251,7 @@ async fn nothing_takes_a_finished_answer_back() {
 }
 
 #[tokio::test]
-async fn a_fault_of_the_adapter_is_told_and_goes_no_further() {
+async fn an_invalid_event_of_the_adapter_ends_the_stream() {
     let all = decoded(pieces(&["+", "left", "finish"]), Words::default()).await;
     let fault = "protocol: `text_delta` for part 7, which is not open";
     assert_eq!(all, ["+", "good", fault]);

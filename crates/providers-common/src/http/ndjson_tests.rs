@@ -56,7 +56,7 @@ fn a_body_may_be_cut_at_any_byte() {
 }
 
 #[test]
-fn a_body_of_nothing_has_no_lines() {
+fn an_empty_body_has_no_lines() {
     for empty in ["", "\n", "\r\n\r\n", " \n\t", "\u{feff}", "\r"] {
         assert_eq!(
             kinds(read(body([empty]), ROOMY)),
@@ -74,7 +74,7 @@ fn a_byte_order_mark_within_a_body_is_text() {
 }
 
 #[test]
-fn what_is_not_utf8_is_an_error_after_what_was_good() {
+fn invalid_utf8_is_an_error_after_the_valid_part() {
     let pieces: [&[u8]; 2] = [b"{}\n\xff", b"\n{}\n"];
     let (lines, error) = read(body(pieces), ROOMY);
     assert_eq!(lines, ["{}"]);
@@ -86,15 +86,15 @@ fn an_end_within_a_character_is_an_interruption() {
     let text = "{\"a\":1}\n{\"b\":\"näh 🦀";
     for cut in 0..=text.len() {
         let (begun, _) = text.as_bytes().split_at(cut);
-        let within = !text.is_char_boundary(cut);
+        let in_character = !text.is_char_boundary(cut);
         let (lines, error) = kinds(read(body([begun.to_vec()]), ROOMY));
         assert_eq!(
             error,
-            within.then_some(ModelErrorKind::Interrupted),
+            in_character.then_some(ModelErrorKind::Interrupted),
             "{cut}"
         );
         // What was good comes first, and nothing of a character that is not whole.
-        let good = &text[..if within { 8 } else { cut }];
+        let good = &text[..if in_character { 8 } else { cut }];
         assert_eq!(lines, good.lines().collect::<Vec<_>>(), "{cut}");
     }
     // Bytes that no character begins with are no text, wherever they stand.
@@ -117,7 +117,7 @@ fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
 }
 
 #[test]
-fn a_line_without_end_is_not_read_for_ever() {
+fn an_endless_line_is_an_error() {
     let endless = stream::repeat_with(|| Ok(Bytes::from_static(b"0123456789")));
     let (lines, error) = read(Box::pin(endless), 100);
     assert_eq!(lines, Vec::<String>::new());

@@ -144,7 +144,7 @@ async fn outcome(model: &Scripted) -> (Result<String, ModelErrorKind>, Vec<u32>)
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_showed_nothing_is_repeated_wherever_it_failed() {
+async fn an_attempt_without_output_is_repeated_after_any_transient_failure() {
     let stall = ModelErrorKind::Timeout {
         phase: switchboard_domain::TimeoutPhase::Idle,
         after: SECOND,
@@ -170,7 +170,7 @@ async fn an_attempt_that_showed_nothing_is_repeated_wherever_it_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_was_shown_is_never_asked_for_again() {
+async fn an_answer_with_emitted_output_is_not_repeated() {
     let failure = Ok((text("Half an ans"), Some(ModelErrorKind::Interrupted)));
     let model = Scripted::new([failure, Ok((whole("Another."), None))]);
     let (answer, announced) = outcome(&model).await;
@@ -180,7 +180,7 @@ async fn an_answer_that_was_shown_is_never_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_that_stays_is_not_repeated() {
+async fn a_permanent_failure_is_not_repeated() {
     let failures: Vec<Script> = vec![
         Err(error(ModelErrorKind::Authentication)),
         Err(error(ModelErrorKind::Connection).with_retry_hint(false, None)),
@@ -216,8 +216,8 @@ async fn all_attempts_count_as_one_request() {
 
 #[tokio::test(start_paused = true)]
 async fn the_pause_is_announced_before_it_begins() {
-    let wish = Some(30 * SECOND);
-    let busy = ModelErrorKind::RateLimited { retry_after: wish };
+    let retry_after = Some(30 * SECOND);
+    let busy = ModelErrorKind::RateLimited { retry_after };
     let model = Scripted::new([Err(error(busy)), Ok((whole("Here."), None))]);
     let began = Instant::now();
     let mut stream = stream_with_retry(&model, &request()).await.unwrap();
@@ -240,8 +240,8 @@ async fn the_pause_is_announced_before_it_begins() {
 
 #[tokio::test(start_paused = true)]
 async fn a_longer_pause_than_the_policy_allows_ends_the_request() {
-    let wish = Some(Duration::from_hours(1));
-    let busy = ModelErrorKind::RateLimited { retry_after: wish };
+    let retry_after = Some(Duration::from_hours(1));
+    let busy = ModelErrorKind::RateLimited { retry_after };
     let model = Scripted::new([Err(error(busy.clone())), Ok((whole("Late."), None))]);
     assert_eq!(outcome(&model).await.0, Err(busy));
     assert_eq!(model.unused(), 1);

@@ -123,7 +123,7 @@ fn an_end_within_a_character_is_the_end_of_a_line_that_does_not_count() {
 }
 
 #[test]
-fn what_is_not_utf8_is_an_error_after_what_was_good() {
+fn invalid_utf8_is_an_error_after_the_valid_part() {
     let invalid: [&[u8]; 3] = [b"data: ok\n\n", b"data: \xff\n\n", b"data: never\n\n"];
     let expected = (vec![frame("", "ok")], Some(ModelErrorKind::Protocol));
     assert_eq!(read(body(invalid), ROOMY), expected);
@@ -149,7 +149,7 @@ fn a_broken_body_fails_with_its_own_error() {
 }
 
 #[test]
-fn an_event_without_end_is_not_read_for_ever() {
+fn an_endless_event_is_an_error() {
     for piece in ["0123456789", "data: 678\n", ": comment\n"] {
         let pieces = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&pieces);
@@ -176,7 +176,7 @@ fn the_limit_is_for_one_event_not_for_the_body() {
 }
 
 #[test]
-fn signs_of_life_are_no_event_that_grows() {
+fn comments_do_not_grow_the_event() {
     for sign in [": ping\n\n", "\n", "\r\n", "event: ping\n\n"] {
         let signs = std::iter::repeat_n(sign, 50);
         let pieces = body(signs.chain(["data: at last\n\n"]));
@@ -264,7 +264,7 @@ fn in_pieces(bytes: &[u8], sizes: &[usize]) -> Vec<Vec<u8>> {
 
 proptest! {
     #[test]
-    fn it_reads_what_the_specification_says(
+    fn the_examples_of_the_specification_are_read(
         fragments in fragments(),
         sizes in prop::collection::vec(1_usize..9, 1..6),
     ) {

@@ -141,8 +141,8 @@ impl Lowering<'_, '_> {
             }
         }
         // At the root, the definitions would be siblings of the reference.
-        if !is_root && let Some(kept) = self.kept_reference(&schema, at) {
-            return Some(kept);
+        if !is_root && let Some(reference) = self.kept_reference(&schema, at) {
+            return Some(reference);
         }
         // Before the target is copied: many references to one large schema would take long.
         let target = schema.text("$ref").and_then(|it| self.normal.target(it));
@@ -201,18 +201,18 @@ impl Lowering<'_, '_> {
         if name != "#" && !self.definitions.iter().any(|it| it == name) {
             self.definitions.push(name.to_owned());
         }
-        let mut kept = Map::new();
-        kept.set("$ref", reference);
+        let mut inner = Map::new();
+        inner.set("$ref", reference);
         // No wire accepts siblings of a reference, so that the annotations need an outer schema.
         let mut outer = Map::new();
         for (keyword, value) in &annotations {
             self.annotation(&mut outer, keyword, value, at);
         }
         if outer.is_empty() {
-            return Some(kept);
+            return Some(inner);
         }
         self.rewritten(at, "`$ref` moved into an `anyOf` with one element");
-        outer.set("anyOf", json!([kept]));
+        outer.set("anyOf", json!([inner]));
         Some(outer)
     }
 }

@@ -1,10 +1,10 @@
-//! What only the inside can see: that work is counted, and ends.
+//! Tests of the work budget.
 
 use serde_json::json;
 
 use super::*;
 
-/// What is restored, and the work that was left then.
+/// Returns the restored answer and the remaining work.
 fn restored(schema: &Value, answer: &Value) -> (Value, usize) {
     let normal = normalise(schema, &mut Vec::new());
     let work = Restorer {
@@ -15,9 +15,8 @@ fn restored(schema: &Value, answer: &Value) -> (Value, usize) {
     (restored, work.matcher.work_left())
 }
 
-/// An object within an object and so on, and a schema of it: at each level an alternative that does
-/// not fit, which only shows when all below it has been gone through, and one that does. Beside
-/// them stand as many properties as `width` says.
+/// Returns a schema of nested objects and an answer. Each level has an alternative that fails only
+/// after all nested ones were tried, one that matches, and `width` more properties.
 fn alternatives(levels: usize, width: usize) -> (Value, Value) {
     let further: Map = (0..width)
         .map(|number| (format!("p{number}"), json!({"type": "string"})))
@@ -25,8 +24,8 @@ fn alternatives(levels: usize, width: usize) -> (Value, Value) {
     let mut defs = Map::new();
     let mut answer = json!({"end": null});
     for level in 0..levels {
-        let within = json!({"in": {"$ref": format!("#/$defs/a{}", level + 1)}});
-        let arms = json!([{"properties": within, "required": ["absent"]}, {"properties": within}]);
+        let inner = json!({"in": {"$ref": format!("#/$defs/a{}", level + 1)}});
+        let arms = json!([{"properties": inner, "required": ["absent"]}, {"properties": inner}]);
         let schema = json!({"type": "object", "properties": further, "anyOf": arms});
         defs.insert(format!("a{level}"), schema);
         answer = json!({ "in": answer });
@@ -37,7 +36,7 @@ fn alternatives(levels: usize, width: usize) -> (Value, Value) {
 }
 
 #[test]
-fn alternatives_within_alternatives_are_tried_while_there_is_work_left() {
+fn nested_alternatives_are_tried_within_the_work_budget() {
     let (schema, answer) = alternatives(3, 40);
     let (few, left) = restored(&schema, &answer);
     assert!(left > 0);
@@ -50,12 +49,12 @@ fn alternatives_within_alternatives_are_tried_while_there_is_work_left() {
 }
 
 #[test]
-fn texts_are_work() {
+fn text_costs_work() {
     let (schema, _) = alternatives(1, 0);
     let text = "x".repeat(320_000);
     let answer = json!({"in": {"end": text}});
-    let (kept, left) = restored(&schema, &answer);
-    assert_eq!(kept, answer);
+    let (unchanged, left) = restored(&schema, &answer);
+    assert_eq!(unchanged, answer);
     let allowed = Matcher::new(&normalise(&schema, &mut Vec::new()), &answer).work_left();
     assert!(allowed - left > 10_000, "{allowed} {left}");
 }
@@ -74,10 +73,10 @@ fn a_large_answer_for_a_large_schema_is_restored_to_its_end() {
     let items: Vec<Value> = (0..100)
         .map(|number| json!({"p7": null, "p9": "9", "n": number}))
         .collect();
-    let kept: Vec<Value> = (0..100)
+    let unchanged: Vec<Value> = (0..100)
         .map(|number| json!({"p9": "9", "n": number}))
         .collect();
     let (whole, left) = restored(&schema, &json!({ "a": items }));
-    assert_eq!(whole, json!({ "a": kept }));
+    assert_eq!(whole, json!({ "a": unchanged }));
     assert!(left > 0);
 }

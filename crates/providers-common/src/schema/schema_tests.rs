@@ -1,5 +1,4 @@
-//! What only the inside can see: one pass is enough. The rest is tested by the public face, in
-//! `tests/schema/`.
+//! Tests of single passes. `tests/schema/` tests the public functions.
 
 use std::{fs, path::Path};
 

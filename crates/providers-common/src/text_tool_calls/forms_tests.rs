@@ -210,16 +210,16 @@ fn every_form_is_read_as_models_write_it() {
 }
 
 #[test]
-fn the_other_forms_do_not_change_what_is_read() {
+fn selecting_more_forms_does_not_change_the_result() {
     for case in cases() {
-        let alone = read(&only(case.form), case.text, FinishReason::Stop);
-        if alone.message.tool_uses().next().is_none() {
+        let single = read(&only(case.form), case.text, FinishReason::Stop);
+        if single.message.tool_uses().next().is_none() {
             // Another form may well see a call in it.
             continue;
         }
-        let among = read(&all(), case.text, FinishReason::Stop);
+        let combined = read(&all(), case.text, FinishReason::Stop);
         assert_eq!(
-            among.message, alone.message,
+            combined.message, single.message,
             "{:?} {}",
             case.form, case.text
         );
@@ -227,7 +227,7 @@ fn the_other_forms_do_not_change_what_is_read() {
 }
 
 #[test]
-fn nothing_is_read_where_the_form_is_not_asked_for() {
+fn forms_that_are_not_selected_are_text() {
     let with_calls = cases().into_iter().filter(|case| !case.calls.is_empty());
     for case in with_calls {
         for form in RecoveryForm::ALL.into_iter().filter(|it| *it != case.form) {
@@ -251,7 +251,7 @@ fn nothing_is_read_where_the_form_is_not_asked_for() {
 }
 
 #[test]
-fn every_cut_gives_the_same_events() {
+fn every_split_gives_the_same_events() {
     for case in cases() {
         for recovery in [only(case.form), all()] {
             let whole = answer(&[case.text], FinishReason::Stop);
@@ -300,7 +300,7 @@ fn no_beginning_of_an_answer_makes_another_call() {
 }
 
 #[test]
-fn nothing_is_called_in_thinking_that_was_left_in_the_text() {
+fn calls_in_thinking_are_ignored() {
     for (begin, end) in [("<think>", "</think>"), ("[THINK]", "[/THINK]")] {
         let thought = format!("{begin}\nMaybe {CALL}?\n{end}");
         let response = read(&all(), &thought, FinishReason::Stop);

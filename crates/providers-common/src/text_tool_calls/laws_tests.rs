@@ -227,7 +227,7 @@ proptest! {
 
     /// A part that is never closed, or a stream that breaks, gives the same as one that is.
     #[test]
-    fn how_an_answer_ends_does_not_matter(text in any_text()) {
+    fn the_way_an_answer_ends_does_not_change_its_events(text in any_text()) {
         let closed = response(&transform(&all(), answer(&[&text], FinishReason::Stop)));
         let open = vec![started(0), delta(0, &text), finished(FinishReason::Stop)];
         let broken = vec![started(0), delta(0, &text)];

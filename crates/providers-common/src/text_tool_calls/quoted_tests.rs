@@ -105,7 +105,7 @@ fn check(text: &str, calls: usize, said: &str) {
 }
 
 #[test]
-fn what_a_text_shows_is_never_called() {
+fn calls_in_examples_are_text() {
     for text in SHOWN {
         let text = written(text);
         check(&text, 0, &text);
@@ -113,7 +113,7 @@ fn what_a_text_shows_is_never_called() {
 }
 
 #[test]
-fn what_a_text_calls_is_called_beside_code() {
+fn calls_beside_code_are_recovered() {
     for (text, calls, said) in MADE {
         check(&written(text), *calls, &written(said));
     }
@@ -121,7 +121,7 @@ fn what_a_text_calls_is_called_beside_code() {
 
 /// What was said in an earlier part of the answer counts too.
 #[test]
-fn a_block_behind_another_text_of_the_answer_shows_a_call() {
+fn a_block_after_text_of_another_part_is_an_example() {
     let block = written("```json\n{json}\n```");
     for (before, expected) in [("For example:", 0), ("\n", 1)] {
         let events = vec![
@@ -151,7 +151,7 @@ fn a_call_in_a_block_waits_for_the_end_of_the_text() {
 
 /// Blocks without end are not kept without end.
 #[test]
-fn of_very_many_blocks_none_is_called() {
+fn very_many_blocks_are_text() {
     let recovery = Recovery {
         limit: 1000,
         ..all()

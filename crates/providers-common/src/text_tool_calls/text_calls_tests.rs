@@ -86,7 +86,7 @@ async fn a_call_in_the_text_is_a_tool_use_and_nothing_else_is_touched() {
 }
 
 #[tokio::test]
-async fn a_model_without_tools_is_told_of_them_in_words() {
+async fn a_model_without_tool_support_receives_them_in_the_prompt() {
     let says = Says::new("<tool_call>{\"name\": \"weather\", \"arguments\": {}}</tool_call>");
     let model = TextCalls::of(says.clone(), RecoveryForms::NONE).telling_in_words();
     assert_eq!(model.capabilities().tools, Some(true));

@@ -114,7 +114,7 @@ pub(super) fn read(recovery: &Recovery, text: &str, reason: FinishReason) -> Cha
 
 /// An attempt that is repeated leaves nothing behind, neither text that was held back nor ids.
 #[test]
-fn a_repeated_attempt_begins_anew() {
+fn a_repeated_attempt_starts_from_the_beginning() {
     let retry = switchboard_domain::ModelRetry {
         attempt: 2,
         delay_ms: 0,
@@ -134,7 +134,7 @@ fn a_repeated_attempt_begins_anew() {
 const CALL: &str = "<tool_call>\n{\"name\": \"get_time\"}\n</tool_call>";
 
 #[test]
-fn the_finish_reason_agrees_with_what_was_found() {
+fn the_finish_reason_matches_the_recovered_calls() {
     for (text, reason, expected) in [
         (CALL, FinishReason::Stop, FinishReason::ToolUse),
         (CALL, FinishReason::Length, FinishReason::Length),
@@ -174,7 +174,7 @@ fn ids_are_unique_in_the_conversation_and_the_answer() {
 }
 
 #[test]
-fn only_tools_that_may_be_used_are_looked_for() {
+fn only_allowed_tools_are_recovered() {
     let with = |choice| {
         let request = request().with_tool_choice(choice);
         let recovery = Recovery::of(&request, RecoveryForms::ALL);
@@ -268,7 +268,7 @@ fn the_order_of_parts_and_their_state_are_kept() {
 }
 
 #[test]
-fn a_text_with_nothing_but_state_keeps_it() {
+fn a_text_with_only_state_keeps_the_state() {
     let state = switchboard_domain::ProviderState {
         provider: "p".into(),
         model: None,
@@ -288,7 +288,7 @@ fn a_text_with_nothing_but_state_keeps_it() {
 }
 
 #[test]
-fn an_input_above_the_cap_is_malformed_and_its_rest_is_let_go() {
+fn an_input_above_the_limit_is_malformed_and_its_rest_is_dropped() {
     let mut recovery = all();
     recovery.limit = 64;
     let long = "x".repeat(100);
@@ -332,7 +332,7 @@ fn stream_of(events: Vec<Result<ModelEvent, ModelError>>) -> ModelStream {
 }
 
 #[test]
-fn a_stream_that_breaks_gives_what_was_held_back_and_then_its_error() {
+fn a_broken_stream_emits_buffered_text_before_its_error() {
     let error = || ModelError::new("p", ModelErrorKind::Interrupted, "gone");
     let events = vec![
         Ok(started(0)),
@@ -361,7 +361,7 @@ fn a_stream_that_breaks_gives_what_was_held_back_and_then_its_error() {
 }
 
 #[test]
-fn a_stream_in_which_nothing_can_be_found_is_left_alone() {
+fn a_stream_without_offered_tools_is_returned_unchanged() {
     let events = answer(&["<tool_", "call>"], FinishReason::Stop);
     let none = Recovery::of(&request(), RecoveryForms::NONE);
     let no_tools = Recovery::of(&ChatRequest::default(), RecoveryForms::ALL);
@@ -374,7 +374,7 @@ fn a_stream_in_which_nothing_can_be_found_is_left_alone() {
 }
 
 #[test]
-fn what_became_of_the_choice_is_told_first() {
+fn the_outcome_of_the_choice_is_the_first_event() {
     let outcome = ToolChoiceOutcome::Emulated { how: "so".into() };
     let recovery = all().with_outcome(outcome.clone(), Vec::new());
     let with_start = vec![
@@ -396,7 +396,7 @@ fn what_became_of_the_choice_is_told_first() {
 }
 
 #[test]
-fn forms_have_names_and_sets_are_sets() {
+fn forms_have_names_and_sets_contain_them() {
     for form in RecoveryForm::ALL {
         assert_eq!(RecoveryForm::named(form.as_str()), Some(form));
         let others: RecoveryForms = RecoveryForm::ALL

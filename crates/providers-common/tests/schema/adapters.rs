@@ -17,7 +17,7 @@ fn is_unchanged(schema: &Value, dialect: Dialect) -> bool {
 }
 
 #[test]
-fn what_a_wire_takes_is_borrowed() {
+fn an_accepted_schema_is_borrowed() {
     let plain = json!({
         "type": "object",
         "properties": {"a": {"anyOf": [{"type": "string"}]}, "b": {"oneOf": [{"type": "null"}]}},
@@ -42,7 +42,7 @@ fn what_a_wire_takes_is_borrowed() {
 }
 
 #[test]
-fn what_openai_refuses_in_strict_mode_is_changed() {
+fn schemas_that_openai_refuses_are_changed() {
     let closed = |properties: Value| {
         let names: Vec<_> = properties.as_object().unwrap().keys().cloned().collect();
         json!({
@@ -70,7 +70,7 @@ fn what_openai_refuses_in_strict_mode_is_changed() {
 }
 
 #[test]
-fn a_root_is_an_object_whatever_a_server_says() {
+fn every_root_becomes_an_object() {
     for odd in [
         json!(null),
         json!(true),
@@ -134,7 +134,7 @@ fn alternatives_at_the_root_become_one_object() {
 }
 
 #[test]
-fn a_root_that_is_a_reference_is_what_it_refers_to() {
+fn a_reference_at_the_root_is_inlined() {
     let input = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}});
     let schema = json!({"$ref": "#/$defs/input", "$defs": {"input": input, "b": {"type": "null"}}});
     assert_eq!(
@@ -144,7 +144,7 @@ fn a_root_that_is_a_reference_is_what_it_refers_to() {
 }
 
 #[test]
-fn what_anthropic_limits_can_be_counted() {
+fn the_sizes_that_anthropic_limits_are_measured() {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
@@ -178,7 +178,7 @@ fn what_anthropic_limits_can_be_counted() {
 }
 
 #[test]
-fn what_has_no_strict_form_is_told_apart() {
+fn schemas_without_a_strict_form_are_not_exact() {
     let object = |value: Value| json!({"type": "object", "properties": {"a": value}, "additionalProperties": false});
     for (schema, kind) in [
         (object(json!({})), ChangeKind::Encoded),
@@ -213,7 +213,7 @@ fn what_has_no_strict_form_is_told_apart() {
 }
 
 #[test]
-fn a_change_reads_like_a_sentence() {
+fn a_change_displays_its_place_and_message() {
     let schema =
         json!({"type": "object", "properties": {"a/b": {"type": "string", "minLength": 2}}});
     let compiled = compile(&schema, Dialect::OllamaTools);

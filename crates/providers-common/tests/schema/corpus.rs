@@ -69,7 +69,7 @@ fn the_corpus_is_large_and_varied() {
 }
 
 #[test]
-fn every_tool_is_lawful_and_stable_in_every_dialect() {
+fn every_tool_compiles_to_a_valid_and_stable_schema() {
     let mut wrong = Vec::new();
     for tool in tools() {
         for dialect in Dialect::ALL {
@@ -111,7 +111,7 @@ fn no_tool_loses_a_property_of_its_root() {
                 assert_eq!(dialect, Dialect::OllamaFormat, "{}", tool.name);
                 continue;
             }
-            let left_out = |name: &String| {
+            let is_removed = |name: &String| {
                 let pointer = format!("/properties/{name}");
                 compiled.changes.iter().any(|change| {
                     change.pointer == pointer
@@ -120,11 +120,11 @@ fn no_tool_loses_a_property_of_its_root() {
                 })
             };
             let names: Vec<&String> = properties.keys().collect();
-            let kept = compiled.schema["properties"].as_object();
-            let kept: Vec<&String> = kept.into_iter().flat_map(|it| it.keys()).collect();
+            let present = compiled.schema["properties"].as_object();
+            let present: Vec<&String> = present.into_iter().flat_map(|it| it.keys()).collect();
             let missing: Vec<_> = names
                 .iter()
-                .filter(|name| !kept.contains(name) && !left_out(name))
+                .filter(|name| !present.contains(name) && !is_removed(name))
                 .collect();
             assert!(
                 missing.is_empty(),
@@ -133,16 +133,17 @@ fn no_tool_loses_a_property_of_its_root() {
                 dialect.name()
             );
             // In the order of the schema.
-            let order: Vec<&&String> = names.iter().filter(|name| kept.contains(name)).collect();
-            let kept: Vec<&&String> = kept.iter().filter(|name| names.contains(name)).collect();
-            assert_eq!(order, kept, "{} {}", tool.name, dialect.name());
+            let order: Vec<&&String> = names.iter().filter(|name| present.contains(name)).collect();
+            let present: Vec<&&String> =
+                present.iter().filter(|name| names.contains(name)).collect();
+            assert_eq!(order, present, "{} {}", tool.name, dialect.name());
         }
     }
 }
 
 /// What is done to the corpus, as one table: a change of a rule shows here.
 #[test]
-fn what_was_changed_in_the_corpus() {
+fn changes_in_the_corpus() {
     let mut table: BTreeMap<&str, BTreeMap<String, usize>> = BTreeMap::new();
     for tool in tools() {
         for dialect in Dialect::ALL {

@@ -196,12 +196,12 @@ fn check(schema: &Value) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn any_json_compiles_to_something_lawful(schema in any_json()) {
+    fn any_json_compiles_to_a_valid_schema(schema in any_json()) {
         check(&schema)?;
     }
 
     #[test]
-    fn what_is_nearly_a_schema_compiles_to_something_lawful(schema in any_schema()) {
+    fn almost_valid_schemas_compile_to_valid_ones(schema in any_schema()) {
         check(&schema)?;
     }
 

@@ -12,7 +12,7 @@ fn object(properties: impl Into<Value>) -> Value {
 }
 
 #[test]
-fn nulls_that_stand_for_nothing_are_taken_out() {
+fn nulls_that_mean_absent_are_removed() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -45,7 +45,7 @@ fn nulls_that_stand_for_nothing_are_taken_out() {
 }
 
 #[test]
-fn nulls_are_taken_out_behind_references_and_in_the_alternative_that_was_meant() {
+fn nulls_are_removed_behind_references_and_in_the_matching_alternative() {
     let schema = json!({
         "type": "object",
         "properties": {"shape": {"oneOf": [{"$ref": "#/$defs/circle"}, {"$ref": "#/$defs/box"}]}},
@@ -103,7 +103,7 @@ fn alternatives_of_the_root_lose_the_keys_of_the_others() {
 }
 
 #[test]
-fn json_text_is_read_where_the_schema_wants_no_text() {
+fn json_text_is_read_where_the_schema_has_no_string() {
     let schema = object(json!({
         "payload": {"type": "object"},
         "map": {"type": "object", "additionalProperties": {"type": "integer"}},
@@ -164,7 +164,7 @@ fn json_text_is_read_where_the_schema_wants_no_text() {
 }
 
 #[test]
-fn recursion_that_was_cut_is_read_from_json_text() {
+fn truncated_recursion_is_read_from_json_text() {
     let schema = json!({
         "type": "object",
         "properties": {"tree": {"$ref": "#/$defs/node"}},
@@ -195,7 +195,7 @@ fn a_wrapped_root_is_unwrapped() {
 }
 
 #[test]
-fn renamed_keys_get_their_names_back() {
+fn renamed_keys_are_restored() {
     let schema = object(json!({
         "filter[name]": {"type": "string"}, "filter_name": {"type": "string"}, "$top": {"type": "integer"},
     }));
@@ -219,7 +219,7 @@ fn renamed_keys_get_their_names_back() {
 }
 
 #[test]
-fn answers_that_are_no_objects_and_schemas_that_are_none_do_no_harm() {
+fn invalid_answers_and_schemas_are_tolerated() {
     for schema in [
         json!(null),
         json!(true),

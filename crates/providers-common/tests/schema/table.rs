@@ -38,8 +38,8 @@ fn of_schema(schema: &Value) -> Value {
             made.insert("schema".to_owned(), compiled.schema.into_owned());
             made.insert("changes".to_owned(), json!(changes));
         }
-        if let Some(told) = compiled.root_description {
-            made.insert("told".to_owned(), json!(told));
+        if let Some(description) = compiled.root_description {
+            made.insert("told".to_owned(), json!(description));
         }
         let made = Value::Object(made);
         match groups.iter_mut().find(|(_, known)| *known == made) {

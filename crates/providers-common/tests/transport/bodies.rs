@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_request_is_sent_as_it_was_made() {
+async fn a_request_is_sent_unchanged() {
     let server = Server::start(vec![vec![answer(200, "x-request-id: req_9\r\n", "fine")]]).await;
     let headers = Headers::new().with("x-version", "2");
     let request = request(&server)
@@ -83,7 +83,7 @@ async fn an_endpoint_takes_any_number_of_bodies() {
 }
 
 #[tokio::test]
-async fn what_a_body_is_shows_in_its_beginning() {
+async fn the_beginning_of_a_body_shows_its_form() {
     let table = [
         ("text/event-stream", "data: {}\n\n", false),
         ("application/json", ": waiting\n\n", false),
@@ -107,7 +107,7 @@ async fn what_a_body_is_shows_in_its_beginning() {
 }
 
 #[tokio::test]
-async fn a_list_is_asked_for_by_get_and_keeps_its_query() {
+async fn a_list_is_requested_by_get_with_its_query() {
     let server = Server::start(vec![vec![answer(200, "", "[]")]]).await;
     let request = HttpRequest::new(format!("{}?limit=5", server.url)).with_header("accept", "*/*");
     let request = request.expecting(&["application/json"]);
@@ -142,7 +142,7 @@ async fn user_and_password_of_the_address_become_a_header() {
 }
 
 #[tokio::test]
-async fn chunks_come_as_they_are_however_they_are_cut() {
+async fn chunks_arrive_unchanged() {
     let server = Server::start(vec![vec![
         opening(200),
         chunk("a"),
@@ -166,7 +166,7 @@ async fn a_body_without_length_ends_with_the_connection() {
 }
 
 #[tokio::test]
-async fn an_empty_success_is_one() {
+async fn an_empty_successful_answer_is_accepted() {
     let server = Server::start(vec![
         vec![answer(200, "", "")],
         vec![send("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")],

@@ -53,7 +53,7 @@ async fn a_redirect_to_the_same_host_is_not_followed_either() {
 }
 
 #[tokio::test]
-async fn a_page_instead_of_a_stream_is_told_as_such() {
+async fn an_html_page_instead_of_a_stream_is_an_error() {
     let page = "<html>\n<title>Sign in</title>";
     let script = || {
         vec![answer(
@@ -88,7 +88,7 @@ async fn a_page_instead_of_a_stream_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn the_type_that_was_expected_is_taken_in_any_spelling() {
+async fn the_expected_media_type_is_accepted_in_any_case() {
     for header in ["content-type: Application/JSON ;charset=utf-8\r\n", ""] {
         let server = Server::start(vec![vec![answer(200, header, "{}")]]).await;
         let request = request(&server).expecting(&["application/json"]);
@@ -115,7 +115,7 @@ impl ErrorClassifier for InBodyClassifier {
 }
 
 #[tokio::test]
-async fn an_error_that_comes_as_a_success_is_classified_and_tried_again() {
+async fn an_error_with_a_successful_status_is_classified_and_retried() {
     let json = "content-type: application/json\r\n";
     let server = Server::start(vec![
         vec![answer(200, json, "{\"error\":\"busy\"}")],
@@ -200,7 +200,7 @@ async fn a_failure_without_end_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_failure_with_half_a_body_is_told_with_it() {
+async fn a_failure_with_half_a_body_is_reported_with_it() {
     let server = Server::start(vec![vec![
         send("HTTP/1.1 401 No\r\ncontent-length: 9\r\n\r\n"),
         Act::Send(b"\xff\xfe ".to_vec()),
@@ -212,7 +212,7 @@ async fn a_failure_with_half_a_body_is_told_with_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_a_matter_of_configuration() {
+async fn an_invalid_request_is_a_configuration_error() {
     let key = SecretString::from("hidden\u{7f}");
     let long = format!("http://a.example/{}", "x".repeat(70_000));
     let requests = [

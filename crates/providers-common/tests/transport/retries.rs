@@ -24,7 +24,7 @@ fn attempts(max_attempts: u32) -> TransportConfig {
 }
 
 #[tokio::test]
-async fn what_is_transient_is_tried_again_with_the_same_body() {
+async fn transient_errors_are_retried_with_the_same_body() {
     for status in [408, 409, 429, 500, 502, 503, 504, 529] {
         let server = Server::start(vec![
             vec![answer(status, "", "busy")],
@@ -41,7 +41,7 @@ async fn what_is_transient_is_tried_again_with_the_same_body() {
 }
 
 #[tokio::test]
-async fn what_does_not_pass_is_not_tried_again() {
+async fn permanent_errors_are_not_retried() {
     let kinds = [
         (400, ModelErrorKind::InvalidRequest { field: None }),
         (401, ModelErrorKind::Authentication),
@@ -63,7 +63,7 @@ async fn what_does_not_pass_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn the_number_of_attempts_is_the_policys() {
+async fn the_policy_limits_the_attempts() {
     for (max_attempts, expected) in [(0, 1), (1, 1), (2, 2), (4, 4)] {
         let scripts = (0..6).map(|n| vec![answer(500, "", &format!("failure {n}"))]);
         let server = Server::start(scripts.collect()).await;
@@ -97,7 +97,7 @@ async fn a_connection_that_fails_is_tried_again() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_no_connection() {
+async fn a_refused_connection_is_a_connection_error() {
     let (url, _bound) = nobody();
     let result = transport(&attempts(2))
         .post(&HttpRequest::new(&url), &StatusClassifier)
@@ -109,7 +109,7 @@ async fn nobody_listening_is_no_connection() {
 }
 
 #[tokio::test]
-async fn nothing_is_tried_again_once_an_answer_has_begun() {
+async fn a_started_answer_is_not_retried() {
     let server = Server::start(vec![
         vec![
             send("HTTP/1.1 200 OK\r\nrequest-id: req_1\r\ntransfer-encoding: chunked\r\n\r\n"),
@@ -143,18 +143,18 @@ async fn a_body_shorter_than_promised_is_interrupted() {
 }
 
 #[tokio::test]
-async fn a_chunk_that_is_none_is_interrupted() {
+async fn an_invalid_chunk_is_an_interruption() {
     let server = Server::start(vec![vec![opening(200), chunk("a"), send("zz\r\n")]]).await;
     let error = ask_for_text(&server, &attempts(3)).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Interrupted);
 }
 
 #[tokio::test]
-async fn the_provider_says_how_long_to_wait() {
-    for wish in ["retry-after-ms: 150\r\n", "retry-after: 0.15\r\n"] {
+async fn the_pause_that_the_provider_requests_is_used() {
+    for headers in ["retry-after-ms: 150\r\n", "retry-after: 0.15\r\n"] {
         let server = Server::start(vec![
-            vec![answer(429, wish, "")],
-            vec![answer(503, wish, "")],
+            vec![answer(429, headers, "")],
+            vec![answer(503, headers, "")],
             vec![answer(200, "", "at last")],
         ])
         .await;
@@ -164,13 +164,13 @@ async fn the_provider_says_how_long_to_wait() {
         );
         for pair in server.seen().windows(2) {
             let pause = pair[1].at - pair[0].at;
-            assert!(pause >= 150 * MS, "{wish}: {pause:?}");
+            assert!(pause >= 150 * MS, "{headers}: {pause:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn without_a_wish_the_pauses_grow() {
+async fn pauses_grow_unless_one_is_requested() {
     let mut config = attempts(3);
     config.retry.min_delay = 40 * MS;
     config.retry.max_delay = 400 * MS;
@@ -183,7 +183,7 @@ async fn without_a_wish_the_pauses_grow() {
 }
 
 #[tokio::test]
-async fn a_wish_that_is_too_long_is_handed_to_the_caller() {
+async fn a_too_long_requested_pause_is_returned_to_the_caller() {
     let script = || vec![answer(429, "retry-after: 3600\r\n", "")];
     let server = Server::start(vec![script(), script()]).await;
     let error = ask(&server, &attempts(3)).await.unwrap_err();
@@ -193,7 +193,7 @@ async fn a_wish_that_is_too_long_is_handed_to_the_caller() {
 }
 
 #[tokio::test]
-async fn the_provider_may_overrule_the_status() {
+async fn the_provider_can_override_the_status() {
     let server = Server::start(vec![
         vec![answer(400, "x-should-retry: true\r\n", "")],
         vec![answer(200, "", "at last")],
@@ -204,10 +204,10 @@ async fn the_provider_may_overrule_the_status() {
         "at last"
     );
 
-    // Its wish counts for any status then.
-    let wish = "x-should-retry: true\r\nretry-after-ms: 150\r\n";
+    // Its headers counts for any status then.
+    let headers = "x-should-retry: true\r\nretry-after-ms: 150\r\n";
     let server = Server::start(vec![
-        vec![answer(400, wish, "")],
+        vec![answer(400, headers, "")],
         vec![answer(200, "", "at last")],
     ])
     .await;
@@ -240,7 +240,7 @@ impl ErrorClassifier for QuotaClassifier {
 }
 
 #[tokio::test]
-async fn the_classifier_tells_what_is_final() {
+async fn the_classifier_decides_about_permanent_errors() {
     let script = || {
         vec![answer(
             429,
@@ -259,7 +259,7 @@ async fn the_classifier_tells_what_is_final() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_asked_again() {
+async fn a_silent_server_is_retried() {
     let mut config = attempts(2);
     config.first_byte_timeout = 100 * MS;
     let server = Server::start(vec![vec![Act::Stall], vec![Act::Stall]]).await;
@@ -277,7 +277,7 @@ async fn a_silent_server_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_not_asked_again() {
+async fn a_server_without_tls_is_not_retried() {
     // It takes the client's greeting for a request that never ends, and answers in plain text.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
@@ -310,7 +310,7 @@ async fn a_server_without_tls_is_not_asked_again() {
 }
 
 #[test]
-fn one_attempt_is_one() {
+fn a_policy_of_one_attempt_does_not_retry() {
     assert_eq!(RetryPolicy::never().max_attempts, 1);
     assert_eq!(once().retry, RetryPolicy::never());
 }

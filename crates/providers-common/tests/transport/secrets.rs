@@ -25,7 +25,7 @@ fn key() -> SecretString {
 }
 
 #[tokio::test]
-async fn a_key_that_the_provider_echoes_is_replaced() {
+async fn a_key_that_the_provider_echoes_is_redacted() {
     let echo = format!("bad key {KEY}: Bearer {KEY} does not exist");
     let script = || vec![answer(401, "", &echo)];
     let server = Server::start(vec![script(), script()]).await;
@@ -46,7 +46,7 @@ async fn a_key_that_the_provider_echoes_is_replaced() {
 }
 
 #[tokio::test]
-async fn not_even_the_beginning_of_a_key_is_left_at_a_cut() {
+async fn the_beginning_of_a_key_at_the_cut_of_an_excerpt_is_redacted() {
     // Wherever an excerpt ends, it must not end in the key.
     let scripts = (270..300).map(|before| vec![answer(400, "", &("x".repeat(before) + KEY))]);
     let server = Server::start(scripts.collect()).await;
@@ -59,10 +59,10 @@ async fn not_even_the_beginning_of_a_key_is_left_at_a_cut() {
     }
 }
 
-/// Writes what it sees in the request's headers into all that it gives.
-struct Gossip;
+/// Writes the key into every field of its result.
+struct EchoingClassifier;
 
-impl ErrorClassifier for Gossip {
+impl ErrorClassifier for EchoingClassifier {
     fn classify(&self, _: &HttpFailure<'_>) -> Classified {
         Classified {
             kind: ModelErrorKind::InvalidRequest {
@@ -75,10 +75,10 @@ impl ErrorClassifier for Gossip {
 }
 
 #[tokio::test]
-async fn a_classifier_cannot_bring_it_back() {
+async fn a_key_in_the_result_of_a_classifier_is_redacted() {
     let server = Server::start(vec![vec![answer(400, "", "")]]).await;
     let request = request(&server).with_secret("x-api-key", &key());
-    let result = transport(&once()).post(&request, &Gossip).await;
+    let result = transport(&once()).post(&request, &EchoingClassifier).await;
     let error = result.unwrap_err();
     assert_eq!(error.message(), "no [redacted]");
     assert!(
@@ -88,7 +88,7 @@ async fn a_classifier_cannot_bring_it_back() {
 }
 
 #[tokio::test]
-async fn a_failed_connection_does_not_show_what_was_sent() {
+async fn a_failed_connection_shows_no_secret() {
     let (url, _bound) = nobody();
     let url = url.replace("http://", "http://me:hidden-12345@");
     let request = HttpRequest::new(format!("{url}?key={KEY}")).with_secret("x-api-key", &key());
@@ -131,7 +131,7 @@ impl io::Write for Lines {
 }
 
 #[tokio::test]
-async fn the_most_detailed_log_has_every_attempt_and_no_key() {
+async fn the_trace_log_contains_every_attempt_and_no_key() {
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -171,12 +171,12 @@ async fn the_most_detailed_log_has_every_attempt_and_no_key() {
 }
 
 #[tokio::test]
-async fn a_key_that_comes_back_in_an_answer_that_began_well_is_replaced_too() {
+async fn a_key_in_an_error_of_a_successful_answer_is_redacted() {
     let server = Server::start(vec![vec![answer(200, "x-request-id: req-1\r\n", "hello")]]).await;
     let request = request(&server).with_bearer(&key());
     let answer = transport(&once()).post(&request, &StatusClassifier).await;
     let context = answer.unwrap().context();
-    let told = |error: ModelError| {
+    let applied = |error: ModelError| {
         let error = context.apply(error);
         let shown = format!("{error:?} {:?}", error.source().map(ToString::to_string));
         assert!(!shown.contains("hidden"), "{shown}");
@@ -184,26 +184,26 @@ async fn a_key_that_comes_back_in_an_answer_that_began_well_is_replaced_too() {
     };
     let protocol = |message: &str| ModelError::new("acme", ModelErrorKind::Protocol, message);
 
-    let error = told(protocol(&format!("wrong key {KEY}")));
+    let error = applied(protocol(&format!("wrong key {KEY}")));
     assert_eq!(error.message(), "wrong key [redacted]");
     assert_eq!(
         (error.status(), error.request_id()),
         (Some(200), Some("req-1"))
     );
-    let error = told(protocol("unreadable: sk-hidden-01…"));
+    let error = applied(protocol("unreadable: sk-hidden-01…"));
     assert_eq!(error.message(), "unreadable: [redacted]…");
-    let error = told(protocol("unreadable").with_source(format!("unknown field `{KEY}`")));
+    let error = applied(protocol("unreadable").with_source(format!("unknown field `{KEY}`")));
     let cause = error.source().map(ToString::to_string);
     assert_eq!(cause.as_deref(), Some("unknown field `[redacted]`"));
 
     // What an error knows itself stays.
     let own = protocol("x").with_request_id(Some("own".to_owned()));
-    let error = told(own);
+    let error = applied(own);
     assert_eq!(
         (error.status(), error.request_id()),
         (Some(200), Some("own"))
     );
-    let error = told(protocol("x").with_status(503));
+    let error = applied(protocol("x").with_status(503));
     assert_eq!((error.status(), error.request_id()), (Some(503), None));
     assert!(!format!("{context:?}").contains("hidden"));
 }

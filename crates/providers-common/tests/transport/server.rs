@@ -1,4 +1,4 @@
-//! A server that does what it is told, right or wrong.
+//! A server that does what it is events, right or wrong.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -18,10 +18,10 @@ pub(crate) enum Act {
     Read,
     /// Send these bytes.
     Send(Vec<u8>),
-    /// Send more than any buffer on the way holds, and tell the test whether the client took it
+    /// Send more than any buffer on the way holds, and events the test whether the client took it
     /// all.
     Flood,
-    /// Say nothing until the client closes the connection, and tell the test.
+    /// Say nothing until the client closes the connection, and events the test.
     Stall,
 }
 
@@ -47,7 +47,7 @@ impl Seen {
 
 /// What the server tells while it runs.
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+enum ServerEvent {
     Request,
     Closed,
     Swallowed,
@@ -58,7 +58,7 @@ const FLOOD_BYTES: usize = 64 << 20;
 pub(crate) struct Server {
     pub(crate) url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
-    told: mpsc::UnboundedReceiver<Told>,
+    events: mpsc::UnboundedReceiver<ServerEvent>,
     task: JoinHandle<()>,
 }
 
@@ -75,20 +75,20 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let (tell, told) = mpsc::unbounded_channel();
+        let (sender, events) = mpsc::unbounded_channel();
         let log = Arc::clone(&seen);
         let task = tokio::spawn(async move {
             let mut scripts = scripts.into_iter();
             while let Ok((socket, _)) = listener.accept().await {
                 let script = scripts.next().unwrap_or_default();
                 // That a client goes away is what some tests want.
-                serve(socket, script, &log, &tell).await.ok();
+                serve(socket, script, &log, &sender).await.ok();
             }
         });
         Self {
             url: format!("http://{address}/v1/messages"),
             seen,
-            told,
+            events,
             task,
         }
     }
@@ -100,17 +100,17 @@ impl Server {
 
     /// Waits for a request.
     pub(crate) async fn requested(&mut self) {
-        assert_eq!(self.told.recv().await, Some(Told::Request));
+        assert_eq!(self.events.recv().await, Some(ServerEvent::Request));
     }
 
     /// Waits until a client closes its connection while the server waits for more, which it may do
     /// before the server has read its request.
     pub(crate) async fn closed(&mut self) {
         loop {
-            match self.told.recv().await.expect("the server runs") {
-                Told::Request => {}
-                Told::Closed => return,
-                Told::Swallowed => panic!("the client took a flood"),
+            match self.events.recv().await.expect("the server runs") {
+                ServerEvent::Request => {}
+                ServerEvent::Closed => return,
+                ServerEvent::Swallowed => panic!("the client took a flood"),
             }
         }
     }
@@ -124,7 +124,7 @@ async fn serve(
     mut socket: TcpStream,
     script: Vec<Act>,
     seen: &Mutex<Vec<Seen>>,
-    tell: &mpsc::UnboundedSender<Told>,
+    events: &mpsc::UnboundedSender<ServerEvent>,
 ) -> io::Result<()> {
     let mut unread = Vec::new();
     for act in std::iter::once(Act::Read).chain(script) {
@@ -132,10 +132,10 @@ async fn serve(
             Act::Read => match read_request(&mut socket, &mut unread).await {
                 Ok(request) => {
                     lock(seen).push(request);
-                    tell.send(Told::Request).ok();
+                    events.send(ServerEvent::Request).ok();
                 }
                 Err(error) => {
-                    tell.send(Told::Closed).ok();
+                    events.send(ServerEvent::Closed).ok();
                     return Err(error);
                 }
             },
@@ -144,16 +144,16 @@ async fn serve(
                 let piece = vec![b'x'; 1 << 16];
                 for _ in 0..FLOOD_BYTES / piece.len() {
                     if let Err(error) = socket.write_all(&piece).await {
-                        tell.send(Told::Closed).ok();
+                        events.send(ServerEvent::Closed).ok();
                         return Err(error);
                     }
                 }
-                tell.send(Told::Swallowed).ok();
+                events.send(ServerEvent::Swallowed).ok();
             }
             Act::Stall => {
                 // A reset is an end too.
                 while matches!(socket.read(&mut [0; 64]).await, Ok(1..)) {}
-                tell.send(Told::Closed).ok();
+                events.send(ServerEvent::Closed).ok();
             }
         }
     }

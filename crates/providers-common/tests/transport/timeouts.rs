@@ -36,7 +36,7 @@ fn idle() -> TransportConfig {
 }
 
 #[tokio::test]
-async fn a_handshake_that_stalls_is_no_connection_in_time() {
+async fn a_stalled_handshake_is_a_connect_timeout() {
     // The port accepts, but never speaks TLS.
     let server = Server::start(vec![vec![Act::Stall]]).await;
     let url = server.url.replace("http://", "https://");
@@ -60,7 +60,7 @@ async fn a_handshake_that_stalls_is_no_connection_in_time() {
 }
 
 #[tokio::test]
-async fn headers_that_do_not_come_are_no_answer_in_time() {
+async fn missing_headers_time_out() {
     for beginning in ["", "HTTP/1.1 200 OK\r\ncontent-type: te"] {
         let mut server = Server::start(vec![vec![send(beginning), Act::Stall]]).await;
         let started = Instant::now();
@@ -76,7 +76,7 @@ async fn headers_that_do_not_come_are_no_answer_in_time() {
 }
 
 #[tokio::test]
-async fn headers_alone_are_no_answer() {
+async fn headers_without_a_body_time_out() {
     let mut server = Server::start(vec![vec![opening(200), Act::Stall]]).await;
     let error = ask(&server, &first_byte()).await.unwrap_err();
     assert_eq!(error.kind, timeout(TimeoutPhase::FirstByte));
@@ -84,7 +84,7 @@ async fn headers_alone_are_no_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_that_stalls_is_told_with_its_request() {
+async fn a_stalled_answer_is_reported_with_its_request_id() {
     let mut server = Server::start(vec![vec![
         send("HTTP/1.1 200 OK\r\nrequest-id: req_1\r\ntransfer-encoding: chunked\r\n\r\n"),
         chunk("a"),
@@ -109,7 +109,7 @@ async fn an_answer_that_stalls_is_told_with_its_request() {
 }
 
 #[tokio::test]
-async fn a_busy_reader_is_no_stall() {
+async fn a_busy_reader_does_not_time_out() {
     let server = Server::start(vec![vec![
         opening(200),
         chunk("a"),
@@ -126,7 +126,7 @@ async fn a_busy_reader_is_no_stall() {
 }
 
 #[tokio::test]
-async fn a_failure_whose_body_stalls_is_told_with_what_came() {
+async fn a_failure_with_a_stalled_body_is_reported_with_its_beginning() {
     let mut server = Server::start(vec![vec![
         send("HTTP/1.1 400 Bad\r\ncontent-length: 100\r\n\r\nthe beginning"),
         Act::Stall,

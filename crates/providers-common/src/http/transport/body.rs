@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_time_begins_anew_for_each_piece() {
+    async fn the_timeout_restarts_for_each_piece() {
         let (send, mut body) = watched(IDLE);
         assert_eq!(body.next().await.unwrap().unwrap(), "first");
         for _ in 0..5 {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_piece_that_is_there_comes_before_the_end_of_the_time() {
+    async fn an_arrived_piece_precedes_the_timeout() {
         let (send, mut body) = watched(IDLE);
         assert_eq!(body.next().await.unwrap().unwrap(), "first");
         assert!(body.next().now_or_never().is_none());
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_time_without_end_is_one() {
+    async fn an_infinite_timeout_never_expires() {
         let (send, mut body) = watched(Duration::MAX);
         assert_eq!(body.next().await.unwrap().unwrap(), "first");
         assert!(body.next().now_or_never().is_none());

@@ -254,7 +254,7 @@ impl Call<'_> {
             .with_status(status.as_u16())
             .with_request_id(request_id.or_else(|| hints::request_id(&headers)));
         let mut failed = Failed::new(error);
-        failed.wish = failed.wish.or(retry_after);
+        failed.requested_pause = failed.requested_pause.or(retry_after);
         if let Some(again) = hints::should_retry(&headers) {
             failed.again = again;
         }

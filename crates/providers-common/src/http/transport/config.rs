@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn no_attempts_means_one() {
+    fn zero_attempts_count_as_one() {
         for max_attempts in [0, 1] {
             let policy = RetryPolicy {
                 max_attempts,

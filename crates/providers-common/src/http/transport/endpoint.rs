@@ -159,7 +159,7 @@ mod tests {
     use crate::TransportConfig;
 
     #[test]
-    fn endpoints_do_not_grow_without_end_and_keep_no_failure() {
+    fn the_number_of_endpoints_is_limited_and_failures_are_not_stored() {
         let transport = HttpTransport::new("acme", &TransportConfig::default()).unwrap();
         let endpoints = Endpoints::default();
         for n in 0..=MAX_ENDPOINTS {

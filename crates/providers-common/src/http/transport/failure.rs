@@ -10,7 +10,7 @@ pub(super) struct Failed {
     /// Whether another attempt may succeed.
     pub(super) again: bool,
     /// The pause that the provider requests.
-    pub(super) wish: Option<Duration>,
+    pub(super) requested_pause: Option<Duration>,
     /// The server did not process the request, for example because it closed the connection: the
     /// request may be repeated at once.
     pub(super) unseen: bool,
@@ -21,7 +21,7 @@ impl Failed {
     pub(super) fn new(error: ModelError) -> Self {
         Self {
             again: error.is_transient(),
-            wish: error.retry_after(),
+            requested_pause: error.retry_after(),
             error,
             unseen: false,
         }
@@ -32,14 +32,14 @@ impl Failed {
         Self {
             error,
             again: false,
-            wish: None,
+            requested_pause: None,
             unseen: false,
         }
     }
 
     /// Returns the error with the advice about another attempt.
     pub(super) fn into_error(self) -> ModelError {
-        self.error.with_retry_hint(self.again, self.wish)
+        self.error.with_retry_hint(self.again, self.requested_pause)
     }
 
     /// Creates the failure of a request without an answer.

@@ -26,9 +26,9 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
     let date = |name| httpdate::parse_http_date(header(name)?).ok();
     RETRY_AFTER.iter().find_map(|(milliseconds, seconds)| {
-        let wish = number(milliseconds).and_then(|ms| duration(ms / 1000.0));
-        if wish.is_some() {
-            return wish;
+        let pause = number(milliseconds).and_then(|ms| duration(ms / 1000.0));
+        if pause.is_some() {
+            return pause;
         }
         if let Some(seconds) = number(seconds) {
             return duration(seconds);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wish_to_wait_is_read_in_all_its_forms() {
+    fn the_requested_pause_is_read_in_all_forms() {
         let now = httpdate::parse_http_date("Sat, 21 Nov 2026 08:00:00 GMT").unwrap();
         let ms = |ms| Some(Duration::from_millis(ms));
         let table = [
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn only_true_and_false_overrule() {
+    fn only_true_and_false_override_the_status() {
         for (word, expected) in [
             ("true", Some(true)),
             ("False", Some(false)),

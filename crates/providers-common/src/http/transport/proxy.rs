@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_variable_that_is_set_counts_and_one_set_to_nothing_does_not() {
+    fn each_proxy_variable_counts_unless_it_is_empty() {
         assert!(!is_named(|_| None));
         assert!(!is_named(|_| Some(OsString::new())));
         for named in VARIABLES {
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_alone_name_no_proxy() {
+    fn exceptions_without_a_proxy_configure_none() {
         assert!(!is_named(|variable| {
             (variable == "NO_PROXY").then(|| OsString::from("localhost"))
         }));

@@ -95,7 +95,7 @@ async fn asked(address: &str) -> Result<HttpAnswer, ModelError> {
 }
 
 #[tokio::test]
-async fn a_request_that_was_not_looked_at_is_sent_again_at_once() {
+async fn a_refused_stream_is_repeated_without_pause() {
     let (address, count) = server(2, Turned::Away(Reason::REFUSED_STREAM)).await;
     let answer = asked(&address).await.unwrap();
     assert_eq!(answer.beginning().as_ref(), b"{}");
@@ -103,7 +103,7 @@ async fn a_request_that_was_not_looked_at_is_sent_again_at_once() {
 }
 
 #[tokio::test]
-async fn a_request_that_met_a_farewell_is_sent_again_at_once() {
+async fn a_request_after_goaway_is_repeated_without_pause() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
     let asking = asked(&address);
@@ -129,7 +129,7 @@ async fn a_request_that_met_a_farewell_is_sent_again_at_once() {
 }
 
 #[tokio::test]
-async fn not_for_ever_and_not_what_failed_otherwise() {
+async fn only_unprocessed_requests_are_repeated_a_limited_number_of_times() {
     for (first, turned, asked_for) in [
         (9, Turned::Away(Reason::REFUSED_STREAM), 3),
         (1, Turned::Away(Reason::INTERNAL_ERROR), 1),

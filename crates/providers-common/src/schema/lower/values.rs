@@ -136,8 +136,8 @@ impl Lowering<'_, '_> {
 
     /// Removes null and the empty string, which OpenAPI does not allow in an `enum`.
     fn openapi_strings(&mut self, schema: &mut Map, values: Vec<Value>, at: &str) {
-        let mut kept = values.clone();
-        kept.retain(|value| value != "" && !value.is_null());
+        let mut remaining = values.clone();
+        remaining.retain(|value| value != "" && !value.is_null());
         if values.iter().any(|value| value == "") {
             self.report(
                 at,
@@ -145,11 +145,11 @@ impl Lowering<'_, '_> {
                 "the empty string cannot be listed",
             );
         }
-        if kept.is_empty() {
+        if remaining.is_empty() {
             schema.shift_remove("enum");
             self.describe(schema, "enum", &Value::Array(values), at);
         } else {
-            schema.set("enum", kept);
+            schema.set("enum", remaining);
         }
     }
 }

@@ -88,12 +88,12 @@ fn shown(request: &ChatRequest) -> String {
 }
 
 #[test]
-fn a_conversation_as_it_is_sent() {
+fn a_conversation_with_tools_as_text() {
     insta::assert_snapshot!(shown(&FREE.prepare(&long_request()).request));
 }
 
 #[test]
-fn nothing_of_tools_is_left_in_the_request() {
+fn the_prepared_request_has_no_tools() {
     for tools in [FREE, CONSTRAINED] {
         let prepared = tools.prepare(&long_request()).request;
         assert!(prepared.tools.is_empty());
@@ -116,21 +116,21 @@ fn nothing_of_tools_is_left_in_the_request() {
 }
 
 #[test]
-fn the_history_alone_is_written_as_the_whole_is() {
+fn the_history_is_converted_as_in_a_whole_request() {
     let long = long_request();
-    let told = with_history_as_text(&long);
+    let converted = with_history_as_text(&long);
     assert_eq!(
-        (&told.tools, &told.tool_choice),
+        (&converted.tools, &converted.tool_choice),
         (&long.tools, &long.tool_choice)
     );
     let prepared = FREE.prepare(&long).request;
     // Only the instructions differ.
-    assert_eq!(told.messages[1..], prepared.messages[1..]);
-    assert_eq!(told.messages[0], long.messages[0]);
+    assert_eq!(converted.messages[1..], prepared.messages[1..]);
+    assert_eq!(converted.messages[0], long.messages[0]);
 }
 
 #[test]
-fn tools_and_their_traces_concern_tools() {
+fn tools_calls_and_results_concern_tools() {
     let mut plain = request();
     assert!(concerns_tools(&plain));
     plain.tools.clear();
@@ -148,7 +148,7 @@ fn tools_and_their_traces_concern_tools() {
 }
 
 #[test]
-fn every_choice_and_what_becomes_of_it() {
+fn every_tool_choice_has_an_outcome() {
     let mut lines = Vec::new();
     let choices = [
         ToolChoice::Auto,
@@ -179,7 +179,7 @@ fn every_choice_and_what_becomes_of_it() {
 }
 
 #[test]
-fn a_request_without_tools_stays_as_it_is() {
+fn a_request_without_tools_is_unchanged() {
     let mut request = request();
     request.tools.clear();
     let prepared = CONSTRAINED.prepare(&request);
@@ -188,7 +188,7 @@ fn a_request_without_tools_stays_as_it_is() {
 }
 
 #[test]
-fn instructions_join_the_last_of_the_leading_ones() {
+fn instructions_are_appended_to_the_last_leading_system_message() {
     let mut request = request();
     request
         .messages
@@ -213,7 +213,7 @@ fn instructions_join_the_last_of_the_leading_ones() {
 }
 
 #[test]
-fn one_call_at_a_time_is_asked_for_where_it_is_wanted() {
+fn one_call_at_a_time_is_requested_in_the_prompt() {
     let text = |parallel| {
         let mut request = request();
         request.parallel_tool_use = parallel;
@@ -227,7 +227,7 @@ fn one_call_at_a_time_is_asked_for_where_it_is_wanted() {
 }
 
 #[test]
-fn the_stop_is_added_only_where_there_is_room() {
+fn the_stop_sequence_is_added_within_the_limit() {
     let mut request = request();
     request.sampling.stop = vec!["a".into(), "b".into(), "c".into()];
     assert_eq!(FREE.prepare(&request).request.sampling.stop.len(), 4);
@@ -246,7 +246,7 @@ fn schema_of(request: &ChatRequest) -> Value {
 }
 
 #[test]
-fn the_schema_of_a_call_takes_the_calls_and_nothing_else() {
+fn the_schema_of_a_call_accepts_only_calls() {
     let tree = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "https://example.org/tree",
@@ -333,7 +333,7 @@ fn a_form_for_the_answer_is_one_alternative_beside_the_calls() {
 }
 
 #[test]
-fn a_schema_that_is_none_takes_any_object() {
+fn an_invalid_schema_allows_any_object() {
     for schema in [json!(true), json!(null), json!({}), json!("x"), json!([])] {
         let mut request = request().with_tool_choice(ToolChoice::Required);
         request.tools = vec![Arc::new(ToolDefinition::new("t", "", schema))];
@@ -345,7 +345,7 @@ fn a_schema_that_is_none_takes_any_object() {
 
 /// From a request with tools to an answer with tool uses, through a model that only writes text.
 #[test]
-fn the_answer_comes_back_as_a_tool_use_with_what_became_of_the_choice() {
+fn the_answer_is_a_tool_use_and_reports_the_outcome_of_the_choice() {
     let answers = [
         (
             FREE,
@@ -402,7 +402,7 @@ fn the_answer_comes_back_as_a_tool_use_with_what_became_of_the_choice() {
 
 /// What is written for the model as a call is read as that call again.
 #[test]
-fn calls_of_the_history_are_written_as_they_are_read() {
+fn calls_of_the_history_have_the_recovered_form() {
     let request = long_request();
     let recovery = FREE.prepare(&request).recovery;
     let text = FREE.prepare(&request).request.messages[2].text();
@@ -472,7 +472,7 @@ proptest! {
 }
 
 #[test]
-fn bytes_that_a_result_brings_as_a_resource_are_shown_where_a_person_could_show_them() {
+fn resource_bytes_of_a_result_become_media_parts() {
     let blob = |media_type: &str| ToolContent::Resource {
         uri: "file:///a".into(),
         media_type: Some(media_type.into()),
@@ -485,8 +485,8 @@ fn bytes_that_a_result_brings_as_a_resource_are_shown_where_a_person_could_show_
             ..ToolResult::text("1", "get_map", "")
         };
         let request = ChatRequest::new([Message::tool_results([result])]);
-        let told = with_history_as_text(&request);
-        told.messages[0].parts.get(1).cloned()
+        let converted = with_history_as_text(&request);
+        converted.messages[0].parts.get(1).cloned()
     };
     let media = |media_type: &str| Media::base64(media_type, "AA==");
     let png = media("image/png");
