@@ -1,12 +1,8 @@
 //! The tool-use ids of a conversation.
 
-use std::{collections::HashSet, fmt, sync::Arc};
+use std::collections::HashSet;
 
-use switchboard_domain::{ChatRequest, Message};
-
-/// Number of ids that are searched in the messages themselves. For more ids, all ids of the
-/// conversation are collected: most answers have few calls, and most conversations are long.
-const MAX_SEARCHES: u32 = 8;
+use switchboard_domain::ChatRequest;
 
 /// The tool-use ids of a conversation. Creates an id where the server sends none or one that is
 /// already used: an id must be unique in the conversation.
@@ -20,33 +16,21 @@ const MAX_SEARCHES: u32 = 8;
 /// assert_eq!(ids.claim(Some("call_7")), "call_local_1");
 /// assert_eq!(ids.claim(None), "call_local_2");
 /// ```
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct LocalIds {
-    /// The messages with calls, unless their ids are in `used`.
-    before: Vec<Arc<Message>>,
-    /// Number of searches so far.
-    searches: u32,
     used: HashSet<String>,
     /// The number of the last created id.
     last: u32,
-}
-
-impl fmt::Debug for LocalIds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalIds")
-            .field("last", &self.last)
-            .finish_non_exhaustive()
-    }
 }
 
 impl LocalIds {
     /// Creates the set of the ids of a conversation.
     pub fn after(request: &ChatRequest) -> Self {
         let messages = request.messages.iter();
-        let calling = messages.filter(|message| message.tool_uses().next().is_some());
+        let tool_uses = messages.flat_map(|message| message.tool_uses());
         Self {
-            before: calling.cloned().collect(),
-            ..Self::default()
+            used: tool_uses.map(|tool_use| tool_use.id.clone()).collect(),
+            last: 0,
         }
     }
 
@@ -54,38 +38,17 @@ impl LocalIds {
     /// id counts as none.
     pub fn claim(&mut self, wire: Option<&str>) -> String {
         if let Some(id) = wire.filter(|id| !id.trim().is_empty())
-            && self.take(id)
+            && self.used.insert(id.to_owned())
         {
             return id.to_owned();
         }
         loop {
             self.last = self.last.saturating_add(1);
             let id = format!("call_local_{}", self.last);
-            if self.take(&id) {
+            if self.used.insert(id.clone()) {
                 return id;
             }
         }
-    }
-
-    /// Marks an id as used. Returns `false` if it already was.
-    fn take(&mut self, id: &str) -> bool {
-        if self.searches < MAX_SEARCHES {
-            self.searches += 1;
-            if self.before().any(|used| used == id) {
-                return false;
-            }
-        } else if !self.before.is_empty() {
-            let used: Vec<String> = self.before().map(str::to_owned).collect();
-            self.used.extend(used);
-            self.before.clear();
-        }
-        self.used.insert(id.to_owned())
-    }
-
-    /// Returns the ids in the messages.
-    fn before(&self) -> impl Iterator<Item = &str> {
-        let uses = self.before.iter().flat_map(|message| message.tool_uses());
-        uses.map(|it| it.id.as_str())
     }
 }
 

@@ -58,17 +58,11 @@
 //! ));
 //! ```
 
-use std::{
-    collections::VecDeque,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
-};
+use std::sync::Arc;
 
-use futures_core::Stream;
+use futures_util::{StreamExt as _, stream};
 use switchboard_domain::{
-    ChatRequest, DEFAULT_MAX_TOOL_INPUT_BYTES, ModelError, ModelEvent, ModelStream,
-    ToolChoiceOutcome, Warning,
+    ChatRequest, DEFAULT_MAX_TOOL_INPUT_BYTES, ModelStream, ToolChoiceOutcome, Warning,
 };
 
 use crate::tool_names::ToolNames;
@@ -157,47 +151,24 @@ pub fn recover(stream: ModelStream, recovery: Recovery) -> ModelStream {
     if recovery.is_idle() {
         return stream;
     }
-    Box::pin(Recovering {
-        stream: Some(stream),
-        events: EventRecovery::new(recovery),
-        ready: VecDeque::new(),
-        failure: None,
-    })
-}
-
-struct Recovering {
-    /// `None` after the end.
-    stream: Option<ModelStream>,
-    events: EventRecovery,
-    ready: VecDeque<ModelEvent>,
-    /// The error that follows the events.
-    failure: Option<ModelError>,
-}
-
-impl Stream for Recovering {
-    type Item = Result<ModelEvent, ModelError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        loop {
-            if let Some(event) = this.ready.pop_front() {
-                return Poll::Ready(Some(Ok(event)));
+    let state = (Some(stream), EventRecovery::new(recovery));
+    let batches = stream::unfold(state, |(stream, mut recovery)| async move {
+        let mut stream = stream?;
+        let mut events = Vec::new();
+        let (stream, failure) = match stream.next().await {
+            Some(Ok(event)) => {
+                recovery.push(event, &mut events);
+                (Some(stream), None)
             }
-            let Some(stream) = &mut this.stream else {
-                return Poll::Ready(this.failure.take().map(Err));
-            };
-            let mut events = Vec::new();
-            match ready!(stream.as_mut().poll_next(context)) {
-                Some(Ok(event)) => this.events.push(event, &mut events),
-                end => {
-                    this.stream = None;
-                    this.failure = end.and_then(Result::err);
-                    this.events.end(&mut events);
-                }
+            end => {
+                recovery.end(&mut events);
+                (None, end.and_then(Result::err))
             }
-            this.ready.extend(events);
-        }
-    }
+        };
+        let items = events.into_iter().map(Ok).chain(failure.map(Err));
+        Some((stream::iter(items), (stream, recovery)))
+    });
+    Box::pin(batches.flatten().fuse())
 }
 
 #[cfg(test)]

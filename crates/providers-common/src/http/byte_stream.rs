@@ -20,28 +20,16 @@ pub async fn read_to_end(
     mut body: ByteStream,
     max_bytes: usize,
 ) -> Result<Bytes, ModelError> {
-    // Most bodies arrive in one piece, which needs no copy.
-    let mut only = Bytes::new();
     let mut whole = BytesMut::new();
     while let Some(piece) = body.next().await {
         let piece = piece?;
-        let length = only.len().saturating_add(whole.len());
-        if length.saturating_add(piece.len()) > max_bytes {
+        if whole.len().saturating_add(piece.len()) > max_bytes {
             let message = format!("the answer is longer than {max_bytes} bytes");
             return Err(ModelError::new(provider, ModelErrorKind::Protocol, message));
         }
-        if length == 0 {
-            only = piece;
-            continue;
-        }
-        whole.extend_from_slice(&std::mem::take(&mut only));
         whole.extend_from_slice(&piece);
     }
-    Ok(if whole.is_empty() {
-        only
-    } else {
-        whole.freeze()
-    })
+    Ok(whole.freeze())
 }
 
 /// Converts a body of `provider` into text.

@@ -1,16 +1,11 @@
 //! Repetition of a request until output of its answer is shown.
 
-use std::{
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::{mem, time::Duration};
 
 use async_trait::async_trait;
-use futures_core::Stream;
+use futures_util::{StreamExt as _, stream};
 use switchboard_domain::{ChatRequest, ModelError, ModelEvent, ModelRetry, ModelStream};
-use tokio::time::{Sleep, sleep};
+use tokio::time::sleep;
 
 use crate::{RetryPolicy, http::transport::Attempts};
 
@@ -44,134 +39,83 @@ pub async fn stream_with_retry<M: SingleAttempt>(
     if policy.max_attempts <= 1 {
         return first;
     }
-    let mut attempts = policy.attempts();
-    let (state, announced) = match first {
-        Ok(stream) => (State::Reading(stream), None),
-        Err(error) => match attempts.pause_after(&error) {
-            Some(pause) => (
-                State::waiting(pause),
-                Some(announcement(&attempts, pause, &error)),
-            ),
-            None => return Err(error),
-        },
-    };
-    let repetition = Repetition {
+    let mut retrying = Retrying {
         model: model.clone(),
-        request: Arc::new(request.clone()),
-        attempts,
+        request: request.clone(),
+        attempts: Some(policy.attempts()),
+        step: Step::End,
     };
-    Ok(Box::pin(RetryingStream {
-        state,
-        announced,
-        repetition: Some(Box::new(repetition)),
-    }))
+    let announced = match first {
+        Ok(stream) => {
+            retrying.step = Step::Read(stream);
+            None
+        }
+        Err(error) => Some(retrying.repeat_after(error)?),
+    };
+    let rest = stream::unfold(retrying, |mut retrying| async move {
+        let item = retrying.next().await?;
+        Some((item, retrying))
+    });
+    Ok(Box::pin(stream::iter(announced.map(Ok)).chain(rest).fuse()))
 }
 
-type Opening = Pin<Box<dyn Future<Output = Result<ModelStream, ModelError>> + Send>>;
-
-enum State {
-    /// Reads the answer of an attempt.
-    Reading(ModelStream),
-    /// Pauses before the next attempt.
-    Waiting(Pin<Box<Sleep>>),
-    /// Waits for the beginning of the answer.
-    Opening(Opening),
-    Done,
-}
-
-impl State {
-    fn waiting(pause: Duration) -> Self {
-        Self::Waiting(Box::pin(sleep(pause)))
-    }
-}
-
-/// The state for another attempt.
-struct Repetition<M> {
+struct Retrying<M> {
     model: M,
-    request: Arc<ChatRequest>,
-    attempts: Attempts,
-}
-
-struct RetryingStream<M> {
-    state: State,
-    /// The event before the pause.
-    announced: Option<ModelEvent>,
+    request: ChatRequest,
     /// `None` once output was shown or the answer is complete.
-    repetition: Option<Box<Repetition<M>>>,
+    attempts: Option<Attempts>,
+    step: Step,
 }
 
-/// No field is pinned.
-impl<M> Unpin for RetryingStream<M> {}
+enum Step {
+    /// Read the answer of an attempt.
+    Read(ModelStream),
+    /// Make another attempt after a pause.
+    Repeat(Duration),
+    End,
+}
 
-impl<M: SingleAttempt> Stream for RetryingStream<M> {
-    type Item = Result<ModelEvent, ModelError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
+impl<M: SingleAttempt> Retrying<M> {
+    async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         loop {
-            if let Some(event) = this.announced.take() {
-                return Poll::Ready(Some(Ok(event)));
-            }
-            let error = match &mut this.state {
-                State::Reading(stream) => match ready!(stream.as_mut().poll_next(context)) {
-                    Some(Ok(event)) => {
+            let error = match mem::replace(&mut self.step, Step::End) {
+                Step::Read(mut stream) => match stream.next().await? {
+                    Ok(event) => {
                         if event.shows_output() || matches!(event, ModelEvent::Finished { .. }) {
-                            this.repetition = None;
+                            self.attempts = None;
                         }
-                        return Poll::Ready(Some(Ok(event)));
-                    }
-                    Some(Err(error)) => error,
-                    None => {
-                        this.state = State::Done;
-                        return Poll::Ready(None);
-                    }
-                },
-                State::Waiting(pause) => {
-                    ready!(pause.as_mut().poll(context));
-                    this.state = match &this.repetition {
-                        Some(repetition) => State::Opening(repetition.open()),
-                        None => State::Done,
-                    };
-                    continue;
-                }
-                State::Opening(opening) => match ready!(opening.as_mut().poll(context)) {
-                    Ok(stream) => {
-                        this.state = State::Reading(stream);
-                        continue;
+                        self.step = Step::Read(stream);
+                        return Some(Ok(event));
                     }
                     Err(error) => error,
                 },
-                State::Done => return Poll::Ready(None),
+                Step::Repeat(pause) => {
+                    sleep(pause).await;
+                    match self.model.attempt(&self.request).await {
+                        Ok(stream) => {
+                            self.step = Step::Read(stream);
+                            continue;
+                        }
+                        Err(error) => error,
+                    }
+                }
+                Step::End => return None,
             };
-            if let Err(error) = this.repeat_after(error) {
-                this.state = State::Done;
-                this.repetition = None;
-                return Poll::Ready(Some(Err(error)));
-            }
+            return Some(self.repeat_after(error));
         }
     }
-}
 
-impl<M: SingleAttempt> RetryingStream<M> {
-    /// Prepares the pause before the next attempt. Returns the error if there is none.
-    fn repeat_after(&mut self, error: ModelError) -> Result<(), ModelError> {
-        let Some(repetition) = &mut self.repetition else {
+    /// Prepares another attempt and returns the event before the pause. Returns the error if there
+    /// is no other attempt.
+    fn repeat_after(&mut self, error: ModelError) -> Result<ModelEvent, ModelError> {
+        let Some(attempts) = &mut self.attempts else {
             return Err(error);
         };
-        let Some(pause) = repetition.attempts.pause_after(&error) else {
+        let Some(pause) = attempts.pause_after(&error) else {
             return Err(error);
         };
-        self.announced = Some(announcement(&repetition.attempts, pause, &error));
-        // Drops the failed attempt, which closes its connection.
-        self.state = State::waiting(pause);
-        Ok(())
-    }
-}
-
-impl<M: SingleAttempt> Repetition<M> {
-    fn open(&self) -> Opening {
-        let (model, request) = (self.model.clone(), Arc::clone(&self.request));
-        Box::pin(async move { model.attempt(&request).await })
+        self.step = Step::Repeat(pause);
+        Ok(announcement(attempts, pause, &error))
     }
 }
 

@@ -1,6 +1,6 @@
 use std::{
     collections::VecDeque,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use futures_util::{FutureExt as _, StreamExt as _, stream};
@@ -13,7 +13,7 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What one attempt brings: the events of an answer, and the error behind them.
+/// The result of an attempt: the events of an answer, and the error after them.
 type Script = Result<(Vec<ModelEvent>, Option<ModelErrorKind>), ModelError>;
 
 /// A model whose attempts are scripted.

@@ -1,6 +1,7 @@
 //! Laws that hold for any text.
 
 use proptest::prelude::*;
+use switchboard_domain::ModelEvent;
 
 use super::*;
 

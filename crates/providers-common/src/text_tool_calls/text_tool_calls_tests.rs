@@ -1,8 +1,8 @@
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatResponse, FinishReason, Message, ModelErrorKind, Part, PartStart, ResponseAccumulator,
-    Role, ToolChoice, ToolDefinition, ToolInput, ToolUse,
+    ChatResponse, FinishReason, Message, ModelError, ModelErrorKind, ModelEvent, Part, PartStart,
+    ResponseAccumulator, Role, ToolChoice, ToolDefinition, ToolInput, ToolUse,
 };
 
 use super::*;

@@ -1,22 +1,16 @@
 //! The body of an answer, with a time limit.
 
-use std::{
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
+use futures_util::{StreamExt as _, stream};
 use http::Version;
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
-use tokio::time::{Instant, Sleep, timeout};
+use tokio::time::timeout;
 
 use super::{Shared, failure};
-
-/// Replacement for a time that the clock cannot represent: 30 years.
-const FAR_AWAY: Duration = Duration::from_hours(30 * 365 * 24);
+use crate::ByteStream;
 
 /// Reads the first piece that is not empty. Returns `None` if the body is empty.
 pub(super) async fn first_piece(
@@ -91,56 +85,24 @@ impl Origin {
     }
 }
 
-/// A body whose first piece is `first`, with a time limit for each further piece. The time runs
-/// while the stream waits for a piece, not while the reader is busy.
-pub(super) struct Watched<S> {
-    pub(super) first: Option<Bytes>,
-    /// `None` after the end.
-    pub(super) rest: Option<S>,
-    /// The timer of the whole body, reset for each wait.
-    pub(super) timer: Pin<Box<Sleep>>,
-    /// Whether the timer runs for the next piece.
-    pub(super) waits: bool,
-    pub(super) origin: Origin,
-}
-
-impl<S: Stream<Item = reqwest::Result<Bytes>> + Unpin> Stream for Watched<S> {
-    type Item = Result<Bytes, ModelError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        if let Some(first) = this.first.take() {
-            return Poll::Ready(Some(Ok(first)));
+/// Returns a body whose first piece is `first`, with a time limit for each further piece. The time
+/// runs while the stream waits for a piece, not while the reader is busy.
+pub(super) fn with_idle_timeout(
+    first: Bytes,
+    rest: impl Stream<Item = reqwest::Result<Bytes>> + Send + Unpin + 'static,
+    origin: Origin,
+) -> ByteStream {
+    let rest = stream::unfold(Some((rest, origin)), |state| async move {
+        let (mut rest, origin) = state?;
+        let limit = origin.shared.config.idle_timeout;
+        match timeout(limit, rest.next()).await {
+            Ok(Some(Ok(piece))) => Some((Ok(piece), Some((rest, origin)))),
+            Ok(Some(Err(error))) => Some((Err(origin.broken(error)), None)),
+            Ok(None) => None,
+            Err(_) => Some((Err(origin.stalled()), None)),
         }
-        let Some(rest) = &mut this.rest else {
-            return Poll::Ready(None);
-        };
-        let last = match Pin::new(rest).poll_next(context) {
-            Poll::Ready(Some(Ok(piece))) => {
-                this.waits = false;
-                return Poll::Ready(Some(Ok(piece)));
-            }
-            Poll::Ready(Some(Err(error))) => Some(this.origin.broken(error)),
-            Poll::Ready(None) => None,
-            Poll::Pending => {
-                if !this.waits {
-                    this.waits = true;
-                    let end = deadline(this.origin.shared.config.idle_timeout);
-                    this.timer.as_mut().reset(end);
-                }
-                ready!(this.timer.as_mut().poll(context));
-                Some(this.origin.stalled())
-            }
-        };
-        this.rest = None;
-        Poll::Ready(last.map(Err))
-    }
-}
-
-/// Returns the end of a time that starts now.
-fn deadline(after: Duration) -> Instant {
-    let now = Instant::now();
-    now.checked_add(after).unwrap_or_else(|| now + FAR_AWAY)
+    });
+    Box::pin(stream::iter([Ok(first)]).chain(rest).fuse())
 }
 
 #[cfg(test)]
@@ -148,7 +110,7 @@ mod tests {
     use futures_util::{FutureExt as _, StreamExt as _, stream};
     use tokio::{
         sync::mpsc,
-        time::{advance, sleep},
+        time::{Instant, advance},
     };
 
     use super::*;
@@ -158,7 +120,7 @@ mod tests {
 
     type Sender = mpsc::UnboundedSender<&'static str>;
 
-    /// A body that says what is sent, and one whose idle time runs on the paused clock.
+    /// Returns a body with an idle timeout and the sender of its pieces.
     fn watched(idle_timeout: Duration) -> (Sender, impl Stream<Item = Result<Bytes, ModelError>>) {
         let config = TransportConfig {
             idle_timeout,
@@ -170,18 +132,12 @@ mod tests {
             let piece = pieces.poll_recv(context);
             piece.map(|piece: Option<&'static str>| piece.map(|it| Ok(Bytes::from(it))))
         });
-        let watched = Watched {
-            first: Some(Bytes::from("first")),
-            rest: Some(rest),
-            // sleep: the clock is paused; it is what is left of the time for the first byte.
-            timer: Box::pin(sleep(Duration::from_millis(1))),
-            waits: false,
-            origin: Origin {
-                shared: Arc::clone(&transport.shared),
-                status: 200,
-                request_id: Some("req_1".to_owned()),
-            },
+        let origin = Origin {
+            shared: Arc::clone(&transport.shared),
+            status: 200,
+            request_id: Some("req_1".to_owned()),
         };
+        let watched = with_idle_timeout(Bytes::from("first"), rest, origin);
         (send, watched)
     }
 

@@ -1,10 +1,7 @@
 //! One attempt of a request.
 
 use std::{
-    future::poll_fn,
-    pin::{Pin, pin},
     sync::Arc,
-    task::Poll,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -12,11 +9,11 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
-use tokio::time::{Sleep, sleep};
+use tokio::time::timeout;
 
 use super::{
     HttpAnswer, HttpTransport, MAX_ERROR_BODY_BYTES,
-    body::{self, Origin, Watched},
+    body::{self, Origin},
     endpoint::Known,
     failure::Failed,
     hints, redact,
@@ -87,16 +84,7 @@ impl Call<'_> {
     }
 
     async fn outcome(&self, classifier: &dyn ErrorClassifier) -> Result<HttpAnswer, Failed> {
-        let mut timer = Box::pin(sleep(self.limit));
-        let opened = {
-            let mut opening = pin!(self.open());
-            let either = poll_fn(|context| match opening.as_mut().poll(context) {
-                Poll::Ready(opened) => Poll::Ready(Some(opened)),
-                Poll::Pending => timer.as_mut().poll(context).map(|()| None),
-            });
-            either.await
-        };
-        let Some(opened) = opened else {
+        let Ok(opened) = timeout(self.limit, self.open()).await else {
             let kind = ModelErrorKind::Timeout {
                 phase: TimeoutPhase::FirstByte,
                 after: self.limit,
@@ -105,13 +93,13 @@ impl Call<'_> {
         };
         match opened {
             Err(failed) => Err(failed),
-            Ok(Opened::Success(answer)) => Ok(self.answered(answer, timer)),
+            Ok(Opened::Success(answer)) => Ok(self.answered(answer)),
             Ok(Opened::Failure(answer)) => Err(Box::pin(self.explain(*answer, classifier)).await),
         }
     }
 
     /// Returns a successful answer with its unread body.
-    fn answered(&self, opened: Success, timer: Pin<Box<Sleep>>) -> HttpAnswer {
+    fn answered(&self, opened: Success) -> HttpAnswer {
         let Success {
             status,
             headers,
@@ -123,17 +111,14 @@ impl Call<'_> {
         let beginning = first.clone().unwrap_or_default();
         let body: ByteStream = match rest {
             None => Box::pin(stream::iter(first.map(Ok))),
-            Some(rest) => Box::pin(Watched {
-                first,
-                rest: Some(rest.bytes_stream()),
-                timer,
-                waits: false,
-                origin: Origin {
+            Some(rest) => {
+                let origin = Origin {
                     shared: Arc::clone(&self.transport.shared),
                     status,
                     request_id: request_id.clone(),
-                },
-            }),
+                };
+                body::with_idle_timeout(beginning.clone(), rest.bytes_stream(), origin)
+            }
         };
         HttpAnswer {
             status,
