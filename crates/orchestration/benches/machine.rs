@@ -34,7 +34,7 @@ fn tools() -> Vec<Arc<ToolDefinition>> {
     ["orders", "customers", "prices", "stock"].map(tool).into()
 }
 
-/// What a model says in one step: words, and calls if it is not the last.
+/// Returns the response of one step: text, and calls unless it is the last.
 fn events(step: u32, is_last: bool) -> Vec<ModelEvent> {
     let mut events = vec![ModelEvent::Started {
         response_id: Some(format!("answer_{step}")),
@@ -133,7 +133,7 @@ fn machine(criterion: &mut Criterion) {
             .map(|step| events(step, step == steps))
             .collect();
         if run(&tools, &answers).is_none() {
-            // Nothing is measured of what does not work: the bench has to be mended.
+            // A failed run is not measured.
             eprintln!("a run of {steps} steps was not taken");
             continue;
         }

@@ -11,12 +11,12 @@ use tokio::time::Instant;
 
 use super::{
     Settings,
+    checkpoint::Checkpoint,
     publish::{Handover, Publisher},
 };
 use crate::{
     Run, RunEventKind, RunReport, Step, UnexpectedInput,
     observe::trace::AgentTrace,
-    persistence::checkpoint::Checkpoint,
     recipe::{Recipe, RecipeTools},
     tools::arguments::ContextInjection,
 };

@@ -1,5 +1,6 @@
 //! The driver: executes the steps of a run with the ports.
 
+pub mod checkpoint;
 mod drive;
 mod model_calls;
 mod publish;
@@ -15,10 +16,10 @@ use switchboard_domain::{Approver, ChatModel, Message, ModelId, Principal, Role,
 use tracing::Instrument as _;
 use uuid::Uuid;
 
+use self::checkpoint::Checkpoints;
 use crate::{
     Run, RunEvent, RunOptions, SharedDecisions, SteadyClock,
     observe::trace::AgentTrace,
-    persistence::checkpoint::Checkpoints,
     policy::limits::Pricing,
     questions::Questions,
     recipe::Recipe,
@@ -28,11 +29,8 @@ use crate::{
     tools::per_definition::PerDefinition,
     tools::results::{OutputSchemas, ResultCache},
 };
-pub(crate) use publish::Publisher;
+pub use publish::Clock;
 pub use stream::{CancelHandle, RunStream};
-
-/// A source of time for the events of a run.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A source of model prices.
 pub type Prices = Arc<dyn Fn(&ModelId) -> Option<Pricing> + Send + Sync>;

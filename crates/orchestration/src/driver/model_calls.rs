@@ -296,7 +296,7 @@ impl Driver {
                     }
                     return failed(error, mapper, answer);
                 }
-                // The model does not report what the run publishes, such as a formatted answer.
+                // A provider may retry after output that only the run counts, such as a formatted answer.
                 Some(Ok(Some(Ok(ModelEvent::Retrying { retry })))) if mapper.has_output => {
                     if let Some(reason) = self.yield_to_reader(events.published).await {
                         return Answer::Stopped(reason, partial(answer));

@@ -17,7 +17,10 @@ use switchboard_domain::{ToolProgress, ToolRetry};
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Clock, Run, RunEvent, RunEventKind, observe::trace::RunLog};
+use crate::{Run, RunEvent, RunEventKind, observe::trace::RunLog};
+
+/// A source of time for the events of a run.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The source of the events of a run. Progress callbacks use it from other threads and possibly too
 /// late, so number, order and admission of events are decided under one lock.
@@ -311,7 +314,7 @@ impl EventReader {
         let opens_at = inner.emit_delayed();
         let first = inner.take();
         self.available = inner.queue.len();
-        // The task is registered only if there is no event.
+        // The task is registered only without an event.
         let context = context.filter(|_| first.is_none());
         let before = context.as_ref().and_then(|context| {
             let before = self.shared.reader.take();
@@ -330,7 +333,7 @@ impl EventReader {
 
     /// Sets the timer for delayed progress.
     fn set_timer(&mut self, opens_at: Option<Instant>, context: &mut Context<'_>) {
-        // Without a runtime there are no timers. Delayed progress then follows with the next event.
+        // Timers need a runtime. Without one, delayed progress follows with the next event.
         let Some(opens_at) = opens_at.filter(|_| tokio::runtime::Handle::try_current().is_ok())
         else {
             self.delay_timer = None;

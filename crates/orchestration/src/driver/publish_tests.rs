@@ -1,4 +1,4 @@
-//! How much of what tools and servers say is told.
+//! Rate limits of progress and questions.
 
 use std::task::{Wake, Waker};
 
@@ -66,7 +66,7 @@ fn asked(question: &str) -> RunEventKind {
     }
 }
 
-/// Everything that is told by now: how far which call is, and what else there is.
+/// Returns descriptions of all available events.
 fn told(reader: &mut EventReader) -> Vec<String> {
     let mut all = Vec::new();
     while let Some(event) = reader.next() {

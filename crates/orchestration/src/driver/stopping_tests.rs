@@ -1,8 +1,8 @@
-//! Answers that are stopped while they are written.
+//! Responses that are stopped while they stream.
 
 use super::*;
 
-/// A model that always has more to say of which nothing is shown.
+/// A model with an endless response without output.
 struct Endless(ModelId, ModelCapabilities);
 
 #[async_trait]

@@ -16,11 +16,13 @@ use switchboard_domain::{
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::drive::{Driver, FirstOf, Flow, first_of, milliseconds};
+use super::{
+    checkpoint::Checkpoint,
+    drive::{Driver, FirstOf, Flow, first_of, milliseconds},
+};
 use crate::{
     PlannedCall, Run, Step, ToolCallOutcome, UnexpectedInput,
     observe::trace::ToolTrace,
-    persistence::checkpoint::Checkpoint,
     tools::arguments::MissingContext,
     tools::only_reads,
     tools::results::{CacheKey, ResultCache},

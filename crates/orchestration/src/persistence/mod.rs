@@ -15,7 +15,6 @@
 //!   together; until then they are part of its state.
 //! - Only events whose write was in progress are lost. None of them was published.
 
-pub mod checkpoint;
 mod checkpoint_channel;
 mod lease;
 mod parameters;
@@ -38,6 +37,7 @@ pub use self::{
     persisted_run::{PersistedEvent, PersistedRun, PersistedRunEnd},
     resume::LeasedRun,
 };
+pub use crate::driver::checkpoint;
 use crate::{Agent, Outcome, RestoreError, Run, SnapshotMark};
 
 /// The sessions and durable runs of one principal. Cheap to clone.

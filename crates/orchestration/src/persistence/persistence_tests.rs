@@ -1,4 +1,4 @@
-//! In which order a run is stored, with ports that say what they were asked.
+//! The order of the writes of a run, with ports that record their calls.
 
 use std::sync::Mutex;
 
@@ -56,12 +56,12 @@ fn sessions(messages: u64) -> Arc<MockSessionStore> {
     Arc::new(sessions)
 }
 
-/// A store that writes down what it is asked, and says no to what `refuses` is contained in.
+/// A store that records its calls, and returns an error for calls that contain `refuses`.
 fn runs(said: &Said, refuses: &'static str) -> MockRunStore {
     expecting(MockRunStore::new(), said, refuses)
 }
 
-/// The same behind what the store expects already.
+/// Adds the expectations of a recording store.
 fn with(store: MockRunStore, said: &Said) -> MockRunStore {
     expecting(store, said, "")
 }
@@ -153,7 +153,7 @@ async fn writes_are_stored_in_order() {
     assert_eq!(shown.len(), 5);
 }
 
-/// A store that has one interrupted run of which nothing was saved.
+/// A store with one interrupted run without a snapshot.
 fn with_an_interrupted_run(said: &Said) -> MockRunStore {
     let record = RunRecord {
         id: "r".into(),
@@ -181,7 +181,7 @@ async fn a_dropped_acquisition_releases_the_run() {
     let said = Said::default();
     let durable_runs = durable_runs(with_an_interrupted_run(&said));
     let mut taking = Box::pin(durable_runs.acquire("r"));
-    // It is on its way to the store when whoever wanted it goes away.
+    // The caller is dropped during the acquisition.
     assert!(taking.as_mut().now_or_never().is_none());
     drop(taking);
     let let_go = async {
@@ -229,7 +229,7 @@ async fn unstored_events_are_not_emitted_and_the_run_is_released() {
             "{end:?}"
         );
         drop(run);
-        // Where the store failed at the very end, a task lets go of it.
+        // After a store error at the end, a task releases the run.
         let is_let_go = || {
             let said = said.lock().unwrap();
             let last = said.last().cloned();

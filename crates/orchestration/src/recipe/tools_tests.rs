@@ -103,15 +103,15 @@ fn a_description_replaces_the_description_of_the_tool() {
         described,
         ["Finds one.", "About a customer.", "Own file_load."]
     );
-    // What is not described anew is not copied.
+    // Tools without a new description are not copied.
     assert!(Arc::ptr_eq(&first[2], &tools[2]));
     let second = rules.apply(&tools).tools;
     assert!(first.iter().zip(&second).all(|(a, b)| Arc::ptr_eq(a, b)));
-    // Listed anew, but the same.
+    // A new list with equal tools.
     let listed: Vec<_> = self::tools();
     let third = rules.apply(&listed).tools;
     assert!(Arc::ptr_eq(&first[0], &third[0]));
-    // A tool that changed is described anew.
+    // A changed tool gets a new description.
     let mut changed = ToolDefinition::clone(&listed[0]);
     changed.input_schema = json!({"type": "object"});
     let fourth = rules.apply(&[Arc::new(changed)]).tools;

@@ -1,4 +1,4 @@
-//! Made-up runs: what a model, a person and tools do in one, and with which options.
+//! Generated scripts of runs: the actions of a model, a person and tools, and the options.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     tools::search::SearchPolicy,
 };
 
-/// What a model, a person and tools do in one made-up run.
+/// The actions of a model, a person and tools in one run.
 #[derive(Debug, Clone)]
 pub(super) struct Script {
     /// The parts of each answer: what, with which input, under which id.
@@ -32,7 +32,7 @@ pub(super) struct Script {
     pub(super) knobs: Knobs,
     /// After how many things the run is stopped, and whether by its time.
     pub(super) stop: Option<(usize, bool)>,
-    /// In which batch the program ends while tools run.
+    /// The batch during which the program ends.
     pub(super) crash: Option<u8>,
 }
 

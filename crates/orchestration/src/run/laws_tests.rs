@@ -1,6 +1,5 @@
-//! What holds whatever models, tools and people do: made-up runs over everything that a run can be
-//! told, each played once as it is and twice stored and taken up between any two things that happen: as a
-//! whole, and step by step.
+//! Laws of a run for any actions of models, tools and people. Each generated script runs once
+//! without storage, and twice with storage between any two actions: as a whole, and by snapshots.
 
 #[path = "laws_script_tests.rs"]
 mod script;
@@ -22,10 +21,10 @@ use super::*;
 use crate::{RunPhase, ToolCallRecord, ToolFailure};
 use script::{Script, answer, conversation, finish, options, part, scripts, tools};
 
-/// More than any run may take; one that takes more turns in circles.
+/// Maximum number of steps of a script. A run with more steps never ends.
 const ENDLESS: usize = 3_000;
 
-/// A run that is being played, and what is to be known of it afterwards.
+/// A run of a script, and the data for its checks.
 struct Play<'a> {
     script: &'a Script,
     stores: Stores,
@@ -97,7 +96,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// What a store makes of the next snapshot: it has the conversation from those before.
+    /// Stores a snapshot incrementally and restores the run from the stored messages.
     fn through_a_snapshot(&mut self) {
         let (snapshot, mark) = self.run.snapshot(self.mark).unwrap();
         let from = usize::try_from(snapshot.from).unwrap();
@@ -115,7 +114,7 @@ impl<'a> Play<'a> {
         self.mark = mark;
     }
 
-    /// Time goes on, and the run goes through JSON.
+    /// Advances the time and restores the run from its stored form.
     fn store(&mut self) {
         let seconds = self.next("seconds", &self.script.seconds);
         self.now += SignedDuration::from_secs(seconds.into());
@@ -561,7 +560,7 @@ fn assert_nothing_runs_that_must_not(play: &Play<'_>) {
                 .find(|record| record.id == *id)
                 .unwrap();
             let never_left = record.failure == Some(ToolFailure::Unavailable);
-            // What a person made of a call is the person's.
+            // The person edited the input.
             if never_left || input["n"] == json!(7) {
                 continue;
             }
@@ -574,7 +573,7 @@ fn assert_nothing_runs_that_must_not(play: &Play<'_>) {
     }
 }
 
-/// Behind a check that failed, and behind what was declined, nothing of the same answer begins.
+/// After a guard that stops and after a denial, no later call of the response starts.
 fn assert_stopped(play: &Play<'_>) {
     let knobs = &play.script.knobs;
     let failure = |id: &str| {
@@ -585,7 +584,7 @@ fn assert_stopped(play: &Play<'_>) {
         (knobs.guarded && name == "check" && is_error)
             || (knobs.stop_after_denial && failure(id) == Some(ToolFailure::Denied))
     };
-    // What had begun before the one that stops had its result is not stopped.
+    // Calls that started before the stopping result continue.
     let mut stopped: HashSet<&str> = HashSet::new();
     let (mut answer, mut names) = (Vec::new(), HashMap::new());
     // A call may have its result before the one behind it is planned.
@@ -639,7 +638,7 @@ fn assert_limits(play: &Play<'_>) {
             _ => {}
         }
     }
-    // The formatter has bounds of its own: four ways to ask, two answers, some pauses, three models.
+    // Bounds of the formatting phase: four modes, two responses, some pauses, three models.
     let formatting = if play.script.knobs.gathers {
         3 * 6 + 8
     } else {
@@ -695,7 +694,7 @@ proptest! {
             prop_assert_eq!(play.run.session_messages(), stored.run.session_messages());
             prop_assert_eq!(play.run.report(), stored.run.report());
         }
-        // A session goes on with these, whatever became of the run.
+        // A session continues with these messages after any outcome.
         assert_whole(&play.run.session_messages());
     }
 }

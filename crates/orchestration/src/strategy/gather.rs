@@ -172,24 +172,6 @@ mod tests {
     }
 
     #[test]
-    fn the_phase_ends_after_a_tool_call_by_default() {
-        let decision = state().after_answer("I look it up.", &[call("1", "a")]);
-        assert_eq!(decision.calls, [CallVerdict::Run]);
-        assert_eq!(decision.next, format(GatherEnd::Stopped));
-    }
-
-    #[test]
-    fn the_phase_continues_if_the_model_requests_more_data() {
-        let mut state = state();
-        let text = "I look up the customer.\n**NEED MORE DATA:** then the value of its account";
-        let first = state.after_answer(text, &[call("1", "a")]);
-        assert_eq!(first.next, think("then the value of its account"));
-        let second = state.after_answer("", &[call("2", "b")]);
-        assert_eq!(second.next, format(GatherEnd::Stopped));
-        assert_eq!(state.steps(), 2);
-    }
-
-    #[test]
     fn a_request_for_more_data_without_a_call_gets_a_nudge() {
         let decision = state().after_answer("NEED MORE DATA: the id", &[]);
         assert_eq!(
@@ -205,35 +187,6 @@ mod tests {
     fn a_response_without_calls_ends_the_phase() {
         let decision = state().after_answer("Nothing to gather.", &[]);
         assert_eq!(decision.next, format(GatherEnd::NoCalls));
-    }
-
-    #[test]
-    fn the_phase_ends_after_five_steps() {
-        let mut state = state();
-        for n in 1..5 {
-            let id = n.to_string();
-            let decision = state.after_answer("NEED MORE DATA: x", &[call(&id, &id)]);
-            assert_eq!(decision.next, think("x"), "step {n}");
-        }
-        let last = state.after_answer("NEED MORE DATA: x", &[call("5", "5")]);
-        // The calls of the last step still run.
-        assert_eq!(last.calls, [CallVerdict::Run]);
-        assert_eq!(last.next, format(GatherEnd::StepLimit));
-    }
-
-    #[test]
-    fn a_repeated_call_gets_the_earlier_result_and_a_repeat_of_it_ends_the_phase() {
-        let mut state = state();
-        let more = "NEED MORE DATA: x";
-        state.after_answer(more, &[call("1", "a")]);
-        let repeat = CallVerdict::Repeat { of: "1".into() };
-        let second = state.after_answer(more, &[call("2", "a")]);
-        assert_eq!(second.calls, std::slice::from_ref(&repeat));
-        assert_eq!(second.next, think("x"));
-        let third = state.after_answer(more, &[call("3", "a"), call("4", "b")]);
-        // A new call beside it still runs.
-        assert_eq!(third.calls, [repeat, CallVerdict::Run]);
-        assert_eq!(third.next, format(GatherEnd::Repeated));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Who says what about a tool call.
+//! Approvals of tool calls.
 
 use std::{
     collections::VecDeque,
@@ -27,7 +27,7 @@ use crate::support::{
     results, tool,
 };
 
-/// Somebody who answers from a list and is not asked more often than that.
+/// An approver with a list of decisions.
 struct Person {
     answers: Mutex<VecDeque<ApprovalDecision>>,
     asked: Mutex<Vec<ApprovalRequest>>,
@@ -224,7 +224,7 @@ async fn rules_match_servers_names_and_annotations() {
         destructive: Some(true),
         ..ToolAnnotations::default()
     };
-    // A tool that says nothing may destroy something, as the protocol has it.
+    // Without annotations a tool may be destructive, as in the protocol.
     let mut adding = tool("write");
     adding.annotations.destructive = Some(false);
     let tools = Arc::new(
@@ -245,7 +245,7 @@ async fn rules_match_servers_names_and_annotations() {
             rules,
             ..Approvals::default()
         },
-        // Each by itself.
+        // Each call has its own request.
         stop_after_denial: false,
         ..RunOptions::default()
     };
@@ -268,7 +268,7 @@ async fn rules_match_servers_names_and_annotations() {
     assert!(results(&model, 1)[1].contains("no mail from here"));
 }
 
-/// Somebody who never answers.
+/// An approver that never decides.
 struct Absent;
 
 #[async_trait]
@@ -416,7 +416,7 @@ async fn in_another_process_a_request_expires_by_its_time_stamp() {
     }
 }
 
-/// Keeps what was stored last, as text.
+/// Stores the last checkpoint as text.
 #[derive(Default)]
 struct Shelf {
     stored: Mutex<Option<String>>,
@@ -486,7 +486,7 @@ async fn the_intent_of_a_call_is_stored_before_it_starts_and_no_call_runs_twice(
     let shelf = Arc::new(Shelf::default());
     let seen = Arc::new(Mutex::new(None));
     let (look, keep) = (shelf.clone(), seen.clone());
-    // The program ends while the tool runs: what is stored at that moment is what is left.
+    // The program ends while the tool runs, so the last checkpoint remains.
     let host = Tools::new().with_async(tool("write"), move |_| {
         *keep.lock().unwrap() = look.stored.lock().unwrap().clone();
         std::future::pending()

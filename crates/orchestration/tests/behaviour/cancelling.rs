@@ -1,4 +1,4 @@
-//! Whoever cancels a run is heard wherever it happens to be, and whoever reads it then.
+//! Cancellation at any point of a run, by any task.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ use switchboard_orchestration::{
 
 use crate::support::{Answer, Scripted, Tools, calls, echo, tool};
 
-/// Cancels the run instead of answering, at one of the looks at its question.
+/// An approver that cancels the run at one of its polls.
 struct Leaving {
     handle: OnceLock<CancelHandle>,
     at: u32,
@@ -76,7 +76,7 @@ async fn ends(run: RunStream) -> Option<Outcome> {
     run.unwrap().outcome()
 }
 
-/// The driver has looked for it and is about to wait, and nobody else will wake it.
+/// The driver checked for a cancellation and is about to wait, without another waker.
 #[tokio::test(start_paused = true)]
 async fn a_run_cancelled_during_the_publication_of_a_question_ends() {
     let run = run(&Leaving::at(1));
@@ -91,7 +91,7 @@ async fn a_run_cancelled_while_another_task_takes_over_its_stream_ends() {
     assert_eq!(ends(run).await, Some(Outcome::Cancelled));
 }
 
-/// A clock is asked whenever something is told.
+/// The clock is read for each event.
 #[tokio::test(start_paused = true)]
 async fn a_clock_callback_can_cancel_the_run() {
     for at in 1..12 {
@@ -115,7 +115,7 @@ async fn a_clock_callback_can_cancel_the_run() {
     }
 }
 
-/// Looks at its run when it goes.
+/// Uses the run when it is dropped.
 struct Last(CancelHandle);
 
 impl Wake for Last {
@@ -132,7 +132,7 @@ impl Drop for Last {
 fn the_waker_of_an_earlier_task_is_dropped_outside_of_the_lock() {
     let (done, is_done) = std::sync::mpsc::channel();
     let run = run(&Leaving::at(u32::MAX));
-    // By itself: it would wait for itself.
+    // In its own thread, because a fault would be a deadlock.
     std::thread::spawn(move || {
         let waker = Waker::from(Arc::new(Last(run.cancel_handle())));
         let mut run = Box::pin(run);

@@ -1,4 +1,4 @@
-//! Tools and servers that change while a run goes on, and people who are not the same.
+//! Changes of tools and servers during a run, and separation of principals.
 
 use std::sync::{
     Arc,
@@ -22,7 +22,7 @@ use crate::support::{
     results, tool,
 };
 
-/// Plays a run, and does something when the first tool has its result.
+/// Drives a run and performs a change after the first tool result.
 async fn changing(mut stream: RunStream, change: impl FnOnce()) -> Vec<RunEvent> {
     let mut change = Some(change);
     let mut events = Vec::new();
@@ -80,7 +80,7 @@ async fn a_new_tool_can_be_called_in_the_next_step() {
     );
 }
 
-/// Says yes for good and writes down what was asked.
+/// An approver that always allows and records the requests.
 #[derive(Default)]
 struct Willing {
     asked: std::sync::Mutex<Vec<ApprovalRequest>>,
@@ -145,7 +145,7 @@ async fn a_tool_that_is_redefined_during_the_run_needs_a_new_approval() {
     }
 }
 
-/// Declines or allows each call by itself, and counts the requests.
+/// An approver that decides about single calls and counts the requests.
 struct Strict {
     allows: bool,
     asked: AtomicUsize,
@@ -256,7 +256,7 @@ async fn a_changed_list_of_tools_empties_the_cache_of_its_server() {
 
 #[tokio::test]
 async fn results_that_were_read_during_a_change_are_not_cached() {
-    // The read ends when the change has ended, and may have seen what was before.
+    // The read ends after the change and may have seen the old data.
     let changed = Arc::new(tokio::sync::Notify::new());
     let (waits, tells) = (changed.clone(), changed.clone());
     let tools = Arc::new(
@@ -269,7 +269,7 @@ async fn results_that_were_read_during_a_change_are_not_cached() {
                 }
             })
             .with(tool("do"), move |call| {
-                // For the read that waits, and for the one that comes next.
+                // One permit for the waiting read, and one for the next.
                 tells.notify_one();
                 tells.notify_one();
                 echo(call)

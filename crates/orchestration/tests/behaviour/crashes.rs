@@ -23,15 +23,15 @@ use switchboard_orchestration::{
 };
 
 use crate::{
-    disk::{Disk, Process, Wall, session_id},
+    memory_store::{Disk, Process, Wall, session_id},
     support::{Answer, Tools, answered, assert_whole, calls, echo, reading, tool},
 };
 
 const QUESTION: &str = "What now?";
-/// What was said before that.
+/// The earlier messages.
 const BEFORE: [&str; 2] = ["hello", "hi"];
 
-/// A model that knows where it is by what it is sent: also in the next process.
+/// A model that derives its step from the request, also in another process.
 pub(crate) struct Knowing {
     id: ModelId,
     capabilities: ModelCapabilities,
@@ -77,7 +77,7 @@ impl ChatModel for Knowing {
             self.answers[said].clone()
         };
         let events = answered(answer)?;
-        // Not all at once, so that others are heard in between.
+        // Pending between events, so that other events can come in between.
         let events = futures_util::stream::iter(events).then(|event| async {
             tokio::task::yield_now().await;
             event
@@ -86,7 +86,7 @@ impl ChatModel for Knowing {
     }
 }
 
-/// Somebody who says yes, and may want to sleep on the first question.
+/// An approver that allows, and may postpone the first decision.
 struct Person {
     sleeps_on_it: bool,
 }
@@ -181,7 +181,7 @@ pub(crate) fn durable_runs(process: &Process) -> DurableRuns {
     DurableRuns::new(process.clone(), process, Principal::default())
 }
 
-/// What a process did before its end.
+/// The observations of a process before its end.
 #[derive(Default)]
 struct Life {
     seen: Vec<PersistedEvent>,
@@ -198,7 +198,7 @@ enum Does {
     Abandons,
 }
 
-/// A process lives until it has done what it does, or may do no more.
+/// Runs a process to its end, or to its last allowed operation.
 async fn live(disk: &Disk, process: &Process, scenario: Scenario, does: Does) -> Life {
     let (agent, tools, model) = scenario.agent(does == Does::Begins);
     let durable_runs = durable_runs(process);
@@ -294,7 +294,7 @@ fn answered_steps(events: &[RunEvent]) -> usize {
     events.iter().filter(answered).count()
 }
 
-/// What must hold of everything that was told, at the end.
+/// Checks all emitted events at the end.
 fn assert_log(events: &[RunEvent]) {
     let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
@@ -326,7 +326,7 @@ fn assert_log(events: &[RunEvent]) {
     assert_eq!(planned, ended);
 }
 
-/// What must hold of what is stored, at the end.
+/// Checks the stored data at the end.
 fn assert_kept(
     scenario: Scenario,
     disk: &Disk,
@@ -336,7 +336,7 @@ fn assert_kept(
 ) {
     let events = disk.events();
     assert_log(&events);
-    // What was seen is what is stored.
+    // The emitted events are the stored events.
     for kept in seen {
         let stored = &events[usize::try_from(kept.event.seq).unwrap() - 1];
         assert_eq!(stored, &*kept.event);
@@ -359,7 +359,7 @@ fn assert_kept(
             (last.role, last.text().as_str()),
             (Role::Assistant, "All is done.")
         );
-        // Two rounds of calls and what it says then; and the form of that.
+        // Two batches of calls and the answer, also formatted.
         let said = if scenario.gathers { 6 } else { 5 };
         assert_eq!(messages.len(), BEFORE.len() + 1 + said);
         let Some(RunEventKind::RunFinished { report }) = events.last().map(|event| &event.kind)
@@ -475,7 +475,7 @@ async fn after_a_crash_at_any_write_a_durable_run_can_be_abandoned() {
         for wall in [Wall::Before, Wall::Behind] {
             let mut at = 0;
             while is_kept(scenario, &[(at, wall)], Does::Abandons).await {
-                // Whoever ends it may be ended, too.
+                // The abandoning process may crash too.
                 let then = at % 4;
                 is_kept(scenario, &[(at, wall), (then, wall)], Does::Abandons).await;
                 at += 1;

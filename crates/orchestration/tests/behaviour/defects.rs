@@ -1,4 +1,4 @@
-//! What the systems behind Switchboard get wrong, shown absent: one test for each, named after it.
+//! Defects of the source systems that do not occur here: one test for each, with its name.
 //!
 //! Those of the connection to servers (breaker, half-open, reconnecting, pages, names) and of providers
 //! (calls as text) are shown absent in their crates; docs/orchestration.md names the tests.
@@ -277,7 +277,7 @@ async fn the_iteration_limit_throws_away_the_work() {
 
 #[tokio::test]
 async fn names_are_split_on_the_wrong_server() {
-    // `a__b` of server `c`, and `b` of server `c__a`: the parts of a name say nothing.
+    // `a__b` of server `c`, and `b` of server `c__a`: the name alone is ambiguous.
     let named = |alias: &str, server: &str, own: &str| {
         let mut tool = tool(own);
         tool.name = alias.into();
@@ -348,7 +348,7 @@ async fn calls_are_repeated() {
 
 #[tokio::test]
 async fn a_call_that_never_left_is_told_as_one_that_failed() {
-    // The breaker of a server says so before anything is sent; the model and the person are told why.
+    // The open circuit breaker prevents the request. Model and person read the reason.
     let blocked = Tools::new().with(tool("do"), |_| {
         Err(ToolCallError::Unavailable {
             server: "srv".into(),

@@ -34,7 +34,7 @@ fn gather_format() -> RunOptions {
     }
 }
 
-/// A clock that stands still until it is told otherwise.
+/// A clock that advances only on request.
 #[derive(Clone, Default)]
 struct Hands(Arc<AtomicI64>);
 
@@ -340,7 +340,7 @@ async fn a_fallback_model_uses_its_own_formatter_mode() {
     assert_ne!(modes[0], modes[1], "how it is brought about is told");
 }
 
-/// Keeps the run as it was when its calls left.
+/// Stores the run at the start of its calls.
 #[derive(Default)]
 struct AtDeparture(Mutex<Option<String>>);
 
@@ -441,7 +441,7 @@ async fn a_cancellation_at_any_event_ends_the_run_consistently() {
             assert_eq!(run.outcome(), Some(Outcome::Completed));
             break;
         }
-        // What was about to be told had happened; the very end cannot be undone.
+        // The pending event describes a past action, and the end cannot be reverted.
         let is_over = at + 1 >= events.len();
         assert!(
             is_over || run.outcome() == Some(Outcome::Cancelled),
@@ -453,7 +453,7 @@ async fn a_cancellation_at_any_event_ends_the_run_consistently() {
     assert!(at > 40, "{at}");
 }
 
-/// Stores what it is given, and then the program stands still.
+/// Stores the run and then blocks forever.
 struct Crashes {
     at: usize,
     stored: Mutex<Vec<String>>,
@@ -489,7 +489,7 @@ async fn after_a_crash_at_any_checkpoint_no_unsafe_call_runs_twice() {
             .with_options(asking());
         let mut stream = agent.clone().with_checkpoints(crashes.clone()).ask("go");
         while let Some(Some(_)) = stream.next().now_or_never() {
-            // A task may take only so many things off its channels at once.
+            // The cooperative budget of a task limits its channel operations.
             tokio::task::yield_now().await;
         }
         drop(stream);

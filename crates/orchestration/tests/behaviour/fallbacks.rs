@@ -1,4 +1,4 @@
-//! What stands in for what fails.
+//! Fallbacks after failures.
 
 use std::sync::Arc;
 

@@ -108,7 +108,7 @@ async fn the_model_gathers_first_and_then_formats() {
             .text()
             .contains(formatter::TOOL)
     );
-    // What a person saw is the answer, and it came while it was written.
+    // The streamed text is the answer.
     assert_eq!(streamed(&events), report.answer);
     // The formatter leaves no tool use without a result behind.
     assert!(
@@ -265,7 +265,7 @@ async fn the_formatter_mode_follows_the_capabilities_of_the_model() {
         matches!(&event.kind, RunEventKind::PhaseStarted { phase: RunPhase::Formatting, mode: Some(mode) } if !mode.is_empty())
     });
     assert!(told, "how it is forced is visible");
-    // No force: only that tool, and what comes is verified.
+    // Without a forced tool choice, the response is checked.
     let model = Scripted::named(
         "auto",
         with(Some(false), Some(false)),
@@ -430,7 +430,7 @@ async fn the_last_allowed_step_formats_the_answer() {
         assert_eq!(report.outcome, Outcome::Completed, "{max_steps}");
         assert_eq!(report.answer, "What was gathered.");
         assert_eq!(report.steps, max_steps);
-        // Nobody asks it to go on gathering.
+        // The gather phase is not continued.
         let last = model.request(model.asked() - 1);
         assert_eq!(last.tools[0].name, formatter::TOOL);
     }

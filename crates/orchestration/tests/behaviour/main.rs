@@ -1,26 +1,26 @@
-//! What the systems behind Switchboard do between a question and an answer, and what they get wrong:
-//! one test for each line. docs/orchestration.md says which is which.
+//! The behaviour and the defects of the source systems, one test for each line of the tables in
+//! docs/orchestration.md.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod ahead;
 mod approvals;
 mod batches;
 mod cancelling;
 mod changes;
 mod context;
 mod crashes;
+mod deadlines;
 mod defects;
-mod disk;
+mod durable_runs;
+mod early_decisions;
 mod edges;
 mod fallbacks;
 mod gather_format;
-mod growth;
-mod keeping;
-mod late;
-mod letting_go;
 mod limits;
+mod memory_store;
 mod questions;
 mod records;
+mod releases;
+mod request_content;
 mod resuming;
 mod support;
 mod tools;

@@ -17,7 +17,7 @@ use switchboard_orchestration::{
 
 use crate::{
     crashes::durable_runs,
-    disk::{Disk, session_id},
+    memory_store::{Disk, session_id},
     support::{Answer, Scripted, Tools, assert_grammar, calls, tool},
 };
 
@@ -40,7 +40,7 @@ fn blue() -> ElicitationAnswer {
     }
 }
 
-/// A tool whose server asks the person first, as an MCP host does, and says what they said.
+/// A tool whose server asks a question first, and returns the answer.
 async fn asks(questions: Questions, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
     let answer = questions.elicit(&form(call.idempotency_key)).await;
     let said = serde_json::to_string(&answer).unwrap();
@@ -231,7 +231,7 @@ async fn waiting(
         started += usize::from(matches!(event.kind, RunEventKind::ToolStarted { .. }));
         events.push(event);
     }
-    // The calls leave behind what is told of them.
+    // The calls start after their events are taken.
     assert!(run.next().now_or_never().is_none());
     let id = &events[0].run_id;
     let keys = ids.iter().map(|call| format!("{id}/1/{call}"));
@@ -260,7 +260,7 @@ async fn every_run_with_a_possible_call_gets_a_warning() {
         let answer = questions.elicit(&either).now_or_never();
         assert_eq!(answer, Some(ElicitationAnswer::Cancel));
     }
-    // Nor where it may be none of them, which is told them once.
+    // Also if the question may belong to none of the calls. Each call gets one warning.
     let or_none = without_call_id(&[bob, cy].concat(), true);
     let answer = questions.elicit(&or_none).now_or_never();
     assert_eq!(answer, Some(ElicitationAnswer::Cancel));
@@ -368,7 +368,7 @@ async fn a_question_ends_with_its_run() {
     assert_eq!(actions(&events), [QuestionAction::Cancel]);
     assert!(questions.answer(&events[0].run_id, &id, blue()).is_err());
 
-    // Nobody drives it any more.
+    // A dropped run.
     let mut run = agent(&questions, [ask(&["a"])]).ask("go");
     let mut events = Vec::new();
     next_question(&mut run, &mut events).await;

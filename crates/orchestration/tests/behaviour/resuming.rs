@@ -72,7 +72,7 @@ fn asking() -> RunOptions {
     }
 }
 
-/// Keeps what was stored last and at which points, and fails at one of them if it is to.
+/// Stores the last checkpoint and the list of points, and can fail at one point.
 #[derive(Default)]
 struct Shelf {
     stored: Mutex<Option<String>>,
@@ -131,7 +131,7 @@ async fn parked(
     shelf
 }
 
-/// It goes on, with this model, these tools and this person.
+/// Resumes the run with this model, these tools and this approver.
 async fn goes_on(
     shelf: &Arc<Shelf>,
     model: &Arc<Scripted>,
@@ -485,7 +485,7 @@ async fn calls_that_start_together_are_stored_together() {
     let mut solo = tool("solo");
     solo.sequential = true;
     for (definition, leaving) in [
-        // Eight at once.
+        // Eight calls are concurrent.
         (tool("write"), 3),
         // One at a time.
         (solo, 24),

@@ -18,13 +18,13 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{Agent, Run, RunEvent, RunEventKind, RunReport, RunStream};
 
-/// What a model answers to one request.
+/// The response of a model to one request.
 #[derive(Clone)]
 pub(crate) enum Answer {
     Says(&'static str),
     /// Words, then calls of (id, name, input).
     Calls(&'static str, Vec<(&'static str, &'static str, Value)>),
-    /// The input of a call as it stands, such as half an object.
+    /// The raw input of a call, for example half an object.
     RawCall(&'static str, &'static str, &'static str),
     Ends(&'static str, FinishReason),
     Fails(ModelErrorKind, &'static str),
@@ -142,7 +142,7 @@ pub(crate) fn answered(answer: Answer) -> Result<Events, ModelError> {
 
 fn said(text: &str, reason: FinishReason, usage: Option<Usage>) -> Events {
     let mut events = Vec::new();
-    // In two pieces, so that whoever reads them must join them.
+    // In two pieces, which the reader must join.
     if !text.is_empty() {
         let middle = (0..=text.len() / 2)
             .rev()
@@ -192,7 +192,7 @@ fn called<'a>(text: &str, calls: impl Iterator<Item = (&'a str, &'a str, String)
 type Done = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolCallError>> + Send>>;
 type Doing = Box<dyn Fn(ToolCall) -> Done + Send + Sync>;
 
-/// A host whose tools are closures. Every call is written down.
+/// A host whose tools are closures. It records every call.
 #[derive(Default)]
 pub(crate) struct Tools {
     definitions: Mutex<Vec<Arc<ToolDefinition>>>,
@@ -283,7 +283,7 @@ impl ToolHost for Tools {
 
     fn changes(&self) -> ToolHostChanges {
         let told = Arc::clone(&self.told);
-        // The driver looks whether there is something and never waits for it.
+        // The driver polls the changes and never waits for them.
         Box::pin(stream::poll_fn(move |_| {
             let change = told.lock().unwrap().pop_front();
             change.map_or(Poll::Pending, |change| Poll::Ready(Some(change)))
@@ -324,7 +324,7 @@ pub(crate) fn elsewhere(mut tool: ToolDefinition) -> ToolDefinition {
     tool
 }
 
-/// Gives back what it was given.
+/// Returns its input.
 #[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value)] // It is one of many that may fail and keep it.
 pub(crate) fn echo(call: ToolCall) -> Result<ToolOutput, ToolCallError> {
     Ok(ToolOutput::text(format!(

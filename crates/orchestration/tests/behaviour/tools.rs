@@ -277,7 +277,7 @@ async fn injected_values_are_not_visible() {
         "required": ["n", "databaseContext"],
     });
     let tools = Arc::new(Tools::new().with(definition, |call| {
-        // A server that says what it was told.
+        // A server that returns its input.
         let output = echo(call)?;
         Ok(output)
     }));

@@ -6,7 +6,7 @@ use switchboard_domain::{
     json_schema::{Draft, SchemaOptions, SchemaValidator},
 };
 
-use crate::driver::questions::OpenQuestion;
+use super::OpenQuestion;
 
 /// Maximum number of faults in an error.
 const MAX_FAULTS: usize = 5;

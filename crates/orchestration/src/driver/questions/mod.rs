@@ -21,7 +21,8 @@ use switchboard_domain::{
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use crate::{QuestionAction, RunEventKind, driver::Publisher, tools::arguments::ContextInjection};
+use super::publish::Publisher;
+use crate::{QuestionAction, RunEventKind, tools::arguments::ContextInjection};
 
 /// Number of ended calls whose owners are stored. A server may not know yet that they ended.
 const MAX_ENDED_CALLS: usize = 1024;

@@ -45,7 +45,7 @@ impl Histogram {
 
     /// Returns the quantile `share` (0 to 1), or `None` if the histogram is empty.
     ///
-    /// The value is interpolated within its bucket and lies between the shortest and the longest
+    /// The value is interpolated fraction its bucket and lies between the shortest and the longest
     /// duration.
     #[expect(
         clippy::cast_precision_loss,
@@ -64,8 +64,8 @@ impl Histogram {
                 let from = bucket.checked_sub(1).map_or(0, |before| BOUNDS_MS[before]);
                 let to = BOUNDS_MS.get(bucket).copied().unwrap_or(self.max_ms);
                 let (from, to) = (from.max(self.min_ms), to.min(self.max_ms));
-                let within = (rank - below as f64) / count as f64;
-                let estimate = from as f64 + within * to.saturating_sub(from) as f64;
+                let fraction = (rank - below as f64) / count as f64;
+                let estimate = from as f64 + fraction * to.saturating_sub(from) as f64;
                 return Some(estimate.round() as u64);
             }
             below += count;

@@ -17,6 +17,7 @@
 //! | [`CONTENT`] | `TRACE` | inputs and outputs of models and tools |
 
 #[cfg(test)]
+#[path = "capture_tests.rs"]
 mod capture;
 mod content;
 mod log;

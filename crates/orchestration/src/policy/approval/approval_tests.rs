@@ -1,4 +1,3 @@
-use jiff::ToSpan;
 use proptest::prelude::*;
 use serde_json::json;
 use switchboard_domain::{ApprovalDecision, ApprovalScope, ToolOrigin};
@@ -331,7 +330,7 @@ fn a_redefined_tool_requires_a_new_approval_and_a_denial_remains() {
         verdict(&decisions, Call::of(&after)),
         Verdict::Ask { redefined: true }
     );
-    // Approved as it is now, it runs, though the host still tells of the change.
+    // With an approval of the current definition the tool runs, although it is still marked.
     decisions.remember(&requester, &after, &allow(ApprovalScope::Session), None);
     assert_eq!(
         verdict(&decisions, Call::of(&after).redefined(true)),
@@ -432,18 +431,8 @@ fn rules_are_deserialized_and_unknown_keys_are_errors() {
 }
 
 #[test]
-fn a_request_expires_after_the_configured_time() {
-    let mut approvals = Approvals::default();
-    assert_eq!(approvals.expires_at(at(0)), None);
-    approvals.expire_after = Some(Duration::from_secs(10));
-    assert_eq!(approvals.expires_at(at(0)), Some(at(0) + 10.seconds()));
-    approvals.expire_after = Some(Duration::MAX);
-    assert_eq!(approvals.expires_at(at(0)), Some(Timestamp::MAX));
-}
-
-#[test]
 fn the_fingerprint_equals_that_of_the_mcp_host() {
-    // Fixed digits: stored answers, and what the MCP host tells, are compared with them.
+    // Fixed digits, because stored decisions and the MCP host use them.
     let mut tool = tool("s", "read");
     tool.annotations.read_only = Some(true);
     let one = fingerprint(&tool);
@@ -586,7 +575,7 @@ fn a_server_can_require_a_new_approval_of_each_call() {
     mine.annotations = says(None, None);
     approvals.policy = ApprovalPolicy::None;
     assert_eq!(verdict(&approvals, &mine, &Decisions::default()), ASK);
-    // What is forbidden stays so.
+    // A denial stays.
     approvals.rules.push(Rule::deny("no").server("client"));
     assert!(is_refused(&verdict(
         &approvals,

@@ -134,7 +134,7 @@ fn a_trim_makes_room_for_many_steps() {
             assert!(trimmed.tokens_after <= 3_000, "{trimmed:?}");
             assert!(trimmed.tokens_before > 5_000);
         } else {
-            // What was sent before is the beginning of what is sent now, so that a cache holds.
+            // The earlier request is a prefix of the later one, so that prompt caches apply.
             assert!(last.iter().zip(&sent).all(|(a, b)| Arc::ptr_eq(a, b)));
             assert!(sent.len() > last.len());
         }
@@ -251,9 +251,9 @@ fn a_conversation_that_cannot_fit_is_reported_with_the_reason() {
     assert_eq!(
         over.to_string(),
         "the conversation has about 8215 tokens and may have 2000: 700 are the tools, 3754 the current \
-         turn and 3761 what is always kept before it"
+         turn and 3761 the messages that are always sent before it"
     );
-    // It goes on being said, and nothing more is trimmed.
+    // The fault is reported again, and nothing more is trimmed.
     let again = history.fit(&policy(2_000), &messages, 700);
     assert_eq!(again.trimmed, None);
     assert_eq!(again.over, Some(over));
@@ -305,7 +305,7 @@ fn a_summary_replaces_omitted_messages() {
     assert_eq!(sent[1].role, Role::User);
     assert!(sent[1].text().ends_with("Five questions were answered."));
 
-    // It survives being stored, and the next one covers the last one and what came after it.
+    // The summary survives storage. The next summary covers it and the later messages.
     let stored = serde_json::to_string(&history).unwrap();
     let mut restored: History = serde_json::from_str(&stored).unwrap();
     assert_eq!(restored.messages(&messages), sent);
@@ -462,8 +462,9 @@ fn origins(sent: &[Arc<Message>], messages: &[Arc<Message>], history: &History) 
 }
 
 proptest! {
-    /// Whatever was said, at every step: pairs are whole, order is kept, what must stay stays, turns go
-    /// whole, the limit is kept or the reason given, and a stored history goes on like one in memory.
+    /// At every step of any conversation: calls have their results, the order stays, required
+    /// messages stay, whole turns are omitted, the limit holds or is reported, and a stored history
+    /// behaves like one in memory.
     #[test]
     fn the_laws_hold_at_every_step(
         things in any_history(),
@@ -526,7 +527,7 @@ proptest! {
                 prop_assert!(theirs.iter().all(|kept| *kept == theirs[0]), "half a turn");
             }
             // Only results of the current turn are shortened now; older ones may have been before.
-            // What was sent is untouched until the next trim.
+            // The sent messages do not change until the next trim.
             let known = before.len().min(origins.len());
             if fit.trimmed.is_none() {
                 prop_assert_eq!(&origins[..known], &before[..known]);

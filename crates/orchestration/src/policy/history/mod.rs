@@ -127,11 +127,11 @@ impl fmt::Display for OverBudget {
             overhead_tokens,
             current_turn_tokens,
         } = self;
-        let kept = tokens.saturating_sub(overhead_tokens.saturating_add(*current_turn_tokens));
+        let retained = tokens.saturating_sub(overhead_tokens.saturating_add(*current_turn_tokens));
         write!(
             f,
             "the conversation has about {tokens} tokens and may have {max_tokens}: {overhead_tokens} are \
-             the tools, {current_turn_tokens} the current turn and {kept} what is always kept before it"
+             the tools, {current_turn_tokens} the current turn and {retained} the messages that are always sent before it"
         )
     }
 }

@@ -43,12 +43,12 @@ fn cut(result: &ToolResult, keep: u64) -> Option<ToolResult> {
         return None;
     }
     let mut left = keep;
-    let mut kept = Vec::new();
+    let mut shortened = Vec::new();
     for piece in content {
         let tokens = estimate_content(std::slice::from_ref(piece));
         if tokens <= left {
             left -= tokens;
-            kept.push(piece.clone());
+            shortened.push(piece.clone());
             continue;
         }
         if let ToolContent::Text { text }
@@ -58,18 +58,18 @@ fn cut(result: &ToolResult, keep: u64) -> Option<ToolResult> {
         {
             let end = prefix_of(text, left);
             if end > 0 {
-                kept.push(ToolContent::text(&text[..end]));
+                shortened.push(ToolContent::text(&text[..end]));
             }
         }
         break;
     }
-    let lost = whole.saturating_sub(estimate_content(&kept));
-    kept.push(ToolContent::text(format!(
+    let lost = whole.saturating_sub(estimate_content(&shortened));
+    shortened.push(ToolContent::text(format!(
         "[… about {lost} tokens of this result were left out later, because the conversation became too \
          long. Call the tool again if they are needed.]"
     )));
     Some(ToolResult {
-        content: kept.into(),
+        content: shortened.into(),
         structured: None,
         ..result.clone()
     })

@@ -43,13 +43,13 @@ struct Seen {
     /// Estimated tokens of each message, shortened or not.
     tokens: Vec<u64>,
     /// Estimated tokens of the messages that are sent.
-    kept: u64,
+    retained: u64,
     /// First indices of the turns. Messages before the first message of the person form a turn too.
     turns: Vec<usize>,
     /// Index of the first message of the person.
     first: Option<usize>,
     /// Whether the last message, without system messages, is from the person.
-    asking: bool,
+    in_question: bool,
     /// The next turn that may be omitted.
     next_turn: usize,
     /// The next message to shorten, for each of the two passes.
@@ -155,7 +155,7 @@ impl History {
     /// Returns the estimated tokens of the observed messages of the request.
     pub fn tokens(&self) -> u64 {
         let summary = self.seen.summary.as_deref().map_or(0, estimate_message);
-        self.seen.kept.saturating_add(summary)
+        self.seen.retained.saturating_add(summary)
     }
 
     /// Returns the indices of omitted messages, in order.
@@ -230,7 +230,7 @@ impl History {
             };
             self.seen.tokens.push(tokens);
             if !self.is_left_out(at) {
-                self.seen.kept = self.seen.kept.saturating_add(tokens);
+                self.seen.retained = self.seen.retained.saturating_add(tokens);
             }
             self.seen.place(at, message);
         }
@@ -274,7 +274,7 @@ impl History {
                 continue;
             }
             count += 1;
-            self.seen.kept = self.seen.kept.saturating_sub(self.seen.tokens[at]);
+            self.seen.retained = self.seen.retained.saturating_sub(self.seen.tokens[at]);
             // An omitted turn is counted without shortening.
             self.shortened.remove(&at);
             self.seen.replaced.remove(&at);
@@ -346,7 +346,11 @@ impl History {
         if tokens >= old {
             return false;
         }
-        self.seen.kept = self.seen.kept.saturating_sub(old).saturating_add(tokens);
+        self.seen.retained = self
+            .seen
+            .retained
+            .saturating_sub(old)
+            .saturating_add(tokens);
         self.seen.tokens[at] = tokens;
         self.seen.replaced.insert(at, Arc::new(message));
         self.shortened.insert(at, keep);
@@ -365,16 +369,16 @@ impl Seen {
         }
         // Tool results in a message of the person belong to the calls before them.
         let is_result = |part: &Part| matches!(part, Part::ToolResult(_));
-        let asks = message.role == Role::User && !message.parts.iter().any(is_result);
+        let is_question = message.role == Role::User && !message.parts.iter().any(is_result);
         // Consecutive messages of the person form one turn.
-        let begins = asks && !self.asking;
-        if begins || self.turns.is_empty() {
+        let starts_turn = is_question && !self.in_question;
+        if starts_turn || self.turns.is_empty() {
             self.turns.push(at);
         }
-        if asks {
+        if is_question {
             self.first.get_or_insert(at);
         }
-        self.asking = asks;
+        self.in_question = is_question;
     }
 }
 

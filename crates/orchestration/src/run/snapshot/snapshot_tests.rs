@@ -40,7 +40,7 @@ fn answer(parts: Vec<Part>, finish: FinishReason) -> ChatResponse {
         message: Message::new(Role::Assistant, parts),
         finish,
         finish_raw: None,
-        // What is not known is estimated from the conversation, and such a number has digits too.
+        // Fixed numbers, because estimates would change the size of the state.
         usage: Usage {
             input_tokens: Some(100),
             output_tokens: Some(1),
@@ -110,7 +110,7 @@ fn a_result_is_stored_once() {
     let (snapshot, mark) = run.snapshot(SnapshotMark::default()).unwrap();
     let times = |text: &str| snapshot.state.matches(text).count();
     assert_eq!(times("what the first one saw"), 0, "{}", snapshot.state);
-    // It is in no message before the last of its answer has its result.
+    // The message with the results is added after the last result.
     assert!(times("what the second one saw") > 0);
     assert!(times("Looks.") > 0, "a call that waits may be edited");
     let restored = Run::restore(snapshot).unwrap();
@@ -184,7 +184,7 @@ fn a_snapshot_contains_no_shared_decisions() {
     shared.share_decisions(of_all);
     assert!(whole(&own).state.contains("a-session"));
     assert!(!whole(&shared).state.contains("a-session"));
-    // A run that is stored as a whole goes on alone.
+    // A run that is serialized as one value contains the decisions.
     let text = serde_json::to_string(&shared).unwrap();
     assert!(text.contains("a-session"));
 }
@@ -321,11 +321,11 @@ fn ids(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("call-{n}")).collect()
 }
 
-/// The run as a whole is the same with and without having been a snapshot.
+/// Asserts that a restored run serializes equally.
 fn assert_restored(run: &Run) {
     let (snapshot, _) = run.snapshot(SnapshotMark::default()).unwrap();
     let mut restored = Run::restore(snapshot).unwrap();
-    // Listed anew.
+    // The tools are listed again after a restore.
     restored.state.turn.tools.clone_from(&run.state.turn.tools);
     let value = |run: &Run| serde_json::to_value(run).unwrap();
     assert_eq!(value(&restored), value(run));

@@ -269,7 +269,7 @@ fn an_answer_is_never_empty() {
         " Found three.\nNEED MORE DATA: their names",
     );
     assert_eq!(done(decision).answer(), "Found three.");
-    // What was said the first time is not forgotten.
+    // The text of the first response is used.
     let mut state = state(&can(false, true));
     read(&mut state, &call(json!({"foo": "first"})));
     assert_eq!(done(read(&mut state, &nothing)).answer(), "first");
@@ -354,7 +354,7 @@ fn the_state_can_be_stored_between_any_two_responses() {
     assert_eq!(serde_json::from_str::<FormatState>(&stored).unwrap(), state);
 }
 
-/// What a model may answer with.
+/// Generates responses of a model.
 fn answer() -> impl Strategy<Value = Message> {
     let json = prop_oneof![
         Just(hello()),

@@ -229,7 +229,7 @@ fn text_that_only_looks_like_json_stays_text() {
     ));
 }
 
-/// JSON near to the form: what it is made of is likely to meet a rule.
+/// Generates JSON that resembles an answer.
 fn near() -> impl Strategy<Value = Value> {
     let words = prop::sample::select(vec![
         "",
@@ -281,7 +281,7 @@ fn near() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Nothing panics, what comes out says something, and reading it again changes nothing.
+    /// Reading does not panic, items are not empty, and reading the result again changes nothing.
     #[test]
     fn whatever_is_written_can_be_read(written in near()) {
         let reading = read(written);

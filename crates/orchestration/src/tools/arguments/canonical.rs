@@ -96,7 +96,7 @@ fn whole(float: f64) -> Option<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::arguments::tests_support::{json_object, shuffled};
+    use crate::tools::arguments::test_support::{json_object, shuffled};
     use proptest::prelude::*;
     use serde_json::json;
 

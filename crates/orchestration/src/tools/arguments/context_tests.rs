@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use switchboard_domain::{Media, ToolContent};
 
-use crate::tools::arguments::{tests_support::json_object, validators::compile};
+use crate::tools::arguments::{test_support::json_object, validators::compile};
 
 const TOKEN: &str = "tok-\"1/2+3\"=secret";
 

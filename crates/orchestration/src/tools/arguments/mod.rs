@@ -17,7 +17,8 @@ mod repair;
 mod schema;
 mod template;
 #[cfg(test)]
-pub(crate) mod tests_support;
+#[path = "support_tests.rs"]
+pub(crate) mod test_support;
 mod validators;
 mod values;
 

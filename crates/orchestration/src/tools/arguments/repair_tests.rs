@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tools::arguments::tests_support::json_object;
+use crate::tools::arguments::test_support::json_object;
 
 fn repaired(raw: &str) -> Option<(Value, Vec<String>)> {
     let ToolInput::Malformed { reason, .. } = ToolInput::parse(raw) else {

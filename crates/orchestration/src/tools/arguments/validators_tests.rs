@@ -1,5 +1,5 @@
 use super::*;
-use crate::tools::arguments::tests_support::json_object;
+use crate::tools::arguments::test_support::json_object;
 use proptest::{prelude::*, sample::select};
 use serde_json::json;
 use switchboard_domain::{

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tools::arguments::tests_support::{json_object, shuffled};
+use crate::tools::arguments::test_support::{json_object, shuffled};
 use proptest::prelude::*;
 use switchboard_domain::{ToolAnnotations, ToolOrigin};
 
@@ -44,7 +44,7 @@ fn a_result_expires_after_its_lifetime() {
     assert_eq!(cache.get(&key, at(159)), Some(output.clone()));
     assert_eq!(cache.get(&key, at(160)), None);
     assert!(cache.is_empty());
-    // A clock that was set back says nothing of the age.
+    // A clock that was set back makes the age unknown.
     cache.put(key.clone(), &output, at(100));
     assert_eq!(cache.get(&key, at(99)), None);
 }

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use switchboard_domain::Media;
 
-use crate::{tools::arguments::tests_support::json_value, tools::results::FullResults};
+use crate::{tools::arguments::test_support::json_value, tools::results::FullResults};
 
 fn small() -> ResultLimit {
     ResultLimit {

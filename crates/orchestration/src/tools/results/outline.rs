@@ -64,7 +64,7 @@ fn shortened(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::{arguments::tests_support::json_value, tokens};
+    use crate::tools::{arguments::test_support::json_value, tokens};
     use proptest::prelude::*;
     use serde_json::json;
 

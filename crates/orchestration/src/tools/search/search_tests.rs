@@ -332,7 +332,7 @@ fn an_exact_name_comes_first() {
     index.update(&some_tools());
     let found = index.search("I need `crm__list_customers` to delete a customer", 4);
     assert_eq!(found[0].tool.name, "crm__list_customers");
-    // An ordinary word is no name.
+    // An ordinary word is not a tool name.
     let found = index.search("what is the customer status of the mail I want to send", 4);
     assert_eq!(found[0].tool.name, "mail__send");
 }
@@ -361,8 +361,8 @@ fn the_index_follows_the_catalog() {
 }
 
 proptest! {
-    /// Whatever comes and goes, is found, called or stored: the tools of a request that are still
-    /// there are, in the same order, the beginning of those of the next.
+    /// The remaining tools of a request are a prefix of the tools of the next request, for any
+    /// changes, searches, calls and storage.
     #[test]
     fn the_tools_of_a_request_are_a_prefix_of_the_next(
         steps in prop::collection::vec(

@@ -92,11 +92,11 @@ async fn omitted_messages_are_summarised_by_the_model() {
         _ => None,
     });
     assert_eq!(trims.collect::<Vec<_>>(), [(true, 1)]);
-    // What the model wrote for itself is not shown as an answer.
+    // The summary is not emitted as an answer.
     assert_eq!(crate::support::streamed(&events), "ok");
 }
 
-/// What the audit and the counters make of the events of a run.
+/// Returns the audit records and metrics of the events.
 fn recorded(events: &[RunEvent]) -> (Vec<ModelCall>, Snapshot) {
     let cost: CostFunction = Arc::new(|_, usage| {
         let tokens = u32::try_from(usage.output_tokens?).ok()?;
@@ -310,7 +310,7 @@ async fn of_many_tools_the_model_gets_the_found_ones() {
     assert!(report.tool_calls.iter().all(|call| !call.is_error));
 }
 
-/// Says what it is told to.
+/// A tool that returns its input text.
 struct Says(Mutex<Vec<ApprovalDecision>>);
 
 #[async_trait]
@@ -484,7 +484,7 @@ async fn examples_are_added_once_and_never_omitted() {
 
 type With<'a> = &'a dyn Fn(Agent) -> Agent;
 
-/// The k-th step costs its pointers: nothing that was there before is copied or made anew.
+/// A step copies only pointers, not earlier messages or tools.
 #[tokio::test]
 async fn a_step_copies_neither_the_history_nor_the_tools() {
     let context = ContextInjection::new().with("accessToken", json!("secret"));

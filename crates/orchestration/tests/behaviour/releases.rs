@@ -1,4 +1,4 @@
-//! What becomes of kept runs that nobody drives any more, that wait, or that cannot be stored.
+//! Durable runs that are dropped, that wait, or that cannot be stored.
 
 use std::sync::{
     Arc, Mutex,
@@ -19,12 +19,12 @@ use switchboard_orchestration::{
 
 use crate::{
     crashes::durable_runs,
-    disk::{Disk, Wall, session_id},
-    keeping::{asking, begin, doing, later, one, roles, said, settled, watched, yes},
+    durable_runs::{asking, begin, doing, later, one, roles, said, settled, watched, yes},
+    memory_store::{Disk, Wall, session_id},
     support::{Answer, Scripted, Tools, assert_whole, calls, echo, played, tool},
 };
 
-/// Says that it was dropped.
+/// Records that it was dropped.
 struct Flag(Arc<AtomicBool>);
 
 impl Drop for Flag {
@@ -33,7 +33,7 @@ impl Drop for Flag {
     }
 }
 
-/// Tools of which one never ends, and whether its call was cancelled.
+/// Tools with one that never ends, and a flag for its cancellation.
 fn endless() -> (Arc<Tools>, Arc<AtomicBool>) {
     let cancelled = Arc::new(AtomicBool::new(false));
     let flag = cancelled.clone();
@@ -66,7 +66,7 @@ async fn a_run_that_cannot_be_recorded_does_not_start() {
             let agent = Agent::new(Scripted::new([both()])).with_tools(tools.clone());
             let process = disk.process(Some((at, wall)));
             let run = begin(&durable_runs(&process), &agent, "go").await;
-            // It waits when it comes to the call that never ends and nothing is to be written: then time goes on.
+            // The run waits for the endless call without pending writes.
             let watched = tokio::time::timeout(std::time::Duration::from_secs(1), watched(run));
             let Ok((shown, end)) = watched.await else {
                 assert!(at >= 5, "{at}: {:#?}", disk.events());
@@ -118,7 +118,7 @@ async fn a_dropped_run_can_be_resumed() {
     let taken = durable_runs.acquire(&id).await.unwrap();
     assert_eq!(taken.run().model().to_string(), "test/scripted");
     assert!(!taken.is_finished());
-    // Nobody goes on with it after all.
+    // The acquired run is released again.
     drop(taken);
     settled(&disk, RunState::Interrupted).await;
     let taken = durable_runs.acquire(&id).await.unwrap();
@@ -315,7 +315,7 @@ async fn a_possibly_acquired_run_is_released() {
     settled(&disk, RunState::Waiting).await;
     // Nothing was done about it, and it can be taken.
     let taken = durable_runs.acquire(&id).await.unwrap();
-    // Somebody of this process has it now, and goes on having it.
+    // Another task of this process has the lease and keeps it.
     process.may_do(0, Wall::FailsOnce);
     durable_runs.acquire(&id).await.unwrap_err();
     assert_eq!(disk.record().state, RunState::Running);
@@ -326,7 +326,7 @@ async fn a_possibly_acquired_run_is_released() {
     assert!(matches!(end, PersistedRunEnd::Finished(_)), "{end:?}");
 }
 
-/// An answer that never comes to its end.
+/// A response that never ends.
 fn unfinished(words: &'static str) -> Answer {
     Answer::Hangs(words)
 }
@@ -462,7 +462,7 @@ async fn the_end_of_a_run_is_stored_with_its_last_events() {
     }
 }
 
-/// Keeps what a run is when it is over.
+/// Stores the snapshot of a finished run.
 #[derive(Default)]
 struct AtItsEnd(Mutex<Option<RunSnapshot>>);
 

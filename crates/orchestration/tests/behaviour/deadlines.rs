@@ -81,7 +81,7 @@ async fn no_call_starts_if_the_store_used_up_the_time() {
     assert_eq!(report.error.unwrap().kind, RunErrorKind::TimeLimit);
     assert_eq!(tools.called().len(), 1);
     let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
-    // What is done is done; the others were not begun.
+    // The finished call has its result, and the others did not start.
     assert_eq!(failures[0], None);
     assert!(
         failures[1..]
@@ -91,7 +91,7 @@ async fn no_call_starts_if_the_store_used_up_the_time() {
     );
 }
 
-/// Has the run go on an hour after something was told.
+/// Advances the time by an hour after a certain event.
 async fn after_an_hour(agent: &Agent, at: impl Fn(&RunEventKind) -> bool) -> Run {
     let mut run = agent.ask("go");
     while let Some(event) = run.next().await {
@@ -128,7 +128,7 @@ async fn no_model_is_called_if_the_reader_used_up_the_time() {
     assert_eq!(model.asked(), 0);
 }
 
-/// Does not say which tools it has.
+/// A host whose list of tools never arrives.
 struct Silent;
 
 #[async_trait]
@@ -146,7 +146,7 @@ impl ToolHost for Silent {
     }
 }
 
-/// Keeps the run as it was with its first answer.
+/// Stores the run after its first response.
 #[derive(Default)]
 struct Answered(Mutex<Option<String>>);
 
@@ -226,7 +226,7 @@ fn turn(n: usize) -> Vec<Message> {
     turn
 }
 
-/// What is left out is known by its place, which an example that comes before it would change.
+/// Omitted messages are stored by index, which a late example before them would change.
 #[tokio::test]
 async fn late_examples_leave_the_history_consistent() {
     let recipe = json!({"name": "r", "examples": [{

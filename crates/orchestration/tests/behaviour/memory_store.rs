@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 type Stored<T> = Result<T, SessionStoreError>;
 
-/// What is left when a process ends.
+/// The data that survives a process.
 #[derive(Clone, Default)]
 pub(crate) struct Disk(Arc<Mutex<State>>);
 
@@ -54,11 +54,11 @@ pub(crate) enum Wall {
     Before,
     /// It is done, and the process ends before it hears of that.
     Behind,
-    /// The store says that it cannot, and goes on saying so.
+    /// Every operation returns an error.
     Fails,
-    /// It says so once.
+    /// One operation returns an error without effect.
     FailsOnce,
-    /// It says so once, and it is done.
+    /// One operation returns an error and has its effect.
     LostOnce,
 }
 
@@ -90,7 +90,7 @@ fn conflict(run: &str, reason: &str) -> SessionStoreError {
 }
 
 impl Disk {
-    /// With session `s`, in which this was said.
+    /// Creates a store with session `s` and these messages.
     pub(crate) fn with_session(messages: impl IntoIterator<Item = Message>) -> Self {
         let disk = Self::default();
         let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
@@ -242,7 +242,7 @@ impl State {
 }
 
 impl Process {
-    /// It is no more, and what it had is anybody's.
+    /// Ends the process, so that others can acquire its runs.
     pub(crate) fn ends(&self) {
         *self.left.lock().unwrap() = Some((0, Wall::Before));
         self.disk.lock().alive.remove(&self.number);
@@ -253,7 +253,7 @@ impl Process {
         *self.left.lock().unwrap() = Some((left, wall));
     }
 
-    /// What it may still do.
+    /// The remaining number of operations.
     pub(crate) fn left(&self) -> Option<(usize, Wall)> {
         *self.left.lock().unwrap()
     }

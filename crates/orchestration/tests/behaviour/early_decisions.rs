@@ -14,8 +14,8 @@ use tokio::sync::watch;
 
 use crate::{
     crashes::durable_runs,
-    disk::Disk,
-    keeping::{asking, begin, doing, later, watched},
+    durable_runs::{asking, begin, doing, later, watched},
+    memory_store::Disk,
     support::{Answer, Scripted, Tools, assert_whole, calls, echo, tool},
 };
 
@@ -33,12 +33,12 @@ fn deny() -> ApprovalDecision {
     }
 }
 
-/// Somebody who leaves words about calls, whether or not they are asked about them.
+/// An approver with early decisions.
 #[derive(Default)]
 struct Leaves {
     words: Mutex<Vec<(String, ApprovalDecision)>>,
     news: watch::Sender<()>,
-    /// About what somebody was asked.
+    /// The requested approvals.
     asked: Mutex<Vec<String>>,
 }
 

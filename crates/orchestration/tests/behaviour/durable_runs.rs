@@ -1,5 +1,4 @@
-//! Runs that are kept: what is stored when, what a session knows afterwards, and what becomes of them when the
-//! store fails or nobody drives them any more.
+//! Durable runs: the order of writes, the content of sessions, and store errors.
 
 use std::sync::{
     Arc, Mutex,
@@ -23,7 +22,7 @@ use switchboard_orchestration::{
 
 use crate::{
     crashes::durable_runs,
-    disk::{Disk, session_id},
+    memory_store::{Disk, session_id},
     support::{Answer, Scripted, Tools, assert_whole, calls, echo, tool},
 };
 
@@ -55,7 +54,7 @@ pub(crate) fn said(role: Role, text: &str) -> (Role, String) {
     (role, text.to_owned())
 }
 
-/// Somebody who has this to say to every question.
+/// An approver with one decision.
 pub(crate) struct Person(ApprovalDecision);
 
 #[async_trait]
@@ -91,7 +90,7 @@ pub(crate) fn doing() -> Arc<Tools> {
     Arc::new(Tools::new().with(tool("do"), echo))
 }
 
-/// A task that was spawned has done what it does.
+/// Waits until spawned tasks are done.
 pub(crate) async fn settled(disk: &Disk, state: RunState) {
     let settled = async {
         while disk.record().state != state {
@@ -215,7 +214,7 @@ async fn a_step_stores_only_its_new_messages() {
     let durable_runs = durable_runs(&disk.process(None));
     let (_, end) = watched(begin(&durable_runs, &agent, "go").await).await;
     assert!(matches!(end, PersistedRunEnd::Finished(_)));
-    // The conversation once, and then each message once; the last one goes to the session at once.
+    // Each message is stored once. The last one goes directly to the session.
     assert_eq!(disk.written(), 1_001 + 2 * ids.len());
 }
 
@@ -268,7 +267,7 @@ async fn a_session_has_one_run_at_a_time_of_its_own_principal() {
     assert!(!durable_runs.events(&id, 0, 10).await.unwrap().is_empty());
 }
 
-/// A model whose words come as often as it is asked for more, and which counts them.
+/// A model with an endless response that counts its events.
 struct Talkative {
     id: ModelId,
     capabilities: ModelCapabilities,
