@@ -1,4 +1,4 @@
-//! A plan as a streamed answer.
+//! Streams a plan as model events.
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -7,12 +7,12 @@ use switchboard_domain::{
 };
 
 use crate::{
+    formatter,
     model::MODEL,
-    phases,
     plan::{Plan, PlannedCall},
 };
 
-/// The events of a plan, in the order of the grammar.
+/// Returns the events of a plan, in the order of the grammar.
 pub(crate) fn events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEvent> {
     let tool_choice = outcome(&request.tool_choice, plan);
     let mut warnings = warnings(request);
@@ -30,15 +30,15 @@ pub(crate) fn events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEvent> {
             .map(|warning| ModelEvent::Warning { warning }),
     );
     let reason = if let Some(text) = plan.text() {
-        say(text, request.max_output_tokens, &mut events)
+        add_text(text, request.max_output_tokens, &mut events)
     } else {
         let mut first = 0;
-        if let Some(text) = phases::said_beside_calls(request, plan) {
-            say(&text, None, &mut events);
+        if let Some(text) = formatter::text_beside_calls(request, plan) {
+            add_text(&text, None, &mut events);
             first = 1;
         }
         for (index, call) in (first..).zip(plan.calls()) {
-            call_tool(index, call, &mut events);
+            add_call(index, call, &mut events);
         }
         FinishReason::ToolUse
     };
@@ -46,8 +46,8 @@ pub(crate) fn events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEvent> {
     events
 }
 
-/// A text part, word by word. Its tokens are its words.
-fn say(text: &str, max_words: Option<u32>, events: &mut Vec<ModelEvent>) -> FinishReason {
+/// Adds a text part word by word. Each word counts as one token.
+fn add_text(text: &str, max_words: Option<u32>, events: &mut Vec<ModelEvent>) -> FinishReason {
     let limit = max_words
         .and_then(|words| usize::try_from(words).ok())
         .unwrap_or(usize::MAX);
@@ -68,8 +68,8 @@ fn say(text: &str, max_words: Option<u32>, events: &mut Vec<ModelEvent>) -> Fini
     }
 }
 
-/// A tool use, its input in two pieces as from any model that streams.
-fn call_tool(index: u32, call: &PlannedCall, events: &mut Vec<ModelEvent>) {
+/// Adds a tool use with its input in two pieces, like a model that streams.
+fn add_call(index: u32, call: &PlannedCall, events: &mut Vec<ModelEvent>) {
     events.push(ModelEvent::PartStarted {
         index,
         part: PartStart::ToolUse {
@@ -92,9 +92,9 @@ fn outcome(choice: &ToolChoice, plan: &Plan) -> ToolChoiceOutcome {
     let forced = matches!(choice, ToolChoice::Required | ToolChoice::Only(_));
     let why = match plan {
         Plan::Call(_) => return ToolChoiceOutcome::Native,
-        Plan::Ask(_) => "the tool needs a value that nobody has given, and none is made up",
-        Plan::Answer { .. } => "every call that the question needs has been made",
-        Plan::Decline { .. } => "there is no tool to call",
+        Plan::Ask { .. } => "a required argument is missing",
+        Plan::Answer { .. } => "the calls for this question have results",
+        Plan::Decline { .. } => "no tool can be called",
     };
     if forced {
         ToolChoiceOutcome::Relaxed {
@@ -105,11 +105,11 @@ fn outcome(choice: &ToolChoice, plan: &Plan) -> ToolChoiceOutcome {
     }
 }
 
-/// What of the request means nothing to a planner.
+/// Returns a warning for each request option and attachment that has no effect.
 fn warnings(request: &ChatRequest) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut dropped = |option: &str| {
-        let message = format!("the offline planner is no language model and ignores {option}");
+        let message = format!("the demo model ignores {option}");
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     };
     if matches!(request.response_format, ResponseFormat::JsonSchema { .. }) {
@@ -118,7 +118,7 @@ fn warnings(request: &ChatRequest) -> Vec<Warning> {
     if !request.sampling.stop.is_empty() {
         dropped("stop");
     }
-    let unread = request
+    let unreadable_parts = request
         .messages
         .iter()
         .rev()
@@ -127,17 +127,17 @@ fn warnings(request: &ChatRequest) -> Vec<Warning> {
         .flat_map(|message| &message.parts)
         .filter_map(unreadable);
     let mut seen = Vec::new();
-    for kind in unread {
+    for kind in unreadable_parts {
         if !seen.contains(&kind) {
             seen.push(kind);
-            let message = format!("the offline planner cannot read {kind}");
+            let message = format!("the demo model cannot read {kind}");
             warnings.push(Warning::new(WarningKind::PartDropped, message));
         }
     }
     warnings
 }
 
-/// The name of a part that only a model could read.
+/// Returns the name of a part that the demo model cannot read.
 fn unreadable(part: &Part) -> Option<&'static str> {
     match part {
         Part::Image(_) => Some("images"),

@@ -1,23 +1,46 @@
-//! What the planner decides to do next.
+//! Selects the next step of a conversation.
 
-use switchboard_domain::JsonObject;
+use std::{collections::HashSet, sync::Arc};
+
+use jiff::civil::Date;
+use switchboard_domain::{ChatRequest, JsonObject, ToolChoice, ToolDefinition};
+
+use crate::{
+    answer::answer,
+    arguments::{Arguments, fault, fill, without_json},
+    conversation::{ASK_PREFIX, Turn, next_ids},
+    formatter,
+    ranking::{covers, rank},
+    schema::{Parameter, parameters},
+    text::stems,
+    values::Values,
+};
+
+/// Longer questions are declined: arguments from a part of the text would be wrong.
+const MAX_QUESTION_BYTES: usize = 64 * 1024;
+/// Tools that the text about an unmatched question lists.
+const MAX_LISTED_TOOLS: usize = 10;
+const ABOUT: &str = "I am a demo model, not a language model: I only match words with tools.";
 
 /// The next step of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Plan {
-    /// These tools are to be called, at the same time.
+    /// Calls to make at the same time.
     Call(Vec<PlannedCall>),
-    /// Something is missing, and the person is asked for it.
-    Ask(Ask),
-    /// The answer, from results.
-    Answer {
-        /// What to say.
+    /// A request to the user for a missing value.
+    Ask {
+        /// The text for the user.
         text: String,
     },
-    /// No tool fits, or none may be used; says that this is no language model.
+    /// An answer from tool results.
+    Answer {
+        /// The text for the user.
+        text: String,
+    },
+    /// A text for questions that match no tool.
     Decline {
-        /// What to say.
+        /// The text for the user.
         text: String,
     },
 }
@@ -25,7 +48,7 @@ pub enum Plan {
 /// A tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedCall {
-    /// Unique in the conversation: `call_1`, `call_2`…
+    /// The id, unique in the conversation: `call_1`, `call_2` and so on.
     pub id: String,
     /// The tool's name as declared.
     pub name: String,
@@ -33,19 +56,8 @@ pub struct PlannedCall {
     pub input: JsonObject,
 }
 
-/// A question to the person.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
-    /// What to say.
-    pub text: String,
-    /// The tool that waits, its name as declared.
-    pub tool: String,
-    /// The parameters it waits for.
-    pub missing: Vec<String>,
-}
-
 impl Plan {
-    /// The calls; empty if there are none.
+    /// Returns the calls, or an empty slice.
     pub fn calls(&self) -> &[PlannedCall] {
         match self {
             Self::Call(calls) => calls,
@@ -53,12 +65,184 @@ impl Plan {
         }
     }
 
-    /// What is said; `None` with calls, which are made without words.
+    /// Returns the text for the user. Calls have none.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Call(_) => None,
-            Self::Ask(ask) => Some(&ask.text),
-            Self::Answer { text } | Self::Decline { text } => Some(text),
+            Self::Ask { text } | Self::Answer { text } | Self::Decline { text } => Some(text),
         }
+    }
+
+    /// Returns the next step for a request.
+    pub(crate) fn of(request: &ChatRequest, today: Date) -> Self {
+        if let Some(input) = formatter::input(request, today) {
+            return Self::call(request, formatter::NAME, [input]);
+        }
+        let turn = Turn::of(&request.messages);
+        if turn.question.len() > MAX_QUESTION_BYTES {
+            return decline(&format!(
+                "The question has more than {MAX_QUESTION_BYTES} bytes."
+            ));
+        }
+        let tools = allowed_tools(request);
+        if tools.is_empty() {
+            return decline("No tool is connected.");
+        }
+        let is_forced = !matches!(request.tool_choice, ToolChoice::Auto);
+        let words = without_json(&turn.topic);
+        let mut ranked = rank(&words, &tools);
+        if ranked.is_empty() && is_forced {
+            ranked.extend(&tools);
+        }
+        let first = ranked.first();
+        let Some(tool) = first.filter(|tool| is_forced || covers(tool, &words)) else {
+            return decline(&no_match(&tools));
+        };
+        Step {
+            request,
+            values: Values::of(&turn.question, today),
+            turn: &turn,
+            others: &ranked[1..],
+        }
+        .plan(tool)
+    }
+
+    fn call(
+        request: &ChatRequest,
+        tool: &str,
+        inputs: impl IntoIterator<Item = JsonObject>,
+    ) -> Self {
+        let calls = next_ids(&request.messages)
+            .zip(inputs)
+            .map(|(id, input)| PlannedCall {
+                id,
+                name: tool.to_owned(),
+                input,
+            });
+        Self::Call(calls.collect())
+    }
+}
+
+/// Returns the tools that the tool choice allows.
+fn allowed_tools(request: &ChatRequest) -> Vec<Arc<ToolDefinition>> {
+    let is_allowed = |tool: &&Arc<ToolDefinition>| match &request.tool_choice {
+        ToolChoice::None => false,
+        ToolChoice::Only(names) => names.contains(&tool.name),
+        ToolChoice::Auto | ToolChoice::Required => true,
+    };
+    request.tools.iter().filter(is_allowed).cloned().collect()
+}
+
+fn decline(reason: &str) -> Plan {
+    Plan::Decline {
+        text: format!("{reason} {ABOUT}"),
+    }
+}
+
+fn no_match(tools: &[Arc<ToolDefinition>]) -> String {
+    let names: Vec<String> = tools
+        .iter()
+        .take(MAX_LISTED_TOOLS)
+        .map(|tool| format!("`{}`", tool.name))
+        .collect();
+    let names = names.join(", ");
+    let more = tools.len().saturating_sub(MAX_LISTED_TOOLS);
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!("No connected tool matches the words of this question. The tools are {names}{more}.")
+}
+
+/// One decision about the best tool for a question.
+struct Step<'a> {
+    request: &'a ChatRequest,
+    turn: &'a Turn<'a>,
+    values: Values,
+    /// The other tools that share words with the question, the best match first.
+    others: &'a [&'a Arc<ToolDefinition>],
+}
+
+impl Step<'_> {
+    fn plan(&self, tool: &ToolDefinition) -> Plan {
+        let made = self.turn.calls_of(&tool.name).len();
+        let mut arguments = self.fill(tool, &JsonObject::new());
+        if made == 0 && !arguments.missing.is_empty() {
+            let parameters = parameters(&tool.input_schema);
+            let missing = parameters
+                .iter()
+                .filter(|parameter| arguments.missing.contains(&parameter.name));
+            arguments = self.fill(tool, &self.turn.known(missing));
+        }
+        if made > 0 && made >= arguments.inputs.len() {
+            let text = answer(&self.turn.topic, &self.turn.calls_of(&tool.name));
+            return Plan::Answer { text };
+        }
+        if let [first, ..] = &arguments.missing[..] {
+            return self
+                .lookup(tool, first)
+                .unwrap_or_else(|| ask_for(tool, first));
+        }
+        let faults = arguments.inputs.iter().find_map(|input| fault(tool, input));
+        if let Some(fault) = faults {
+            return ask(tool, &format!("another value: {fault}"));
+        }
+        let inputs = arguments.inputs.into_iter().skip(made);
+        let at_once = match self.request.parallel_tool_use {
+            Some(false) => 1,
+            _ => usize::MAX,
+        };
+        Plan::call(self.request, &tool.name, inputs.take(at_once))
+    }
+
+    fn fill(&self, tool: &ToolDefinition, known: &JsonObject) -> Arguments {
+        fill(tool, &self.turn.question, &self.values, known)
+    }
+
+    /// Returns a call of another read-only tool whose name contains words of the question that
+    /// neither `tool` nor the missing parameter has in its name: "the account value of the most
+    /// recent customer".
+    fn lookup(&self, tool: &ToolDefinition, missing: &str) -> Option<Plan> {
+        let own: HashSet<String> = stems(&tool.name)
+            .into_iter()
+            .chain(stems(missing))
+            .collect();
+        let unexplained: HashSet<String> = stems(&self.turn.question)
+            .into_iter()
+            .filter(|stem| !own.contains(stem))
+            .collect();
+        self.others.iter().find_map(|other| {
+            let is_new = self.turn.calls_of(&other.name).is_empty();
+            let explains = stems(&other.name)
+                .iter()
+                .any(|stem| unexplained.contains(stem));
+            if other.annotations.read_only != Some(true) || !is_new || !explains {
+                return None;
+            }
+            let arguments = self.fill(other, &JsonObject::new());
+            let fits = |input: &JsonObject| fault(other, input).is_none();
+            (arguments.missing.is_empty() && arguments.inputs.iter().all(fits))
+                .then(|| Plan::call(self.request, &other.name, arguments.inputs))
+        })
+    }
+}
+
+fn ask_for(tool: &ToolDefinition, parameter: &str) -> Plan {
+    let parameters = parameters(&tool.input_schema);
+    let found = parameters.iter().find(|known| known.name == parameter);
+    let description = found.map(Parameter::description).unwrap_or_default();
+    if description.is_empty() {
+        ask(tool, &format!("a value for `{parameter}`"))
+    } else {
+        let description = description.trim_end_matches('.');
+        ask(tool, &format!("a value for `{parameter}` ({description})"))
+    }
+}
+
+fn ask(tool: &ToolDefinition, what: &str) -> Plan {
+    let name = &tool.name;
+    Plan::Ask {
+        text: format!("{ASK_PREFIX}{what} to call `{name}`. {ABOUT}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Whole conversations, as a person would read them.
+//! Whole conversations as reviewed text.
 
 mod support;
 
@@ -10,187 +10,144 @@ use switchboard_domain::{ToolAnnotations, ToolDefinition};
 
 const ALL: &str = "customer_service everything filesystem git memory time";
 
-fn played(questions: &[&str]) -> String {
-    play(questions, &tools(ALL), &host)
-}
-
-fn several(dialogues: &[&[&str]]) -> String {
-    dialogues
+/// Plays each conversation with all tools.
+fn conversations(conversations: &[&[&str]]) -> String {
+    let tools = tools(ALL);
+    let played: Vec<String> = conversations
         .iter()
-        .map(|questions| played(questions))
-        .collect::<Vec<_>>()
-        .join("\n")
+        .map(|questions| play(questions, &tools, &host))
+        .collect();
+    played.join("\n")
 }
 
 #[test]
-fn the_demonstrations() {
-    insta::assert_snapshot!(several(&[
+fn demonstrations() {
+    insta::assert_snapshot!(conversations(&[
         &["What is the account value of customer 42?"],
         &["Who are the 5 most recent customers?"],
-        &["List the latest three customers"],
         &["Create a high priority support ticket for customer 7 about a late delivery"],
-        &["What is the account value of the most recent customer?"],
+        &["Create a low priority ticket for customer 7 with subject \"test\""],
         &["echo hello world"],
         &["What is the sum of 19 and 23?"],
     ]));
 }
 
 #[test]
-fn several_calls_at_once_and_one_after_another() {
-    insta::assert_snapshot!(several(&[
-        &["What is the account value of customers 42 and 7?"],
-        &["What is the account value of each of the 2 latest customers?"],
-        &["What is the account value of Grace Hopper?"],
-        &["Create a support ticket for our newest customer about a missing invoice"],
-        &["What is the sum of 1 and 2, and then echo good night"],
-        &["What are the account values of Ada Lovelace and Alan Kay?"],
-        &[
-            "Show the account value of our newest customer and create a ticket for them about onboarding"
-        ],
-        &["What is the account value of the second most recent customer?"],
-        &["Who is our most recent customer and what is their account value?"],
+fn several_ids_make_several_calls_and_a_missing_id_one_lookup() {
+    insta::assert_snapshot!(conversations(&[
+        &["What are the account values of customers 42 and 7?"],
+        &["What is the account value of the most recent customer?"],
     ]));
 }
 
 #[test]
-fn what_is_missing_is_asked_for() {
-    insta::assert_snapshot!(several(&[
+fn missing_values_are_requested() {
+    insta::assert_snapshot!(conversations(&[
         &["What is the account value?", "customer 42"],
-        &["What is the account value?", "the most recent customer"],
         &[
-            "Create a support ticket",
-            "customer 7, the invoice is wrong"
+            "What is the account value of customer 42?",
+            "And of customer 7?"
         ],
-        &["Create a support ticket", "about a broken screen", "7"],
-        &[
-            "Create a support ticket about a late delivery",
-            "I do not know",
-            "customer 7"
-        ],
-        &["How many purchases does customer 42 have?"],
-        &["Get structured content", "Chicago, please"],
-        &["Show the 500 most recent customers", "2"],
-        &["What is the account value of Alan?", "Kay"],
-        &["What is the account value of Linus?"],
+        &["Show the 500 most recent customers"],
     ]));
 }
 
 #[test]
-fn a_question_need_not_be_answered() {
-    insta::assert_snapshot!(several(&[
-        &["Create a support ticket", "never mind", "echo good bye"],
-        &["What is the account value?", "What is the sum of 4 and 5?"],
-    ]));
-}
-
-#[test]
-fn what_was_spoken_of_is_remembered() {
-    insta::assert_snapshot!(several(&[
-        &[
-            "Who are the 3 most recent customers?",
-            "What is the account value of the second one?",
-            "And customer 42?",
-            "Create a ticket for this customer about a late delivery",
-            "What is the account value of Ada Lovelace?",
-        ],
-        &["What's the temperature in Chicago?", "And New York?"],
-    ]));
-}
-
-#[test]
-fn failures_are_told_and_not_tried_again() {
-    insta::assert_snapshot!(several(&[
+fn failed_calls_are_reported_and_not_repeated() {
+    insta::assert_snapshot!(conversations(&[
         &["What is the account value of customer 99?"],
-        &["What is the account value of customers 42 and 99?"],
-        &["Read the file /etc/hosts"],
+        &["What are the account values of customers 42 and 99?"],
     ]));
 }
 
 #[test]
-fn what_it_cannot_do_it_says() {
-    insta::assert_snapshot!(several(&[
+fn questions_without_a_matching_tool_are_declined() {
+    insta::assert_snapshot!(conversations(&[
         &["What is the capital of France?"],
         &["Hello!"],
-        &["Thank you!"],
-        &[
-            "Create entities in the knowledge graph",
-            r#"{"entities": [{"name": "Ada", "entityType": "person", "observations": []}]}"#,
-        ],
     ]));
+    insta::assert_snapshot!(
+        "no_tools",
+        play(&["What is the account value of customer 42?"], &[], &host)
+    );
 }
 
 #[test]
-fn without_tools_there_is_nothing_to_do() {
-    insta::assert_snapshot!(play(
-        &["What is the account value of customer 42?"],
-        &[],
-        &host
-    ));
-}
-
-/// A server that nobody has heard of: what it gives is told by its shape.
-#[test]
-fn results_of_any_shape_become_short_answers() {
-    let read = ToolAnnotations {
-        read_only: Some(true),
-        ..ToolAnnotations::default()
-    };
-    let tool = |name: &str, about: &str, properties: Value, required: Value| {
+fn arguments_of_unknown_servers_follow_their_schemas() {
+    let tool = |name: &str, description: &str, properties: Value, required: Value| {
         let schema = json!({"type": "object", "properties": properties, "required": required});
-        let mut tool = ToolDefinition::new(name, about, schema);
-        tool.annotations = read;
+        let mut tool = ToolDefinition::new(name, description, schema);
+        tool.annotations = ToolAnnotations {
+            read_only: Some(true),
+            ..ToolAnnotations::default()
+        };
         Arc::new(tool)
     };
     let tools = [
         tool(
-            "findFlights",
-            "Finds flights between two airports on a day.",
-            json!({
-                "from": {"type": "string", "description": "Airport code"},
-                "to": {"type": "string", "description": "Airport code"},
-                "day": {"type": "string", "format": "date"},
-            }),
-            json!(["from", "to", "day"]),
+            "list-orders",
+            "Lists the orders of a day.",
+            json!({"day": {"type": "string", "format": "date"}}),
+            json!(["day"]),
         ),
         tool(
             "stock-level",
-            "How many pieces of a product are in stock.",
-            json!({"sku": {"type": "string", "description": "The product's SKU, such as AB-1234"}}),
+            "Returns the number of pieces of a product in stock.",
+            json!({"sku": {"type": "string", "description": "The product's SKU"}}),
             json!(["sku"]),
         ),
         tool(
-            "parcel_tracking",
-            "Where a parcel is.",
-            json!({"parcelId": {"type": "string"}}),
-            json!(["parcelId"]),
+            "get_weather",
+            "Returns the weather of a city.",
+            json!({"city": {"type": "string"}}),
+            json!(["city"]),
         ),
-        tool("plot", "Draws a chart of the sales.", json!({}), json!([])),
     ];
     let host = |name: &str, input: &Value| {
         Ok(match name {
-            "findFlights" => json!([
-                {"flight": "XY 12", "departs": "08:15", "price": {"amount": "129.90", "currency": "EUR"}},
-                {"flight": "XY 34", "departs": "17:40", "price": {"amount": "89", "currency": "EUR"}},
-            ]),
-            "stock-level" => {
-                json!({"sku": input["sku"], "stock": {"pieces": 12500, "warehouses": ["North", "South"]}})
-            }
-            "parcel_tracking" => {
-                json!({"result": {"parcelId": input["parcelId"], "status": "in transit", "delivered": false}})
-            }
-            _ => json!("A chart was drawn."),
+            "stock-level" => json!({"sku": input["sku"], "pieces": 12500, "unit": "pieces"}),
+            "list-orders" => json!([{"order": 1, "total": "12.50"}, {"order": 2, "total": "8"}]),
+            _ => json!("Sunny."),
         })
     };
-    let dialogues: [&[&str]; 5] = [
-        &["Find flights from BER to LIS on 2026-12-01"],
+    let conversations: [&[&str]; 4] = [
+        &["List the orders of yesterday"],
         &["What is the stock level of AB-1234?"],
-        &["What is the status of parcel ZX-991?"],
-        &["Where is parcel ZX-991?"],
-        &["plot the sales"],
+        &["What are the stock levels of AB-1234 and AB-99?"],
+        &["What is the weather in New York?"],
     ];
-    let told: Vec<String> = dialogues
-        .iter()
-        .map(|questions| play(questions, &tools, &host))
-        .collect();
-    insta::assert_snapshot!(told.join("\n"));
+    let played = conversations.map(|questions| play(questions, &tools, &host));
+    insta::assert_snapshot!(played.join("\n"));
+}
+
+#[test]
+fn more_than_forty_tools_can_be_ranked() {
+    let mut all = tools(ALL);
+    assert!(all.len() > 40, "{}", all.len());
+    all.reverse();
+    let (calls, _) = support::first("What is the account value of customer 42?", &all);
+    assert_eq!(
+        calls,
+        [(
+            "calculate_account_value".to_owned(),
+            json!({"customer_id": 42})
+        )]
+    );
+}
+
+#[test]
+fn a_json_object_in_the_question_is_the_input() {
+    let question = r#"Create entities {"entities": [{"name": "Ada", "entityType": "person", "observations": []}]}"#;
+    let (calls, text) = support::first(question, &tools(ALL));
+    assert_eq!(calls.len(), 1, "{text}");
+    assert_eq!(calls[0].0, "create_entities");
+    assert_eq!(calls[0].1["entities"][0]["name"], "Ada");
+}
+
+#[test]
+fn questions_that_are_too_long_are_declined() {
+    let question = "customer 42 ".repeat(6_000);
+    let (calls, text) = support::first(&question, &tools("customer_service"));
+    assert!(calls.is_empty());
+    assert!(text.contains("more than 65536 bytes"), "{text}");
 }

@@ -8,7 +8,7 @@ import { Gate, Model } from "./model.mjs";
 import { Program, choose, config, fine, finished, open, send, startBrowser, violations } from "./stage.mjs";
 
 const ACCOUNT = "What is the account value of customer 42?";
-const TICKET = "Create a support ticket for customer 42: printer is broken, high priority";
+const TICKET = 'Create a support ticket for customer 42 with high priority and the subject "printer is broken"';
 /** The head of a tool's card, which opens it. */
 const CARD = ".tool > details > summary";
 const SCRIPTED = "scripted/scripted";
@@ -167,7 +167,7 @@ describe("the page", { concurrency: false }, () => {
     await page.getByLabel("For how long the answer holds").selectOption("session");
     await page.getByRole("button", { name: "Allow" }).click();
     await finished(page);
-    await send(page, "Create a support ticket for customer 7: screen is dark, low priority");
+    await send(page, 'Create a support ticket for customer 7 with low priority and the subject "screen is dark"');
     await finished(page, 2);
     await page.locator(CARD).nth(1).click();
     assert.match(await page.locator(".tool-body").nth(1).innerText(), /Allowed by an earlier answer/);

@@ -1,4 +1,4 @@
-//! Tool lists of real servers, and a way to hold whole conversations with the planner.
+//! Tool lists of real servers, and a player for conversations with the demo model.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -11,20 +11,20 @@ use std::{collections::BTreeSet, fmt::Write, sync::Arc};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatModel, ChatRequest, ChatResponse, Message, Part, ResponseAccumulator, Role, ToolContent,
+    ChatModel, ChatRequest, ChatResponse, Message, ResponseAccumulator, ToolContent,
     ToolDefinition, ToolInput, ToolResult, ToolUse,
 };
 use switchboard_providers_offline::{Date, DemoModel};
 
-/// The day on which every test asks.
+/// The day of every test.
 pub(crate) const TODAY: Date = Date::constant(2026, 10, 21);
 
-/// A planner of a fixed day.
-pub(crate) fn planner() -> DemoModel {
+/// Returns a model with a fixed day.
+pub(crate) fn model() -> DemoModel {
     DemoModel::new().with_today(TODAY)
 }
 
-/// The tools of a fixture, as `tests/fixtures/<name>.json` has them.
+/// Returns the tools of `tests/fixtures/<name>.json`.
 pub(crate) fn tools_of(name: &str) -> Vec<Arc<ToolDefinition>> {
     let text = match name {
         "customer_service" => include_str!("../fixtures/customer_service.json"),
@@ -38,34 +38,38 @@ pub(crate) fn tools_of(name: &str) -> Vec<Arc<ToolDefinition>> {
     serde_json::from_str(text).expect("a fixture is a list of tools")
 }
 
-/// The tools of several fixtures, separated by spaces.
+/// Returns the tools of several fixtures, separated by spaces.
 pub(crate) fn tools(names: &str) -> Vec<Arc<ToolDefinition>> {
     names.split(' ').flat_map(tools_of).collect()
 }
 
-/// A request with these messages and tools.
+/// Creates a request with these messages and tools.
 pub(crate) fn request(messages: Vec<Message>, tools: &[Arc<ToolDefinition>]) -> ChatRequest {
     ChatRequest::new(messages).with_tools(tools.to_vec())
 }
 
-/// The whole answer, through the stream, with the grammar of its events checked.
+/// Returns the streamed answer and checks the order of its events.
 pub(crate) fn answer(request: &ChatRequest) -> ChatResponse {
-    let planner = planner();
-    let mut stream = planner
+    let model = model();
+    let mut stream = model
         .stream(request)
         .now_or_never()
-        .expect("it never waits")
-        .expect("it never fails");
+        .expect("the stream does not wait")
+        .expect("the model does not fail");
     let mut whole = ResponseAccumulator::default();
-    while let Some(event) = stream.next().now_or_never().expect("it never waits") {
+    while let Some(event) = stream
+        .next()
+        .now_or_never()
+        .expect("the stream does not wait")
+    {
         whole
-            .push(&event.expect("it never fails"))
+            .push(&event.expect("the model does not fail"))
             .expect("events in the order of the grammar");
     }
     whole.finish().expect("an end")
 }
 
-/// The calls of an answer, as `(name, input)`.
+/// Returns the calls of an answer as `(name, input)`.
 pub(crate) fn calls(response: &ChatResponse) -> Vec<(String, Value)> {
     let call = |tool_use: &ToolUse| match &tool_use.input {
         ToolInput::Object(input) => (tool_use.name.clone(), input.as_value().clone()),
@@ -74,7 +78,7 @@ pub(crate) fn calls(response: &ChatResponse) -> Vec<(String, Value)> {
     response.message.tool_uses().map(call).collect()
 }
 
-/// What the planner does first with a question: its calls, or its words.
+/// Returns the calls and the text of the first answer to a question.
 pub(crate) fn first(
     question: &str,
     tools: &[Arc<ToolDefinition>],
@@ -83,26 +87,26 @@ pub(crate) fn first(
     (calls(&response), response.message.text())
 }
 
-/// A tool host of a test: the result of a call.
+/// Returns the result of a call.
 pub(crate) type Host = dyn Fn(&str, &Value) -> Result<Value, String>;
 
-/// A conversation, played to its end: each question is answered with all the calls it takes.
+/// Plays a conversation with all calls of each question; returns it as text.
 pub(crate) fn play(questions: &[&str], tools: &[Arc<ToolDefinition>], host: &Host) -> String {
     let mut messages: Vec<Message> = Vec::new();
-    let mut told = String::new();
+    let mut transcript = String::new();
     for question in questions {
         messages.push(Message::user(*question));
-        writeln!(told, "person:  {question}").expect("memory");
-        turn(&mut messages, tools, host, &mut told);
+        writeln!(transcript, "user:   {question}").expect("writing to a string does not fail");
+        turn(&mut messages, tools, host, &mut transcript);
     }
-    told
+    transcript
 }
 
 fn turn(
     messages: &mut Vec<Message>,
     tools: &[Arc<ToolDefinition>],
     host: &Host,
-    told: &mut String,
+    transcript: &mut String,
 ) {
     let mut made = BTreeSet::new();
     for _ in 0..10 {
@@ -110,7 +114,8 @@ fn turn(
         messages.push(response.message.clone());
         let text = response.message.text();
         if !text.is_empty() {
-            writeln!(told, "planner: {}", text.replace('\n', "\n         ")).expect("memory");
+            writeln!(transcript, "model:  {}", text.replace('\n', "\n        "))
+                .expect("writing to a string does not fail");
         }
         let mut results = Vec::new();
         for tool_use in response.message.tool_uses() {
@@ -118,14 +123,16 @@ fn turn(
                 ToolInput::Object(input) => input.as_value().clone(),
                 ToolInput::Malformed { reason, .. } => panic!("malformed input: {reason}"),
             };
-            writeln!(told, "calls:   {} {input}", tool_use.name).expect("memory");
+            writeln!(transcript, "call:   {} {input}", tool_use.name)
+                .expect("writing to a string does not fail");
             assert!(
                 made.insert((tool_use.name.clone(), input.to_string())),
                 "an identical call in one turn: {} {input}",
                 tool_use.name
             );
             let result = result(tool_use, host(&tool_use.name, &input));
-            writeln!(told, "result:  {}", result.as_text()).expect("memory");
+            writeln!(transcript, "result: {}", result.as_text())
+                .expect("writing to a string does not fail");
             results.push(result);
         }
         if results.is_empty() {
@@ -133,10 +140,10 @@ fn turn(
         }
         messages.push(Message::tool_results(results));
     }
-    panic!("the turn does not end:\n{told}");
+    panic!("the turn does not end:\n{transcript}");
 }
 
-/// A string is text, anything else is structured data with its text beside it.
+/// Returns a string as text, and other values as structured content with their text.
 fn result(tool_use: &ToolUse, given: Result<Value, String>) -> ToolResult {
     match given {
         Ok(Value::String(text)) => ToolResult::text(&tool_use.id, &tool_use.name, text),
@@ -151,12 +158,7 @@ fn result(tool_use: &ToolUse, given: Result<Value, String>) -> ToolResult {
     }
 }
 
-/// A message of the person with an attachment.
-pub(crate) fn with_part(text: &str, part: Part) -> Message {
-    Message::new(Role::User, [part, Part::text(text)])
-}
-
-/// The customers of the demonstration host, newest first.
+/// Returns the customers of the test host, newest first.
 pub(crate) fn customers() -> Vec<Value> {
     let customer = |id: i64, name: &str, email: &str, city: &str, joined: &str| {
         json!({
@@ -203,8 +205,7 @@ fn customer_name(id: &Value) -> Result<String, String> {
     Ok(found["name"].as_str().unwrap_or_default().to_owned())
 }
 
-/// A stand-in for a few servers, with data that does not change. What it gives has the form that
-/// the real servers give.
+/// Answers calls of a few servers with fixed data in the form of the real servers.
 pub(crate) fn host(name: &str, input: &Value) -> Result<Value, String> {
     let id = &input["customer_id"];
     match name {

@@ -15,4 +15,4 @@ export const headers = { Authorization: `Bearer ${needed("SWITCHBOARD_TOKEN")}` 
 export const QUESTION = "What is the account value of customer 42?";
 // What the bundled customer-service server says of customer 42.
 export const VALUE = "530.19";
-export const CHANGE = "Create a support ticket for customer 42: the invoice is wrong";
+export const CHANGE = 'Create a support ticket for customer 42 with the subject "The invoice is wrong"';

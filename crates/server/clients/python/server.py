@@ -13,7 +13,7 @@ TOKEN = os.environ["SWITCHBOARD_TOKEN"]
 QUESTION = "What is the account value of customer 42?"
 # What the bundled customer-service server says of customer 42.
 VALUE = "530.19"
-CHANGE = "Create a support ticket for customer 42: the invoice is wrong"
+CHANGE = 'Create a support ticket for customer 42 with the subject "The invoice is wrong"'
 
 
 def decide(run: str, call: str, word: dict) -> None:

@@ -181,14 +181,32 @@ class ClientTools(unittest.TestCase):
         self.assertIn("17 degrees", "".join(chunk.choices[0].delta.content or "" for chunk in chunks))
 
     def test_beside_a_tool_of_the_server_nothing_is_done_twice(self):
-        question = [{"role": "user", "content": f"{CHANGE}. What is the weather in Paris?"}]
-        [choice] = self.ask(question).choices
+        # The server's tool finds the customer for the client's tool.
+        tools = [
+            {
+                "type": "function",
+                "function": {
+                    "name": "send_greeting",
+                    "description": "Sends a greeting to a customer.",
+                    "parameters": {
+                        "type": "object",
+                        "properties": {"customer_id": {"type": "integer", "description": "The customer's number."}},
+                        "required": ["customer_id"],
+                    },
+                },
+            }
+        ]
+        question = [{"role": "user", "content": "Send a greeting to the most recent customer."}]
+        first = client().chat.completions.create(model="default", messages=question, tools=tools)
+        [choice] = first.choices
         [call] = choice.message.tool_calls
-        result = {"role": "tool", "tool_call_id": call.id, "content": "17 degrees and rain"}
-        answer = self.ask([*question, choice.message, result])
-        self.assertIn("17 degrees", answer.choices[0].message.content)
+        self.assertEqual(call.function.name, "send_greeting")
+        result = {"role": "tool", "tool_call_id": call.id, "content": "The greeting is on its way."}
+        messages = [*question, choice.message, result]
+        answer = client().chat.completions.create(model="default", messages=messages, tools=tools)
+        self.assertIn("on its way", answer.choices[0].message.content)
         made = [call["tool"] for call in answer.switchboard["tool_calls"]]
-        self.assertEqual(sorted(made), ["create_support_ticket", "get_weather"])
+        self.assertEqual(made, ["get_recent_customers", "send_greeting"])
 
     def test_the_tools_of_the_server_are_there_too(self):
         answer = self.ask(MESSAGES)
@@ -252,7 +270,8 @@ class Forms(unittest.TestCase):
         [call] = first.choices[0].message.tool_calls
         said = {"role": "assistant", "tool_calls": [call.model_dump(include={"id", "type", "function"})]}
         said["tool_calls"][0]["function"].pop("parsed_arguments", None)
-        result = {"role": "tool", "tool_call_id": call.id, "content": "17 degrees and rain"}
+        content = json.dumps({"summary": "17 degrees and rain"})
+        result = {"role": "tool", "tool_call_id": call.id, "content": content}
         second = client().chat.completions.parse(messages=[*ClientTools.QUESTION, said, result], **ask)
         self.assertIn("17 degrees", second.choices[0].message.parsed.summary)
 

@@ -1,4 +1,4 @@
-//! Gathering first, and the answer in a form then.
+//! The gathering phase and the formatting phase.
 
 mod support;
 
@@ -52,7 +52,7 @@ fn content(request: &ChatRequest) -> String {
 }
 
 #[test]
-fn while_it_gathers_it_asks_to_see_the_results() {
+fn calls_of_the_gathering_phase_have_a_text() {
     let gather = Message::system("To go on, write `NEED MORE DATA:` and why.");
     let response = answer(&request(
         vec![gather, Message::user(QUESTION)],
@@ -60,7 +60,6 @@ fn while_it_gathers_it_asks_to_see_the_results() {
     ));
     assert!(response.message.text().starts_with("NEED MORE DATA: "));
     assert_eq!(calls(&response).len(), 1);
-    // Elsewhere calls are made without words.
     let plain = answer(&request(
         vec![Message::user(QUESTION)],
         &tools("customer_service"),
@@ -69,7 +68,7 @@ fn while_it_gathers_it_asks_to_see_the_results() {
 }
 
 #[test]
-fn what_it_said_last_goes_into_the_form() {
+fn the_last_text_is_the_formatted_answer() {
     let mut messages = called("12 EUR");
     messages.push(Message::assistant("It is 12 EUR."));
     messages.push(Message::user(ASK));
@@ -77,7 +76,7 @@ fn what_it_said_last_goes_into_the_form() {
 }
 
 #[test]
-fn without_words_of_its_own_the_results_are_the_answer() {
+fn without_a_text_the_results_are_the_answer() {
     let mut messages = called("12 EUR");
     messages.push(Message::user(ASK));
     let request = form(messages);
@@ -88,16 +87,16 @@ fn without_words_of_its_own_the_results_are_the_answer() {
 }
 
 #[test]
-fn without_either_it_says_what_it_is() {
+fn without_results_the_demo_model_describes_itself() {
     let said = content(&form(vec![Message::user("Hello!"), Message::user(ASK)]));
     assert!(!said.is_empty() && !said.contains("formatter"), "{said}");
 }
 
-/// What is asked for in this form.
-fn own(schema: serde_json::Value, messages: Vec<Message>) -> serde_json::Value {
-    let own = ToolDefinition::new("response_formatter", "Gives the answer.", schema);
+/// Returns the input of a formatter with this schema.
+fn formatted(schema: serde_json::Value, messages: Vec<Message>) -> serde_json::Value {
+    let formatter = ToolDefinition::new("response_formatter", "Gives the answer.", schema);
     let request = ChatRequest::new(messages)
-        .with_tools([own])
+        .with_tools([formatter])
         .with_tool_choice(ToolChoice::Only(vec!["response_formatter".to_owned()]));
     let calls = calls(&answer(&request));
     assert_eq!(
@@ -108,7 +107,7 @@ fn own(schema: serde_json::Value, messages: Vec<Message>) -> serde_json::Value {
 }
 
 #[test]
-fn a_form_of_the_hosts_own_is_filled_with_what_is_known() {
+fn fields_of_a_custom_schema_come_from_results_question_and_text() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -123,21 +122,20 @@ fn a_form_of_the_hosts_own_is_filled_with_what_is_known() {
         called(r#"{"customer": {"id": 42, "name": "Noor"}, "account_value": 530.19}"#);
     messages.push(Message::assistant("It is 530.19 EUR."));
     messages.push(Message::user(ASK));
-    let filled = own(schema, messages);
-    // From the result, from the answer, and what nobody said is left out.
+    let filled = formatted(schema, messages);
+    // `approved` has no value and stays empty.
     let expected =
         json!({"customer_id": 42, "account_value": 530.19, "summary": "It is 530.19 EUR."});
     assert_eq!(filled, expected);
-    // Without a result, from the question.
     let schema = json!({"type": "object", "properties": {"customer_id": {"type": "integer"}}});
     let asked = vec![Message::user(QUESTION), Message::user(ASK)];
-    assert_eq!(own(schema, asked), json!({"customer_id": 42}));
+    assert_eq!(formatted(schema, asked), json!({"customer_id": 42}));
 }
 
 #[test]
-fn a_form_without_fields_is_given_empty() {
+fn a_schema_without_fields_gets_an_empty_input() {
     assert_eq!(
-        own(json!({"type": "object"}), vec![Message::user(QUESTION)]),
+        formatted(json!({"type": "object"}), vec![Message::user(QUESTION)]),
         json!({})
     );
 }

@@ -1,0 +1,168 @@
+//! The current turn of a conversation: the last question and the calls since then.
+
+use std::{collections::HashSet, sync::Arc};
+
+use serde_json::Value;
+use switchboard_domain::{JsonObject, Message, Role, ToolContent, ToolResult, ToolUse};
+
+use crate::{
+    schema::Parameter,
+    text::{stem, words},
+};
+
+/// The start of every text that asks the user for a value.
+pub(crate) const ASK_PREFIX: &str = "I need ";
+
+/// A tool call of the current turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) tool_use: &'a ToolUse,
+    pub(crate) result: Option<&'a ToolResult>,
+}
+
+/// The last question and the calls since then.
+#[derive(Debug, Clone)]
+pub(crate) struct Turn<'a> {
+    /// The text of the last user message. If it gives a value that the demo model asked for, the
+    /// question before it comes first.
+    pub(crate) question: String,
+    /// The text that selects the tool: the question, and for a question that starts with "and" also
+    /// the question before it.
+    pub(crate) topic: String,
+    pub(crate) calls: Vec<Call<'a>>,
+    /// The texts of the assistant in this turn.
+    pub(crate) texts: Vec<String>,
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn of(messages: &'a [Arc<Message>]) -> Self {
+        let is_question = |message: &Arc<Message>| {
+            message.role == Role::User && message.results().next().is_none()
+        };
+        let at = messages.iter().rposition(is_question);
+        let mut question = at.map(|at| messages[at].text()).unwrap_or_default();
+        if let Some(at) = at
+            && let [.., asked, request] = &messages[..at]
+            && request.role == Role::Assistant
+            && request.text().starts_with(ASK_PREFIX)
+            && is_question(asked)
+        {
+            question = format!("{}\n{question}", asked.text());
+        }
+        let mut topic = question.clone();
+        if question.to_lowercase().starts_with("and ")
+            && let Some(before) = messages[..at.unwrap_or(0)]
+                .iter()
+                .rfind(|it| is_question(it))
+        {
+            topic = format!("{}\n{topic}", before.text());
+        }
+        let since = &messages[at.map_or(0, |at| at + 1)..];
+        let results: Vec<&ToolResult> =
+            since.iter().flat_map(|message| message.results()).collect();
+        let tool_uses = since.iter().flat_map(|message| message.tool_uses());
+        let calls = tool_uses.map(|tool_use| Call {
+            tool_use,
+            result: results
+                .iter()
+                .copied()
+                .find(|result| result.tool_use_id == tool_use.id),
+        });
+        let texts = since
+            .iter()
+            .filter(|message| message.role == Role::Assistant);
+        let texts = texts.map(|message| message.text());
+        Self {
+            question,
+            topic,
+            calls: calls.collect(),
+            texts: texts.filter(|text| !text.trim().is_empty()).collect(),
+        }
+    }
+
+    /// Returns the calls of one tool.
+    pub(crate) fn calls_of(&self, tool: &str) -> Vec<Call<'a>> {
+        let calls = self.calls.iter().copied();
+        calls.filter(|call| call.tool_use.name == tool).collect()
+    }
+
+    /// Returns the values that the results of this turn contain for parameters.
+    pub(crate) fn known<'p>(
+        &self,
+        parameters: impl Iterator<Item = &'p Parameter<'p>>,
+    ) -> JsonObject {
+        let results: Vec<Value> = self
+            .calls
+            .iter()
+            .filter_map(|call| call.result)
+            .filter(|result| !result.is_error)
+            .filter_map(data)
+            .collect();
+        parameters
+            .filter_map(|parameter| {
+                let mut found = results.iter().map(|data| find(data, parameter, &[]));
+                Some((parameter.name.clone(), found.find_map(|value| value)?))
+            })
+            .collect()
+    }
+}
+
+/// Returns an unused id for the next call: `call_1`, `call_2` and so on.
+pub(crate) fn next_ids(messages: &[Arc<Message>]) -> impl Iterator<Item = String> {
+    let tool_uses = messages.iter().flat_map(|message| message.tool_uses());
+    let used: HashSet<String> = tool_uses.map(|tool_use| tool_use.id.clone()).collect();
+    (1..)
+        .map(|number: u64| format!("call_{number}"))
+        .filter(move |id| !used.contains(id))
+}
+
+/// Returns a result as data: its structured content, or its text if that is JSON.
+pub(crate) fn data(result: &ToolResult) -> Option<Value> {
+    if let Some(structured) = &result.structured {
+        return Some(Value::clone(structured));
+    }
+    let mut texts = result.content.iter().filter_map(|content| match content {
+        ToolContent::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    let (text, None) = (texts.next()?, texts.next()) else {
+        return None;
+    };
+    let data: Value = serde_json::from_str(text.trim()).ok()?;
+    (data.is_object() || data.is_array()).then_some(data)
+}
+
+/// Returns the first value for a parameter: under its name, or under `id` inside an object that is
+/// named like the parameter (`customers[0].id` for `customer_id`).
+fn find(data: &Value, parameter: &Parameter<'_>, around: &[String]) -> Option<Value> {
+    match data {
+        Value::Object(object) => {
+            let own = object.iter().find(|(key, value)| {
+                let key: Vec<String> = words(key).iter().map(|word| stem(word)).collect();
+                let in_named_object = key == ["id"] && parameter.stems.last() == key.last() && {
+                    let mut others = parameter.stems.iter().filter(|stem| *stem != "id");
+                    others.all(|stem| around.contains(stem))
+                };
+                (key == parameter.stems || in_named_object) && is_of_kind(value, parameter)
+            });
+            own.map(|(_, value)| value.clone()).or_else(|| {
+                object.iter().find_map(|(key, value)| {
+                    let around: Vec<String> = words(key).iter().map(|word| stem(word)).collect();
+                    find(value, parameter, &around)
+                })
+            })
+        }
+        Value::Array(items) => items.iter().find_map(|item| find(item, parameter, around)),
+        _ => None,
+    }
+}
+
+fn is_of_kind(value: &Value, parameter: &Parameter<'_>) -> bool {
+    match parameter.kind() {
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        _ => false,
+    }
+}

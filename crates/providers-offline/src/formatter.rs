@@ -1,0 +1,79 @@
+//! The formatting phase of hosts that gather results first and request a formatted answer then.
+
+use jiff::civil::Date;
+use serde_json::{Value, json};
+use switchboard_domain::{ChatRequest, JsonObject, Message, Role, ToolResult};
+
+use crate::{arguments::fill, conversation::Turn, plan::Plan, schema::parameters, values::Values};
+
+/// The tool that receives the formatted answer.
+pub(crate) const NAME: &str = "response_formatter";
+/// The start of a text that requests another gathering step. The prompt of the phase names it.
+const MARKER: &str = "NEED MORE DATA:";
+
+/// Returns the text that accompanies calls in the gathering phase.
+pub(crate) fn text_beside_calls(request: &ChatRequest, plan: &Plan) -> Option<String> {
+    let is_prompt =
+        |message: &Message| message.role == Role::System && message.text().contains(MARKER);
+    let is_gathering = request.messages.iter().any(|message| is_prompt(message));
+    (is_gathering && !plan.calls().is_empty())
+        .then(|| format!("{MARKER} the results of these calls are needed."))
+}
+
+/// Returns the input of the formatter if it is the only tool of the request.
+pub(crate) fn input(request: &ChatRequest, today: Date) -> Option<JsonObject> {
+    let [tool] = request.tools.as_slice() else {
+        return None;
+    };
+    if tool.name != NAME {
+        return None;
+    }
+    // The host's instruction to use the formatter is not the question.
+    let is_instruction =
+        |message: &Message| message.role == Role::User && message.text().contains(NAME);
+    let mut messages = request.messages.clone();
+    while messages
+        .last()
+        .is_some_and(|message| is_instruction(message))
+    {
+        messages.pop();
+    }
+    let turn = Turn::of(&messages);
+    let text = turn
+        .texts
+        .iter()
+        .rev()
+        .find(|text| !text.contains(MARKER))
+        .cloned();
+    let text = text.or_else(|| {
+        let results = turn.calls.iter().filter_map(|call| call.result);
+        let results: Vec<String> = results.map(ToolResult::as_text).collect();
+        (!results.is_empty()).then(|| results.join("\n\n"))
+    });
+    if tool.input_schema["properties"]["conversation"]["type"] == "array" {
+        let text = text.unwrap_or_else(|| {
+            let plan = Plan::of(&ChatRequest::new(messages.clone()), today);
+            plan.text().unwrap_or_default().to_owned()
+        });
+        let items = json!([{"type": "text", "content": text}]);
+        return Some(JsonObject::from_iter([("conversation".to_owned(), items)]));
+    }
+    // A form of the host: results first, then values of the question, then the text.
+    let parameters = parameters(&tool.input_schema);
+    let known = turn.known(parameters.iter());
+    let values = Values::of(&turn.question, today);
+    let filled = fill(tool, &turn.question, &values, &known);
+    let mut input = filled.inputs.into_iter().next().unwrap_or_default();
+    let is_text = |name: &String| {
+        let mut found = parameters
+            .iter()
+            .filter(|parameter| parameter.name == *name);
+        found.any(|parameter| parameter.kind() == "string")
+    };
+    if let Some(text) = text
+        && let Some(name) = filled.missing.iter().find(|name| is_text(name))
+    {
+        input.insert(name.clone(), Value::String(text));
+    }
+    Some(input)
+}

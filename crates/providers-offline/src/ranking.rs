@@ -1,0 +1,96 @@
+//! Ranks tools by the words that they share with a question.
+
+use std::{collections::HashSet, sync::Arc};
+
+use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
+use switchboard_domain::ToolDefinition;
+
+use crate::{
+    schema::parameters,
+    text::{stems, words},
+};
+
+/// The share of a question's words that a tool has to contain, without a forced tool choice.
+const MIN_COVERAGE: f64 = 0.3;
+/// The number of shared words that is enough if none of them is in the tool's name or title and
+/// the question has other words.
+const MIN_SHARED_WORDS: usize = 2;
+
+/// How often the words of a tool's name count, compared with its description.
+const NAME_WEIGHT: usize = 3;
+
+/// Splits documents that are stems joined by spaces.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spaces;
+
+impl Tokenizer for Spaces {
+    fn tokenize(&self, text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+/// Returns the tools that share words with the question, the best match first.
+pub(crate) fn rank<'a>(
+    question: &str,
+    tools: &'a [Arc<ToolDefinition>],
+) -> Vec<&'a Arc<ToolDefinition>> {
+    let documents: Vec<String> = tools.iter().map(|tool| document(tool)).collect();
+    let corpus: Vec<&str> = documents.iter().map(String::as_str).collect();
+    let embedder: Embedder<u64, Spaces> =
+        EmbedderBuilder::with_tokenizer_and_fit_to_corpus(Spaces, &corpus).build();
+    let mut scorer = Scorer::<usize, u64>::new();
+    for (index, document) in documents.iter().enumerate() {
+        scorer.upsert(&index, embedder.embed(document));
+    }
+    let query = embedder.embed(&terms(question));
+    let mut matches = scorer.matches(&query);
+    matches.sort_by(|one, other| {
+        other
+            .score
+            .total_cmp(&one.score)
+            .then(one.id.cmp(&other.id))
+    });
+    matches
+        .into_iter()
+        .filter_map(|found| tools.get(found.id))
+        .collect()
+}
+
+/// Returns whether a tool contains enough words of the question to be meant by it.
+pub(crate) fn covers(tool: &ToolDefinition, question: &str) -> bool {
+    let asked: HashSet<String> = stems(question).into_iter().collect();
+    let known: HashSet<String> = document(tool)
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect();
+    let shared = asked.intersection(&known).count();
+    // Questions have few words, so the conversion is exact.
+    #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
+    let coverage = shared as f64 / asked.len().max(1) as f64;
+    let title = tool.title.as_deref().unwrap_or_default();
+    let in_name = stems(&tool.name)
+        .into_iter()
+        .chain(stems(title))
+        .any(|stem| asked.contains(&stem));
+    let has_enough = in_name || shared >= MIN_SHARED_WORDS || shared == asked.len();
+    coverage >= MIN_COVERAGE && has_enough
+}
+
+/// Returns the stems and the numbers of a text: numbers distinguish `meter_1` and `meter_2`.
+fn terms(text: &str) -> String {
+    let mut terms = stems(text);
+    let is_number = |word: &String| word.chars().all(char::is_numeric);
+    terms.extend(words(text).into_iter().filter(is_number));
+    terms.join(" ")
+}
+
+fn document(tool: &ToolDefinition) -> String {
+    let mut stems_of_tool = vec![terms(&tool.name); NAME_WEIGHT];
+    stems_of_tool.extend(stems(tool.title.as_deref().unwrap_or_default()));
+    stems_of_tool.extend(stems(&tool.description));
+    for parameter in parameters(&tool.input_schema) {
+        stems_of_tool.extend(stems(&parameter.name));
+        stems_of_tool.extend(stems(parameter.description()));
+    }
+    stems_of_tool.join(" ")
+}

@@ -1,0 +1,276 @@
+//! Values in the text of a question: numbers, quotations, dates, ids and names.
+
+use jiff::{ToSpan as _, civil::Date};
+
+use crate::text::stem;
+
+/// A number as a word.
+const NUMBERS: [&str; 10] = [
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+];
+
+/// Words that continue a list: "42 and 7".
+const LIST_WORDS: [&str; 2] = ["and", "or"];
+
+/// A word of the question, separated by white space.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Token {
+    /// The word without punctuation around it.
+    pub(crate) text: String,
+    /// The stem of the lower-case word.
+    pub(crate) stem: String,
+    /// Punctuation or the end of a line follows.
+    pub(crate) ends_phrase: bool,
+}
+
+/// Several values of one kind that a text lists, with the tokens around them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Group<T> {
+    pub(crate) values: Vec<T>,
+    /// The stem of the token before the first value, or an empty string.
+    pub(crate) before: String,
+    /// The stems of up to three tokens after the last value.
+    pub(crate) after: Vec<String>,
+}
+
+/// The values of one question.
+#[derive(Debug, Clone)]
+pub(crate) struct Values {
+    /// All tokens outside of quotations.
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) quoted: Vec<String>,
+    pub(crate) numbers: Vec<Group<f64>>,
+    /// Words with a digit and a letter, such as `AB-1234`.
+    pub(crate) ids: Vec<Group<String>>,
+    /// Dates in ISO form, in the order of the text.
+    pub(crate) dates: Vec<String>,
+    /// Runs of capitalized words that do not start the text.
+    pub(crate) names: Vec<String>,
+}
+
+impl Values {
+    pub(crate) fn of(text: &str, today: Date) -> Self {
+        let (unquoted, quoted) = split_quoted(text);
+        let tokens = tokens(&unquoted);
+        Self {
+            quoted,
+            numbers: groups(&tokens, number),
+            ids: groups(&tokens, id),
+            dates: tokens
+                .iter()
+                .filter_map(|token| date(token, today))
+                .collect(),
+            names: names(&tokens),
+            tokens,
+        }
+    }
+
+    /// Returns the phrase after the last of the given words: the tokens up to punctuation.
+    pub(crate) fn phrase_after(&self, markers: &[&str]) -> Option<String> {
+        let is_marker = |token: &Token| markers.contains(&token.text.to_lowercase().as_str());
+        let at = self.tokens.iter().rposition(is_marker)?;
+        self.phrase_from(at + 1)
+    }
+
+    /// Returns the tokens from a position up to the end of the phrase, without a leading article.
+    pub(crate) fn phrase_from(&self, start: usize) -> Option<String> {
+        let rest = self.tokens.get(start..)?;
+        let end = rest.iter().position(|token| token.ends_phrase);
+        let phrase = rest.get(..=end.unwrap_or(rest.len().checked_sub(1)?))?;
+        let is_article = |token: &Token| ["a", "an", "the"].contains(&token.text.as_str());
+        let skipped = usize::from(phrase.len() > 1 && phrase.first().is_some_and(is_article));
+        let words: Vec<&str> = phrase[skipped..]
+            .iter()
+            .map(|token| token.text.as_str())
+            .collect();
+        (!words.is_empty()).then(|| words.join(" "))
+    }
+}
+
+/// Returns the text without its quotations, and the quotations.
+fn split_quoted(text: &str) -> (String, Vec<String>) {
+    let mut unquoted = String::new();
+    let mut quoted = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(['"', '`', '“']) {
+        let (before, from_quote) = rest.split_at(start);
+        let Some(open) = from_quote.chars().next() else {
+            break;
+        };
+        let close = if open == '“' { '”' } else { open };
+        let inner = &from_quote[open.len_utf8()..];
+        let Some(end) = inner.find(close) else {
+            break;
+        };
+        unquoted.push_str(before);
+        unquoted.push_str(" , ");
+        quoted.push(inner[..end].to_owned());
+        rest = &inner[end + close.len_utf8()..];
+    }
+    unquoted.push_str(rest);
+    (unquoted, quoted)
+}
+
+fn tokens(text: &str) -> Vec<Token> {
+    let mut tokens: Vec<Token> = Vec::new();
+    for line in text.lines() {
+        for word in line.split_whitespace() {
+            let is_edge = |c: char| !c.is_alphanumeric() && !matches!(c, '/' | '-' | '_' | '~');
+            let bare = word
+                .trim_start_matches(is_edge)
+                .trim_end_matches(|c: char| is_edge(c) || c == '-');
+            let bare = bare.strip_suffix("'s").unwrap_or(bare);
+            let ends_phrase = word.ends_with([',', ';', '.', '?', '!', ':', ')']);
+            if bare.is_empty() {
+                if let Some(last) = tokens.last_mut() {
+                    last.ends_phrase |= ends_phrase;
+                }
+                continue;
+            }
+            tokens.push(Token {
+                text: bare.to_owned(),
+                stem: stem(&bare.to_lowercase()),
+                ends_phrase,
+            });
+        }
+        if let Some(last) = tokens.last_mut() {
+            last.ends_phrase = true;
+        }
+    }
+    tokens
+}
+
+/// Returns the values of one kind, with lists such as "42, 43 and 7" as one group.
+fn groups<T>(tokens: &[Token], read: impl Fn(&Token) -> Option<T>) -> Vec<Group<T>> {
+    let mut groups: Vec<Group<T>> = Vec::new();
+    // The position after the last value of the last group.
+    let mut end = None;
+    for (at, token) in tokens.iter().enumerate() {
+        let Some(value) = read(token) else {
+            continue;
+        };
+        let is_list_word =
+            |between: &Token| LIST_WORDS.contains(&between.text.to_lowercase().as_str());
+        let continues = end.is_some_and(|end: usize| {
+            tokens[end..at].iter().all(is_list_word) && (end < at || tokens[end - 1].ends_phrase)
+        });
+        end = Some(at + 1);
+        let after = tokens[at + 1..].iter().take(3);
+        let after = after.map(|token| token.stem.clone()).collect();
+        if continues && let Some(group) = groups.last_mut() {
+            group.values.push(value);
+            group.after = after;
+            continue;
+        }
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        groups.push(Group {
+            values: vec![value],
+            before: before.map(|token| token.stem.clone()).unwrap_or_default(),
+            after,
+        });
+    }
+    groups
+}
+
+fn number(token: &Token) -> Option<f64> {
+    let text = token.text.to_lowercase();
+    if let Some(at) = NUMBERS.iter().position(|number| *number == text) {
+        return u32::try_from(at + 1).ok().map(f64::from);
+    }
+    let digits = text.trim_start_matches('#').replace(',', "");
+    let starts_with_digit = digits
+        .trim_start_matches('-')
+        .starts_with(|c: char| c.is_ascii_digit());
+    digits
+        .parse()
+        .ok()
+        .filter(|number: &f64| starts_with_digit && number.is_finite())
+}
+
+fn id(token: &Token) -> Option<String> {
+    let has = |test: fn(char) -> bool| token.text.contains(test);
+    let is_id = has(|c| c.is_ascii_digit())
+        && has(char::is_alphabetic)
+        && token
+            .text
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-_:.".contains(c));
+    is_id.then(|| token.text.clone())
+}
+
+/// Returns an ISO date for a date, "today", "yesterday" or "tomorrow".
+fn date(token: &Token, today: Date) -> Option<String> {
+    let date = match token.text.to_lowercase().as_str() {
+        "today" => today,
+        "yesterday" => today.checked_sub(1.day()).ok()?,
+        "tomorrow" => today.checked_add(1.day()).ok()?,
+        text if text.len() == "2026-01-31".len() => text.parse().ok()?,
+        _ => return None,
+    };
+    Some(date.to_string())
+}
+
+fn names(tokens: &[Token]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut continues = false;
+    for (at, token) in tokens.iter().enumerate() {
+        let is_capitalized = token.text.starts_with(char::is_uppercase) && token.text != "I";
+        if at == 0 || !is_capitalized || id(token).is_some() {
+            continues = false;
+            continue;
+        }
+        match names.last_mut() {
+            Some(name) if continues => {
+                name.push(' ');
+                name.push_str(&token.text);
+            }
+            _ => names.push(token.text.clone()),
+        }
+        continues = !token.ends_phrase;
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str) -> Values {
+        Values::of(text, Date::constant(2026, 10, 21))
+    }
+
+    #[test]
+    fn listed_numbers_are_one_group() {
+        let numbers = values("Compare customers 42, 43 and 7 with the 5 newest").numbers;
+        let lists: Vec<_> = numbers.iter().map(|group| group.values.clone()).collect();
+        assert_eq!(lists, [vec![42.0, 43.0, 7.0], vec![5.0]]);
+        assert_eq!(numbers[0].before, "custom");
+        assert_eq!(numbers[1].after, ["newest"]);
+        assert!(values("infinity nan -x 1e999").numbers.is_empty());
+    }
+
+    #[test]
+    fn quotations_names_ids_and_dates_are_found() {
+        let values = values(
+            "Tell Grace Hopper about \"late delivery\" of AB-12 from yesterday until 2026-11-02, \
+             Ada.",
+        );
+        assert_eq!(values.quoted, ["late delivery"]);
+        assert_eq!(values.names, ["Grace Hopper", "Ada"]);
+        assert_eq!(values.ids[0].values, ["AB-12"]);
+        assert_eq!(values.dates, ["2026-10-20", "2026-11-02"]);
+        assert!(super::tests::values("on 2026-02-31").dates.is_empty());
+    }
+
+    #[test]
+    fn a_phrase_ends_at_punctuation() {
+        let values = values("A ticket about a late delivery, please");
+        assert_eq!(values.phrase_after(&["about"]).unwrap(), "late delivery");
+        assert_eq!(values.phrase_after(&["for"]), None);
+    }
+
+    #[test]
+    fn an_open_quotation_is_plain_text() {
+        assert!(values("5\" screens of 3 customers").quoted.is_empty());
+    }
+}
