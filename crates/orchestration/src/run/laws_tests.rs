@@ -378,8 +378,8 @@ fn assert_fit_to_send(request: &ChatRequest, events: &Events) {
     }
 }
 
-/// Every tool use is answered by exactly one result, in the next message, in order; and no result is
-/// without its use.
+/// Asserts that every tool use has exactly one result, in the next message and in order, and that
+/// every result has its tool use.
 fn assert_whole(messages: &[Arc<Message>]) {
     let mut open: Vec<&str> = Vec::new();
     for message in messages {

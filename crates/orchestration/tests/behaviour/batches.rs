@@ -32,8 +32,7 @@ fn answer(calls: impl Iterator<Item = (String, u32)>) -> ChatResponse {
     }
 }
 
-/// Every call is looked at a few times and not as often as there are others: in time that grows with the
-/// square of their number this takes minutes, with its cube days.
+/// With quadratic time, this test takes minutes; with cubic time, days.
 #[test]
 fn the_time_for_many_calls_grows_linearly() {
     const CALLS: u32 = 20_000;
@@ -79,7 +78,7 @@ fn the_time_for_many_calls_grows_linearly() {
     assert_whole(run.messages());
 }
 
-/// A model that runs wild: most of its calls are beyond the limit of an answer, and may be made again.
+/// Most calls exceed the limit of a response, and may be made again.
 #[test]
 fn the_time_for_many_calls_beyond_a_limit_grows_linearly() {
     let options = RunOptions {

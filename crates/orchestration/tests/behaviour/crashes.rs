@@ -1,4 +1,5 @@
-//! Durable runs whose process ends at any write, once or twice, and which other processes resume or abandon.
+//! Durable runs whose process ends at any write, once or twice. Other processes resume or abandon
+//! them.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,7 +1,7 @@
 //! Defects of the source systems that do not occur here: one test for each, with its name.
 //!
-//! Those of the connection to servers (breaker, half-open, reconnecting, pages, names) and of providers
-//! (calls as text) are shown absent in their crates; docs/orchestration.md names the tests.
+//! Tests about server connections (circuit breaker, reconnection, pages, names) and providers (calls
+//! as text) are in their crates; docs/orchestration.md names them.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Combinations: a limit and a repetition, a pause and a format, a guard and a call without a start.
+//! Combinations: a limit and a repetition, a pause and a format, a guard and an unstarted call.
 
 use std::{
     sync::{

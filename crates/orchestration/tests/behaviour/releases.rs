@@ -484,7 +484,7 @@ async fn a_run_with_a_stored_last_event_and_no_end_is_ended() {
         (Answer::Says("ok"), Outcome::Completed),
         (Answer::Breaks("ok"), Outcome::Failed),
     ] {
-        // Earlier versions stored the last event first and then that it was the end, and one's process ended between.
+        // The process ended after it stored the last event and before it stored the end.
         let disk = Disk::with_session([]);
         let at_its_end = Arc::new(AtItsEnd::default());
         let agent = Agent::new(Scripted::new([answer.clone()]));

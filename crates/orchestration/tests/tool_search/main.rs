@@ -75,8 +75,8 @@ const QUESTIONS: [(&str, &str); 20] = [
     ),
 ];
 
-/// A second set, written before any change of the search: every fifteenth tool of the catalogue, in the
-/// words of a person who does not know its name.
+/// A second set, written before any change of the search: requests for every fifteenth tool of the
+/// catalogue, by a person who does not know its name.
 const OTHER_WORDS: [(&str, &str); 20] = [
     (
         "Anna Miller has a new phone number, 0151 2345678, note that down",

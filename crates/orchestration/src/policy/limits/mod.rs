@@ -18,7 +18,8 @@ pub use hit::LimitHit;
 pub use ledger::{Ledger, TokenEstimate};
 pub use pricing::{Cost, Pricing};
 
-/// Limits of a run; `None` means unlimited. A reached limit ends the run and keeps the partial result.
+/// Limits of a run; `None` means unlimited. A reached limit ends the run and keeps the partial
+/// result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

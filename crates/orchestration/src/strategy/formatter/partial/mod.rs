@@ -23,8 +23,8 @@ pub struct TextDelta {
 /// Reads the formatter's JSON in pieces and returns the text of the answer.
 ///
 /// It never fails, and returns the recognized part of a malformed answer. The complete answer is
-/// read by [`FormatState::read`](super::FormatState::read). [`PartialFormatter::rest`] returns the part
-/// of it that was not emitted.
+/// read by [`FormatState::read`](super::FormatState::read). [`PartialFormatter::rest`] returns the
+/// part of it that was not emitted.
 ///
 /// ```
 /// use switchboard_orchestration::strategy::formatter::PartialFormatter;
