@@ -1,5 +1,6 @@
-//! A server of one's own: the page and all dialects over an agent that this program makes, with a Rust function as its tool.
-//! Needs no key: the offline planner answers. Try `curl -X POST localhost:8484/chat -H 'content-type: application/json'
+//! A server of one's own: the page and all dialects over an agent that this program makes, with a
+//! Rust function as its tool. Needs no key: the offline planner answers. Try `curl -X POST
+//! localhost:8484/chat -H 'content-type: application/json'
 //! -d '{"message": "What is the weather in Oslo?"}'`.
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ struct Weather {
 
 #[async_trait]
 impl Engine for Weather {
-    // One agent for everybody, whatever is wished for; the arguments may choose among several.
+    // Every request gets the same agent. The arguments could select among several.
     async fn agent(
         &self,
         _wish: &Wish,
@@ -67,7 +68,7 @@ impl Engine for Weather {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let weather = Function::new(
         "weather",
-        "What the weather is like in a city now.",
+        "Returns the current weather of a city.",
         |place: Place| async move { Ok::<_, String>(format!("It rains in {}.", place.city)) },
     );
     // Else the offline planner asks before it calls the function.

@@ -1,12 +1,12 @@
-//! Draws the picture of a terminal in the README: a real conversation with the offline planner and the bundled
-//! server at a pseudo-terminal, and its screen as SVG. `cargo xtask pictures` runs it.
+//! Draws the picture of a terminal in the README: a real conversation with the offline planner and
+//! the bundled server at a pseudo-terminal, and its screen as SVG. `cargo xtask pictures` runs it.
 //!
 //! `terminal_picture FILE`; the program is built before, beside the examples.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a picture that cannot be made is no picture"
+    reason = "a failed picture ends the program"
 )]
 
 #[cfg(unix)]
@@ -21,7 +21,7 @@ fn main() {
 
 #[cfg(not(unix))]
 fn main() {
-    panic!("there is no pseudo-terminal here");
+    panic!("pseudo-terminals need Unix");
 }
 
 #[cfg(unix)]
@@ -87,8 +87,10 @@ mod picture {
         let width = f64::from(columns) * WIDTH + 2.0 * MARGIN;
         let height = f64::from(rows) * HEIGHT + 2.0 * MARGIN + TITLE;
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
-             height=\"{height:.0}\" role=\"img\" aria-label=\"A conversation in switchboard chat\">\n\
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
+             width=\"{width:.0}\" \
+             height=\"{height:.0}\" role=\"img\" aria-label=\"A conversation in switchboard \
+                      chat\">\n\
              <rect width=\"100%\" height=\"100%\" rx=\"10\" fill=\"{PAPER}\"/>\n"
         );
         for (index, colour) in ["#ff5f57", "#febc2e", "#28c840"].iter().enumerate() {
@@ -100,7 +102,8 @@ mod picture {
         }
         let _ = writeln!(
             svg,
-            "<g font-family=\"ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" \
+            "<g font-family=\"ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', \
+             monospace\" \
              font-size=\"14\" fill=\"{INK}\" xml:space=\"preserve\">"
         );
         for row in 0..rows {
@@ -110,7 +113,8 @@ mod picture {
         svg
     }
 
-    /// A row as pieces of one style each, every one at its column: fonts differ in how wide they are.
+    /// A row as pieces of one style each, every one at its column: fonts differ in how wide they
+    /// are.
     fn row_of(screen: &vt100::Screen, row: u16, columns: u16, svg: &mut String) {
         let y = MARGIN + TITLE + f64::from(row) * HEIGHT + 13.0;
         let mut column = 0;
@@ -140,7 +144,7 @@ mod picture {
             if text.trim().is_empty() {
                 continue;
             }
-            // Spaces at the ends are left out, as viewers do not agree whether they count.
+            // Viewers disagree about trailing spaces, so they are removed.
             let before = text.len() - text.trim_start().len();
             let after = text.len() - text.trim_end().len();
             let columns = column - from - u16::try_from(before + after).unwrap();
@@ -148,7 +152,8 @@ mod picture {
             let length = f64::from(columns) * WIDTH;
             let _ = writeln!(
                 svg,
-                "<text x=\"{x:.1}\" y=\"{y:.1}\" textLength=\"{length:.1}\" lengthAdjust=\"spacingAndGlyphs\"{style}>{}</text>",
+                "<text x=\"{x:.1}\" y=\"{y:.1}\" textLength=\"{length:.1}\" \
+                 lengthAdjust=\"spacingAndGlyphs\"{style}>{}</text>",
                 escaped(text.trim())
             );
         }

@@ -1,6 +1,6 @@
 //! The application: the crates of the workspace, composed into a command line.
 //!
-//! `commands` has one module per command. `run_session` has what they share: it starts servers,
+//! `commands` has one module per command. `run_session` is shared by them: it starts servers,
 //! builds an agent and follows a run. `config` reads the configuration, `models` chooses a model,
 //! `terminal` and `chat` talk to a person, `serve` and `eval` implement the engine ports of the
 //! server and of the evaluations.

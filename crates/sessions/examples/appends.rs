@@ -93,7 +93,8 @@ async fn measure(
             .unwrap_or_default()
     };
     println!(
-        "{writers} writers, {durability:?}: {:.0} appends/s ({:.0} events/s), wait p50 {:.1?}, p99 {:.1?}, longest {:.1?}",
+        "{writers} writers, {durability:?}: {:.0} appends/s ({:.0} events/s), wait p50 {:.1?}, \
+         p99 {:.1?}, longest {:.1?}",
         waits.len() as f64 / took,
         (waits.len() as u64 * EVENTS_OF_AN_APPEND) as f64 / took,
         at(500),

@@ -31,13 +31,15 @@ pub enum OpenError {
     /// A program before version 1 of the tables wrote this database.
     #[error(
         "the session store was written by an earlier version of Switchboard, which this version \
-         cannot read. Export it with the program of commit f008d49 (`switchboard sessions export`), \
+         cannot read. Export it with the program of commit f008d49 (`switchboard sessions \
+         export`), \
          or use another file or database for the sessions"
     )]
     EarlierForm,
     /// A newer program wrote this database.
     #[error(
-        "the session store has version {found}, but this program reads version {known}. Use a newer \
+        "the session store has version {found}, but this program reads version {known}. Use a \
+         newer \
          version of Switchboard, or another file or database for the sessions"
     )]
     UnknownVersion {

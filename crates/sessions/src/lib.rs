@@ -24,12 +24,13 @@
 //! # }
 //! ```
 //!
-//! One task of a process performs all writes. It takes everything that is queued, performs it in one
-//! transaction and then answers each caller, so a thousand runs that append events need few commits.
+//! One task of a process performs all writes. It takes everything that is queued, performs it in
+//! one transaction and then answers each caller, so a thousand runs that append events need few
+//! commits.
 //!
 //! Each open store is an *instance*. It holds a lock as long as it exists: a lock of the operating
-//! system for SQLite, a lock of the server for PostgreSQL. A run whose instance has lost its lock is
-//! interrupted.
+//! system for SQLite, a lock of the server for PostgreSQL. A run whose instance has lost its lock
+//! is interrupted.
 #![deny(missing_docs)]
 
 mod database;

@@ -53,7 +53,8 @@ impl StoreOptions {
     /// Returns the options for a PostgreSQL database, such as
     /// `postgres://user:password@host/database?sslmode=verify-full`.
     ///
-    /// Missing parts of the URL come from the variables of PostgreSQL clients (`PGPASSWORD`, …). A pooler in front of the server must keep sessions, because locks belong to them. Needs the
+    /// Missing parts of the URL come from the variables of PostgreSQL clients (`PGPASSWORD`, …). A
+    /// pooler in front of the server must keep sessions, because locks belong to them. Needs the
     /// feature `postgres`.
     pub fn postgres(url: impl Into<String>) -> Self {
         Self::new(Location::Postgres(url.into()))

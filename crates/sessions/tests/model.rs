@@ -1,4 +1,5 @@
-//! Any operations of two principals on two instances: the store does what a plain model in memory does.
+//! Any operations of two principals on two instances: the store does what a plain model in memory
+//! does.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -556,8 +557,8 @@ async fn compare(store: &Store, owner: usize, model: &Model) {
     }
 }
 
-/// What is exported and imported elsewhere is exported from there as it was, to the byte; but runs that were not
-/// over are now.
+/// What is exported and imported elsewhere is exported from there as it was, to the byte; but runs
+/// that were not over are now.
 async fn comes_back(store: &Store, elsewhere: &Store, owner: &Principal) {
     let first = exported(store, owner).await;
     let imported = elsewhere

@@ -1,7 +1,9 @@
-//! Every behaviour on PostgreSQL, and what is PostgreSQL's own: on a real server, which this test starts.
+//! Every behaviour on PostgreSQL, and what is PostgreSQL's own: on a real server, which this test
+//! starts.
 //!
-//! One test, so that there is one server also where each test is a process of its own. It is ignored unless it is asked
-//! for, as `cargo xtask postgres` does, and fails without an installed server.
+//! One test, so that there is one server also where each test is a process of its own. It is
+//! ignored unless it is asked for, as `cargo xtask postgres` does, and fails without an installed
+//! server.
 #![cfg(all(unix, feature = "postgres"))]
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The clients, and what they measure.
+//! The clients and their measurements.
 
 use std::{fs, time::Instant};
 

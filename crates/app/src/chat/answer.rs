@@ -83,7 +83,8 @@ impl Chat<'_> {
                     .map(|request| request.tool_use.name.as_str())
                     .collect();
                 print_note(&format!(
-                    "the run waits for your approval of {}: /continue resumes it, /abandon discards it",
+                    "the run waits for your approval of {}: /continue resumes it, /abandon \
+                     discards it",
                     tools.join(", ")
                 ));
             }

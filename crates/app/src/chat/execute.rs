@@ -235,7 +235,8 @@ impl Chat<'_> {
         if matches!(name.as_str(), "off" | "none") {
             if self.context.config.recipe.is_some() {
                 return Ok(self.failed(&anyhow!(
-                    "the configuration names a recipe, which is followed unless another one is named"
+                    "the configuration names a recipe, which is followed unless another one is \
+                     named"
                 )));
             }
             args.recipe = None;
@@ -279,7 +280,8 @@ impl Chat<'_> {
                     "tool approval: {}",
                     match approval.policy {
                         ApprovalPolicy::All if requires_approval => {
-                            "ask (offline/planner asks before a tool that is not read-only; `/approve all` \
+                            "ask (offline/planner asks before a tool that is not read-only; \
+                             `/approve all` \
                              allows every one)"
                         }
                         _ if plan.later => "later (store the run when an approval is needed)",

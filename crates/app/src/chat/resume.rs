@@ -142,7 +142,8 @@ impl Chat<'_> {
             }
         }
         print_note(
-            "/continue resumes it, /abandon discards it; until then this session accepts no question",
+            "/continue resumes it, /abandon discards it; until then this session accepts no \
+             question",
         );
         Ok(())
     }
@@ -196,7 +197,8 @@ impl Chat<'_> {
         }
         let ask_again = |why: &str| {
             anyhow!(
-                "the run was interrupted before it had begun to do anything, and {why}: /abandon ends it, and then ask \
+                "the run was interrupted before it had begun to do anything, and {why}: /abandon \
+                 ends it, and then ask \
                  again"
             )
         };

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_a_server_is_told_once() {
+    fn a_state_change_of_a_server_is_printed_once() {
         let mut watched = KnownServers::default();
         let mut changes_of = |now: ServerStatus| -> Vec<(String, bool)> {
             let changes = watched.changes(&[now]).into_iter();

@@ -120,7 +120,8 @@ pub(crate) fn help() -> String {
         let _ = writeln!(text, "  {:<28} {does}", format!("{name} {takes}"));
     }
     text.push_str(
-        "\n  Enter sends; Alt+Enter or \\ at the end of a line begins another one; Tab completes.\n  \
+        "\n  Enter sends; Alt+Enter or \\ at the end of a line begins another one; Tab \
+         completes.\n  \
          Ctrl-C stops an answer, Ctrl-D leaves; the arrow keys bring back what you said before.",
     );
     text

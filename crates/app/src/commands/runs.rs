@@ -249,7 +249,8 @@ async fn resume_kept(
     let taken = taken.map_err(|error| Failure::usage(with_remedy(error)))?;
     let checked = if taken.has_only_conversation() {
         Err(Failure::usage(anyhow!(
-            "the run was interrupted before it had begun to do anything: `switchboard chat --session {}` resumes or discards it",
+            "the run was interrupted before it had begun to do anything: `switchboard chat \
+             --session {}` resumes or discards it",
             record.session
         )))
     } else {
@@ -289,7 +290,8 @@ impl ResumeArgs {
             self.allow || self.deny.is_some() || self.resumed.decides_later(environment);
         if open > 0 && !is_decided && !terminal::is_interactive() {
             return Err(Failure::usage(anyhow!(
-                "the run waits for your approval and no terminal is available: pass --allow or --deny REASON"
+                "the run waits for your approval and no terminal is available: pass --allow or \
+                 --deny REASON"
             )));
         }
         Ok(())

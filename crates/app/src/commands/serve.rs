@@ -117,7 +117,8 @@ pub(crate) async fn run(
     );
     if let RecordingMode::Replay(player) = &recording {
         terminal::print_note(&format!(
-            "{} recorded answers of models and tools are given, each once: no model is asked, and no server runs",
+            "{} recorded answers of models and tools are given, each once: no model is asked, and \
+             no server runs",
             player.unused()
         ));
     }
@@ -189,7 +190,8 @@ async fn close(
     let limit = end.checked_sub(KILL_TIME).unwrap_or(end);
     if timeout_at(limit, closing).await.is_err() {
         terminal::print_warning(
-            "the session store or an MCP server did not close within `serve.drain_time` and was cut off; \
+            "the session store or an MCP server did not close within `serve.drain_time` and was \
+             cut off; \
              runs that were under way can be continued",
         );
         engine.host().kill().await;

@@ -45,7 +45,12 @@ pub(crate) struct SessionsArgs {
 #[derive(Debug, Args)]
 struct ListArgs {
     /// Maximum number of conversations
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     limit: u32,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]

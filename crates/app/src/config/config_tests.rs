@@ -246,7 +246,8 @@ fn json_with_comments_and_trailing_commas_is_read() {
     );
 }
 
-/// What becomes of the servers of a file with these servers: how each is reached, or why it cannot be used.
+/// What becomes of the servers of a file with these servers: how each is reached, or why it cannot
+/// be used.
 fn servers_in(place: &Place, file: &str) -> Vec<(String, String)> {
     let sources = Sources {
         mcp_configs: vec![file.into()],
@@ -305,7 +306,8 @@ fn an_unusable_foreign_server_does_not_affect_others() {
             ),
             (
                 "lines",
-                "its `envFile` `/project/bad.env` cannot be read: line 1 is not of the form NAME=VALUE",
+                "its `envFile` `/project/bad.env` cannot be read: line 1 is not of the form \
+                 NAME=VALUE",
             ),
             (
                 "sse",

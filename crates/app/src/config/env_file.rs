@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn env_files_are_parsed_like_in_editors() {
-        let text = "\u{feff}# comment\n\nA=1\nexport B = two words # comment\nC='x # y'\r\nD=\"a\\nb \\\"c\\\"\" # d\n\
+        let text = "\u{feff}# comment\n\nA=1\nexport B = two words # comment\nC='x # \
+                    y'\r\nD=\"a\\nb \\\"c\\\"\" # d\n\
                     E=\nF=a=b#c\nG=\"open\n";
         let expected = json!({
             "A": "1", "B": "two words", "C": "x # y", "D": "a\nb \"c\"", "E": "", "F": "a=b#c", "G": "\"open",

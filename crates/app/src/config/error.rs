@@ -57,7 +57,8 @@ pub(crate) enum Problem {
     EnvFile { file: PathBuf, reason: String },
     /// `${…}` without a valid variable name.
     #[error(
-        "`{name}` in ${{…}} is not the name of an environment variable; write $${{ for a literal ${{"
+        "`{name}` in ${{…}} is not the name of an environment variable; write $${{ for a literal \
+         ${{"
     )]
     BadVariable { name: String },
     #[error("a ${{ has no closing }}; write $${{ for a literal ${{")]

@@ -128,10 +128,7 @@ impl AdapterOptions {
                 section(path, value).map(Self::Chat)
             }
             ProviderKind::OpenAiResponses => section(path, value).map(Self::Responses),
-            ProviderKind::Ollama => Err(Problem::wrong(
-                path,
-                "absent: this wire has no options of its own",
-            )),
+            ProviderKind::Ollama => Err(Problem::wrong(path, "absent: this wire has no options")),
         }
     }
 }

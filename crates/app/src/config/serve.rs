@@ -188,7 +188,8 @@ impl<'de> Deserialize<'de> for Token {
         let text = SecretString::from(fields.token);
         let access = AccessToken::new(&text, principal).ok_or_else(|| {
             let expected = format!(
-                "a token of at least {SHORTEST_TOKEN} letters, digits or signs without spaces; `openssl rand \
+                "a token of at least {SHORTEST_TOKEN} letters, digits or signs without spaces; \
+                 `openssl rand \
                  -hex 32` makes one"
             );
             D::Error::invalid_value(Unexpected::Other("another text"), &expected.as_str())

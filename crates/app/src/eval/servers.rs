@@ -109,7 +109,8 @@ impl ServerPlan {
             if !known.contains(&name.as_str()) {
                 let near = nearest(name, known.iter().copied());
                 let reason = format!(
-                    "unknown server `{name}`{}. Available: {}. Add servers of a suite under its `mcp_servers`",
+                    "unknown server `{name}`{}. Available: {}. Add servers of a suite under its \
+                     `mcp_servers`",
                     did_you_mean(near),
                     known.join(", ")
                 );

@@ -31,7 +31,8 @@ pub(crate) enum SuitesError {
     },
     /// Unknown extension.
     #[error(
-        "{file}: has no known extension: name it .yaml, .yml or .json, or give it as `-` on standard input"
+        "{file}: has no known extension: name it .yaml, .yml or .json, or give it as `-` on \
+         standard input"
     )]
     Ending { file: String },
     /// Invalid YAML or JSON, or unknown fields.
@@ -58,7 +59,8 @@ pub(crate) enum SuitesError {
     },
     /// More answer files than question files.
     #[error(
-        "{answers} files of answers belong to {questions} of questions: each of --answers to one of --bfcl"
+        "{answers} files of answers belong to {questions} of questions: each of --answers to one \
+         of --bfcl"
     )]
     Answers { answers: usize, questions: usize },
     /// Invalid BFCL entries.

@@ -30,12 +30,14 @@ fn errors_in_a_suite_name_their_location() {
         ),
         (
             "a.yaml",
-            "scenarios:\n  - name: One\n    turns: [{say: x}]\n    parameters:\n      max_step: 1\n",
+            "scenarios:\n  - name: One\n    turns: [{say: x}]\n    parameters:\n      max_step: \
+             1\n",
             "a.yaml: line 5: scenarios[0].parameters: unknown field `max_step`",
         ),
         (
             "a.yaml",
-            "scenarios:\n  - name: One\n    turns:\n      - say: x\n        calls:\n          - tool: t\n            input:\n              id: {$like: 1}\n",
+            "scenarios:\n  - name: One\n    turns:\n      - say: x\n        calls:\n          - \
+             tool: t\n            input:\n              id: {$like: 1}\n",
             "a.yaml: line 8: scenarios[0].turns[0].calls[0].input.id: `$like` is no matcher",
         ),
         (

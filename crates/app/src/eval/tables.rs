@@ -142,7 +142,8 @@ fn unknown(summary: &[ModelSummary]) -> String {
     match summary.iter().map(|it| it.counts.unknown).sum() {
         0 => String::new(),
         count => format!(
-            "\nnot known of {count} {}: a secret was struck out of the arguments when they were recorded\n",
+            "\nnot known of {count} {}: a secret was struck out of the arguments when they were \
+             recorded\n",
             if count == 1_u64 { "call" } else { "calls" }
         ),
     }

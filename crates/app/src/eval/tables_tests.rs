@@ -76,7 +76,7 @@ fn a_report_from_elsewhere_can_do_nothing() {
 }
 
 #[test]
-fn one_run_is_told_as_one() {
+fn a_single_run_is_described_in_the_singular() {
     let mut report = report();
     report.runs.truncate(1);
     let text = plain(&of(&report));

@@ -254,7 +254,8 @@ fn compatible(
             &entry.name,
             ModelErrorKind::Configuration,
             format!(
-                "the variable `{variable}`, which `providers.{name}.api_key_env` names, is not set: \
+                "the variable `{variable}`, which `providers.{name}.api_key_env` names, is not \
+                 set: \
                  set it to the server's key, or remove `api_key_env` if the server needs none",
                 name = entry.name
             ),

@@ -36,7 +36,8 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The configured audit file cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("the audit file {} cannot be written; name another one with `audit: FILE`, or `audit: false` for none", path.display())]
+#[error("the audit file {} cannot be written; name another one with `audit: FILE`, or `audit: \
+         false` for none", path.display())]
 pub(crate) struct AuditError {
     pub(crate) path: PathBuf,
     pub(crate) source: io::Error,
@@ -197,7 +198,7 @@ impl AuditFile {
         }
         let file = private_file(path)?;
         let (lines, work) = mpsc::channel(QUEUE_SIZE);
-        // The runtime would wait for one of its own threads at the end.
+        // At the end, the runtime waits for its threads.
         thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || write(file, work))?;

@@ -40,7 +40,8 @@ pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option
     };
     match name {
         Some(name) if !is_disabled => Err(format!(
-            "`{name}` is set, and this program was built without the feature `otlp`: build it with `--features otlp`, \
+            "`{name}` is set, and this program was built without the feature `otlp`: build it \
+             with `--features otlp`, \
              or remove the setting"
         )),
         _ => Ok(None),

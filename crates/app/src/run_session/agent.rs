@@ -198,7 +198,8 @@ impl ResumedArgs {
         self.settled.check()?;
         match self.max_steps {
             Some(most) if most <= run.steps() => Err(Failure::usage(anyhow!(
-                "the run has asked its model {} times already, and --max-steps counts from its beginning: \
+                "the run has asked its model {} times already, and --max-steps counts from its \
+                 beginning: \
                  say a number above that",
                 run.steps()
             ))),

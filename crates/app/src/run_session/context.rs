@@ -109,7 +109,8 @@ impl Context {
         let mut named = self.config.context_servers.iter().flatten();
         match named.find(|name| !known.contains(&name.as_str())) {
             Some(unknown) if !known.is_empty() => Err(Failure::usage(anyhow!(
-                "`context_servers` names `{unknown}`, which is not a configured server{}. Available: {}",
+                "`context_servers` names `{unknown}`, which is not a configured server{}. \
+                 Available: {}",
                 did_you_mean(nearest(unknown, known.iter().copied())),
                 known.join(", ")
             ))),

@@ -104,7 +104,8 @@ pub(crate) fn check_id(id: &str) -> anyhow::Result<()> {
     let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@');
     if id.is_empty() || id.chars().count() > MAX_ID_LENGTH || !id.chars().all(is_fine) {
         return Err(anyhow!(
-            "`{}` cannot be the id of a session: an id has up to {MAX_ID_LENGTH} letters, digits, and - _ . : @",
+            "`{}` cannot be the id of a session: an id has up to {MAX_ID_LENGTH} letters, digits, \
+             and - _ . : @",
             one_line(id, 40)
         ));
     }

@@ -302,7 +302,8 @@ pub(crate) fn print_unapproved_calls(report: &RunReport) {
         ("were", "them")
     };
     terminal::print_note(&format!(
-        "{} {verb} not run: nobody is there to approve {them}; allow {them} with `--approve all`, or store the run \
+        "{} {verb} not run: nobody is there to approve {them}; allow {them} with `--approve all`, \
+         or store the run \
          for a decision with `--approve later`",
         tools.join(", ")
     ));
@@ -326,7 +327,8 @@ fn nothing_else(context: &Context) -> String {
     // Two wires of one vendor share a key.
     variables.dedup();
     format!(
-        "no key is set ({}), so offline/planner answers: it matches words and is not a language model; \
+        "no key is set ({}), so offline/planner answers: it matches words and is not a language \
+         model; \
          set a key or name a model with --model",
         variables.join(", ")
     )

@@ -161,7 +161,7 @@ impl State {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a thread of its own, because every worker of the runtime may be blocked in a write"
+    reason = "a separate thread, because every worker of the runtime may be blocked in a write"
 )]
 fn exit_after_timeout() {
     thread::sleep(EXIT_TIMEOUT);

@@ -28,7 +28,8 @@ pub(crate) fn changed_tools_warning(server: &str, changed: &[String]) -> Option<
         _ => "have",
     };
     Some(format!(
-        "{} of server `{server}` {have} changed since first seen: look at `switchboard tools list`, then \
+        "{} of server `{server}` {have} changed since first seen: look at `switchboard tools \
+         list`, then \
          `switchboard tools accept {server}`",
         names.join(", ")
     ))

@@ -78,7 +78,8 @@ impl KnownNames {
         };
         let message = |what: &str, problem: String| {
             format!(
-                "`approvals.rules`: a rule with verdict `{verdict}` names {what} {problem}; this part of the \
+                "`approvals.rules`: a rule with verdict `{verdict}` names {what} {problem}; this \
+                 part of the \
                  rule has no effect"
             )
         };
@@ -134,8 +135,8 @@ impl KnownNames {
         })
     }
 
-    /// Returns whether a name can be that of a tool of `server`: not if it begins with the name of another
-    /// server.
+    /// Returns whether a name can be that of a tool of `server`: not if it begins with the name of
+    /// another server.
     fn may_be_of(&self, name: &Pattern, server: &Server) -> bool {
         let Some((prefix, _)) = name.as_str().split_once("__") else {
             return true;

@@ -36,7 +36,10 @@ pub(crate) enum DecisionsError {
         source: io::Error,
     },
     /// The file is invalid. No decision is assumed then.
-    #[error("{}: not a valid file of decisions: {source}. Remove it to start from scratch", path.display())]
+    #[error(
+        "{}: not a valid file of decisions: {source}. Remove it to start from scratch",
+        path.display()
+    )]
     Unreadable {
         path: PathBuf,
         #[source]

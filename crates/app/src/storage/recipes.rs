@@ -68,7 +68,11 @@ pub(crate) enum RecipesError {
         /// All names.
         known: Vec<String>,
     },
-    #[error("{} and {} are both recipes of the same name: keep one of them", first.display(), second.display())]
+    #[error(
+        "{} and {} are both recipes of the same name: keep one of them",
+        first.display(),
+        second.display()
+    )]
     Ambiguous { first: PathBuf, second: PathBuf },
     #[error("{folder}: cannot be read: {source}", folder = folder.display())]
     Folder { folder: PathBuf, source: io::Error },

@@ -187,7 +187,7 @@ fn a_file_is_read_wherever_it_is_and_nothing_is_filled_in() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_file() {
+fn errors_name_the_file() {
     let place = Place::with(&[
         ("project/recipes/bad.yaml", "instrucions: x"),
         ("project/recipes/broken.json", "{"),

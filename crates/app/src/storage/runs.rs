@@ -50,7 +50,8 @@ pub(crate) enum StoredRunError {
     },
     /// The file is not a run of this version.
     #[error(
-        "{}: not a run of this version: {source}. Discard it with `switchboard runs forget`, or resume it with a program of its version",
+        "{}: not a run of this version: {source}. Discard it with `switchboard runs forget`, or \
+         resume it with a program of its version",
         path.display()
     )]
     Unreadable {

@@ -27,12 +27,14 @@ pub(crate) struct Sessions {
 pub(crate) enum SessionsError {
     /// The platform has no data folder.
     #[error(
-        "this platform has no folder for the data of users: name a file with `sessions: {{store: FILE}}` in \
+        "this platform has no folder for the data of users: name a file with `sessions: {{store: \
+         FILE}}` in \
          switchboard.yaml"
     )]
     NoPlace,
     #[error(
-        "the sessions in {place} cannot be opened; `sessions.store` in switchboard.yaml names another place"
+        "the sessions in {place} cannot be opened; `sessions.store` in switchboard.yaml names \
+         another place"
     )]
     Open {
         /// The location, without a password.

@@ -87,7 +87,8 @@ impl Approver for TerminalApprover {
         super::print_line(self.card(request));
         if request.redefined {
             super::print_warning(
-                "the definition of this tool has changed since it was last approved; `switchboard tools list` shows it",
+                "the definition of this tool has changed since it was last approved; `switchboard \
+                 tools list` shows it",
             );
         }
         loop {

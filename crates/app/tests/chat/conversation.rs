@@ -186,7 +186,8 @@ async fn lines_are_edited_completed_and_remembered() {
     assert_eq!(chat.end(), 0);
 }
 
-const MARKDOWN: &str = "# Result\n\nSome **bold** words and `code`.\n\n| name | value |\n|---|---|\n| Ada | 12 |\n\n```rust\nfn main() {}\n```\n\n- one\n- two\n";
+const MARKDOWN: &str = "# Result\n\nSome **bold** words and `code`.\n\n| name | value \
+                        |\n|---|---|\n| Ada | 12 |\n\n```rust\nfn main() {}\n```\n\n- one\n- two\n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn markdown_is_rendered_once_on_a_narrow_screen_without_colours() {

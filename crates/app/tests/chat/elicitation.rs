@@ -10,7 +10,7 @@ use crate::{
     support::Place,
 };
 
-/// Set where this program is to be the server.
+/// A variable that makes this program the server.
 const SERVER: &str = "SWITCHBOARD_TEST_ASKING";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,5 @@
-//! `chat`, `ask --session` and `sessions` as a user has them: the program at a pseudo-terminal, whose screen is
-//! looked at, and over pipes.
+//! `chat`, `ask --session` and `sessions` as a user has them: the program at a pseudo-terminal,
+//! whose screen is looked at, and over pipes.
 //!
 //! Looking at a screen blocks its thread, so these tests have more than one.
 #![cfg(unix)]

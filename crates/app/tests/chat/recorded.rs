@@ -6,13 +6,13 @@ use switchboard_testkit::fake::{Answer, FakeModel, Say};
 use crate::support::{Done, Place, program};
 
 const MODEL: &str = "openai/gpt-4o-mini";
-/// Reads like a key.
+/// A secret with the form of a key.
 const KEY: &str = "sk-proj-0123456789abcdefghij";
 /// Reads like nothing, and is a secret since it fills in a variable.
 const WORDS: &str = "correct horse battery staple";
 const FILE: &str = "talk.jsonl";
 
-/// The bundled server, which tells in a file that it was started.
+/// The bundled server, which writes a file when it starts.
 fn config() -> String {
     let script = "echo started >> started; exec \"$0\" mcp-server customer-service";
     let shop = json!({"command": "sh", "args": ["-c", script, program()], "env": {"PASSPHRASE": "${PHRASE}"}});

@@ -14,7 +14,8 @@ use pty_process::{
     blocking::{Command, Pty, open},
 };
 
-/// How long something may take to stand on the screen: a machine that does a hundred things at once is slow.
+/// How long something may take to stand on the screen: a machine that does a hundred things at once
+/// is slow.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The program, and the terminal that it writes to.
@@ -211,7 +212,8 @@ fn everything(parser: &mut vt100::Parser) -> String {
     rows.join("\n").trim_end().to_owned()
 }
 
-/// Reads what the program writes, and answers where it asks the terminal for the place of the cursor.
+/// Reads what the program writes, and answers where it asks the terminal for the place of the
+/// cursor.
 fn read(pty: &Pty, seen: &Seen) {
     const WHERE: &[u8] = b"\x1b[6n";
     let mut bytes = [0; 4_096];

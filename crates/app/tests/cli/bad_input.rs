@@ -1,10 +1,10 @@
-//! What goes wrong: a message that names the thing and the way out, and the exit code.
+//! Error messages with remedies, and exit codes.
 
 use std::path::Path;
 
 use crate::support::{Done, Place};
 
-/// The messages with what differs from machine to machine taken out.
+/// Replaces the parts of a message that differ between machines.
 fn shown(done: &Done, place: &Path) -> String {
     let place = place.display().to_string();
     let text = format!("exit code {}\n{}", done.code, done.stderr.trim_end());
@@ -122,7 +122,7 @@ async fn a_failed_required_server_ends_the_command() {
     );
     let done = place.run(["ask", "-o", "json", "Hi"]).await;
     assert_eq!(done.code, 1, "{done}");
-    // Scripts wait for the object.
+    // Scripts expect the JSON object.
     let report = done.json();
     assert_eq!(report["outcome"], "failed");
     assert_eq!(report["error"]["kind"], "server_unavailable");
@@ -132,7 +132,7 @@ async fn a_failed_required_server_ends_the_command() {
 
 #[tokio::test]
 async fn the_standard_error_of_a_dead_server_is_quoted() {
-    // A program that is there on every machine that runs this test, and that is no MCP server.
+    // A program that exists on every machine and is not an MCP server.
     let servers = serde_json::json!({"mcpServers": {"broken": {
         "command": crate::support::program(), "args": ["--no-such-flag"],
     }}});
@@ -145,12 +145,12 @@ async fn the_standard_error_of_a_dead_server_is_quoted() {
 
 #[tokio::test]
 async fn a_silent_server_does_not_delay_the_question() {
-    // Connections are taken by the system, and nobody ever answers.
+    // The system accepts connections, and the server never responds.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let config = serde_json::json!({
         "startup_wait": 0.1,
         "mcp_servers": {
-            // Longer than this test may take.
+            // Longer than the time limit of this test.
             "silent": {"url": format!("http://{}/mcp", silent.local_addr().unwrap()), "connect_timeout": 600},
             "crm": {"command": crate::support::program(), "args": ["mcp-server", "customer-service"], "required": true},
         },

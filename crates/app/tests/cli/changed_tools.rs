@@ -1,4 +1,4 @@
-//! Tools that are not what they were in an earlier run.
+//! Tools that changed since an earlier run.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::{library::over_stdio, support::Place};
 
 const FILE: &str = "switchboard.json";
 
-/// What the library's only tool says of itself.
+/// The description of the library's tool.
 fn describe(place: &Place, description: &str) {
     let config = json!({"mcp_servers": {"library": over_stdio(description)}});
     std::fs::write(place.path().join(FILE), config.to_string()).unwrap();
@@ -25,7 +25,7 @@ async fn a_changed_tool_is_reported_until_it_is_accepted() {
     assert_eq!(done.stdout, "library: no tool has changed\n", "{done}");
 
     describe(&place, "Lends, and sends your files to the moon.");
-    // Each of them shows it, and none of them takes it for granted.
+    // Every command reports it, and none accepts it.
     let done = place.run(["ask", "Hello"]).await;
     assert_eq!(done.code, 0, "{done}");
     assert!(done.stderr.contains(WARNING), "{done}");
@@ -86,7 +86,7 @@ async fn a_server_of_another_file_is_another_server() {
     assert!(!done.stderr.contains("changed"), "{done}");
 }
 
-// Where the folder of a user's data is known from `HOME` alone.
+// On platforms whose data folder depends only on `HOME`.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn the_pin_file_is_private_and_an_unreadable_one_is_reported() {

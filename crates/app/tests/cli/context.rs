@@ -1,4 +1,4 @@
-//! What tools are given for the conversation at the command line.
+//! Context values of tools at the command line.
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
@@ -18,7 +18,7 @@ fn graph(fake: &FakeModel) -> Place {
         .with_file("switchboard.json", &config.to_string())
 }
 
-/// What the graph holds after a question whose answer adds this node, if there is one.
+/// Returns the content of the graph after a question that adds this node.
 async fn ask(place: &Place, fake: &FakeModel, options: &[&str], adds: Option<&str>) -> Vec<String> {
     if let Some(id) = adds {
         let input = json!({"nodes": [{"id": id, "type": "Gene", "label": id}]});
@@ -51,7 +51,7 @@ async fn questions_of_one_session_share_a_graph_and_no_other_session_sees_it() {
     assert_eq!(ask(&place, &fake, &one, Some("x:2")).await, ["x:1", "x:2"]);
     assert_eq!(ask(&place, &fake, &two, Some("x:3")).await, ["x:3"]);
     assert_eq!(ask(&place, &fake, &one, None).await, ["x:1", "x:2"]);
-    // A question in no session is a conversation of its own.
+    // A question without session has a separate graph.
     assert_eq!(ask(&place, &fake, &[], Some("x:4")).await, ["x:4"]);
     assert_eq!(ask(&place, &fake, &[], None).await, [""; 0]);
     for request in fake.requests() {

@@ -1,11 +1,11 @@
-//! Where it can be said that answers are wanted as a whole.
+//! Settings that turn streaming off.
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::support::{Done, Place};
 
-/// One document, as servers answer that were not asked to stream.
+/// A response in one document.
 fn document() -> Answer {
     let answer = json!({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "gpt-4o-mini",
@@ -18,7 +18,7 @@ fn document() -> Answer {
     Answer::json(200, &answer)
 }
 
-/// Asks with these files and options, and gives what the server was asked.
+/// Asks with these files and options. Returns the request to the model.
 async fn asked(
     answer: Answer,
     files: &[(&str, &str)],
@@ -51,10 +51,10 @@ async fn every_setting_turns_streaming_off() {
         (&[][..], &["--no-stream"][..], MODEL),
         (&[("switchboard.yaml", "stream: false\n")], &[], MODEL),
         (&[recipe], &["--recipe", "whole.yaml"], MODEL),
-        // The recipe is above the configuration, the option above both.
+        // The recipe overrides the configuration, and the option overrides both.
         (&[recipe, streaming], &["--recipe", "whole.yaml"], MODEL),
         (&[streaming], &["--no-stream"], MODEL),
-        // Whatever the run would like, this server cannot.
+        // This provider cannot stream.
         (&[("switchboard.yaml", LOCAL)], &[], "local/any"),
     ] {
         let (request, done) = asked(document(), files, options, model).await;

@@ -1,4 +1,4 @@
-//! Suites that bring servers and files.
+//! Suites with their own servers and files.
 
 use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
@@ -34,7 +34,7 @@ async fn a_suite_has_its_own_servers_and_files() {
             }],
         }],
     });
-    // The configured server is none of the suite's, and does not even start.
+    // The configured server is not part of the suite and does not start.
     let broken = r#"{"mcp_servers": {"broken": {"command": "no-such-program", "required": true}}}"#;
     let place = asking(&fake, Place::new())
         .with_file("switchboard.json", broken)
@@ -99,7 +99,7 @@ async fn a_suite_uses_the_folder_of_its_files_in_messages_and_expectations() {
         "{received}"
     );
     assert!(!received.contains("switchboard-eval-"), "{received}");
-    // It is the same when it is had again, with another folder or none.
+    // A replay has the same result with another folder or none.
     let again = [&args[..], &["--replay", "r.jsonl"]].concat();
     let done = eval(&place, &again).await;
     assert_eq!(done.code, 0, "{done}");

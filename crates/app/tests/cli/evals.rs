@@ -1,11 +1,11 @@
-//! `eval`: suites, what comes out, and how it ends.
+//! `eval`: suites, reports and exit codes.
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::support::{Done, Place, program};
 
-/// Two scenarios that the planner does as expected.
+/// Two scenarios that the planner passes.
 const SUITE: &str = "\
 title: A shop
 models: [offline/planner]
@@ -26,7 +26,7 @@ scenarios:
       - {say: Good morning!, calls: []}
 ";
 
-/// The same with something expected that does not happen.
+/// A suite with an expectation that fails.
 fn wrong() -> String {
     suite().replace("customer_id: 42", "customer_id: 41")
 }
@@ -78,7 +78,7 @@ async fn the_planner_is_evaluated_with_the_bundled_server() {
             .unwrap()
             .starts_with("switchboard ")
     );
-    // What ran is audited as any other run.
+    // The runs are audited.
     let audit = std::fs::read_to_string(place.path().join("audit.jsonl")).unwrap();
     assert!(audit.contains("calculate_account_value"), "{audit}");
     let page = std::fs::read_to_string(place.path().join("report.html")).unwrap();
@@ -116,13 +116,13 @@ async fn a_failed_check_is_named_and_the_exit_code_is_1() {
         done.stderr.contains("missed: offline/planner: passed is"),
         "{done}"
     );
-    // The report is written all the same.
+    // The report is written nevertheless.
     assert_eq!(read(&place, "report.json")["summary"][0]["passed"], 1);
-    // The command line stands above the suite.
+    // The command line overrides the suite.
     let lower = ["shop.yaml", "--min-passed", "50%", "--min-accuracy", "0"];
     let done = eval(&place, &lower).await;
     assert_eq!(done.code, 0, "{done}");
-    // A report that is there is judged in the same way, and nothing runs.
+    // An existing report is judged in the same way, and nothing runs.
     let place = place.with_file("shop.yaml", "");
     for (least, code) in [("50%", 0), ("0.51", 1)] {
         let args = ["--report", "report.json", "--min-accuracy", "0"];
@@ -157,12 +157,14 @@ async fn errors_in_a_suite_name_their_location() {
             "a.yaml",
             format!("servers: [custmer-service]\n{}", scenario("say: x")),
             &[
-                "a.yaml: line 1: servers[0]: unknown server `custmer-service` (did you mean `customer-service`?)",
+                "a.yaml: line 1: servers[0]: unknown server `custmer-service` (did you mean \
+                 `customer-service`?)",
             ],
         ),
         (
             "a.yaml",
-            "scenarios:\n- {name: One, turns: [{say: x}]}\n- name: Two\n  servers: [nowhere]\n  turns: [{say: x}]\n"
+            "scenarios:\n- {name: One, turns: [{say: x}]}\n- name: Two\n  servers: [nowhere]\n  \
+             turns: [{say: x}]\n"
                 .to_owned(),
             &["a.yaml: line 4: scenarios[1].servers[0]: unknown server `nowhere`"],
         ),
@@ -174,17 +176,15 @@ async fn errors_in_a_suite_name_their_location() {
         (
             "a.yaml",
             format!(
-                "mcp_servers:\n  x:\n    command: x\n    env:\n      KEY: \"${{NOT_SET_HERE}}\"\n{}",
+                "mcp_servers:\n  x:\n    command: x\n    env:\n      KEY: \
+                 \"${{NOT_SET_HERE}}\"\n{}",
                 scenario("say: x")
             ),
             &["a.yaml: line 5: mcp_servers.x.env.KEY: the variable `NOT_SET_HERE` is not set"],
         ),
         (
             "a.yaml",
-            format!(
-                "mcp_servers:\n  x:\n    comand: x\n{}",
-                scenario("say: x")
-            ),
+            format!("mcp_servers:\n  x:\n    comand: x\n{}", scenario("say: x")),
             &["a.yaml: line 3: `mcp_servers.x.comand` is not a known key"],
         ),
         (
@@ -244,7 +244,7 @@ async fn errors_in_a_suite_name_their_location() {
 
 #[tokio::test]
 async fn scenarios_kinds_and_repetitions_are_selected() {
-    // Where no call is expected, nobody can say how many were right.
+    // Without expected calls, the share of correct calls is unknown.
     let place = Place::new().with_file("shop.yaml", &suite().replace(", accuracy: 1.0", ""));
     let json = ["shop.yaml", "-q", "-o", "json"];
     for (args, names) in [
@@ -273,7 +273,8 @@ async fn scenarios_have_separate_servers() {
     let suite = |fresh: bool| {
         format!(
             "repetitions: 3\nscenarios:\n- name: A ticket\n  fresh_servers: {fresh}\n  turns:\n  \
-             - say: 'Create a high priority support ticket for customer 7 about \"late delivery\"'\n    \
+             - say: 'Create a high priority support ticket for customer 7 about \"late \
+             delivery\"'\n    \
              calls: [{{tool: create_support_ticket}}]\n"
         )
     };
@@ -292,11 +293,12 @@ async fn scenarios_have_separate_servers() {
         answers.dedup();
         answers.len()
     };
-    // Each makes the first ticket of its server; or they make one after the other.
+    // Each scenario creates the first ticket of its server, or they create them one after the
+    // other.
     assert_eq!((answers(true).await, answers(false).await), (1, 3));
 }
 
-/// Whatever a server is given may be a secret, and one that says it is no reason to write it down.
+/// Values of servers may be secrets, so a server that prints one does not get it into a file.
 #[tokio::test]
 async fn secrets_of_servers_are_in_no_report() {
     let server = json!({
@@ -336,7 +338,7 @@ async fn secrets_of_servers_are_in_no_report() {
             assert!(!text.contains(secret), "{secret} in {file}: {text}");
         }
     }
-    // Whoever has it again need not know them.
+    // A replay does not need them.
     let elsewhere = Place::new()
         .with_file("a.json", &suite.to_string())
         .with_file(
@@ -453,7 +455,7 @@ async fn incomparable_reports_are_not_an_improvement() {
         let done = eval(&place, &[suite, "-q", "--json", file]).await;
         assert_eq!(done.code, 0, "{done}");
     }
-    // A newer version of the model is another model.
+    // A newer version counts as another model.
     let report = read(&place, "shop.json").to_string();
     let newer = report.replace("offline/planner", "offline/planner-2");
     std::fs::write(place.path().join("newer.json"), newer).unwrap();
@@ -476,7 +478,7 @@ async fn incomparable_reports_are_not_an_improvement() {
         assert!(done.stderr.contains(said), "{said}: {done}");
         assert_eq!(done.json()["missed"].as_array().unwrap().len(), 1);
     }
-    // Whoever runs a part of a suite knows that the rest is not there.
+    // A partial run expects missing scenarios.
     let part = ["shop.yaml", "-q", "--scenario", "The customer*"];
     let compared = ["--compare", "shop.json", "--fail-if-worse"];
     let done = eval(&place, &[&part[..], &compared].concat()).await;
@@ -505,7 +507,7 @@ async fn a_file_has_one_purpose() {
             &["--json", "before.json", "--compare", "before.json"],
             "--json and --compare name",
         ),
-        // No other way around it: what is there and no recording stays.
+        // An existing file that is not a recording stays unchanged.
         (
             &["--record", "before.json"],
             "cannot record to before.json: the file exists and is not a recording",
@@ -557,7 +559,7 @@ async fn a_failed_server_leaves_no_old_report_and_no_empty_recording() {
     assert_eq!(report["missed"][0], "no run was made");
     let page = std::fs::read_to_string(place.path().join("report.html")).unwrap();
     assert!(page.to_lowercase().starts_with("<!doctype html>"), "{page}");
-    // Whoever takes it for a good one is told.
+    // Judging the report again fails as well.
     let done = eval(&place, &["--report", "report.json"]).await;
     assert_eq!(done.code, 1, "{done}");
 }
@@ -584,7 +586,8 @@ async fn shipped_suites_are_listed_and_run_without_configuration() {
 async fn leaderboard_entries_are_run() {
     let questions = json!({
         "id": "simple_python_0",
-        "question": [[{"role": "user", "content": "What is the area of a triangle of base 10 and height 5?"}]],
+        "question": [[{"role": "user", "content": "What is the area of a triangle of base 10 and \
+            height 5?"}]],
         "function": [{
             "name": "area", "description": "The area of a triangle.",
             "parameters": {
@@ -615,7 +618,7 @@ async fn leaderboard_entries_are_run() {
         assert_eq!(done.code, code, "{done}");
     }
     assert_eq!(fake.requests().len(), 2, "the first answer is judged");
-    // Without its answers a question cannot be judged.
+    // A question without answers cannot be judged.
     std::fs::remove_dir_all(place.path().join("possible_answer")).unwrap();
     let done = eval(&place, &args).await;
     assert_eq!(done.code, 2, "{done}");
@@ -631,7 +634,7 @@ mod interrupted {
     use super::*;
     use crate::slow_server::SlowServer;
 
-    /// A bundled server that leaves its process's number in a file.
+    /// A bundled server that writes its process id to a file.
     pub(super) fn counted() -> Value {
         let script = "echo $$ >> started; exec \"$0\" mcp-server customer-service";
         json!({"command": "sh", "args": ["-c", script, program()]})
@@ -720,7 +723,7 @@ mod interrupted {
         let pids = started(place.path());
         assert_eq!(pids.len(), 1);
         assert!(!is_there(&pids[0]), "the server runs on");
-        // What was heard until then can be had again, up to where it ended.
+        // The recorded part can be replayed.
         let replay = ["a.json", "--replay", "run.jsonl", "--scenario", "First"];
         let done = eval(&place, &replay).await;
         assert_eq!(done.code, 0, "{done}");

@@ -1,4 +1,4 @@
-//! The reports in `docs/evaluations` are what the program gives.
+//! The reports in `docs/evaluations` match the program.
 
 use std::{fs, path::PathBuf};
 
@@ -12,8 +12,8 @@ fn stored(file: &str) -> PathBuf {
         .join(file)
 }
 
-/// A report without what is different each time: who made it, when, how long all took, and which server told meanwhile
-/// that it is ready.
+/// Removes the parts that differ between runs: program, time, durations, and the
+/// servers that became ready.
 fn lasting(report: &str) -> Value {
     fn forget(value: &mut Value) {
         match value {
@@ -36,12 +36,12 @@ fn lasting(report: &str) -> Value {
     report
 }
 
-/// Runs the ten scenarios and compares what comes out with the stored report of this name.
+/// Runs the ten scenarios and compares the result with the committed report of this name.
 async fn gives(name: &str, args: &[&str]) {
     let place = Place::new();
     let run = ["eval", "ten-scenarios", "--json", "report.json", "-q"];
     let done = place.run([&run, args].concat()).await;
-    // Not all thresholds are reached, which is no fault of the run.
+    // The run may miss some thresholds.
     assert_eq!(done.code, 1, "{done}");
     let now = lasting(&fs::read_to_string(place.path().join("report.json")).unwrap());
     let then = lasting(&fs::read_to_string(stored(&format!("{name}.json"))).unwrap());
@@ -60,8 +60,8 @@ async fn the_committed_report_of_the_planner_is_current() {
     gives("planner", &["--model", "offline/planner"]).await;
 }
 
-/// Whatever is asked: a tool's description or the prompt may have changed since, and what the model said then
-/// is judged as it was.
+/// Replays in recorded order: a description or the prompt may have changed since, and the model's
+/// recorded answers are judged.
 #[tokio::test]
 async fn the_committed_report_of_the_local_model_is_replayed() {
     let recording = stored("qwen2.5-coder-1.5b.jsonl");

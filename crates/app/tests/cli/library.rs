@@ -1,4 +1,4 @@
-//! A server by hand with resources, templates, prompts and completions, over stdio and HTTP.
+//! A hand-written server with resources, templates, prompts and completions, over stdio and HTTP.
 
 use std::io::{BufRead as _, Write as _};
 
@@ -11,12 +11,12 @@ use axum::{
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// What its only tool says of itself, if it is to be something else than usual.
+/// The description of its tool, if it differs from the default.
 const DESCRIPTION: &str = "SWITCHBOARD_TEST_DESCRIPTION";
-/// Set where this program is to be the server.
+/// A variable that makes this program the server.
 const SERVER: &str = "SWITCHBOARD_TEST_LIBRARY";
 
-/// The entry of a configuration that starts it.
+/// Returns the configuration entry that starts the server.
 pub(crate) fn over_stdio(description: &str) -> Value {
     json!({
         "command": std::env::current_exe().unwrap(),
@@ -25,11 +25,11 @@ pub(crate) fn over_stdio(description: &str) -> Value {
     })
 }
 
-/// Starts it and gives the entry of a configuration. It ends with the test.
+/// Starts the server and returns its configuration entry. The server ends with the test.
 pub(crate) async fn over_http() -> Value {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    // A `GET` is for a stream of its own, which it has not.
+    // `GET` opens a separate stream, which this server does not have.
     let app = Router::new().route("/mcp", post(received));
     tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
     json!({"url": format!("http://{address}/mcp")})

@@ -1,4 +1,4 @@
-//! Logging in to a server, using what was kept in another process, and logging out.
+//! Login to a server, use of the stored tokens in another process, and logout.
 
 use std::{
     collections::HashMap,
@@ -167,7 +167,7 @@ async fn mcp(
     Json(json!({"jsonrpc": "2.0", "id": message["id"], "result": result})).into_response()
 }
 
-/// What a browser does: asks for the page, and follows where it is sent.
+/// Acts as the browser: requests the page and follows the redirects.
 async fn visit(url: &str) -> String {
     let rest = url.strip_prefix("http://").unwrap();
     let (address, path) = rest.split_once('/').unwrap();

@@ -1,4 +1,4 @@
-//! The program as a user has it: started as a process, with its standard streams, against real MCP
+//! The program end to end: a process with standard streams, real MCP
 //! servers and loopback model servers.
 #![allow(
     clippy::unwrap_used,
@@ -41,8 +41,8 @@ mod surfaces;
 mod unmatched_rules;
 mod wires;
 
-/// Not a test: the server that some tests configure. What the test runner itself writes to the standard output
-/// is noise that a client has to put up with.
+/// Not a test: the server that some tests configure. The clients ignore the lines that the test
+/// runner writes to standard output.
 #[test]
 #[ignore = "a server that the other tests start"]
 fn server() {

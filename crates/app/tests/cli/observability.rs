@@ -92,7 +92,8 @@ async fn the_log_explains_a_run() {
         "tool_choice=\"native\"",
         "parts=\"tool call ",
         "tool call started",
-        "server=\"customer-service\" tool=\"calculate_account_value\" input=\"{\\\"customer_id\\\":42}\"",
+        "server=\"customer-service\" tool=\"calculate_account_value\" \
+         input=\"{\\\"customer_id\\\":42}\"",
         "run finished",
     ] {
         assert!(log.contains(expected), "{expected} is not in\n{log}");

@@ -1,4 +1,4 @@
-//! What servers offer beside tools: resources and prompts.
+//! Resources and prompts of servers.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{
     support::{Place, program},
 };
 
-/// A place with the library, a server that has tools alone, and nothing else.
+/// Returns a working folder with the library and a server that has only tools.
 fn place(library: &Value) -> Place {
     let config = json!({"mcp_servers": {
         "library": library,
@@ -23,7 +23,7 @@ async fn places() -> [Place; 2] {
 #[tokio::test]
 async fn resources_are_listed_as_text_and_json() {
     for place in places().await {
-        // A server that has no resources is no error among all.
+        // A server without resources is not an error in the list of all servers.
         for args in [
             &["resources", "list"][..],
             &["resources", "list", "library"],
@@ -57,7 +57,7 @@ async fn a_resource_is_read_as_text_bytes_and_json() {
     for place in places().await {
         for (uri, expected) in [
             ("f:///notes", "first\nsecond\n"),
-            // To another program bytes go as they are.
+            // Bytes are written unchanged to a pipe.
             ("f:///logo", "GIF89a"),
             ("db://users/7", "Ada\n"),
         ] {

@@ -1,10 +1,10 @@
-//! Without a key: the planner and the bundled server, over real stdio MCP.
+//! The planner and the bundled server over stdio, without a key.
 
 use serde_json::{Value, json};
 
 use crate::support::{Place, calls};
 
-/// What the bundled server itself says.
+/// Asks the bundled server directly.
 async fn called_by_hand(place: &Place, tool: &str, input: Value) -> Value {
     let input = input.to_string();
     let args = ["tools", "call", "customer-service", tool, &input];
@@ -20,7 +20,7 @@ async fn the_readme_question_is_answered() {
         .run(["ask", "What is the account value of customer 42?"])
         .await;
     assert_eq!(done.code, 0, "{done}");
-    // The call is visible, beside the answer.
+    // The call is shown on standard error.
     assert!(done.stderr.contains("calculate_account_value"), "{done}");
     assert!(done.stderr.contains("offline/planner"), "{done}");
     assert_eq!(done.stderr.matches("OPENAI_API_KEY").count(), 1, "{done}");
@@ -47,7 +47,7 @@ async fn standard_error_is_written_line_by_line() {
         }
         let question = "What is the account value of customer 42?";
         let writes = place.writes_to_stderr(["ask", question]).await;
-        // The model that nobody named, and the call.
+        // The automatically chosen model, and the call.
         assert!(writes.len() >= 2, "{writes:?}");
         let whole = |write: &String| write.ends_with('\n') && write.trim_end().len() > 5;
         assert!(writes.iter().all(whole), "{writes:?}");

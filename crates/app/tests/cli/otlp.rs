@@ -35,7 +35,7 @@ impl Collector {
         self.got.lock().unwrap().clone()
     }
 
-    /// All spans, those that began first first.
+    /// Returns all spans by start time.
     fn spans(&self) -> Vec<Value> {
         let mut spans: Vec<Value> = Vec::new();
         for (_, request) in self.requests() {
@@ -48,7 +48,7 @@ impl Collector {
     }
 }
 
-/// The value of an attribute, whatever its type.
+/// Returns the value of an attribute of any type.
 fn attribute(span: &Value, key: &str) -> Value {
     let attributes = span["attributes"].as_array().unwrap();
     let found = attributes.iter().find(|attribute| attribute["key"] == key);
@@ -124,7 +124,7 @@ async fn a_collector_receives_spans_without_content() {
     assert_eq!(attribute(tool, "switchboard.server"), "customer-service");
     assert_eq!(attribute(tool, "gen_ai.tool.type"), "function");
 
-    // Neither the question nor the answer nor what the tool was given, nor the key.
+    // No question, answer, tool input or key.
     let all = json!(spans).to_string();
     for said in [
         QUESTION,
@@ -141,7 +141,8 @@ async fn a_collector_receives_spans_without_content() {
 async fn spans_contain_content_if_configured() {
     let collector = Collector::start().await;
     let config = format!(
-        "otlp_endpoint: {}\notlp_headers:\n  authorization: Bearer ${{COLLECTOR}}\notlp_content: true\n",
+        "otlp_endpoint: {}\notlp_headers:\n  authorization: Bearer ${{COLLECTOR}}\notlp_content: \
+         true\n",
         collector.address
     );
     let place = Place::new()

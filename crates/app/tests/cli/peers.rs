@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Place, calls};
 
-/// A place whose `mcp.json` has the reference server that shows every feature.
+/// Returns a working folder with the reference server in `mcp.json`.
 fn with_everything() -> Place {
     let peers = std::env::var("SWITCHBOARD_PEERS").expect("SWITCHBOARD_PEERS names the folder");
     let program = std::path::Path::new(&peers)

@@ -86,7 +86,7 @@ fn tools(count: usize) -> Value {
     json!({"tools": tools})
 }
 
-/// A place with the server, and with these further keys of the configuration.
+/// Returns a working folder with the server and these configuration keys.
 fn place(count: usize, keys: &Value) -> Place {
     let mut config = json!({"mcp_servers": {"office": {
         "command": std::env::current_exe().unwrap(),
@@ -103,7 +103,8 @@ fn has_deleted(place: &Place) -> bool {
     place.path().join(DELETED).exists()
 }
 
-/// Sentences that no person means as a request for now. The planner takes about half of them for one.
+/// Sentences that are not requests to act now. The planner treats about half of them as
+/// requests.
 const SENTENCES: [&str; 26] = [
     "Delete Bob tomorrow",
     concat!("TO", "DO: delete Bob"),
@@ -152,7 +153,7 @@ async fn the_planner_never_deletes_without_approval() {
     };
     let asked = stream::iter(SENTENCES).map(ask).buffer_unordered(4);
     let open: Vec<usize> = asked.collect().await;
-    // Else this tests nothing.
+    // Otherwise this test checks nothing.
     assert!(open.iter().sum::<usize>() >= 10, "{open:?}");
 }
 

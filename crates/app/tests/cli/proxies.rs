@@ -1,4 +1,4 @@
-//! Models that are reached through a proxy of the environment.
+//! Models behind a proxy of the environment.
 
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 use tokio::{
@@ -8,7 +8,7 @@ use tokio::{
 
 use crate::support::{Done, Place};
 
-/// Asks a model that no name service knows, with these variables.
+/// Asks a model at an unresolvable host name, with these variables.
 async fn asked(variables: &[(&str, &str)]) -> Done {
     let mut place = Place::new()
         .with_variable("OPENAI_API_KEY", "sk-secret")
@@ -52,7 +52,7 @@ async fn a_tunnel_request_contains_the_proxy_credentials() {
         while stream.read_line(&mut asked).await.unwrap() > 2 {}
         let refusal = b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n";
         stream.write_all(refusal).await.unwrap();
-        // Whoever asks again gets no answer.
+        // A second request gets no response.
         drop(proxy);
         asked
     };

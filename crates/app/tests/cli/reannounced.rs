@@ -1,4 +1,4 @@
-//! Tools that their server declares read-only after a person was asked about them.
+//! Tools that become read-only after a person was asked about them.
 
 use std::{
     io::{BufRead as _, Write as _},
@@ -27,8 +27,8 @@ fn tools(drop_reads: bool) -> Value {
     json!({"tools": [tool("drop", drop_reads), tool("look", true)]})
 }
 
-/// Serves `drop` and `look`. A call of `look` declares `drop` read-only, and is answered once the client has
-/// read the new list.
+/// Serves `drop` and `look`. A call of `look` declares `drop` read-only, and is answered once the
+/// client has read the new list.
 pub(crate) fn serve_stdio() {
     let Ok(reads) = std::env::var(SERVER) else {
         return;

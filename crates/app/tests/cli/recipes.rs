@@ -1,4 +1,4 @@
-//! Recipes: found, listed and shown.
+//! Search, list and display of recipes.
 
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ async fn a_recipe_is_shown_unchanged() {
         .run(["recipes", "show", "customer-service"])
         .await;
     assert_eq!(shown.code, 0, "{shown}");
-    // What is shown is a recipe again, and the same one.
+    // The output is the same recipe.
     let place = with_recipe(&shown.stdout);
     let own = place
         .run(["recipes", "show", "recipes/orders.yaml", "-o", "json"])

@@ -8,12 +8,12 @@ use switchboard_testkit::fake::{Answer, FakeModel, Gate, Request, Say};
 use crate::support::{Done, Place, calls, program};
 
 const MODEL: &str = "openai/gpt-4o-mini";
-/// Reads like a key.
+/// A secret with the form of a key.
 const KEY: &str = "sk-proj-0123456789abcdefghij";
-/// Reads like nothing, and is one since it fills in a variable.
+/// A secret without a typical form. It is a secret because it expands a variable.
 const WORDS: &str = "correct horse battery staple";
 
-/// The bundled server, which tells in a file that it was started.
+/// The bundled server, which writes a file when it starts.
 fn counted() -> Value {
     let script = "echo started >> started; exec \"$0\" mcp-server customer-service";
     json!({"command": "sh", "args": ["-c", script, program()]})
@@ -38,7 +38,7 @@ fn live(fake: &FakeModel) -> Place {
         .with_file("switchboard.json", &config())
 }
 
-/// Where nothing of the other place is but the recording: no key, no address.
+/// A working folder with only the recording: no key, no address.
 fn elsewhere(recording: &Path) -> Place {
     let text = std::fs::read_to_string(recording).unwrap();
     Place::new()
@@ -124,7 +124,7 @@ async fn injected_arguments_are_not_recorded() {
     for hidden in ["conv-77", "tok1"] {
         assert!(!text.contains(hidden), "{hidden}: {text}");
     }
-    // It may be another one when it is had again.
+    // The replay may use another one.
     let other = Place::new()
         .with_file("switchboard.json", &config("conv-88"))
         .with_file("run.jsonl", &text);
@@ -245,7 +245,7 @@ async fn a_replay_needs_no_variables_of_servers() {
     let args = ["-m", MODEL, "--record", "run.jsonl", "Worth of 42?"];
     let done = ask(&place, &args).await;
     assert_eq!(done.code, 0, "{done}");
-    // In CI nobody has set `PHRASE`, which both files need.
+    // `PHRASE`, which both files need, is not set.
     let servers = json!({"mcpServers": {"far": {"url": "${FAR_ADDRESS}"}}}).to_string();
     let recorded = recording(&place);
     let bare = || {
@@ -270,7 +270,7 @@ async fn a_replay_needs_no_variables_of_servers() {
         (0, Some("530.19")),
         "{done}"
     );
-    // The servers of a suite are no others.
+    // The same applies to servers of a suite.
     let mut shop = counted();
     shop["command"] = json!("${SHELL_PROGRAM}");
     let suite = json!({
@@ -293,7 +293,7 @@ async fn a_replay_needs_no_variables_of_servers() {
     let replay = ["eval", "a.json", "-q", "--replay", "run.jsonl"];
     let done = other.run(replay).await;
     assert_eq!((done.code, starts(&other)), (0, 0), "{done}");
-    // What starts them needs them.
+    // Commands that start servers need them.
     for args in [
         &["--no-tools", "-m", "offline/planner", "?"][..],
         &["--mcp-config", "mcp.json", "-m", "offline/planner", "?"],
@@ -357,7 +357,7 @@ async fn an_interrupted_run_leaves_a_partial_recording() {
     assert!(done.stderr.contains("the recording ends here"), "{done}");
 }
 
-/// A model that makes the same ticket whoever asks, and then says what it was told.
+/// A model that creates the same ticket for every question and then repeats the result.
 fn clerk(_: usize, request: &Request) -> Answer {
     let messages = request.json()["messages"].as_array().unwrap().clone();
     let last = messages.last().unwrap();
@@ -435,7 +435,7 @@ async fn concurrent_runs_are_replayed() {
     }
     assert_eq!((fake.requests().len(), starts(&other)), (24, 0));
 
-    // What was not recorded cannot be measured.
+    // A run without recording cannot be evaluated.
     let changed = suite.to_string().replace("A ticket, please", "A ticket!");
     let other = other.with_file("a.json", &changed);
     let replay = [

@@ -1,4 +1,4 @@
-//! What a replay says of calls out of whose arguments a secret was struck.
+//! Judging of replayed calls whose arguments contain redacted secrets.
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
@@ -63,7 +63,7 @@ async fn redacted_values_are_neither_right_nor_wrong() {
     assert_eq!(done.code, 0, "{done}");
     let report = done.json();
     let again = counts(&report);
-    // Of the first nobody knows the password; of the others it was not asked.
+    // The password of the first call is unknown; the others have no expectation of it.
     assert_eq!(again["unknown"], json!(1), "{again}");
     assert_eq!((&again["right"], &again["judged"]), (&json!(2), &json!(2)));
     let summary = &report["summary"][0];
@@ -84,7 +84,7 @@ async fn redacted_values_are_neither_right_nor_wrong() {
     );
 }
 
-/// What is wrong in what is left of a call is as wrong as it was when it was recorded.
+/// Errors in the remaining arguments of a call are found in the replay too.
 #[tokio::test]
 async fn a_redacted_value_does_not_hide_other_errors() {
     const TOKEN: &str = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
@@ -114,9 +114,9 @@ async fn a_redacted_value_does_not_hide_other_errors() {
             "wrong_input",
         ),
         (note(&format!("x {TOKEN} y")), between, "wrong_input"),
-        // Nothing was struck out here.
+        // Nothing is redacted here.
         (note("[redacted]"), note("Berlin"), "wrong_input"),
-        // The loop mends the number in quotes, whatever stands beside it.
+        // The loop repairs the quoted number, also beside a redacted value.
         (
             json!({"user": "ada", "pin": 4711, "age": "44", "password": "x"}),
             json!({"user": "ada", "age": 44}),
@@ -127,7 +127,7 @@ async fn a_redacted_value_does_not_hide_other_errors() {
             json!({"user": "ada", "age": 44}),
             "wrong_input",
         ),
-        // And here nobody can tell: it may have been the other one.
+        // The redacted value may have been the other one, so the verdict is unknown.
         (note(TOKEN), note(&TOKEN.replace('z', "y")), "unknown"),
     ];
     let fake = FakeModel::start().await.unwrap();

@@ -1,4 +1,4 @@
-//! What can be said where a stored run goes on, and what was settled when it began.
+//! Options of a resumed run, and options that apply only at its start.
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
@@ -22,7 +22,7 @@ fn openai(fake: &FakeModel) -> Place {
         .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
 }
 
-/// Asks a question whose first call is stored, and gives the run's id.
+/// Asks a question whose first call waits for approval. Returns the id of the run.
 async fn parked(fake: &FakeModel, place: &Place, options: &[&str]) -> String {
     fake.answer(ticket("a"));
     let ask = ["ask", "-m", MODEL, "--approve", "later", "-o", "json", "Hi"];
@@ -58,7 +58,7 @@ async fn a_resumed_run_may_raise_its_step_limit() {
     assert_eq!(done.code, 0, "{done}");
     assert_eq!(done.json()["answer"], "Done.", "{done}");
 
-    // Without it the limit is the one that the run began with.
+    // Without the option, the original limit applies.
     let id = parked(&fake, &place, &["--max-steps", "1"]).await;
     let place = place.with_variable("SWITCHBOARD_MAX_STEPS", "9");
     let done = resume(&place, &id, &["--allow"]).await;
@@ -89,7 +89,7 @@ async fn a_resumed_run_uses_the_new_approval_option() {
             assert_eq!(done.json()["waiting"], json!(["b"]), "{done}");
         }
     }
-    // The variable stores a further question, too, where nobody is there to be asked.
+    // With the variable, a further approval request is stored too.
     let id = parked(&fake, &place, &[]).await;
     fake.answer(ticket("b"));
     let place = place.with_variable("SWITCHBOARD_APPROVE", "later");
@@ -127,7 +127,7 @@ async fn a_resumed_run_overrides_allowing_rules() {
 #[tokio::test]
 async fn options_of_the_start_are_refused_when_resuming() {
     let fake = FakeModel::start().await.unwrap();
-    // Neither a variable nor a file that is for questions is in the way.
+    // Variables and files for new questions do not matter.
     let place = openai(&fake);
     let id = parked(&fake, &place, &[]).await;
     let place = place

@@ -1,5 +1,5 @@
-//! What a run may do: strategies, recipes, fallbacks, rules, and runs that wait for somebody's word and go on
-//! in another process.
+//! Options of runs: strategies, recipes, fallbacks, rules, and runs that wait for a decision
+//! and are resumed in another process.
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
@@ -124,7 +124,7 @@ async fn a_usage_error_keeps_the_stored_run() {
         assert_eq!(done.code, 2, "{args:?}: {done}");
         assert!(done.stderr.contains(named), "{args:?}: {done}");
     }
-    // It still waits; as one object it says so.
+    // It still waits, and the JSON output reports it.
     let args = ["runs", "resume", &id, "--approve", "later", "-o", "json"];
     let done = place.run(args).await;
     assert_eq!(done.code, 4, "{done}");
@@ -241,7 +241,8 @@ async fn a_recipe_sets_prompt_and_tools() {
     fake.answer(Answer::openai_chat([Say::text("Hello.")]));
     let place = openai(&fake).with_file(
         "tickets.yaml",
-        "name: tickets\nprompt: You only write tickets.\ntools:\n  allow: [create_support_ticket]\n",
+        "name: tickets\nprompt: You only write tickets.\ntools:\n  allow: \
+         [create_support_ticket]\n",
     );
     let done = ask(&place, &["--recipe", "tickets.yaml", "Hi"]).await;
     assert_eq!(done.code, 0, "{done}");
@@ -338,7 +339,7 @@ async fn the_stricter_rule_of_two_files_applies() {
         (allow, deny, json!("denied")),
         (deny, allow, json!("denied")),
         (allow, allow, Value::Null),
-        // What one file alone says counts, whatever the policy.
+        // A rule of one file applies under every policy.
         ("approve: none\n", allow, Value::Null),
     ] {
         let fake = FakeModel::start().await.unwrap();
@@ -365,7 +366,7 @@ async fn the_stricter_rule_of_two_files_applies() {
             report["tool_calls"][0]["failure"], failure,
             "{users}{projects}{report}"
         );
-        // Whoever asks for it now sets aside what both files allow.
+        // The option overrides rules of both files that allow the call.
         let args = ["ask", "--approve", "none", "-o", "json", TICKET];
         let report = place.run(args).await.json();
         assert_eq!(report["tool_calls"][0]["failure"], "denied", "{report}");
@@ -389,7 +390,7 @@ async fn servers_of_context_values_must_be_configured() {
             "{args:?}: {done}"
         );
     }
-    // Without servers there is nobody to be meant.
+    // Without servers, the setting has no effect.
     assert_eq!(place.run(["ask", "--no-tools", "Hi"]).await.code, 0);
     let none = format!("{context}mcp_servers: {{}}\n");
     let place = Place::new().with_file("switchboard.yaml", &none);
@@ -424,7 +425,7 @@ async fn a_run_of_a_session_is_listed_resumed_and_discarded() {
     assert_eq!(waiting[1]["session_id"], Value::Null);
     let id = row["run_id"].as_str().unwrap();
 
-    // A mistake costs nothing, and nobody is there to ask.
+    // A usage error keeps the run, and no person is present.
     let done = place.run(["runs", "resume", id]).await;
     assert_eq!(done.code, 2, "{done}");
     assert!(done.stderr.contains("--allow"), "{done}");
@@ -459,7 +460,7 @@ async fn a_run_of_a_session_is_listed_resumed_and_discarded() {
     assert_eq!(place.run(ask).await.code, 4, "the session is free");
 }
 
-// Where the folder of a user's data is known from `HOME` alone.
+// On platforms whose data folder depends only on `HOME`.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_run_of_another_version_is_refused_and_can_be_discarded() {

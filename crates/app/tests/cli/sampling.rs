@@ -1,4 +1,4 @@
-//! A server that asks the run's model in the middle of a call, written by hand, over stdio.
+//! A hand-written stdio server that samples the run's model during a call.
 
 use std::io::{BufRead as _, Write as _};
 
@@ -8,7 +8,7 @@ use switchboard_testkit::fake::{Answer, FakeModel, Say};
 use crate::support::Place;
 
 const MODEL: &str = "openai/gpt-4o-mini";
-/// Set where this program is to be the server.
+/// A variable that makes this program the server.
 const SERVER: &str = "SWITCHBOARD_TEST_SAMPLING";
 
 fn config() -> String {
@@ -21,8 +21,8 @@ fn config() -> String {
     json!({"mcp_servers": {"poet": poet}}).to_string()
 }
 
-/// What the model says to a server in the middle of a call is a part of the tool's result. In their order the answers of the run
-/// are had again, and not that one.
+/// A sampled text is part of the tool's result. A replay in recorded
+/// order returns the answers of the run without it.
 #[tokio::test]
 async fn sampled_text_is_not_an_answer_of_the_run() {
     let fake = FakeModel::start().await.unwrap();

@@ -1,5 +1,5 @@
-//! Tools that a provider runs on its own side: configured, shown while they run, and given back to
-//! it when the answer goes on.
+//! Tools that a provider executes: configured, shown while they run, and sent back to
+//! it when the answer continues.
 
 use serde_json::Value;
 use switchboard_testkit::fake::{Answer, FakeModel};
@@ -58,7 +58,7 @@ async fn a_provider_search_is_declared_and_its_results_are_shown() {
         received[1].1.contains("https://example.org/hamburg"),
         "{received:?}"
     );
-    // What only the provider can read is for nobody else.
+    // Encrypted content of the provider is not shown.
     assert!(!done.stdout.contains("EqgfCioIARgB"), "{done}");
 }
 
@@ -88,7 +88,7 @@ async fn a_paused_answer_continues_with_its_provider_blocks() {
     let asked = first.json()["messages"].as_array().unwrap();
     let went_on = second.json()["messages"].as_array().unwrap();
     assert_eq!(second.json()["tools"], first.json()["tools"]);
-    // Nobody says anything in between: the same question, and what there is of the answer.
+    // The continued request contains the same question and the partial answer.
     assert_eq!(went_on.len(), asked.len() + 1);
     let so_far = went_on.last().unwrap();
     assert_eq!(so_far["role"], "assistant");

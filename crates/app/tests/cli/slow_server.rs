@@ -1,5 +1,5 @@
-//! An MCP server over HTTP that answers when the test says so, and tells what it was asked. Written
-//! by hand: what a client sends should be seen as it is.
+//! An MCP server over HTTP that answers on command of the test and returns its requests. It is
+//! written by hand, so that the test sees the exact requests.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ impl SlowServer {
         }
     }
 
-    /// A configuration that has this server alone, called `slow`.
+    /// Returns a configuration with only this server, named `slow`.
     pub(crate) fn config(&self) -> String {
         json!({"mcpServers": {"slow": {"url": self.url}}}).to_string()
     }
@@ -71,7 +71,7 @@ impl SlowServer {
         self.cancelled.recv().await.unwrap()
     }
 
-    /// Lets so many calls be answered.
+    /// Releases this number of calls.
     pub(crate) fn answer(&self, calls: usize) {
         self.shared.answers.add_permits(calls);
     }

@@ -1,5 +1,5 @@
-//! The examples of the systems that Switchboard comes from, end to end: real servers as processes, a scripted
-//! model on loopback.
+//! The examples of the systems that Switchboard comes from, end to end: real servers as processes,
+//! a scripted model on loopback.
 
 use std::fs;
 
@@ -264,7 +264,8 @@ async fn genes_connected_to_mpo_are_found_shown_and_kept_in_the_graph() {
     // What the second server knows is what the first one put into the graph of this conversation.
     let analysed = &report["tool_calls"][1]["result"]["structured"];
     assert_eq!(analysed["strongest"][0]["id"], "NCBIGene:847", "{analysed}");
-    // Where the conversation is kept is a matter of the host: the model sees and writes nothing of it.
+    // Where the conversation is kept is a matter of the host: the model sees and writes nothing of
+    // it.
     for n in 0..3 {
         let asked = fake.request(n).await.json().to_string();
         assert!(

@@ -5,7 +5,8 @@ use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::support::{Done, Place};
 
-/// Two runs: one with calls that succeed, are repeated, do not fit and do not exist, and one that fails.
+/// Two runs: one with calls that succeed, are repeated, do not fit and do not exist, and one that
+/// fails.
 async fn eventful() -> (Place, FakeModel) {
     let fake = FakeModel::start().await.unwrap();
     let value =

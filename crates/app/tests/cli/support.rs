@@ -1,4 +1,4 @@
-//! Starting the program where nothing of this machine's configuration reaches it.
+//! Starts the program isolated from the configuration of this machine.
 
 use std::{
     ffi::OsStr,
@@ -9,13 +9,13 @@ use std::{
 use serde_json::Value;
 use tokio::process::{Child, Command};
 
-/// A working directory of its own, and what is set in the environment.
+/// A temporary working directory and the environment of the program.
 pub(crate) struct Place {
     folder: tempfile::TempDir,
     variables: Vec<(String, String)>,
 }
 
-/// What a finished program left.
+/// The exit code and output of a finished program.
 pub(crate) struct Done {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -66,12 +66,12 @@ impl Place {
         command
     }
 
-    /// Starts the program and goes on.
+    /// Starts the program in the background.
     pub(crate) fn start<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Child {
         self.command(args).spawn().unwrap()
     }
 
-    /// Runs the program to its end; everything that it wrote to standard error at once by itself.
+    /// Runs the program to its end. Returns each write to standard error separately.
     #[cfg(unix)]
     pub(crate) async fn writes_to_stderr<A: AsRef<OsStr>>(
         &self,
@@ -79,7 +79,7 @@ impl Place {
     ) -> Vec<String> {
         use std::os::{fd::OwnedFd, unix::net::UnixDatagram};
 
-        // Of such a socket each write is read by itself.
+        // Reads from such a socket return one write each.
         let (read, write) = UnixDatagram::pair().unwrap();
         read.set_nonblocking(true).unwrap();
         let read = tokio::net::UnixDatagram::from_std(read).unwrap();
@@ -113,7 +113,7 @@ impl Place {
         Done::from(self.command(args).stdin(stdin).output().await.unwrap())
     }
 
-    /// Runs a script to its end, in which `$0` is the program.
+    /// Runs a script to its end. `$0` is the program.
     #[cfg(unix)]
     pub(crate) async fn run_in_shell(&self, script: &str, stdin: impl Into<Stdio>) -> Done {
         let mut command = Command::new("sh");
@@ -149,7 +149,7 @@ impl Place {
         Done::from(child.wait_with_output().await.unwrap())
     }
 
-    /// Asks and gives the object of `--output json`.
+    /// Asks a question and returns the object of `--output json`.
     pub(crate) async fn ask(&self, question: &str) -> Value {
         let done = self.run(["ask", "--output", "json", question]).await;
         done.json()

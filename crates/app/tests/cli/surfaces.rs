@@ -224,13 +224,14 @@ async fn the_doctor_names_unusable_servers_of_an_editor_file() {
         for expected in [
             "`mcpServers.unset`: the variable `NOT_SET` is not set",
             "`mcpServers.helped.headersHelper` is not supported",
-            "`mcpServers.secret.authorization` contains a `client_secret` and also needs an `issuer`",
+            "`mcpServers.secret.authorization` contains a `client_secret` and also needs an \
+             `issuer`",
         ] {
             assert!(done.stdout.contains(expected), "{expected}: {done}");
         }
         assert!(!done.stdout.contains("secret-1"), "{done}");
     }
-    // The other servers are there.
+    // The other servers are available.
     let call = [
         "tools",
         "call",
@@ -250,7 +251,8 @@ async fn a_public_bundled_server_needs_a_token() {
     let everywhere = ["mcp-server", "customer-service", "--http", "0.0.0.0:0"];
     let done = Place::new().run(everywhere).await;
     assert_eq!(done.code, 2, "{done}");
-    let expected = "0.0.0.0:0 can be reached from other machines, and no access token is configured: bind to \
+    let expected = "0.0.0.0:0 can be reached from other machines, and no access token is \
+                    configured: bind to \
                     127.0.0.1, or set the variable `SWITCHBOARD_TOKEN`";
     assert!(done.stderr.contains(expected), "{done}");
 
@@ -354,7 +356,8 @@ async fn unknown_options_of_a_bundled_server_are_refused() {
     let done = place.run(args).await;
     assert_eq!(done.code, 2, "{done}");
     assert!(done.stderr.contains("--url"), "{done}");
-    // A variable is there for whoever it concerns; standard input ends at once, and so does the server.
+    // Servers ignore variables of other servers. Standard input ends immediately, and so does the
+    // server.
     let place = place.with_variable("SWITCHBOARD_BTE_URL", "http://127.0.0.1:9");
     for name in ["graph", "bte"] {
         assert_eq!(place.run(["mcp-server", name]).await.code, 0, "{name}");

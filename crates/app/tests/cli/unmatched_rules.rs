@@ -1,4 +1,4 @@
-//! Safety rules that name a server or a tool that there is not.
+//! Approval rules and guards that match no server or tool.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -6,15 +6,18 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use crate::{library::over_stdio, support::Place};
 
 const WRONG: [&str; 4] = [
-    "`approvals.rules`: a rule with verdict `deny` names server `libary`, and no configured server has this \
+    "`approvals.rules`: a rule with verdict `deny` names server `libary`, and no configured \
+     server has this \
      name (did you mean `library`?)",
-    "`approvals.rules`: a rule with verdict `ask` names tool `lent`, and no tool of server `library` has this \
+    "`approvals.rules`: a rule with verdict `ask` names tool `lent`, and no tool of server \
+     `library` has this \
      name (did you mean `lend`?)",
     "`approvals.rules`: a rule with verdict `deny` names tool `erase_*`, and no tool has this name",
-    "`guards`: a guard names tool `library__led`, and no tool has this name (did you mean `library__lend`?)",
+    "`guards`: a guard names tool `library__led`, and no tool has this name (did you mean \
+     `library__lend`?)",
 ];
 
-/// A place with these rules and guards, and with a server that does not start if `broken`.
+/// Returns a working folder with these rules. With `broken`, one server does not start.
 fn place(rules: &Value, guards: &Value, broken: bool) -> Place {
     let mut config = json!({
         "mcp_servers": {"library": over_stdio("Lends.")},
@@ -90,7 +93,7 @@ async fn rules_that_match_or_may_match_are_not_reported() {
     let rules = json!([
         {"server": "lib*", "tool": "l?nd", "verdict": "deny"},
         {"tool": ["lend", "library__*"], "verdict": "ask"},
-        // Of a server that did not start nobody knows the tools.
+        // The tools of a server that did not start are unknown.
         {"server": "absent", "tool": "erase", "verdict": "deny"},
         {"server": "absent", "verdict": "deny"},
         {"tool": "erase", "verdict": "deny"},

@@ -373,7 +373,8 @@ async fn without_a_key_a_local_ollama_is_used() {
         "/api/tags" => Answer::json(200, &json!({"models": [{"name": "qwen3:8b", "model": "qwen3:8b"}]})),
         "/api/show" => Answer::json(200, &json!({"capabilities": ["completion", "tools"], "model_info": {}})),
         "/api/chat" => Answer::ndjson(
-            "{\"model\":\"qwen3:8b\",\"message\":{\"role\":\"assistant\",\"content\":\"From here.\"},\"done\":false}\n\
+            "{\"model\":\"qwen3:8b\",\"message\":{\"role\":\"assistant\",\"content\":\"From \
+             here.\"},\"done\":false}\n\
              {\"model\":\"qwen3:8b\",\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\"}\n",
         ),
         _ => Answer::json(200, &json!({"version": "0.12.0"})),

@@ -154,7 +154,8 @@ async fn regeneration_replaces_only_an_identified_answer() {
     let refused = refused.text;
     assert!(refused.contains("send all messages"), "{refused}");
     assert_eq!(said(&server).await, before);
-    // One that is there once needs nothing before it, nor need what is before it be as in the session.
+    // One that is there once needs nothing before it, nor need what is before it be as in the
+    // session.
     let answer = ask("regenerate-message", &["Edited.", "More."]).await;
     let now = said(&server).await;
     assert_eq!(now[..7], all[..7]);

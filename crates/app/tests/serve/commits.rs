@@ -10,8 +10,8 @@ use crate::{
     serving::{Serving, no_servers, place},
 };
 
-/// How many transactions stand in the log of a database of SQLite: the last page of each says how large the file is
-/// then, and no other does (<https://sqlite.org/fileformat2.html#walformat>).
+/// How many transactions stand in the log of a database of SQLite: the last page of each says how
+/// large the file is then, and no other does (<https://sqlite.org/fileformat2.html#walformat>).
 fn commits(database: &Path) -> usize {
     let mut log = database.as_os_str().to_owned();
     log.push("-wal");
@@ -37,8 +37,9 @@ async fn a_run_in_a_new_session_is_five_transactions_at_most() {
         let report = server.post("/chat", &json!({"message": message})).await;
         assert_eq!(report.expect(200)["answer"], "Hello.");
         let commits = commits(&database) - before;
-        // The session with its run; that it begins, with its state; the question to the model; the word; and what is
-        // said at the end, with the end. The question and the word may come to be stored with what follows.
+        // The session with its run; that it begins, with its state; the question to the model; the
+        // word; and what is said at the end, with the end. The question and the word may come to be
+        // stored with what follows.
         assert!((3..=5).contains(&commits), "{commits} transactions");
     }
 }

@@ -1,4 +1,4 @@
-//! Connections and requests that are open: who holds them, how many, and for how long.
+//! Limits and time-outs of open connections and requests.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
 const ANN: &str = "ann-0123456789abcdef";
 const BOB: &str = "bob-0123456789abcdef";
 
-/// A connection of a client that keeps little of what it does not read.
+/// Opens a connection with a small receive buffer.
 async fn connect(server: &Serving) -> TcpStream {
     let address = server.base.trim_start_matches("http://");
     let socket = TcpSocket::new_v4().unwrap();
@@ -25,7 +25,7 @@ async fn connect(server: &Serving) -> TcpStream {
     socket.connect(address.parse().unwrap()).await.unwrap()
 }
 
-/// A request that stays open, and of whose answer only the first line is read: its status.
+/// Opens a request and reads only the status of its response.
 async fn open(server: &Serving, path: &str) -> (TcpStream, u16) {
     let mut stream = connect(server).await;
     let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\naccept-encoding: gzip\r\n\r\n");
@@ -36,10 +36,10 @@ async fn open(server: &Serving, path: &str) -> (TcpStream, u16) {
     (stream, status)
 }
 
-/// The status of the answer to these bytes, and the whole of it.
+/// Sends bytes. Returns the status and the whole response.
 async fn send_raw(server: &Serving, bytes: &str) -> (u16, String) {
     let mut stream = connect(server).await;
-    // One that is refused before it was read to its end may be cut while we still write, or read.
+    // A refused request may be cut while we still write or read.
     let _ = stream.write_all(bytes.as_bytes()).await;
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;
@@ -47,7 +47,7 @@ async fn send_raw(server: &Serving, bytes: &str) -> (u16, String) {
     (answer[9..12].parse().unwrap(), answer)
 }
 
-/// The same for JSON that is posted: what came back.
+/// Posts JSON and returns the response.
 async fn post(server: &Serving, path: &str, body: &Value) -> Value {
     let (_, answer) = send_raw(server, &posting(path, body, "close")).await;
     let (_, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -57,13 +57,14 @@ async fn post(server: &Serving, path: &str, body: &Value) -> Value {
 fn posting(path: &str, body: &Value, connection: &str) -> String {
     let body = body.to_string();
     format!(
-        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: {connection}\r\ncontent-type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: {connection}\r\ncontent-type: \
+         application/json\r\n\
          content-length: {}\r\n\r\n{body}",
         body.len()
     )
 }
 
-/// What `/metrics` says of something, asked on a connection of its own, which counts, too.
+/// Returns a metric. The request uses a separate connection, which counts too.
 async fn gauge(server: &Serving, name: &str) -> u64 {
     let asked = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let (status, output) = send_raw(server, asked).await;
@@ -73,7 +74,7 @@ async fn gauge(server: &Serving, name: &str) -> u64 {
     value.unwrap().parse().unwrap()
 }
 
-/// Waits for it to say this.
+/// Waits until the metric has this value.
 async fn until(server: &Serving, name: &str, wanted: u64) {
     let waiting = async {
         while gauge(server, name).await != wanted {
@@ -81,7 +82,7 @@ async fn until(server: &Serving, name: &str, wanted: u64) {
         }
     };
     let done = tokio::time::timeout(Duration::from_secs(30), waiting).await;
-    // It is asked once more only to say what it is.
+    // The last value is for the message.
     assert!(
         done.is_ok(),
         "{name} is {}, not {wanted}",
@@ -92,8 +93,8 @@ async fn until(server: &Serving, name: &str, wanted: u64) {
 const REQUESTS: &str = "switchboard_http_requests_open";
 const CONNECTIONS: &str = "switchboard_http_connections_open";
 
-/// One that asks for a large file and takes none of it, and one that follows a session and takes nothing of what happens in it:
-/// neither keeps its connection, nor its place among the requests.
+/// One client requests a large file and reads nothing, another follows a session and reads
+/// no events: both lose their connection and their request permit.
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_disconnected() {
     const WORDS: usize = 2_000;
@@ -114,7 +115,7 @@ async fn a_client_that_reads_nothing_is_disconnected() {
     let asked = json!({"message": "Count.", "session_id": session, "background": true});
     post(&server, "/chat", &asked).await;
     until(&server, "switchboard_runs_total{outcome=\"completed\"}", 1).await;
-    // What is left is the request that asks.
+    // Only the request for the metrics is left.
     until(&server, REQUESTS, 1).await;
     until(&server, CONNECTIONS, 1).await;
     for stream in [&mut file, &mut follower] {
@@ -144,7 +145,7 @@ async fn open_connections_and_requests_are_counted() {
     }
     until(&server, REQUESTS, 4).await;
     until(&server, CONNECTIONS, 4).await;
-    // One that goes away before its answer has begun.
+    // A client that disconnects before its response starts.
     let asked = json!({"message": "Hi", "session_id": session});
     let mut vanishing = connect(&server).await;
     let bytes = posting("/chat", &asked, "keep-alive");
@@ -213,17 +214,17 @@ async fn one_principal_cannot_block_others() {
             .problem(429),
         "too-many"
     );
-    // In the dialects' own words.
+    // In the error format of each dialect.
     let answered = server.get("/v1/models").await;
     assert_eq!(answered.status, 429, "{answered:?}");
     assert!(answered.json()["error"].is_object(), "{answered:?}");
-    // The page and the probes are nobody's.
+    // The page and the probes belong to no principal.
     for open in ["/", "/assets/app.css", "/healthz", "/metrics"] {
         assert_ne!(server.get(open).await.status, 429, "{open}");
     }
     let server = server.with_token(BOB);
     assert_eq!(server.get("/sessions").await.status, 200);
-    // It is given back with each stream, and what ends streams gets in.
+    // Each closed stream releases a permit, and requests that end streams are accepted.
     let server = server.with_token(ANN);
     drop(other);
     while server.get("/sessions").await.status == 429 {
@@ -245,7 +246,7 @@ async fn the_head_of_a_request_is_limited() {
     };
     let most = 32 << 10;
     let fits = |length: usize| head("/healthz", &format!("x: {}\r\n", "y".repeat(length)));
-    // To the byte, in one header or in many.
+    // Exact to the byte, in one header or in many.
     let rest = most - fits(0).len();
     assert_eq!(send_raw(&server, &fits(rest)).await.0, 200);
     for (what, asked) in [
@@ -337,7 +338,7 @@ async fn unknown_model_names_are_not_metric_labels() {
         .post("/chat", &ask("openai/made-up-by-somebody"))
         .await;
     assert_eq!(report.expect(200)["outcome"], "failed");
-    // One that is configured shows that it fails, and one that answers is there.
+    // A failed request to a configured model is counted under the name of the model.
     assert_eq!(
         server
             .post("/chat", &ask(crate::serving::MODEL))
@@ -354,7 +355,7 @@ async fn unknown_model_names_are_not_metric_labels() {
     );
     let output = server.get("/metrics").await.text;
     assert!(!output.contains("by-somebody"), "{output}");
-    // What is refused in the words of another interface is counted where it was refused.
+    // A refusal in another dialect is counted for its route.
     let refused = r#"{method="POST",route="/v1/chat/completions",status="4"#;
     assert!(output.contains(refused), "{output}");
     for counted in [

@@ -1,4 +1,4 @@
-//! What tools are given for the conversation: two users on one server with one graph server.
+//! Context values of tools: two users on one server with one graph server.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::{
 
 const ANN: &str = "ann-0123456789abcdef";
 const BOB: &str = "bob-0123456789abcdef";
-/// Reads like nothing: it is a secret because a client sends it for a tool.
+/// A secret without a typical form. It is a secret because a client sends it for a tool.
 const SECRET: &str = "mother of pearl";
 
 fn graph_with(context: Option<Value>) -> Value {
@@ -25,7 +25,8 @@ fn graph_with(context: Option<Value>) -> Value {
     config
 }
 
-/// A model that adds the node of the question if it names one, reads the graph, and says what is in it.
+/// A model that adds the node of the question if it names one, reads the graph, and lists its
+/// content.
 fn librarian(number: usize, request: &Request) -> Answer {
     let asked = request.json();
     let declared = asked["tools"].to_string();
@@ -56,7 +57,7 @@ fn librarian(number: usize, request: &Request) -> Answer {
     }
 }
 
-/// The ids of the nodes that the last call of a run read.
+/// Returns the ids of the nodes that the last call of a run read.
 fn nodes(report: &Value) -> Vec<String> {
     let calls = report["tool_calls"].as_array().unwrap();
     assert!(
@@ -94,7 +95,7 @@ async fn sessions_have_separate_graphs() {
         }
     }))
     .await;
-    // New sessions and runs in no session begin with nothing.
+    // New sessions and runs without session start with an empty graph.
     for token in [ANN, BOB] {
         let report = chat(server, token, &json!({"message": "show"})).await;
         assert_eq!(nodes(&report.expect(200)), [""; 0]);
@@ -126,7 +127,7 @@ async fn clients_send_configured_context_values() {
     for (token, topic, message, expected) in [
         (ANN, "one", "add x:1", vec!["x:1"]),
         (ANN, "two", "add x:2", vec!["x:2"]),
-        // Another session about the same, and what another user calls the same.
+        // Another session with the same topic, and a session of another user with the same id.
         (ANN, "one", "add x:3", vec!["x:1", "x:3"]),
         (BOB, "one", "show", vec![]),
     ] {
@@ -137,7 +138,7 @@ async fn clients_send_configured_context_values() {
             answered.header("x-switchboard-session-id").to_owned(),
         ));
     }
-    // Without the value that the tool requires the call does not leave.
+    // Without the required value, the call is not sent.
     let unsaid = chat(&server, ANN, &json!({"message": "show"}))
         .await
         .expect(200);
@@ -145,7 +146,7 @@ async fn clients_send_configured_context_values() {
     assert_eq!(call["failure"], "unavailable", "{unsaid}");
     let why = call["result"].to_string();
     assert!(why.contains("did not send `topic`"), "{why}");
-    // Nothing shows what the client sent.
+    // The values of the client appear nowhere.
     let mut shown = String::new();
     for (token, session) in &sessions {
         let request = server.request(reqwest::Method::GET, &format!("/sessions/{session}"));

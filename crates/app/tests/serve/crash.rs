@@ -1,4 +1,4 @@
-//! The process is killed in the middle of a run, and started again.
+//! The process is killed during a run and restarted.
 
 use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
@@ -41,7 +41,7 @@ async fn a_run_resumes_after_a_kill_and_repeats_no_finished_call() {
     assert_eq!(shown["runs"][0]["state"], "interrupted", "{shown}");
     let run_path = format!("/runs/{run}");
     assert_eq!(server.run(&run).await["run"]["state"], "interrupted");
-    // Whoever was shown something is shown the same again, and goes on from there.
+    // A reconnected reader gets the same events again, and the following ones.
     let last = seen.last().unwrap().id;
     let mut again = server.follow(&format!("{run_path}/events")).await;
     let before = again.until("tool_finished").await;
@@ -76,7 +76,8 @@ async fn a_run_resumes_after_a_kill_and_repeats_no_finished_call() {
         (&report["answer"], &report["outcome"]),
         (&json!("Seen."), &json!("completed"))
     );
-    // The first is as it was. What became of the second nobody knows: it does not say that it may run twice.
+    // The first result is unchanged. The outcome of the second call is unknown: its tool does not
+    // declare that it may run twice.
     let calls = &report["tool_calls"];
     assert_eq!(
         calls[0]["result"]["content"][0]["text"], "left is done",

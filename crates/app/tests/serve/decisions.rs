@@ -111,7 +111,8 @@ async fn decisions_arrive_in_any_order_with_edits_and_reasons() {
     assert_eq!(report["answer"], "Done.");
     assert_eq!(report["tool_calls"][0]["failure"], "denied");
     let of_second = &report["tool_calls"][1];
-    // After a call that was declined those behind it are not made, unless somebody said yes to them before.
+    // After a call that was declined those behind it are not made, unless somebody said yes to them
+    // before.
     assert_eq!(of_second["input"], json!({"far": 20}), "{report}");
     let read = fake.request(1).await.json().to_string();
     assert!(read.contains("not to the left"), "{read}");

@@ -1,4 +1,4 @@
-//! JSON that is nested more deeply than the stores can read again, through every entrance.
+//! JSON that is nested more deeply than the stores can read, through every input.
 
 use std::sync::{
     Arc,
@@ -38,7 +38,7 @@ fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, _| json!({"k": inner}))
 }
 
-/// An MCP server whose only tool answers with data of as many levels as asked for.
+/// An MCP server with a tool that returns data of the requested depth.
 struct Digger {
     url: String,
     task: JoinHandle<()>,
@@ -95,7 +95,7 @@ async fn dig(Json(message): Json<Value>) -> axum::response::Response {
     Json(json!({"jsonrpc": "2.0", "id": message["id"], "result": result})).into_response()
 }
 
-/// Ends the server and moves a session to a place of its own. Returns the session as shown there.
+/// Ends the server and imports the session into another store. Returns the session from there.
 async fn moved(server: Serving, from: &Place, session: &str) -> Value {
     server.kill().await;
     let exported = from.run(["sessions", "export", session]).await;
@@ -214,13 +214,13 @@ async fn the_depth_of_client_input_is_limited() {
     assert_eq!(report["outcome"], "completed", "{report}");
 }
 
-/// A model, a tool and a person. Each of six values comes in through another entrance: four with the
-/// calls of one answer, one with the edit of a call, one with the answer behind the calls.
+/// A model, a tool and a person. Each of six values has another origin: four come with
+/// the calls of one answer, one with the edit of a call, one with the final answer.
 struct Deep {
     id: ModelId,
     capabilities: ModelCapabilities,
     arguments: Value,
-    /// In a string: the tool takes an object there, so it is read out of the string.
+    /// In a string: the tool takes an object there, so the string is parsed.
     in_string: Value,
     structured: Value,
     unknown: Value,
@@ -255,7 +255,7 @@ impl Deep {
         }
     }
 
-    /// Which calls get a proper result, and whether the answer behind them is complete.
+    /// The calls with a regular result, and whether the final answer is complete.
     fn expected(&self) -> ([bool; 5], bool) {
         let fits = |value: &Value| check_depth(value).is_ok();
         let calls = [
@@ -340,7 +340,7 @@ impl ToolHost for Deep {
 #[async_trait]
 impl Approver for Deep {
     async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
-        // The run is stored while it waits, and goes on from what was stored.
+        // The waiting run is stored, and resumed from its stored state.
         if !self.was_parked.swap(true, Ordering::Relaxed) {
             return ApprovalDecision::Later;
         }
@@ -381,7 +381,7 @@ async fn driven(mut run: PersistedRun) {
     assert!(!matches!(end, PersistedRunEnd::Failed(_)), "{end:?}");
 }
 
-/// Reads everything that a store has of a session. Returns its messages.
+/// Reads all stored data of a session. Returns its messages.
 async fn read_all(store: &Store, owner: &Principal, session: &SessionId) -> Vec<Arc<Message>> {
     let messages = store.messages(owner, session, 0).await.unwrap();
     for run in store.runs(owner, Some(session), 10).await.unwrap() {
@@ -395,7 +395,7 @@ async fn read_all(store: &Store, owner: &Principal, session: &SessionId) -> Vec<
     messages
 }
 
-/// Stores a run while it waits and at its end. Reads everything that is stored of it.
+/// Stores a run while it waits and at its end. Reads all of its stored data.
 async fn stored(store: &Arc<Store>, owner: &Principal, session: SessionId, deep: Deep) {
     let durable_runs = DurableRuns::new(store.clone(), store.clone(), owner.clone());
     let (calls, is_complete) = deep.expected();

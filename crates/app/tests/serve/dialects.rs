@@ -1,4 +1,5 @@
-//! The dialects, over HTTP: what their clients send that is out of the ordinary, and what they are told then.
+//! The dialects, over HTTP: what their clients send that is out of the ordinary, and what they are
+//! told then.
 
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};

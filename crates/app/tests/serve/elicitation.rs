@@ -1,4 +1,4 @@
-//! What a server wants to know in the middle of a call, asked over HTTP.
+//! Elicitation during a tool call, over HTTP.
 
 use std::io::{BufRead as _, Write as _};
 
@@ -7,10 +7,10 @@ use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::serving::{Serving, place};
 
-/// Set where this program is to be the server.
+/// A variable that makes this program the server.
 const SERVER: &str = "SWITCHBOARD_TEST_ASKER";
 
-/// A server over stdio whose only tool asks for a name and tells what it was answered.
+/// Serves a tool over stdio that elicits a name and returns the answer.
 pub(crate) fn serve_stdio() {
     if std::env::var(SERVER).is_err() {
         return;
@@ -78,7 +78,7 @@ async fn asked() -> (FakeModel, Serving, String) {
         "env": {SERVER: "1"},
     }}});
     let server = Serving::start_owned(place(&fake, &config), &[]).await;
-    // In the foreground it says that it has to wait.
+    // A foreground request returns the waiting run.
     let accepted = server
         .post("/chat", &json!({"message": "Greet me."}))
         .await
@@ -107,7 +107,7 @@ async fn an_elicitation_is_shown_and_answered() {
         json!({"action": "perhaps"}),
         json!({"action": "decline", "content": {}}),
         json!({}),
-        // What does not fit the form is said at once, and the question stays as it is.
+        // An invalid answer is refused immediately, and the elicitation stays open.
         json!({"action": "accept", "content": {"name": "A"}}),
         json!({"action": "accept", "content": {"name": 7}}),
         json!({"action": "accept"}),

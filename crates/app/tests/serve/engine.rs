@@ -1,4 +1,4 @@
-//! The server around an engine of the test's own, which waits and fails when the test says so.
+//! The server with an engine of the test, which waits and fails on command.
 
 use std::sync::{Arc, Mutex};
 
@@ -30,11 +30,11 @@ use crate::{
 struct Own {
     server: InProcess,
     script: Arc<Script>,
-    /// Who asks for an agent, and which calls of the tool are under way.
+    /// Requests for agents, and running calls of the tool.
     news: mpsc::UnboundedReceiver<&'static str>,
 }
 
-/// A server that does not listen yet, and what belongs to it.
+/// A server that does not listen yet, and its parts.
 pub(crate) struct Made {
     pub(crate) server: Server,
     pub(crate) script: Arc<Script>,
@@ -62,13 +62,13 @@ pub(crate) async fn make(options: ServerOptions) -> Made {
     }
 }
 
-/// What the test says.
+/// The commands of the test.
 pub(crate) struct Script {
-    /// Agents are made, and tools answer, as far as there are permits.
+    /// One permit for each agent and each tool result.
     agents: Semaphore,
     results: Arc<Semaphore>,
     sender: mpsc::UnboundedSender<&'static str>,
-    /// Whoever watches a run panics at the next event of this kind.
+    /// The recorder of a run panics at the next event of this kind.
     panics_at: Arc<Mutex<Option<&'static str>>>,
 }
 
@@ -104,7 +104,7 @@ impl Own {
         self.get(&format!("/runs/{run}")).await.expect(200)["run"]["state"].clone()
     }
 
-    /// A number among the metrics.
+    /// Returns the value of a metric.
     async fn gauge(&self, name: &str) -> u64 {
         let text = self.get("/metrics").await.text;
         let mut lines = text.lines();
@@ -134,7 +134,7 @@ impl Own {
 }
 
 impl Script {
-    /// Lets whoever asks for agents, and calls tools, have them.
+    /// Releases waiting agents and tool calls.
     pub(crate) fn let_all(&self) {
         self.agents.add_permits(100);
         self.results.add_permits(100);
@@ -198,7 +198,7 @@ impl Observer for Panics {
     }
 }
 
-/// A model that calls the tool once and is done with its result.
+/// A model that calls the tool once and then answers.
 struct Worker(ModelId, ModelCapabilities);
 
 impl Worker {
@@ -218,7 +218,8 @@ impl ChatModel for Worker {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        // It takes a moment, as any model does: meanwhile what was told before is stored, and then shown.
+        // The pause of a real model. Meanwhile the earlier events are stored and then
+        // published.
         tokio::task::yield_now().await;
         let is_done = request
             .messages
@@ -286,7 +287,7 @@ async fn a_run_that_panicked_can_be_resumed() {
     let left = server.post("/chat", &json!({"message": "Work."})).await;
     assert_eq!(left.problem(503), "unavailable");
     let run = left.json()["run_id"].as_str().unwrap().to_owned();
-    // It is nobody's at once, and its place is given back.
+    // The run is interrupted, and its permit is released.
     assert_eq!(server.state(&run).await, "interrupted");
     assert_eq!(server.gauge("switchboard_runs_active").await, 0);
     let path = format!("/runs/{run}");
@@ -313,7 +314,7 @@ async fn a_run_that_panicked_can_be_cancelled() {
         .post(&format!("/runs/{run}/cancel"), &json!({}))
         .await;
     assert_eq!(ended.expect(202)["state"], "finished");
-    // Nothing is kept of those of other programs, and nobody waits for them in vain.
+    // Runs of the dialects are not stored, and their clients get an error.
     server.panic_at("tool_finished");
     let asked = json!({"model": "default", "messages": [{"role": "user", "content": "Work."}]});
     let answered = server.post("/v1/chat/completions", &asked).await;
@@ -324,7 +325,7 @@ async fn a_run_that_panicked_can_be_cancelled() {
     server.end().await;
 }
 
-/// As a fault of the store would: the run hears of it, and is left before it is over.
+/// Panics like a faulty store: the run is left unfinished.
 #[tokio::test]
 async fn a_run_that_panics_during_cancellation_is_finished() {
     let mut server = Own::start(one_each()).await;
@@ -358,12 +359,14 @@ async fn a_run_starts_although_its_client_disconnected() {
         let address = server.server.base.trim_start_matches("http://").to_owned();
         let body = body.to_string();
         let request = format!(
-            "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: \
+             application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
         let mut client = TcpStream::connect(&address).await.unwrap();
         client.write_all(request.as_bytes()).await.unwrap();
-        // The run is about to begin, and cannot yet, when the client goes away and the server sees that.
+        // The client disconnects while the run waits for its start, and the server
+        // notices it.
         server.wait_for("agent").await;
         drop(client);
         while server.gauge("switchboard_http_connections_open").await > 1 {

@@ -1,4 +1,4 @@
-//! JSON Schemas that are made to take long, from API clients and MCP servers. The server runs in
+//! JSON Schemas that are slow to process, from API clients and MCP servers. The server runs in
 //! this process on one thread, so that a heartbeat sees every blocked worker.
 
 use std::{sync::Arc, time::Duration};
@@ -29,7 +29,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::in_process::{InProcess, make_server};
 
-/// The longest that a worker may be blocked. A debug build is about twenty times slower than a
+/// Maximum time that a worker may be blocked. A debug build is about twenty times slower than a
 /// release build.
 const MAX_BLOCKED: Duration =
     Duration::from_millis(if cfg!(debug_assertions) { 2_000 } else { 100 });
@@ -239,7 +239,7 @@ async fn from_servers(cases: Vec<Case>) {
         let report = report.expect(200);
         assert_eq!(report["outcome"], "completed", "{report}");
         assert_eq!(report["tool_calls"].as_array().unwrap().len(), batch.len());
-        // What was stored can be read.
+        // The stored sessions can be read.
         let session = report["session_id"].as_str().unwrap();
         let shown = server.get(&format!("/sessions/{session}")).await;
         shown.expect(200);

@@ -1,4 +1,4 @@
-//! What is too much, too large, too slow, or no request at all.
+//! Requests that are too many, too large, too slow or malformed.
 
 use std::{
     sync::{Arc, Mutex},
@@ -24,12 +24,12 @@ async fn connect(server: &Serving) -> TcpStream {
     TcpStream::connect(address).await.unwrap()
 }
 
-/// Sends these bytes and gives everything that comes back.
+/// Sends bytes and returns the whole response.
 async fn send_raw(server: &Serving, bytes: &[u8]) -> String {
     let mut stream = connect(server).await;
     stream.write_all(bytes).await.unwrap();
     let mut answer = Vec::new();
-    // A connection that is cut while we still write is an answer, too.
+    // A connection that is cut while we still write is accepted as a response.
     let _ = stream.read_to_end(&mut answer).await;
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -50,7 +50,7 @@ async fn malformed_bodies_are_refused() {
         let answered = read(request.body(body.to_owned()).send().await.unwrap()).await;
         assert_eq!(answered.problem(status), kind, "{body}");
     }
-    // Deeply nested: neither the stack nor the patience of the server ends before the text.
+    // Deep nesting overflows no stack and causes no time-out.
     let deep = format!("{{\"message\": {}", "[".repeat(200_000));
     let request = server
         .request(Method::POST, "/chat")
@@ -108,7 +108,7 @@ async fn bodies_above_the_limit_are_not_read() {
     let server = Serving::start(&place, &[]).await;
     let asked = json!({"message": "x".repeat(1000)});
     assert_eq!(server.post("/chat", &asked).await.problem(413), "too-large");
-    // Without saying its length before.
+    // Without a content length.
     let pieces =
         futures_util::stream::iter((0..3).map(|_| Ok::<_, std::io::Error>(vec![b' '; 500])));
     let request = server
@@ -177,14 +177,14 @@ async fn requests_above_the_limit_are_refused() {
     assert_eq!(refused.problem(503), "unavailable");
     assert!(!refused.header("retry-after").is_empty());
     drop(two);
-    // The server finds out when it has something to say, or sees that the connection is closed.
+    // The server notices it at its next write or when the connection closes.
     while server.get("/sessions").await.status == 503 {
         tokio::task::yield_now().await;
     }
     drop(one);
 }
 
-/// Somebody who sends a header one byte at a time holds a connection for a while, and no longer.
+/// A header that arrives byte by byte times out.
 #[tokio::test]
 async fn an_endless_header_times_out() {
     let config = json!({"mcp_servers": {}, "serve": {"header_time": 0.2}});

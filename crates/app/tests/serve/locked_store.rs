@@ -11,7 +11,7 @@ use crate::{
     support::Place,
 };
 
-/// Maximum time of a request. A loaded machine needs some of it.
+/// Maximum time of a request. It is long because test machines are busy.
 const REQUEST_LIMIT: Duration = Duration::from_secs(15);
 
 fn config(drain_time: f64) -> Value {
@@ -55,7 +55,7 @@ async fn a_locked_store_is_not_ready_and_writes_are_refused_soon() {
         0,
         "no model is asked before the run is stored"
     );
-    // What only reads goes on.
+    // Reading requests continue.
     server.get("/healthz").await.expect(200);
     let sessions = server.get("/sessions").await.expect(200);
     assert_eq!(sessions["sessions"], json!([]), "nothing was stored");
@@ -85,7 +85,7 @@ async fn a_shutdown_ends_in_time_although_the_store_is_locked() {
         .unwrap();
     let took = began.elapsed();
     assert_eq!(code, 0, "{said}");
-    // Two seconds, and what a loaded machine needs.
+    // Two seconds, and reserve for a busy machine.
     assert!(took < Duration::from_secs(6), "{took:?}: {said}");
     drop(locked);
     let server = Serving::start(&place, &[]).await;

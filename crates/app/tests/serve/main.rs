@@ -1,4 +1,5 @@
-//! `switchboard serve` as other programs have it: the real program, real HTTP on loopback, real MCP servers.
+//! `switchboard serve` end to end: the real program, HTTP on loopback, and real MCP
+//! servers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -39,8 +40,8 @@ mod streams;
 #[allow(dead_code, reason = "shared with the tests of the command line")]
 mod support;
 
-/// Not a test: the server that some tests configure. What the test runner itself writes to the standard output
-/// is noise that a client has to put up with.
+/// Not a test: the server that some tests configure. The clients ignore the lines that the test
+/// runner writes to standard output.
 #[test]
 #[ignore = "a server that the other tests start"]
 fn server() {

@@ -8,10 +8,10 @@ use crate::{
     support::Place,
 };
 
-/// The model name in the curl of the source.
+/// The model name in the example of the source system.
 const DATED: &str = "claude-sonnet-4-5-20250929";
 
-/// Starts a server whose only key is that of Anthropic, which is the fake.
+/// Starts a server with only an Anthropic key, for the fake model.
 async fn serving(fake: &FakeModel) -> Serving {
     let place = Place::new()
         .with_variable("ANTHROPIC_API_KEY", "sk-secret")
@@ -20,7 +20,7 @@ async fn serving(fake: &FakeModel) -> Serving {
     Serving::start_owned(place, &[]).await
 }
 
-/// Asks every route that takes a model.
+/// Sends a question to every route with a model.
 async fn ask_all(server: &Serving, model: &str) -> Vec<(&'static str, Answered)> {
     let messages = json!([{"role": "user", "content": "Hi"}]);
     let part = json!({"type": "text", "text": "Hi"});

@@ -1,4 +1,4 @@
-//! The routes, one after the other, as a client of one's own would use them.
+//! The routes of the native API, as a custom client uses them.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::{
 async fn a_question_is_answered_with_a_tool_and_stored() {
     let place = Place::new();
     let server = Serving::start(&place, &[]).await;
-    // The source's own example, but for the model.
+    // The example of the source system, with another model.
     let asked =
         json!({"message": "What is the account value of customer 42?", "model": "offline/planner"});
     let answered = server.post("/chat", &asked).await;
@@ -62,13 +62,13 @@ async fn a_question_is_answered_with_a_tool_and_stored() {
     assert_eq!(ids(&events), (1..=last).collect::<Vec<_>>());
     assert_eq!(kinds(&events).first(), Some(&"run_started"));
     assert_eq!(kinds(&events).last(), Some(&"run_finished"));
-    // A browser that comes back is told that nothing follows.
+    // A reconnecting browser learns that the stream has ended.
     let done = server
         .get(&format!("/runs/{run}/events?after={last}"))
         .await;
     assert_eq!((done.status, done.text.as_str()), (204, ""));
 
-    // The next question knows of the first.
+    // The next question contains the first one.
     let asked = json!({"message": "And of customer 7?", "session_id": session});
     let second = server.post("/chat", &asked).await.expect(200);
     assert_eq!(second["session_id"], session);
@@ -187,7 +187,7 @@ async fn requests_count_in_the_metrics() {
         "switchboard_http_response_seconds_count{method=\"POST\",route=\"/chat\",status=\"200\"} 1",
         "switchboard_http_response_seconds_count{method=\"GET\",route=\"/sessions/{id}\",status=\"404\"} 1",
         "switchboard_http_response_seconds_count{method=\"GET\",route=\"other\",status=\"404\"} 1",
-        // The one that asks.
+        // The request that reads the metrics.
         "switchboard_http_requests_open 1",
     ] {
         assert!(
@@ -269,7 +269,7 @@ async fn parameters_are_checked_and_reach_the_model() {
         use switchboard_testkit::fake::{Answer, Say};
         Answer::openai_chat([Say::text("Hello.")])
     });
-    // A name alone, as other programs write it; and a provider beside it.
+    // A bare name, as other programs send it, and a name with its provider.
     for named in [
         json!({"model": "gpt-4o-mini"}),
         json!({"provider": "openai", "model": "gpt-4o-mini"}),

@@ -19,7 +19,7 @@ use crate::{
 const PREFIX: &str = "/tools/assistant";
 const TOKEN: &str = "0123456789abcdef";
 
-/// An application that has the routes below [`PREFIX`].
+/// Returns an application with the routes below [`PREFIX`].
 struct Nested {
     base: Url,
     client: Client,
@@ -74,7 +74,7 @@ impl Nested {
     }
 }
 
-/// The path of the page, and how the routes come below the prefix.
+/// The path of the page, and the way of nesting.
 type Way = (&'static str, fn(Router) -> Router);
 
 const WAYS: [Way; 2] = [
@@ -100,7 +100,7 @@ async fn location_headers_contain_the_prefix() {
         assert_eq!(begun.header("location"), format!("{PREFIX}/runs/{run}"));
         let shown = server.get(server.url(begun.header("location"))).await;
         assert_eq!(shown.expect(200)["run"]["id"], run);
-        // Nothing of it is beside the prefix.
+        // There are no routes outside the prefix.
         assert_eq!(server.get(server.url("/sessions")).await.status, 404);
         server.end().await;
     }

@@ -1,4 +1,4 @@
-//! The OpenAPI document, and real answers held against it.
+//! The OpenAPI document, and real responses that are checked against it.
 
 use std::collections::BTreeSet;
 
@@ -214,7 +214,8 @@ async fn every_response_matches_the_openapi_document() {
     }
 }
 
-/// Whatever the document names can be looked up in it, and every route says who may use it and what may go wrong.
+/// Whatever the document names can be looked up in it, and every route says who may use it and what
+/// may go wrong.
 #[tokio::test]
 async fn the_openapi_document_is_complete() {
     let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;

@@ -1,5 +1,5 @@
-//! `serve --record` and `serve --replay`: clients at once, a model that is gone when they come again, secrets, and
-//! the ways in which a server ends.
+//! `serve --record` and `serve --replay`: clients at once, a model that is gone when they come
+//! again, secrets, and the ways in which a server ends.
 #![cfg(unix)]
 
 use std::io::Write as _;
@@ -14,13 +14,13 @@ use crate::{
 
 /// What a client shows to be let in. It reads like nothing.
 const TOKEN: &str = "ann.may.come.in.again";
-/// Reads like a key.
+/// A secret with the form of a key.
 const KEY: &str = "sk-proj-0123456789abcdefghij";
 /// Reads like nothing, and is a secret since it fills in a variable.
 const WORDS: &str = "correct horse battery staple";
 const FILE: &str = "served.jsonl";
 
-/// The bundled server, which tells in a file that it was started.
+/// The bundled server, which writes a file when it starts.
 fn config() -> String {
     let script = "echo started >> started; exec \"$0\" mcp-server customer-service";
     let shop = json!({"command": "sh", "args": ["-c", script, program()], "env": {"PASSPHRASE": "${PHRASE}"}});
@@ -60,8 +60,8 @@ async fn replaying(place: &Place) -> Serving {
     serving(place, &["--replay", FILE]).await
 }
 
-/// A model that makes the same ticket whoever asks, says what it was told of it, and is asked by two before it
-/// answers one.
+/// A model that makes the same ticket whoever asks, says what it was told of it, and is asked by
+/// two before it answers one.
 fn clerk(gate: Gate) -> impl Fn(usize, &Request) -> Answer + Send + Sync + 'static {
     move |number, request| {
         let messages = request.json()["messages"].as_array().unwrap().clone();

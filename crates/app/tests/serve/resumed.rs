@@ -1,4 +1,4 @@
-//! A run that goes on in another process is what it was begun to be.
+//! A run keeps its parameters when another process resumes it.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ fn tools_of(request: &Value) -> usize {
     request["tools"].as_array().map_or(0, Vec::len)
 }
 
-/// The store of the program that ran there.
+/// Returns the store that the program used.
 pub(crate) fn database(folder: &Path) -> PathBuf {
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
@@ -48,7 +48,7 @@ pub(crate) fn database(folder: &Path) -> PathBuf {
     panic!("no sessions are kept");
 }
 
-/// Begins a run as a process does that ends before it stores anything else of it.
+/// Stores a run as a process leaves it that ends before the first step.
 async fn begun_and_gone(place: &Place, parameters: Option<Value>) -> String {
     let options = StoreOptions::sqlite(database(place.path()));
     let store = Store::open(options).await.unwrap();
@@ -103,7 +103,7 @@ async fn report(server: &Serving, run: &str) -> Value {
     events.last().unwrap().data["report"].clone()
 }
 
-/// The run waits for a word about its call, and the tool was not called before that.
+/// Checks that the run waits for a decision and that the tool was not called.
 async fn is_asked(server: &Serving, slow: &mut SlowServer, run: &str) {
     let mut reader = server.follow(&format!("/runs/{run}/events")).await;
     reader.until("tool_awaiting_approval").await;
@@ -112,7 +112,7 @@ async fn is_asked(server: &Serving, slow: &mut SlowServer, run: &str) {
     server.post(&path, &word).await.expect(202);
     let report = report(server, run).await;
     assert_eq!(report["tool_calls"][0]["failure"], "denied", "{report}");
-    // The run is over: a call would have come by now.
+    // The run has ended: a call would have arrived by now.
     let called = slow.called().now_or_never();
     assert!(called.is_none(), "{called:?}");
 }
@@ -125,7 +125,7 @@ async fn a_resumed_run_keeps_its_approvals_and_its_lack_of_tools() {
     config["approve"] = json!("all");
     let place = place(&fake, &config);
     let server = Serving::start(&place, &[]).await;
-    // Both are stored by the time when the model is asked.
+    // Both are stored before the model is called.
     let held = Gate::new();
     fake.answer(done().held_by(&held));
     let without = json!({"message": "Look.", "parameters": {"tools": false}});
@@ -157,7 +157,7 @@ async fn a_run_without_steps_restarts_with_its_original_parameters() {
     let mut config = with_server(&slow);
     config["approve"] = json!("all");
     let place = place(&fake, &config);
-    // What the program stores for each set of parameters.
+    // The stored form of each set of parameters.
     let mut wishes = Vec::new();
     let server = Serving::start(&place, &[]).await;
     for parameters in [json!({"tools": false}), ask()] {
@@ -195,7 +195,7 @@ async fn a_run_without_steps_restarts_with_its_original_parameters() {
     assert_eq!(server.delete("/sessions/of-bare-true").await.status, 204);
     server.kill().await;
 
-    // One that another version stored says nothing of its approvals: it does not go on with others.
+    // A run of another version has no approvals here, so it is not resumed with other ones.
     let unknown = begun_and_gone(&place, None).await;
     let bare = begun_and_gone(&place, with_approvals).await;
     let server = Serving::start(&place, &[]).await;
@@ -219,7 +219,7 @@ async fn a_run_without_steps_restarts_with_its_original_parameters() {
     assert_eq!(request.json()["temperature"], 0.25, "{}", request.json());
 }
 
-/// The terminal goes on with what a server began, and the other way round: there is one store.
+/// The terminal resumes runs of the server and vice versa, because they share one store.
 #[tokio::test]
 async fn the_terminal_resumes_a_run_with_its_original_parameters() {
     let slow = SlowServer::start().await;

@@ -1,4 +1,4 @@
-//! Who may come in.
+//! Tokens, hosts and origins.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -281,7 +281,7 @@ async fn tokens_appear_in_no_log_and_no_response() {
     }
 }
 
-/// What a page could do with a plain form: a body that is not said to be JSON is never read.
+/// A plain form of another site cannot send JSON: other content types are refused.
 #[tokio::test]
 async fn forms_of_other_sites_are_refused() {
     let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;

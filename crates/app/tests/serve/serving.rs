@@ -1,4 +1,4 @@
-//! A server that runs, and a client that reads what it says.
+//! A running server and an HTTP client.
 
 use std::{pin::Pin, time::Duration};
 
@@ -13,21 +13,21 @@ use tokio::{
 
 use crate::{slow_server::SlowServer, support::Place};
 
-/// The model of those tests that script one.
+/// The scripted model.
 pub(crate) const MODEL: &str = "openai/gpt-4o-mini";
 
-/// A server that runs.
+/// A running server.
 pub(crate) struct Serving {
     pub(crate) child: Child,
     pub(crate) base: String,
     client: Client,
     token: Option<String>,
     stderr: Lines<BufReader<ChildStderr>>,
-    /// Where it works, if nobody else holds that.
+    /// Its working folder, if the test has no other use for it.
     place: Option<Place>,
 }
 
-/// An answer with its body read.
+/// A response with its body.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: u16,
@@ -45,13 +45,13 @@ impl Answered {
         value.map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The body, if the status is this one.
+    /// Checks the status and returns the body as JSON.
     pub(crate) fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
         self.json()
     }
 
-    /// The last word of a problem's type, if it is one.
+    /// Checks the status and returns the last segment of the problem type.
     pub(crate) fn problem(&self, status: u16) -> String {
         let body = self.expect(status);
         assert_eq!(
@@ -71,7 +71,7 @@ impl Answered {
 }
 
 impl Serving {
-    /// Starts it on a free port and waits until it listens.
+    /// Starts the server on a free port and waits until it listens.
     pub(crate) async fn start(place: &Place, options: &[&str]) -> Self {
         let args = ["serve", "--bind", "127.0.0.1:0"];
         let mut child = place.start(args.iter().chain(options));
@@ -101,14 +101,14 @@ impl Serving {
         }
     }
 
-    /// The same in a place that is its own.
+    /// Starts the server and keeps its working folder.
     pub(crate) async fn start_owned(place: Place, options: &[&str]) -> Self {
         let mut serving = Self::start(&place, options).await;
         serving.place = Some(place);
         serving
     }
 
-    /// Sends this token from now on.
+    /// Sends this token with all further requests.
     pub(crate) fn with_token(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
         self
@@ -140,7 +140,7 @@ impl Serving {
         read(self.request(Method::DELETE, path).send().await.unwrap()).await
     }
 
-    /// Begins a run that goes on by itself: its id and its session's.
+    /// Starts a background run. Returns the ids of the run and its session.
     pub(crate) async fn begin(&self, body: Value) -> (String, String) {
         let mut body = body;
         body["background"] = json!(true);
@@ -149,23 +149,23 @@ impl Serving {
         (id("run_id"), id("session_id"))
     }
 
-    /// Follows a stream.
+    /// Opens a stream of events.
     pub(crate) async fn follow(&self, path: &str) -> Events {
         let response = self.request(Method::GET, path).send().await.unwrap();
         Events::of(response).await
     }
 
-    /// How a run stands, by `GET /runs/{id}`.
+    /// Returns the state of a run from `GET /runs/{id}`.
     pub(crate) async fn run(&self, id: &str) -> Value {
         self.get(&format!("/runs/{id}")).await.expect(200)
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills the process.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 
-    /// Asks it to end.
+    /// Sends SIGTERM.
     #[cfg(unix)]
     pub(crate) fn terminate(&self) {
         let pid = i32::try_from(self.child.id().unwrap()).unwrap();
@@ -173,7 +173,7 @@ impl Serving {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     }
 
-    /// Waits for its end: its exit code, and what it said meanwhile.
+    /// Waits for the end of the process. Returns the exit code and standard error.
     pub(crate) async fn ended(mut self) -> (i32, String) {
         let mut said = String::new();
         while let Some(line) = self.stderr.next_line().await.unwrap() {
@@ -192,14 +192,14 @@ pub(crate) async fn read(response: Response) -> Answered {
     }
 }
 
-/// Server-sent events as they come.
+/// A stream of server-sent events.
 pub(crate) struct Events {
     bytes: Pin<Box<dyn Stream<Item = reqwest::Result<Vec<u8>>> + Send>>,
     rest: String,
     pub(crate) comments: usize,
 }
 
-/// One of them.
+/// A server-sent event.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Event {
     pub(crate) id: u64,
@@ -220,7 +220,7 @@ impl Events {
         }
     }
 
-    /// The next one; `None` at a proper end.
+    /// Returns the next event, or `None` at the regular end.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             while let Some(end) = self.rest.find("\n\n") {
@@ -235,13 +235,13 @@ impl Events {
                 assert_eq!(self.rest, "", "it broke off");
                 return None;
             };
-            // What is sent here is ASCII, wherever a piece ends.
+            // The stream is ASCII, so every piece is valid UTF-8.
             self.rest
                 .push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
         }
     }
 
-    /// Everything up to the first event of this type, with it.
+    /// Returns all events up to and including the first one of this type.
     pub(crate) async fn until(&mut self, kind: &str) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await {
@@ -254,7 +254,7 @@ impl Events {
         panic!("no {kind}: {events:#?}");
     }
 
-    /// Everything up to the end.
+    /// Returns all remaining events.
     pub(crate) async fn rest(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await {
@@ -289,7 +289,7 @@ pub(crate) fn kinds(events: &[Event]) -> Vec<&str> {
     events.iter().map(|event| event.kind.as_str()).collect()
 }
 
-/// All pieces of the answer's text, joined.
+/// Returns the text of the answer.
 pub(crate) fn text(events: &[Event]) -> String {
     let pieces = events.iter().filter(|event| event.kind == "text_delta");
     pieces
@@ -297,7 +297,7 @@ pub(crate) fn text(events: &[Event]) -> String {
         .collect()
 }
 
-/// A place whose model is the fake one and which has these servers and settings.
+/// Returns a working folder with the fake model and these settings.
 pub(crate) fn place(fake: &FakeModel, config: &Value) -> Place {
     let mut config = config.clone();
     config["model"] = json!(MODEL);
@@ -307,12 +307,12 @@ pub(crate) fn place(fake: &FakeModel, config: &Value) -> Place {
         .with_file("switchboard.json", &config.to_string())
 }
 
-/// Settings without any server.
+/// Returns settings without servers.
 pub(crate) fn no_servers() -> Value {
     json!({"mcp_servers": {}})
 }
 
-/// Settings with this server alone.
+/// Returns settings with only this server.
 pub(crate) fn with_server(slow: &SlowServer) -> Value {
     serde_json::from_str(&slow.config()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Chats under ids that clients choose: everybody has all of them.
+//! Sessions with ids that clients choose: each user has a separate set of ids.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,8 @@ use crate::{serving::Serving, support::Place};
 
 const ANN: &str = "ann-0123456789abcdef";
 const BOB: &str = "bob-0123456789abcdef";
-/// A token without a user: it acts for the same principal as the command line, whose ids are used as they are.
+/// A token without a user: it acts for the same principal as the command line, whose ids are used
+/// as they are.
 const NOBODY: &str = "nobody-0123456789abcdef";
 
 fn guarded() -> Place {
@@ -29,11 +30,11 @@ fn ag_ui(text: &str) -> Value {
     })
 }
 
-/// The session that a chat is kept in, once its answer was read.
+/// Returns the session of a chat after its answer.
 async fn said(server: &Serving, path: &str, body: &Value) -> String {
     let answered = server.post(path, body).await;
     assert_eq!(answered.status, 200, "{answered:?}");
-    // What the client is told is about the id of its own choice.
+    // The client gets the id that it chose.
     if path == "/ag-ui" {
         assert!(
             answered.text.contains("\"threadId\":\"default\""),
@@ -51,7 +52,7 @@ async fn another_users_client_id_does_not_conflict() {
         let server = server.with_token(BOB);
         let other = said(&server, path, &asked("two")).await;
         assert_ne!(first, other);
-        // Neither learns of the other, and each comes back to their own.
+        // The users do not see each other's session, and return to their own.
         for hidden in [&first, &"default".to_owned()] {
             let shown = server.get(&format!("/sessions/{hidden}")).await;
             assert_eq!(shown.problem(404), "not-found", "{hidden}");
@@ -63,7 +64,7 @@ async fn another_users_client_id_does_not_conflict() {
         let text = shown["messages"].to_string();
         assert!(text.contains("one") && text.contains("four"), "{text}");
         assert!(!text.contains("two") && !text.contains("three"), "{text}");
-        // By the id under which it is kept it is found as well.
+        // The stored id finds the session as well.
         let mut stored = asked("five");
         stored[if path == "/ag-ui" { "threadId" } else { "id" }] = json!(first);
         let answered = server.post(path, &stored).await;
@@ -79,7 +80,7 @@ async fn another_users_client_id_does_not_conflict() {
 
 #[tokio::test]
 async fn an_id_cannot_be_claimed_before_its_owner() {
-    // What a hash without a key makes of "", "ann" and "default".
+    // The unkeyed hash of "", "ann" and "default".
     const COMPUTED: &str = "default.8a623e9c3a9cb374401e8c05";
     for (path, asked) in [("/api/chat", ui as fn(&str) -> Value), ("/ag-ui", ag_ui)] {
         let server = Serving::start_owned(guarded(), &[])
@@ -92,7 +93,7 @@ async fn an_id_cannot_be_claimed_before_its_owner() {
         let server = server.with_token(ANN);
         let own = said(&server, path, &asked("one")).await;
         assert_ne!(own, COMPUTED);
-        // Another user who knows the id comes to a session of their own.
+        // Another user who knows the id gets a separate session.
         let server = server.with_token(BOB);
         let mut guessed = asked("two");
         guessed[if path == "/ag-ui" { "threadId" } else { "id" }] = json!(own);

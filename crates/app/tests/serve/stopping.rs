@@ -1,4 +1,4 @@
-//! The server is asked to end.
+//! Graceful shutdown of the server.
 
 use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
@@ -23,9 +23,9 @@ async fn running_work_may_finish_within_the_drain_time() {
     reader.until("text_delta").await;
     let foreground = server.posting("/chat", &json!({"message": "Too late"}));
     server.terminate();
-    // A stream that has nothing to wait for ends; those of runs go on.
+    // Streams of sessions end. Streams of runs continue.
     assert_eq!(idle.next().await, None);
-    // Nobody listens any more; a connection that is still open is told so.
+    // New connections are refused. An open connection gets an error.
     if let Ok(refused) = foreground.send().await {
         let refused = crate::serving::read(refused).await;
         assert_eq!(refused.problem(503), "unavailable");
@@ -119,7 +119,7 @@ async fn a_second_signal_ends_the_server_immediately() {
     fake.request(0).await;
     let mut reader = server.follow(&format!("/runs/{run}/events")).await;
     server.terminate();
-    // It has heard the first one when it takes no more connections.
+    // It has received the first signal when it accepts no more connections.
     while tokio::net::TcpStream::connect(server.base.trim_start_matches("http://"))
         .await
         .is_ok()

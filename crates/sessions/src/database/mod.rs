@@ -115,8 +115,9 @@ impl dyn Connection + '_ {
 /// Locks of instances. An *instance* is one open store of one process.
 ///
 /// An instance has a row in the database and a lock that exists exactly as long as the instance. An
-/// instance without its lock is dead. The next writer that finds it removes its row and releases its
-/// runs. The row identifies the runs of the instance, the lock protects them from other instances.
+/// instance without its lock is dead. The next writer that finds it removes its row and releases
+/// its runs. The row identifies the runs of the instance, the lock protects them from other
+/// instances.
 #[async_trait]
 pub(crate) trait InstanceLocks: Send + Sync {
     /// Acquires a lock under a new id and releases the old one. The caller writes the row.

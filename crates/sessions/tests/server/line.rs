@@ -10,8 +10,8 @@ use tokio::{
     task::AbortHandle,
 };
 
-/// Passes everything on, until it is cut: then the server is told that its clients are gone, and they are told
-/// nothing.
+/// Passes everything on, until it is cut: then the server is told that its clients are gone, and
+/// they are told nothing.
 #[derive(Debug)]
 pub(crate) struct Line {
     folder: TempDir,

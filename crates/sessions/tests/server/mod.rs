@@ -1,5 +1,5 @@
-//! A PostgreSQL server for one test: in a folder of its own, reached through a socket in it, and with TLS over a
-//! port of the machine itself.
+//! A PostgreSQL server for one test: in a folder of its own, reached through a socket in it, and
+//! with TLS over a port of the machine itself.
 
 mod certificates;
 mod line;
@@ -24,13 +24,15 @@ use certificates::Certificates;
 pub(crate) use line::Line;
 
 /// For whoever has to install one.
-pub(crate) const WHERE: &str = "Its programs `initdb` and `postgres` are looked for in the folder that \
+pub(crate) const WHERE: &str = "Its programs `initdb` and `postgres` are looked for in the folder \
+                                that \
     SWITCHBOARD_POSTGRES_BIN names, on PATH, and in /usr/lib/postgresql/*/bin; \
     `cargo xtask postgres` gets them where there are none";
 
 pub(crate) const PASSWORD: &str = "correct-horse";
 
-/// Stops when it is dropped, and also when this process is killed: its shell reads from a pipe of ours.
+/// Stops when it is dropped, and also when this process is killed: its shell reads from a pipe of
+/// ours.
 #[derive(Debug)]
 pub(crate) struct Server {
     shell: Child,
@@ -170,7 +172,8 @@ fn serve(
 ) -> Option<Child> {
     let mut shell = as_user(Path::new("sh"), user, folder);
     shell.arg("-c").arg(
-        "program=$1; shift; \"$program\" -c listen_addresses=127.0.0.1 -c max_connections=300 -c fsync=off \
+        "program=$1; shift; \"$program\" -c listen_addresses=127.0.0.1 -c max_connections=300 -c \
+         fsync=off \
             -c log_min_messages=log \"$@\" 2>&1 & server=$!
         read -r end; kill -INT $server; wait $server",
     );

@@ -191,7 +191,8 @@ pub(crate) async fn state(store: &Store, run: &str) -> RunState {
     store.run(&me(), run).await.unwrap().unwrap().state
 }
 
-/// A lock goes with its process: at once with a file, and with a connection when the server finds out.
+/// A lock goes with its process: at once with a file, and with a connection when the server finds
+/// out.
 pub(crate) async fn until_interrupted(store: &Store, run: &str) {
     for _ in 0..2000 {
         if state(store, run).await == RunState::Interrupted {

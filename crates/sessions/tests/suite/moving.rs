@@ -104,8 +104,8 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: Place) {
     assert_eq!(begun.events_before, 1);
 }
 
-/// What a run was about to do, and that somebody allowed it, is written in its state: whoever has the file could
-/// have written something else there.
+/// What a run was about to do, and that somebody allowed it, is written in its state: whoever has
+/// the file could have written something else there.
 pub(crate) async fn what_an_import_says_of_approvals_is_not_believed(place: Place) {
     let store = place.open().await;
     fill(&store).await;

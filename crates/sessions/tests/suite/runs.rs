@@ -251,8 +251,8 @@ pub(crate) async fn what_is_nested_too_deeply_is_not_stored(place: Place) {
     assert_eq!(read, message(64));
 }
 
-/// A run of which this version cannot read something can still be ended, since that is known from a disk that
-/// fails.
+/// A run of which this version cannot read something can still be ended, since that is known from a
+/// disk that fails.
 pub(crate) async fn what_cannot_be_read_is_told_apart(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;

@@ -85,8 +85,8 @@ struct Did {
     written: Vec<(String, StoredEvent)>,
 }
 
-/// Begins runs and takes them up, wherever that is granted, and drops its store now and then in the middle of one,
-/// as a process that is killed does.
+/// Begins runs and takes them up, wherever that is granted, and drops its store now and then in the
+/// middle of one, as a process that is killed does.
 async fn work(number: usize, rounds: usize, place: &Place, drivers: &Drivers) -> Did {
     let mut did = Did::default();
     let mut store = place.open().await;

@@ -46,7 +46,7 @@ pub(crate) enum Line {
 /// The line editor of a terminal. Cheap to clone; one line is read at a time.
 #[derive(Clone)]
 pub(crate) struct Editor {
-    /// The editor of questions, with history. Its lock stands for the terminal.
+    /// The editor of questions, with history. Its lock guards the terminal.
     main: Arc<Mutex<Reedline>>,
     /// Stops the editor of questions.
     stop: Arc<AtomicBool>,
@@ -202,7 +202,7 @@ impl LineReader for Editor {
         print_line(format_args!(
             "{question} (Enter: accept · Alt+Enter: new line · Ctrl-C: cancel)"
         ));
-        // The text must be visible as it is sent.
+        // The text is shown exactly as it will be sent.
         let text = without_controls(&text).into_owned();
         match self.read_answer(EditorPrompt::EDIT, Some(text)).await {
             Line::Text(text) => Some(text),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn json_goes_on_until_it_is_closed() {
+    fn a_json_input_continues_until_it_is_closed() {
         let goes_on =
             |text: &str| matches!(CompleteJson.validate(text), ValidationResult::Incomplete);
         assert!(goes_on("{\"a\": [1,") && goes_on("{"));
@@ -333,7 +333,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_was_said_is_kept_where_nobody_else_reads_it() {
+    fn the_history_file_is_private() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/history");

@@ -16,7 +16,8 @@ fn shown(text: &str) -> Vec<(Kind, String)> {
 
 #[test]
 fn blank_lines_end_paragraphs_and_fences_hold_code() {
-    let text = "One\ntwo\n\nThree\n```rust\nfn a() {}\n\n# no heading\n```\n| a | b |\n|---|---|\n| 1 | 2 |\n\nEnd";
+    let text = "One\ntwo\n\nThree\n```rust\nfn a() {}\n\n# no heading\n```\n| a | b \
+                |\n|---|---|\n| 1 | 2 |\n\nEnd";
     let expected = [
         (Kind::Text, "One\ntwo\n\n"),
         (Kind::Text, "Three\n"),

@@ -17,7 +17,8 @@ fn laid_out(text: &str, most: usize) -> String {
 
 #[test]
 fn inline_marks_are_rendered() {
-    let text = "# Title\n\nSome **bold**, *italic* and `code *as is*`, 2 * 3 * 4 and snake_case_name.\nNext [line](https://x.y) <https://z.w>\n";
+    let text = "# Title\n\nSome **bold**, *italic* and `code *as is*`, 2 * 3 * 4 and \
+                snake_case_name.\nNext [line](https://x.y) <https://z.w>\n";
     insta::assert_snapshot!(laid_out(text, 60), @r"
     Title
     Some bold, italic and code *as is*, 2 * 3 * 4 and
@@ -28,7 +29,8 @@ fn inline_marks_are_rendered() {
 
 #[test]
 fn lists_quotes_tasks_and_rules_are_indented() {
-    let text = "- one that is long enough to be broken\n  - below\n    1. deeper\n- [x] done\n- [ ] open\n\n3. three\n4. four\n\n> quoted text that goes on\n> - item\n\n---\n";
+    let text = "- one that is long enough to be broken\n  - below\n    1. deeper\n- [x] done\n- [ \
+                ] open\n\n3. three\n4. four\n\n> quoted text that goes on\n> - item\n\n---\n";
     insta::assert_snapshot!(laid_out(text, 24), @r"
     • one that is long
       enough to be broken

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anstream::adapter::strip_str;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     blocks::{Block, Kind, Splitter},
@@ -110,7 +110,7 @@ impl<W: Write> View<W> {
             0
         };
         if same < self.live.len() || same < wanted.len() {
-            let same = self.continue_row(same, &wanted, size, &mut text);
+            self.rewind(same, size, &mut text);
             for row in wanted.iter().skip(same) {
                 text.push_str(row);
                 text.push('\n');
@@ -121,23 +121,6 @@ impl<W: Write> View<W> {
         self.size = size;
         (self.gap, self.begun) = (fixed_gap, fixed_begun);
         Ok(())
-    }
-
-    /// Moves to the first changed row and returns the number of unchanged rows. A row that only
-    /// became longer is extended.
-    fn continue_row(&self, same: usize, wanted: &[String], size: Size, text: &mut String) -> usize {
-        let is_last = same + 1 == self.live.len() && size == self.size;
-        if let (true, Some(old), Some(new)) = (is_last, self.live.get(same), wanted.get(same))
-            && let Some(more) = new.strip_prefix(old.as_str())
-            && is_plain(old)
-            && is_plain(more)
-        {
-            let column = old.chars().count();
-            let _ = writeln!(text, "\u{1b}[A\u{1b}[{column}C{more}");
-            return same + 1;
-        }
-        self.rewind(same, size, text);
-        same
     }
 
     /// Removes the rows after the first `standing` ones.
@@ -159,7 +142,7 @@ impl<W: Write> View<W> {
         }
     }
 
-    /// Writes everything at once, with synchronized output.
+    /// Writes the text as one synchronized update.
     fn put(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -168,11 +151,6 @@ impl<W: Write> View<W> {
         self.out.write_all(whole.as_bytes())?;
         self.out.flush()
     }
-}
-
-/// Returns whether every terminal shows the row with one column per character.
-fn is_plain(row: &str) -> bool {
-    !row.is_empty() && row.chars().all(|c| c.width() == Some(1))
 }
 
 /// Returns the rows of a block, with a gap before it.

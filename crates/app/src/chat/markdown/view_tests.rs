@@ -69,7 +69,8 @@ fn shown<'t>(
     all_rows(&mut view)
 }
 
-const ANSWER: &str = "Intro with **bold\nwords** in it.\n\n| a | b |\n|---|---|\n| one | two |\n| three | four |\n\n```sh\nls -l\n```\n1. first\n2. second\n\nEnd of it.\n";
+const ANSWER: &str = "Intro with **bold\nwords** in it.\n\n| a | b |\n|---|---|\n| one | two |\n| \
+                      three | four |\n\n```sh\nls -l\n```\n1. first\n2. second\n\nEnd of it.\n";
 
 #[test]
 fn text_appears_before_its_block_is_finished() {
@@ -82,21 +83,6 @@ fn text_appears_before_its_block_is_finished() {
     assert_eq!(all_rows(&mut view), ["Hello world and more", "", "Next"]);
     view.finish(size).unwrap();
     assert_eq!(all_rows(&mut view), ["Hello world and more", "", "Next"]);
-}
-
-#[test]
-fn a_row_that_grows_is_not_drawn_again() {
-    let mut bytes = Vec::new();
-    let size = Size {
-        columns: 40,
-        rows: 12,
-    };
-    let mut view = View::new(&mut bytes, Look::new(true), false);
-    view.push("some words", size).unwrap();
-    view.push(" and more", size).unwrap();
-    let written = String::from_utf8(bytes).unwrap();
-    assert_eq!(written.matches("some").count(), 1, "{written:?}");
-    assert!(!written.contains("\u{1b}[J"), "{written:?}");
 }
 
 #[test]
@@ -177,7 +163,8 @@ fn a_narrower_screen_shows_no_row_twice() {
     );
 }
 
-/// The same with one that breaks its rows again, as most do: what stood in one row stands in several then.
+/// The same with one that breaks its rows again, as most do: what stood in one row stands in
+/// several then.
 #[test]
 fn rows_rewrapped_by_the_terminal_are_removed() {
     let mut bytes = Vec::new();

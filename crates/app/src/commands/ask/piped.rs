@@ -36,7 +36,8 @@ pub(crate) async fn with_piped_text(
         if timeout(FIRST_BYTE_TIMEOUT, has_begun).await.is_err() {
             if is_inherited() {
                 print_warning(
-                    "standard input is an open pipe without data, so the question is asked without it; \
+                    "standard input is an open pipe without data, so the question is asked \
+                     without it; \
                      `< /dev/null` avoids the wait",
                 );
                 return Ok(Vec::new());
@@ -62,7 +63,8 @@ pub(crate) async fn with_piped_text(
 fn join(question: String, bytes: Vec<u8>) -> Result<String, Failure> {
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_BYTES {
         return Err(Failure::usage(anyhow!(
-            "standard input is larger than {MAX_BYTES} bytes: pipe a part of it, or let a tool read the file"
+            "standard input is larger than {MAX_BYTES} bytes: pipe a part of it, or let a tool \
+             read the file"
         )));
     }
     let text = String::from_utf8(bytes).map_err(|_| {

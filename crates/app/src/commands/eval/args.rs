@@ -42,7 +42,9 @@ pub(crate) struct EvalArgs {
     #[arg(
         long,
         value_name = "REPORT",
-        conflicts_with_all = ["bfcl", "record", "replay", "model", "scenario", "kind", "repetitions"]
+        conflicts_with_all = [
+            "bfcl", "record", "replay", "model", "scenario", "kind", "repetitions"
+        ]
     )]
     pub(crate) report: Option<PathBuf>,
     /// Compare with this earlier report

@@ -160,11 +160,12 @@ impl EvalArgs {
 }
 
 impl EvalArgs {
-    /// Returns what is worse than in the earlier report. A missing comparison counts as worse.
+    /// Returns the regressions against the earlier report. A missing comparison counts as worse.
     fn worse(&self, comparison: &Comparison) -> Vec<String> {
         if comparison.is_empty() {
             return vec![
-                "nothing can be compared: the reports have no scenario of a model in common; make the earlier one \
+                "nothing can be compared: the reports have no scenario of a model in common; make \
+                 the earlier one \
                  anew"
                     .to_owned(),
             ];

@@ -31,7 +31,8 @@ pub(crate) async fn login(
     let server = find(servers, name)?;
     let on_url = |url: &str| {
         print_line(format_args!(
-            "Open this address in a browser and agree:\n\n  {STRONG}{}{STRONG:#}\n\nWaiting; Ctrl-C gives up.",
+            "Open this address in a browser and agree:\n\n  {STRONG}{}{STRONG:#}\n\nWaiting; \
+             Ctrl-C gives up.",
             without_controls(url)
         ));
     };

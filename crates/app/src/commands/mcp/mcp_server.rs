@@ -165,7 +165,7 @@ impl McpServerArgs {
     /// Returns an error for an option without effect.
     fn check(&self) -> Result<(), Failure> {
         let name = self.name.as_str();
-        // An unknown server has its own error.
+        // An unknown server gets a specific error.
         let is_known = catalogue().iter().any(|server| server.name == name);
         let misplaced = self
             .given()
@@ -206,7 +206,8 @@ pub(crate) async fn run(
     {
         let token = AccessToken::new(&SecretString::from(token)).ok_or_else(|| {
             Failure::usage(anyhow!(
-                "`{TOKEN}` is not a token of at least {MIN_TOKEN_LENGTH} letters, digits or signs, without \
+                "`{TOKEN}` is not a token of at least {MIN_TOKEN_LENGTH} letters, digits or \
+                 signs, without \
                  spaces; `openssl rand -hex 32` makes one"
             ))
         })?;

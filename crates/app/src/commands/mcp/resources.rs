@@ -240,7 +240,8 @@ async fn not_read(host: &McpHost, server: &str, uri: &str, error: FeatureError) 
     }
     let meant = nearest(uri, listed.iter().map(|resource| resource.uri.as_str()));
     Failure::run(anyhow!(
-        "{error}{}{known}\n`switchboard resources list {server}` and `switchboard resources templates \
+        "{error}{}{known}\n`switchboard resources list {server}` and `switchboard resources \
+         templates \
          {server}` show what there is",
         did_you_mean(meant)
     ))

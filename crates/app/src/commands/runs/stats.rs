@@ -34,9 +34,12 @@ use crate::{
 /// Arguments of `runs stats`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A call is unnecessary if the same one had its result before in the same run; the accuracy \
-                  of a tool or model is the share of its calls that were successful and necessary. Inputs are \
-                  in the audit without secrets and cut to size, so calls that differ in nothing else count as \
+    after_help = "A call is unnecessary if the same one had its result before in the same run; \
+                  the accuracy \
+                  of a tool or model is the share of its calls that were successful and \
+                  necessary. Inputs are \
+                  in the audit without secrets and cut to size, so calls that differ in nothing \
+                  else count as \
                   the same. Costs are by list prices, where they are known."
 )]
 pub(crate) struct StatsArgs {
@@ -209,7 +212,8 @@ impl Read {
         let open = self.metrics.unfinished_calls();
         if open > 0 {
             print_note(&format!(
-                "tool calls without an end in the record: {open}; they are under way, or their program ended \
+                "tool calls without an end in the record: {open}; they are under way, or their \
+                 program ended \
                  and what they did is not known. They are not counted"
             ));
         }

@@ -113,7 +113,7 @@ fn content_has_to_be_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told_without_values() {
+fn errors_contain_no_values() {
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c");
     for (variable, value, expected) in [
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "4318"),

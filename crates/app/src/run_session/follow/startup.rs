@@ -35,8 +35,8 @@ pub(crate) fn startup_wait(context: &Context) -> Duration {
     context.config.startup_wait.unwrap_or(STARTUP_WAIT)
 }
 
-/// Waits for the servers: without limit for required ones, at most `startup_wait` for the others. Later
-/// ones are used from the next step on.
+/// Waits for the servers: without limit for required ones, at most `startup_wait` for the others.
+/// Later ones are used from the next step on.
 pub(crate) async fn ready(
     host: &McpHost,
     startup_wait: Duration,

@@ -212,7 +212,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_is_no_file_is_nobodys() {
+    fn pipes_and_devices_are_not_locked() {
         let null = Path::new("/dev/null");
         let _first = RecordingFile::open(null).unwrap();
         let mut second = RecordingFile::open(null).unwrap();
