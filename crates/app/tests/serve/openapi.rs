@@ -77,7 +77,7 @@ async fn every_response_matches_the_openapi_document() {
     let server = Serving::start_owned(place(&fake, &config), &[]).await;
     let document = server.get("/openapi.json").await.expect(200);
     let check = |route: &str, method: &str, answered: &Answered| {
-        check_response(&document, route, method, answered)
+        check_response(&document, route, method, answered);
     };
 
     let accepted = server.post("/chat", &json!({"message": "Look."})).await;
