@@ -1,4 +1,4 @@
-//! Access over HTTP: the token that clients send.
+//! Authentication of HTTP clients with a token.
 
 use std::fmt;
 
@@ -15,24 +15,25 @@ use subtle::ConstantTimeEq;
 /// Minimum length of a token in characters. Shorter tokens can be guessed.
 pub const MIN_TOKEN_LENGTH: usize = 16;
 
-/// A token that clients send as `Authorization: Bearer TOKEN`, or as `x-api-key`. Only its digest is stored.
+/// A token that clients send as `Authorization: Bearer TOKEN` or as `x-api-key`. Only its digest is
+/// stored.
 #[derive(Clone)]
 pub struct AccessToken {
     digest: [u8; 32],
 }
 
 impl AccessToken {
-    /// Returns `None` for a token with fewer than [`MIN_TOKEN_LENGTH`] characters, or with a character that
-    /// headers cannot have.
+    /// Returns `None` for a token with fewer than [`MIN_TOKEN_LENGTH`] characters or with a character
+    /// that headers cannot contain.
     pub fn new(token: &SecretString) -> Option<Self> {
         let token = token.expose_secret();
-        let can_be_sent = token.bytes().all(|byte| byte.is_ascii_graphic());
-        (can_be_sent && token.len() >= MIN_TOKEN_LENGTH).then(|| Self {
+        let fits_header = token.bytes().all(|byte| byte.is_ascii_graphic());
+        (fits_header && token.len() >= MIN_TOKEN_LENGTH).then(|| Self {
             digest: Sha256::digest(token).into(),
         })
     }
 
-    fn is(&self, given: &[u8]) -> bool {
+    fn matches(&self, given: &[u8]) -> bool {
         let given: [u8; 32] = Sha256::digest(given).into();
         self.digest.ct_eq(&given).into()
     }
@@ -50,15 +51,15 @@ pub(crate) async fn authenticate(
     request: Request,
     next: Next,
 ) -> Response {
-    if sent(request.headers()).is_some_and(|sent| token.is(sent)) {
+    if sent_token(request.headers()).is_some_and(|sent| token.matches(sent)) {
         return next.run(request).await;
     }
-    let text = "An access token is needed: send it as `Authorization: Bearer TOKEN`\n";
+    let text = "An access token is required: send it as `Authorization: Bearer TOKEN`\n";
     let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
     (StatusCode::UNAUTHORIZED, challenge, text).into_response()
 }
 
-fn sent(headers: &HeaderMap) -> Option<&[u8]> {
+fn sent_token(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.as_bytes().split_at_checked(7)?;
         scheme
@@ -73,8 +74,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_tokens_and_those_that_cannot_be_sent_are_refused() {
-        for (token, is_taken) in [
+    fn short_tokens_and_invalid_header_values_are_refused() {
+        for (token, is_valid) in [
             ("0123456789abcdef", true),
             ("0123456789abcde", false),
             ("0123456789 abcdef", false),
@@ -82,7 +83,7 @@ mod tests {
             ("", false),
         ] {
             let made = AccessToken::new(&SecretString::from(token));
-            assert_eq!(made.is_some(), is_taken, "{token}");
+            assert_eq!(made.is_some(), is_valid, "{token}");
             assert!(!format!("{made:?}").contains("0123"));
         }
     }

@@ -1,5 +1,5 @@
-//! Checks a tool's arguments against its schema and says what is wrong with them in sentences that
-//! name the argument and the way out.
+//! Validation of tool arguments against the schema of the tool. Messages name the argument and a
+//! correct value.
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
@@ -11,10 +11,10 @@ use switchboard_domain::{
     nearest::nearest,
 };
 
-/// Values longer than this are cut when a sentence quotes them.
-const QUOTED: usize = 60;
+/// Maximum length of a quoted value in a message, in characters.
+const MAX_QUOTED: usize = 60;
 
-/// Compiles a schema. `format` counts: "2026-02-30" is no `date`.
+/// Compiles a schema. `format` is asserted: "2026-02-30" is not a `date`.
 pub(crate) fn validator(schema: &JsonObject) -> Result<SchemaValidator, SchemaError> {
     let options = SchemaOptions {
         assert_formats: Some(true),
@@ -23,9 +23,8 @@ pub(crate) fn validator(schema: &JsonObject) -> Result<SchemaValidator, SchemaEr
     SchemaValidator::compile_with(&Value::Object(schema.clone()), options)
 }
 
-/// Takes what clients send for something else as what they mean: `null` for an optional argument
-/// that is left out (strict modes of some providers), `42.0` for the integer 42 (Python). Also inside
-/// of objects and lists.
+/// Converts other spellings of valid arguments, at any depth: removes `null` for an optional
+/// argument (strict modes of some providers send it) and converts `42.0` to the integer 42 (Python).
 pub(crate) fn normalize(schema: &JsonObject, mut arguments: JsonObject) -> JsonObject {
     arguments.retain(|name, value| {
         !value.is_null() || property(schema, name).is_none() || is_required(schema, name)
@@ -62,15 +61,15 @@ fn normalize_value(schema: &Value, value: &mut Value) {
     }
 }
 
-/// One sentence for everything that is wrong.
-pub(crate) fn faults(
+/// Returns one message for each violation of the schema.
+pub(crate) fn violations(
     validator: &SchemaValidator,
     schema: &JsonObject,
     arguments: &JsonObject,
 ) -> Vec<String> {
     let too_large = arguments.iter().filter_map(|(name, value)| {
         let fits = value.as_i64().is_some() || !is_whole(value) || !wants_integer(schema, name);
-        (!fits).then(|| format!("{name} is {value}, which is too large a number."))
+        (!fits).then(|| format!("{name} is {value}, which is too large for an integer."))
     });
     let too_large: Vec<String> = too_large.collect();
     let arguments = Value::Object(arguments.clone());
@@ -83,7 +82,7 @@ pub(crate) fn faults(
     }
 }
 
-/// Whether this is a number without a fraction, whatever its size.
+/// Returns whether this is a number without a fraction, of any size.
 fn is_whole(value: &Value) -> bool {
     value.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
@@ -93,14 +92,14 @@ fn wants_integer(schema: &JsonObject, name: &str) -> bool {
 }
 
 fn sentence(schema: &JsonObject, error: &ValidationError<'_>) -> String {
-    let place = Place::find(schema, error.instance_path().as_str());
-    let (name, property) = (place.name.as_str(), place.schema);
+    let location = Location::find(schema, error.instance_path().as_str());
+    let (name, property) = (location.name.as_str(), location.schema);
     let value = error.instance();
     match error.kind() {
-        ValidationErrorKind::Required { property } => missing(&place, property),
-        ValidationErrorKind::AdditionalProperties { unexpected } => unknown(&place, unexpected),
-        // What is secret stands in no message.
-        _ if place.secret => format!("{name} does not fit: {}.", error.masked()),
+        ValidationErrorKind::Required { property } => missing(&location, property),
+        ValidationErrorKind::AdditionalProperties { unexpected } => unknown(&location, unexpected),
+        // No message repeats a secret value.
+        _ if location.secret => format!("{name} does not fit: {}.", error.masked()),
         ValidationErrorKind::Type { .. } if property["type"].is_string() => format!(
             "{name} must be {}, not {}.",
             with_article(property["type"].as_str().unwrap_or_default()),
@@ -137,8 +136,7 @@ fn sentence(schema: &JsonObject, error: &ValidationError<'_>) -> String {
             format!("{name} has {length} items; at most {limit} are possible.")
         }
         ValidationErrorKind::Format { format } if format == "date" => format!(
-            "{name} is {}, which is no date; write a day of the calendar as YYYY-MM-DD, such as \
-             2026-01-31.",
+            "{name} is {}, which is not a date; write YYYY-MM-DD, such as 2026-01-31.",
             quoted(value)
         ),
         _ if name.is_empty() => format!("The arguments do not fit: {error}."),
@@ -146,21 +144,21 @@ fn sentence(schema: &JsonObject, error: &ValidationError<'_>) -> String {
     }
 }
 
-/// Where in the arguments something is wrong.
-struct Place<'a> {
-    /// `nodes.0.id`; empty for the arguments as a whole.
+/// The location of a violation.
+struct Location<'a> {
+    /// A path such as `nodes.0.id`. Empty for the whole arguments object.
     name: String,
-    /// What the schema says of it; null where it says nothing.
+    /// The subschema, or null without one.
     schema: &'a Value,
-    /// What the schema says of its properties, if it is an object.
+    /// The subschema as an object.
     object: Option<&'a JsonObject>,
-    /// Whether it is, or is in, what the schema calls `writeOnly`.
+    /// The value or one of its parents is `writeOnly`.
     secret: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Location<'a> {
     fn find(schema: &'a JsonObject, pointer: &str) -> Self {
-        let mut place = Self {
+        let mut location = Self {
             name: String::new(),
             schema: &Value::Null,
             object: Some(schema),
@@ -168,23 +166,23 @@ impl<'a> Place<'a> {
         };
         for token in pointer.split('/').skip(1) {
             let token = token.replace("~1", "/").replace("~0", "~");
-            let named = place.object.and_then(|object| property(object, &token));
+            let named = location.object.and_then(|object| property(object, &token));
             let next = named
-                .or_else(|| place.schema.get("items"))
-                .or_else(|| place.schema.get("additionalProperties"));
-            place.schema = next.unwrap_or(&Value::Null);
-            place.object = place.schema.as_object();
-            place.secret |= place.schema["writeOnly"] == true;
-            if !place.name.is_empty() {
-                place.name.push('.');
+                .or_else(|| location.schema.get("items"))
+                .or_else(|| location.schema.get("additionalProperties"));
+            location.schema = next.unwrap_or(&Value::Null);
+            location.object = location.schema.as_object();
+            location.secret |= location.schema["writeOnly"] == true;
+            if !location.name.is_empty() {
+                location.name.push('.');
             }
-            place.name.push_str(&token);
+            location.name.push_str(&token);
         }
-        place
+        location
     }
 
-    /// The full name of a property in it.
-    fn inside(&self, property: &str) -> String {
+    /// Returns the full name of a property of this location.
+    fn child_name(&self, property: &str) -> String {
         if self.name.is_empty() {
             property.to_owned()
         } else {
@@ -193,33 +191,33 @@ impl<'a> Place<'a> {
     }
 }
 
-fn missing(place: &Place<'_>, name: &Value) -> String {
+fn missing(location: &Location<'_>, name: &Value) -> String {
     let name = name.as_str().unwrap_or_default();
-    let property = place.object.and_then(|object| property(object, name));
+    let property = location.object.and_then(|object| property(object, name));
     let description = property.map_or_else(String::new, described);
-    format!("{} is missing.{description}", place.inside(name))
+    format!("{} is missing.{description}", location.child_name(name))
 }
 
-fn unknown(place: &Place<'_>, names: &[String]) -> String {
-    let known = place
+fn unknown(location: &Location<'_>, names: &[String]) -> String {
+    let known = location
         .object
         .and_then(|object| object.get("properties"))
         .and_then(Value::as_object)
         .map(|properties| properties.keys().map(String::as_str).collect::<Vec<_>>())
         .unwrap_or_default();
     let sentences = names.iter().map(|name| {
-        let full = place.inside(name);
+        let full = location.child_name(name);
         match nearest(name, known.iter().copied()) {
             Some(meant) => format!("There is no argument {full}; did you mean {meant}?"),
             None => format!("There is no argument {full}."),
         }
     });
     let mut sentences: Vec<String> = sentences.collect();
-    sentences.push(match (known.as_slice(), place.name.as_str()) {
-        ([], "") => "It takes none.".to_owned(),
+    sentences.push(match (known.as_slice(), location.name.as_str()) {
+        ([], "") => "The tool has no arguments.".to_owned(),
         ([only], "") => format!("The only argument is {only}."),
         (_, "") => format!("The arguments are {}.", known.join(", ")),
-        (_, inside) => format!("What {inside} can have: {}.", known.join(", ")),
+        (_, location) => format!("The properties of {location} are {}.", known.join(", ")),
     });
     sentences.join(" ")
 }
@@ -238,7 +236,7 @@ fn is_required(schema: &JsonObject, name: &str) -> bool {
 fn described(property: &Value) -> String {
     property["description"]
         .as_str()
-        .map_or_else(String::new, |text| format!(" It is: {text}"))
+        .map_or_else(String::new, |text| format!(" Description: {text}"))
 }
 
 fn range(property: &Value) -> String {
@@ -258,10 +256,10 @@ fn with_article(kind: &str) -> String {
 
 fn quoted(value: &Value) -> String {
     let text = value.to_string();
-    if text.chars().count() <= QUOTED {
+    if text.chars().count() <= MAX_QUOTED {
         return text;
     }
-    let start: String = text.chars().take(QUOTED).collect();
+    let start: String = text.chars().take(MAX_QUOTED).collect();
     format!("{start}…")
 }
 

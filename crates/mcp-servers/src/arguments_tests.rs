@@ -1,7 +1,7 @@
 use super::*;
 use serde_json::json;
 
-/// All kinds of faults that the bundled tools do not have.
+/// All kinds of violations that the bundled tools do not have.
 fn schema() -> JsonObject {
     let schema = json!({
         "type": "object",
@@ -31,7 +31,7 @@ fn schema() -> JsonObject {
 fn check(arguments: Value) -> String {
     let schema = schema();
     let arguments = normalize(&schema, serde_json::from_value(arguments).unwrap());
-    faults(&validator(&schema).unwrap(), &schema, &arguments).join(" ")
+    violations(&validator(&schema).unwrap(), &schema, &arguments).join(" ")
 }
 
 #[test]
@@ -130,7 +130,10 @@ fn long_values_are_cut_between_characters() {
     let text = check(json!({"path": "a", "deep": "é".repeat(500)}));
     assert_eq!(
         text,
-        format!("deep must be a boolean, not \"{}….", "é".repeat(QUOTED - 1))
+        format!(
+            "deep must be a boolean, not \"{}….",
+            "é".repeat(MAX_QUOTED - 1)
+        )
     );
 }
 
@@ -150,8 +153,8 @@ fn unknown_arguments_are_answered_with_the_known_ones() {
         let schema = json!({"properties": properties, "additionalProperties": false});
         let schema: JsonObject = serde_json::from_value(schema).unwrap();
         let given = serde_json::from_value(json!({"pth": "a"})).unwrap();
-        let faults = faults(&validator(&schema).unwrap(), &schema, &given);
-        assert_eq!(faults, [expected]);
+        let violations = violations(&validator(&schema).unwrap(), &schema, &given);
+        assert_eq!(violations, [expected]);
     }
 }
 

@@ -1,19 +1,19 @@
-//! Which servers there are, and how one is opened by its name.
+//! The list of bundled servers.
 
 use crate::{
     ServerError, ServerOptions, bte, customer_service, graph, tool_server::ToolServer, workspace,
 };
 use switchboard_domain::nearest::nearest;
 
-/// A server of this crate, for lists and help texts.
+/// Name and description of a bundled server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BundledServer {
-    /// The name it is started by, which it also gives to its clients.
+    /// The name on the command line and in the protocol.
     pub name: &'static str,
-    /// Its name for people.
+    /// The display name.
     pub title: &'static str,
-    /// What it is for, in one line without a full stop.
+    /// The purpose, in one line without a full stop.
     pub description: &'static str,
 }
 
@@ -24,12 +24,12 @@ const CATALOGUE: &[BundledServer] = &[
     workspace::IDENTITY,
 ];
 
-/// The bundled servers, in the order in which to show them.
+/// Returns the bundled servers in display order.
 pub fn catalogue() -> &'static [BundledServer] {
     CATALOGUE
 }
 
-/// Opens the data of a server and makes it ready to serve.
+/// Opens a server and its data.
 pub(crate) async fn open(name: &str, options: &ServerOptions) -> Result<ToolServer, ServerError> {
     if name == customer_service::IDENTITY.name {
         return customer_service::open(options).await;

@@ -1,25 +1,25 @@
-//! Why a bundled server did not start or ended too early.
+//! Errors of bundled servers.
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
 use switchboard_domain::nearest::did_you_mean;
 
-/// Why a bundled server did not start or ended too early. Each text says what to do about it.
+/// An error that prevents the start of a bundled server or ends it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// No bundled server has this name.
     #[error(
-        "there is no bundled server `{name}`{}; there are: {}",
+        "unknown bundled server `{name}`{}; the servers are: {}",
         did_you_mean(*nearest),
         known.join(", ")
     )]
     UnknownServer {
-        /// The name that was asked for.
+        /// The given name.
         name: String,
-        /// The known name that is most like it, if one is like it at all.
+        /// The most similar known name.
         nearest: Option<&'static str>,
-        /// Every known name.
+        /// All known names.
         known: Vec<&'static str>,
     },
     /// A setting of this server is missing or wrong.
@@ -27,29 +27,29 @@ pub enum ServerError {
     Setting {
         /// The server.
         server: &'static str,
-        /// What is wrong, and what would be right.
+        /// The problem and its solution.
         problem: String,
     },
     /// The data file cannot be used.
     #[error("the data file `{}` cannot be used: {problem}", path.display())]
     Data {
-        /// The file as it was given.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: DataProblem,
     },
-    /// The data could not be set up in memory, which only a lack of memory should cause.
-    #[error("the data could not be set up in memory: {reason}")]
+    /// The database in memory could not be created.
+    #[error("failed to create the database in memory: {reason}")]
     Memory {
-        /// What the database said.
+        /// The message of the database.
         reason: String,
     },
-    /// The address cannot be listened on.
+    /// The server cannot listen on the address.
     #[error("cannot listen on {address}: {source}{}", listen_advice(source))]
     Listen {
-        /// The address that was asked for.
+        /// The given address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Other machines can reach the address, and no token is set.
@@ -61,22 +61,22 @@ pub enum ServerError {
         /// The address.
         address: SocketAddr,
     },
-    /// The client did not keep to the protocol before a session had begun, so there is none.
-    #[error("the client did not begin as the Model Context Protocol asks: {reason}")]
+    /// The client violated the protocol before the session began.
+    #[error("the client did not start a Model Context Protocol session: {reason}")]
     Handshake {
-        /// What it did instead.
+        /// The violation.
         reason: String,
     },
-    /// The server ended although nobody asked it to.
+    /// The server ended without a shutdown request.
     #[error("the server ended unexpectedly: {reason}")]
     Ended {
-        /// What is known about it.
+        /// The cause.
         reason: String,
     },
 }
 
 impl ServerError {
-    /// Whether what was asked for was wrong (a name, a file, an address), and not the serving.
+    /// Returns whether the caller gave a wrong name, setting, file or address.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::UnknownServer { .. }
@@ -89,60 +89,59 @@ impl ServerError {
     }
 }
 
-/// What is wrong with a data file.
+/// A problem of a data file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataProblem {
-    /// It is a folder.
+    /// The path is a folder.
     #[error("it is a folder; name a file in it")]
     Folder,
-    /// The folder that it should be in does not exist.
+    /// The folder of the file does not exist.
     #[error("the folder `{}` does not exist; create it first", folder.display())]
     NoFolder {
         /// The folder.
         folder: PathBuf,
     },
-    /// It is a file of another kind.
-    #[error(
-        "it is not an SQLite database; name another file, and one that does not exist is created"
-    )]
+    /// The file is not an SQLite database.
+    #[error("it is not an SQLite database; give another path, and a missing file is created")]
     NotADatabase,
-    /// It is a database of some other program, which is left alone.
+    /// The file is a database of another program. It is not changed.
     #[error(
-        "it is the database of another program; name another file, and one that does not exist is \
-         created"
+        "it is the database of another program; give another path, and a missing file is created"
     )]
     Foreign,
-    /// It has a layout that this version does not know.
-    #[error("it was written by a newer version (layout {found}, this one knows {known})")]
+    /// The file has a newer layout than this version supports.
+    #[error(
+        "a newer version wrote it (layout {found}; this version supports {known}); update this program"
+    )]
     Newer {
         /// The layout of the file.
         found: i64,
-        /// The newest layout that this version knows.
+        /// The newest supported layout.
         known: i64,
     },
     /// The file, or the folder for its journal, is write-protected, or the file cannot be created.
     #[error(
-        "it cannot be created or written to; check its name, and the permissions of the file and \
-         of its folder"
+        "it cannot be created or written; check its name and the permissions of the file and \
+         its folder"
     )]
     NotWritable,
-    /// Another process did not let go of it in time.
-    #[error("another process is using it and did not let go; try again")]
+    /// Another process holds the lock of the file.
+    #[error("another process has locked it; try again later")]
     Busy,
-    /// Something else, in the words of the database.
+    /// Another problem.
     #[error("{reason}")]
     Other {
-        /// What the database said.
+        /// The message of the database.
         reason: String,
     },
 }
 
 fn listen_advice(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AddrInUse => "; choose another port, or 0 for any that is free",
+        io::ErrorKind::AddrInUse => "; choose another port, or 0 for any free port",
         io::ErrorKind::PermissionDenied => {
-            "; choose a port from 1024 up, or 0 for any that is free"
+            "; choose a port of 1024 or higher, or 0 for any free port"
         }
         io::ErrorKind::AddrNotAvailable => "; no network interface has this address",
         _ => "",

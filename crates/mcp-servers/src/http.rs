@@ -12,19 +12,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{ServerError, ServerOptions, access, catalogue, tool_server::ToolServer};
 
-/// Where the protocol is spoken.
+/// Path of the MCP endpoint.
 const PATH: &str = "/mcp";
 
-/// How long answers in flight may take once a shutdown has begun.
-const GRACE: Duration = Duration::from_secs(3);
+/// Maximum time to complete pending responses after a shutdown request.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Opens the data of a server and listens on `address`; port 0 takes any that is free. Clients can
-/// connect from now on, and are answered as soon as [`HttpServer::serve`] runs.
+/// Opens the data of a server and listens on `address`. Port 0 selects any free port. Clients can
+/// connect now and receive responses when [`HttpServer::serve`] runs.
 ///
 /// # Errors
 ///
-/// [`ServerError::Unguarded`] for an address that other machines can reach, if `options` hold no token;
-/// [`ServerError::UnknownServer`], [`ServerError::Data`], [`ServerError::Memory`] and
+/// [`ServerError::Unguarded`] for an address that other machines can reach, if `options` contain no
+/// token; [`ServerError::UnknownServer`], [`ServerError::Data`], [`ServerError::Memory`] and
 /// [`ServerError::Listen`].
 pub async fn bind_http(
     name: &str,
@@ -46,7 +46,7 @@ pub async fn bind_http(
     })
 }
 
-/// A server that listens and is ready to serve.
+/// A bundled server that listens on an address.
 pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
@@ -55,16 +55,16 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// The address that is listened on, with the port that was found.
+    /// Returns the address, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The URL to give to a client on this machine.
+    /// Returns the URL for clients on this machine.
     pub fn url(&self) -> String {
         let mut address = self.address;
         if address.ip().is_unspecified() {
-            // "Any address" is none that can be connected to everywhere.
+            // Not every system can connect to the unspecified address.
             address.set_ip(match address {
                 SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
                 SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
@@ -73,46 +73,45 @@ impl HttpServer {
         format!("http://{address}{PATH}")
     }
 
-    /// Serves any number of clients until `shutdown` is ready (`std::future::pending()` for never).
-    /// No new connection is taken then, and answers in flight have three seconds to be written.
+    /// Serves any number of clients until `shutdown` completes (`std::future::pending()` for never).
+    /// Then it accepts no connections, and pending responses have three seconds to complete.
     ///
-    /// There are no sessions: every request stands for itself, so clients keep working across a
-    /// restart. Requests for another host, and from pages of another origin, are refused with 403,
-    /// see [`ServerOptions::with_allowed_host`].
+    /// There are no sessions, so clients continue after a restart. Requests for another host and
+    /// from pages of another origin get status 403; see [`ServerOptions::with_allowed_host`].
     ///
     /// # Errors
     ///
-    /// [`ServerError::Ended`] if the system takes the listener away.
+    /// [`ServerError::Ended`] if the listener fails.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), ServerError> {
-        // The connections are tasks of their own. They stop taking requests with the first token and
-        // drop what they are at with the second, also when this future is dropped.
+        // Each connection has a task. The first token ends the acceptance of requests, the second one
+        // cancels pending requests. Both are also cancelled when this future is dropped.
         let stop = CancellationToken::new();
-        let abandon = CancellationToken::new();
-        let _guards = (stop.clone().drop_guard(), abandon.clone().drop_guard());
+        let cancel = CancellationToken::new();
+        let _guards = (stop.clone().drop_guard(), cancel.clone().drop_guard());
         let mut router = router(
             self.server,
-            configuration(self.address, &self.options, abandon.clone()),
+            configuration(self.address, &self.options, cancel.clone()),
         );
         if let Some(token) = self.options.token() {
             let authenticate = middleware::from_fn_with_state(token.clone(), access::authenticate);
             router = router.layer(authenticate);
         }
         let listener = self.listener.tap_io(|connection| {
-            // Small answers in several writes: with Nagle's algorithm each one waits for the
+            // A small response has several writes. With Nagle's algorithm each one waits for the
             // client's delayed acknowledgement, about 40 ms.
             if let Err(error) = connection.set_nodelay(true) {
-                tracing::debug!(%error, "TCP_NODELAY cannot be set");
+                tracing::debug!(%error, "failed to set TCP_NODELAY");
             }
         });
-        let serving = axum::serve(listener, router)
+        let server = axum::serve(listener, router)
             .with_graceful_shutdown(stop.clone().cancelled_owned())
             .into_future();
-        tokio::pin!(serving);
+        tokio::pin!(server);
         let ended = tokio::select! {
-            ended = &mut serving => ended,
+            ended = &mut server => ended,
             () = shutdown => {
                 stop.cancel();
-                let ended = tokio::time::timeout(GRACE, &mut serving).await;
+                let ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut server).await;
                 ended.unwrap_or_else(|_| {
                     tracing::debug!("connections were still open when the server ended");
                     Ok(())
@@ -151,7 +150,7 @@ fn router(server: ToolServer, configuration: StreamableHttpServerConfig) -> Rout
 fn configuration(
     address: SocketAddr,
     options: &ServerOptions,
-    abandon: CancellationToken,
+    cancel: CancellationToken,
 ) -> StreamableHttpServerConfig {
     let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
     if !address.ip().is_loopback() && !address.ip().is_unspecified() {
@@ -166,21 +165,20 @@ fn configuration(
     let origins: Vec<String> = own.chain(allowed).flatten().collect();
     hosts.extend(options.allowed_hosts().iter().cloned());
     StreamableHttpServerConfig::default()
-        // The tools remember nothing between calls, so a session would only be something that can
-        // be lost in a restart.
+        // The tools have no state per session, and a restart would lose sessions.
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_allowed_hosts(hosts)
         .with_allowed_origins(origins)
         .enforce_origin_validation()
-        .with_cancellation_token(abandon)
+        .with_cancellation_token(cancel)
 }
 
 /// The ports of `http` and `https`.
 const DEFAULT_PORTS: [u16; 2] = [80, 443];
 
-/// Returns the origins of web pages of a host: on the port that it names, else on these ports for `http` and
-/// `https`.
+/// Returns the origins of web pages of a host: with its own port, or with these ports for `http`
+/// and `https`.
 fn origins(host: &str, [http, https]: [u16; 2]) -> [String; 2] {
     let bare_ipv6 = host.parse::<std::net::Ipv6Addr>().is_ok();
     let has_port = !bare_ipv6
@@ -203,7 +201,7 @@ mod tests {
     use super::origins;
 
     #[test]
-    fn a_host_gives_the_origins_of_its_pages() {
+    fn origins_of_a_host_have_its_port_or_the_default_ports() {
         for (host, http, https) in [
             ("localhost", "localhost:80", "localhost:443"),
             ("127.0.0.1", "127.0.0.1:80", "127.0.0.1:443"),

@@ -1,10 +1,10 @@
-//! The MCP servers that come with Switchboard, for demonstrations, tests and work without other
-//! servers. Any MCP client can use them; Switchboard treats them like everyone else's.
+//! The MCP servers that Switchboard includes, for demonstrations, tests and work without other
+//! servers. Any MCP client can use them.
 //!
-//! [`catalogue()`] lists them. A server is started by its name with [`serve_stdio`] (the client owns
-//! the process), [`serve_stream`] (any pair of byte streams, such as `tokio::io::duplex`) or
-//! [`bind_http`] (streamable HTTP on the path `/mcp`). All three speak the protocol versions that
-//! `rmcp` knows: 2026-07-28 without a handshake, and the earlier ones with `initialize`.
+//! [`catalogue()`] lists them. [`serve_stdio`] serves the client that started the process,
+//! [`serve_stream`] serves any pair of byte streams, such as `tokio::io::duplex`, and [`bind_http`]
+//! serves streamable HTTP on the path `/mcp`. All support the protocol versions of `rmcp`:
+//! 2026-07-28 without a handshake, and earlier ones with `initialize`.
 //!
 //! ```no_run
 //! # async fn start() -> Result<(), switchboard_mcp_servers::ServerError> {
@@ -19,9 +19,9 @@
 //!
 //! # Adding a server
 //!
-//! A server is a list of tools (`tool.rs`) behind the one `ServerHandler` of this crate, so schemas,
-//! argument messages and error results are the same everywhere. A new one is a module with an
-//! `open` function, an entry in the catalogue, and an arm in its `open`.
+//! A server is a list of tools (`tool.rs`). All servers share one `ServerHandler`
+//! (`tool_server.rs`), so schemas, argument messages and error results have one form. A new server
+//! needs a module with an `open` function, an entry in the catalogue and a case in its `open`.
 #![deny(missing_docs)]
 
 mod access;

@@ -1,11 +1,11 @@
-//! How a bundled server is started.
+//! Settings of a bundled server.
 
 use std::path::{Path, PathBuf};
 
 use crate::{AccessToken, BteOptions, WorkspaceOptions};
 
-/// What can be set when a bundled server is started. The default keeps its data in memory and
-/// answers only requests that are addressed to this machine.
+/// Settings of a bundled server. By default, its data is in memory and it accepts only requests
+/// that are addressed to this machine.
 #[derive(Debug, Clone, Default)]
 pub struct ServerOptions {
     data: Option<PathBuf>,
@@ -16,48 +16,47 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// The defaults.
+    /// Creates the default settings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Keeps the data in this SQLite file instead of in memory. A file that is not there is created
-    /// and filled; what is written to it stays.
+    /// Stores the data in this SQLite file. A missing file is created with the initial data.
     #[must_use]
     pub fn with_data(mut self, file: impl Into<PathBuf>) -> Self {
         self.data = Some(file.into());
         self
     }
 
-    /// Over HTTP, also accepts requests for this host name or address (`tools.example.com`, or
-    /// `tools.example.com:8443` for one port only), and browsers whose page comes from there. Without a
-    /// port, the page must come from the port that is listened on, or from the default port of its scheme.
+    /// Over HTTP, accepts requests for this host name or address (`tools.example.com`, or
+    /// `tools.example.com:8443` for one port), and requests of web pages from this host. Without a
+    /// port, a page must have the port of the server or the default port of its scheme.
     ///
-    /// Without it only `localhost`, `127.0.0.1`, `::1` and the address listened on are accepted, so
-    /// that a web page cannot reach the server through a name that it points at this machine
-    /// (DNS rebinding). May be called more than once.
+    /// The server always accepts `localhost`, `127.0.0.1`, `::1` and its own address. It refuses
+    /// other hosts, because a web page could point its own name at this machine (DNS rebinding).
+    /// May be called several times.
     #[must_use]
     pub fn with_allowed_host(mut self, host: impl Into<String>) -> Self {
         self.allowed_hosts.push(host.into());
         self
     }
 
-    /// Over HTTP, answers only requests that send this token. An address that other machines can reach
-    /// needs one.
+    /// Over HTTP, accepts only requests with this token. An address that other machines can reach
+    /// requires one.
     #[must_use]
     pub fn with_token(mut self, token: AccessToken) -> Self {
         self.token = Some(token);
         self
     }
 
-    /// What the server `workspace` may do and where, which it does not start without.
+    /// Sets the options of the server `workspace`, which requires them.
     #[must_use]
     pub fn with_workspace(mut self, workspace: WorkspaceOptions) -> Self {
         self.workspace = Some(workspace);
         self
     }
 
-    /// Which service the server `bte` asks, which it does not start without. With
+    /// Sets the options of the server `bte`, which requires them. With
     /// [`with_data`](Self::with_data) and the file of the server `graph`, it can add to that graph.
     #[must_use]
     pub fn with_bte(mut self, bte: BteOptions) -> Self {

@@ -1,8 +1,7 @@
-//! JSON Schemas (2020-12) of what tools take and give, from their Rust types.
+//! JSON Schemas (2020-12) of arguments and structured content, from Rust types.
 //!
-//! They are kept as small as models and strict providers like them: no `$ref`, no titles, no
-//! `format` that only says how wide a Rust integer is, and no `null` among the types of an argument,
-//! which may simply be left out.
+//! They are small, for models and strict providers: no `$ref`, no titles, no `format` for the width
+//! of a Rust integer, and no type `null` for optional arguments.
 
 use rmcp::model::JsonObject;
 use schemars::{
@@ -12,32 +11,33 @@ use schemars::{
 };
 use serde_json::Value;
 
-/// The schema of a tool's arguments.
+/// Returns the schema of the arguments of a tool.
 pub(crate) fn input<T: JsonSchema>() -> JsonObject {
     generate::<T>(Contract::Deserialize)
 }
 
-/// The schema of a tool's structured content.
+/// Returns the schema of the structured content of a tool.
 pub(crate) fn output<T: JsonSchema>() -> JsonObject {
     generate::<T>(Contract::Serialize)
 }
 
 fn generate<T: JsonSchema>(contract: Contract) -> JsonObject {
-    let takes = contract == Contract::Deserialize;
+    let is_input = contract == Contract::Deserialize;
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
         settings.contract = contract;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    RecursiveTransform(move |schema: &mut Schema| simplify(schema, takes)).transform(&mut schema);
+    RecursiveTransform(move |schema: &mut Schema| simplify(schema, is_input))
+        .transform(&mut schema);
     let mut object = schema.as_object().cloned().unwrap_or_default();
-    // What the whole type is for stands in the tool's own description.
+    // The description of the tool covers the whole type.
     object.retain(|key, _| key != "description");
     object
 }
 
-fn simplify(schema: &mut Schema, takes: bool) {
+fn simplify(schema: &mut Schema, is_input: bool) {
     const WIDTHS: [&str; 12] = [
         "int8", "int16", "int32", "int64", "int", "uint8", "uint16", "uint32", "uint64", "uint",
         "float", "double",
@@ -45,7 +45,7 @@ fn simplify(schema: &mut Schema, takes: bool) {
     let Some(object) = schema.as_object_mut() else {
         return;
     };
-    // Comments are broken into lines for the editor, not for the model.
+    // Comments have line breaks that the model does not need.
     if let Some(Value::String(text)) = object.get_mut("description") {
         *text = text.replace('\n', " ");
     }
@@ -55,7 +55,7 @@ fn simplify(schema: &mut Schema, takes: bool) {
         "format" => !WIDTHS.iter().any(|width| value == width),
         _ => true,
     });
-    if takes && let Some(Value::Array(types)) = object.get_mut("type") {
+    if is_input && let Some(Value::Array(types)) = object.get_mut("type") {
         types.retain(|kind| kind != "null");
         if let [only] = types.as_slice() {
             let only = only.clone();

@@ -1,4 +1,4 @@
-//! A bundled server on standard input and output, or on any other pair of byte streams.
+//! Bundled servers on standard input and output or another pair of byte streams.
 
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -6,21 +6,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{ServerError, ServerOptions, catalogue};
 
-/// Serves one client on standard input and output, as a client starts its servers.
+/// Serves one client on standard input and output.
 ///
-/// Ends well when the input is closed or `shutdown` is ready (`std::future::pending()` for never);
-/// answers to requests that have arrived are written first, within five and two seconds
-/// respectively. Nothing but the protocol goes to standard output. A line of input that is longer
-/// than 16 MiB is dropped (rmcp 3.9), as are lines that are no JSON.
+/// Returns when the input is closed or `shutdown` completes (`std::future::pending()` for never).
+/// Responses to received requests are written first, within five or two seconds respectively.
+/// Standard output contains only the protocol. Input lines longer than 16 MiB (rmcp 3.9) and lines
+/// that are not JSON are ignored.
 ///
-/// After an end by `shutdown` a terminal's input may still have a blocked reader, for which nobody
-/// should wait: a runtime that is dropped does, without end. `Runtime::shutdown_timeout` gives what is
-/// being dropped a moment, 100 ms in `switchboard mcp-server`, and leaves the reader.
+/// After `shutdown`, a thread may still block in a read of standard input. A runtime waits for it
+/// without limit when it is dropped, so end the runtime with `Runtime::shutdown_timeout`.
 ///
 /// # Errors
 ///
-/// [`ServerError::UnknownServer`], [`ServerError::Data`] and [`ServerError::Memory`] before anything
-/// is read; [`ServerError::Handshake`] if the client begins with something else than a request.
+/// [`ServerError::UnknownServer`], [`ServerError::Data`] and [`ServerError::Memory`] before the
+/// first read; [`ServerError::Handshake`] if the first message is not a request.
 pub async fn serve_stdio(
     name: &str,
     options: ServerOptions,
@@ -30,11 +29,11 @@ pub async fn serve_stdio(
     serve_stream(name, options, reader, writer, shutdown).await
 }
 
-/// Serves one client on a pair of byte streams, one message a line. See [`serve_stdio`].
+/// Serves one client on a pair of byte streams, with one message per line. See [`serve_stdio`].
 ///
 /// # Errors
 ///
-/// As for [`serve_stdio`].
+/// The errors of [`serve_stdio`].
 pub async fn serve_stream<R, W>(
     name: &str,
     options: ServerOptions,
@@ -66,16 +65,16 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let server = server.ending_with(stop.clone());
+    let server = server.with_shutdown(stop.clone());
     let running = match serve_server_with_ct(server, transport, stop).await {
         Ok(running) => running,
-        // It left before it asked for anything, or was told to.
+        // The client disconnected before its first request, or `stop` was cancelled.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
             return Ok(());
         }
         Err(error) => {
             return Err(ServerError::Handshake {
-                reason: handshake_fault(&error),
+                reason: handshake_failure(&error),
             });
         }
     };
@@ -87,8 +86,8 @@ where
     }
 }
 
-/// What the client did, without what it sent: that may hold anything.
-fn handshake_fault(error: &ServerInitializeError) -> String {
+/// Returns the cause without the message of the client, which may contain anything.
+fn handshake_failure(error: &ServerInitializeError) -> String {
     match error {
         ServerInitializeError::ExpectedInitializeRequest(_) => {
             "its first message is not a request".to_owned()

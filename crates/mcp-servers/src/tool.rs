@@ -1,4 +1,4 @@
-//! What a tool of a bundled server is.
+//! Tools of bundled servers.
 
 use std::{borrow::Cow, pin::Pin, sync::Arc};
 
@@ -10,19 +10,19 @@ use switchboard_domain::json_schema::SchemaValidator;
 
 use crate::{arguments, schema, sqlite};
 
-/// A tool, as a type: its name and texts, what it takes, what it gives and what it does.
+/// A tool of a bundled server.
 pub(crate) trait BundledTool: Send + Sync + 'static {
-    /// The arguments. Its schema is the tool's input schema; the documentation comments of its
-    /// fields are what the model reads about them.
+    /// The arguments. Their schema is the input schema of the tool, and the documentation comments
+    /// of the fields are descriptions for the model.
     type Input: DeserializeOwned + JsonSchema + Send;
-    /// The structured content. Its schema is the tool's output schema.
+    /// The structured content. Its schema is the output schema of the tool.
     type Output: Serialize + JsonSchema;
 
-    /// The name it is called by.
+    /// The name in the protocol.
     const NAME: &'static str;
-    /// Its name for people.
+    /// The display name.
     const TITLE: &'static str;
-    /// What it does and when to use it, for the model.
+    /// The description for the model.
     const DESCRIPTION: &'static str;
 
     /// Returns what a client may assume about a call. The default is a tool that only reads data
@@ -35,43 +35,43 @@ pub(crate) trait BundledTool: Send + Sync + 'static {
             .open_world(false)
     }
 
-    /// Takes the place of [`Self::DESCRIPTION`] where the text depends on the settings.
+    /// Returns a description that depends on the settings and replaces [`Self::DESCRIPTION`].
     fn description(&self) -> Option<String> {
         None
     }
 
-    /// Fits the schema of the arguments to the settings.
+    /// Adjusts the schema of the arguments to the settings.
     fn adjust_input(&self, _schema: &mut JsonObject) {}
 
-    /// Does it. The arguments have been checked against the schema.
+    /// Executes a call. The arguments match the schema.
     fn call(
         &self,
         input: Self::Input,
-    ) -> impl Future<Output = Result<Answer<Self::Output>, ToolError>> + Send;
+    ) -> impl Future<Output = Result<ToolOutput<Self::Output>, ToolError>> + Send;
 }
 
-/// What a tool gives: the same twice.
-pub(crate) struct Answer<T> {
-    /// For models and people: complete, in few words.
+/// The result of a call, as text and as data.
+pub(crate) struct ToolOutput<T> {
+    /// The complete result for models and people.
     pub(crate) text: String,
-    /// For programs.
+    /// The structured content for programs.
     pub(crate) data: T,
 }
 
-/// Why a tool gave no answer. The text goes to the model as a result with `isError`: it can do
-/// something about it, which it could not about a protocol error.
+/// A failed call. The model receives the message as a result with `isError`, because it cannot see
+/// a protocol error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ToolError {
-    /// What was asked for cannot be done; the text says why, and what can.
+    /// The call is not possible. The text contains the reason and a solution.
     #[error("{0}")]
     Refused(String),
     /// Another process holds the data file.
-    #[error(
-        "The data is in use by another process and nothing was changed. Try again in a moment."
-    )]
+    #[error("Another process has locked the data. Nothing was changed. Try again later.")]
     Busy,
-    /// The database failed. Its own words are for the log: the model can do nothing with them.
-    #[error("The database failed, so there is no result. The server's log has the reason.")]
+    /// The database failed. Its message is only logged.
+    #[error(
+        "The database failed, so there is no result. The log of the server contains the reason."
+    )]
     Database(#[source] rusqlite::Error),
 }
 
@@ -88,11 +88,10 @@ impl From<rusqlite::Error> for ToolError {
 type Call =
     Box<dyn Fn(JsonObject) -> Pin<Box<dyn Future<Output = CallToolResult> + Send>> + Send + Sync>;
 
-/// A [`BundledTool`] of any type, ready to be listed and called.
+/// A [`BundledTool`] with its compiled schema.
 pub(crate) struct ServedTool {
     definition: Tool,
-    /// `None` if the schema does not compile; then only the type itself checks. No schema of ours is
-    /// like that, as the tests see to.
+    /// `None` if the schema does not compile, which the tests exclude.
     validator: Option<SchemaValidator>,
     call: Call,
 }
@@ -102,10 +101,10 @@ impl ServedTool {
         let mut input = schema::input::<T::Input>();
         tool.adjust_input(&mut input);
         let validator = arguments::validator(&input)
-            .inspect_err(|error| tracing::error!(tool = T::NAME, %error, "schema does not compile"))
+            .inspect_err(|error| tracing::error!(tool = T::NAME, %error, "failed to compile the input schema"))
             .ok();
         let mut annotations = tool.annotations();
-        // The title stands twice: clients of 2025-03-26 look for it among the annotations.
+        // Clients of protocol version 2025-03-26 read the title from the annotations.
         annotations.title = Some(T::TITLE.to_owned());
         let description = tool.description();
         let description = description.map_or(Cow::Borrowed(T::DESCRIPTION), Cow::Owned);
@@ -129,16 +128,16 @@ impl ServedTool {
         &self.definition
     }
 
-    /// Checks the arguments and calls the tool. Whatever goes wrong is in the result.
+    /// Validates the arguments and calls the tool. Failures are results with `isError`.
     pub(crate) async fn call(&self, arguments: JsonObject) -> CallToolResult {
         let schema = &self.definition.input_schema;
         let arguments = arguments::normalize(schema, arguments);
-        let faults = self
+        let violations = self
             .validator
             .as_ref()
-            .map(|validator| arguments::faults(validator, schema, &arguments));
-        match faults {
-            Some(faults) if !faults.is_empty() => refuse(faults.join(" ")),
+            .map(|validator| arguments::violations(validator, schema, &arguments));
+        match violations {
+            Some(violations) if !violations.is_empty() => error_result(violations.join(" ")),
             _ => (self.call)(arguments).await,
         }
     }
@@ -147,29 +146,29 @@ impl ServedTool {
 async fn run<T: BundledTool>(tool: &T, arguments: JsonObject) -> CallToolResult {
     let input = match serde_json::from_value(Value::Object(arguments)) {
         Ok(input) => input,
-        Err(error) => return refuse(format!("The arguments cannot be read: {error}.")),
+        Err(error) => return error_result(format!("The arguments are invalid: {error}.")),
     };
     match tool.call(input).await {
-        Ok(Answer { text, data }) => match serde_json::to_value(data) {
+        Ok(ToolOutput { text, data }) => match serde_json::to_value(data) {
             Ok(data) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
                 result.structured_content = Some(data);
                 result
             }
             Err(error) => {
-                tracing::error!(tool = T::NAME, %error, "output cannot be written as JSON");
-                refuse("The result cannot be written as JSON.")
+                tracing::error!(tool = T::NAME, %error, "failed to serialize the output");
+                error_result("The result could not be converted to JSON.")
             }
         },
         Err(error) => {
             if let ToolError::Database(source) = &error {
                 tracing::error!(tool = T::NAME, error = %source, "database failed");
             }
-            refuse(error.to_string())
+            error_result(error.to_string())
         }
     }
 }
 
-fn refuse(text: impl Into<String>) -> CallToolResult {
+fn error_result(text: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }

@@ -1,4 +1,4 @@
-//! The one MCP handler of this crate: any list of tools as a server.
+//! The MCP request handler of all bundled servers.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -19,21 +19,20 @@ use crate::{
 };
 use switchboard_domain::nearest::nearest;
 
-/// How long a client may keep the list of tools: it never changes while the process runs.
+/// Time for which a client may cache the list of tools, which never changes.
 const LIST_TTL_MS: u64 = 60 * 60 * 1000;
 
-/// How often a client hears that a call is still at work: well within the time-out of any client,
-/// and not at all for a call that is as short as most.
-const PROGRESS: Duration = Duration::from_secs(10);
+/// Interval of progress notifications. It is shorter than the time-outs of clients.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long a call may take to end after its server was told to. rmcp waits so long for the answer.
-const LAST_ANSWER: Duration = Duration::from_secs(2);
+/// Maximum time to complete a call after a shutdown request. rmcp waits as long for the response.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A server of tools. Cloning is cheap and gives the same server.
+/// A list of tools with an MCP request handler. Clones share the tools.
 #[derive(Clone)]
 pub(crate) struct ToolServer {
     inner: Arc<Inner>,
-    /// The server as a whole is to end.
+    /// Cancelled by a shutdown request.
     stop: CancellationToken,
 }
 
@@ -43,7 +42,7 @@ struct Inner {
 }
 
 impl ToolServer {
-    /// `instructions` tell the model what the server is for and how its tools belong together.
+    /// Creates a builder. `instructions` describe the server and its tools to the model.
     pub(crate) fn build(identity: BundledServer, instructions: String) -> ToolServerBuilder {
         let implementation = Implementation::new(identity.name, env!("CARGO_PKG_VERSION"))
             .with_title(identity.title)
@@ -57,8 +56,8 @@ impl ToolServer {
         })
     }
 
-    /// When `stop` is cancelled, calls that are being worked on still have a moment to be answered.
-    pub(crate) fn ending_with(mut self, stop: CancellationToken) -> Self {
+    /// Sets the token that requests a shutdown. Pending calls then have a short time to complete.
+    pub(crate) fn with_shutdown(mut self, stop: CancellationToken) -> Self {
         self.stop = stop;
         self
     }
@@ -70,32 +69,32 @@ impl ToolServer {
             .find(|tool| tool.definition().name == name)
     }
 
-    /// The protocol wants an error of its own for a tool that is not there.
-    fn no_such_tool(&self, name: &str) -> ErrorData {
+    /// Returns the protocol error for an unknown tool.
+    fn unknown_tool(&self, name: &str) -> ErrorData {
         let known = || {
             let tools = self.inner.tools.iter();
             tools.map(|tool| tool.definition().name.as_ref())
         };
-        let meant = nearest(name, known())
+        let suggestion = nearest(name, known())
             .map_or_else(String::new, |meant| format!(" Did you mean {meant}?"));
         let known = known().collect::<Vec<_>>().join(", ");
-        let message = format!("There is no tool {name}.{meant} The tools are {known}.");
+        let message = format!("Unknown tool {name}.{suggestion} The tools are {known}.");
         ErrorData::invalid_params(message, None)
     }
 }
 
-/// A [`ToolServer`] that still gets its tools.
+/// Builder of a [`ToolServer`].
 pub(crate) struct ToolServerBuilder(Inner);
 
 impl ToolServerBuilder {
-    /// Adds a tool to the end of the list.
+    /// Adds a tool.
     pub(crate) fn with(mut self, tool: impl BundledTool) -> Self {
         self.0.tools.push(ServedTool::new(tool));
         self
     }
 
-    /// Adds a tool that the settings may leave out.
-    pub(crate) fn with_some(self, tool: Option<impl BundledTool>) -> Self {
+    /// Adds an optional tool.
+    pub(crate) fn with_optional(self, tool: Option<impl BundledTool>) -> Self {
         match tool {
             Some(tool) => self.with(tool),
             None => self,
@@ -138,38 +137,38 @@ impl ServerHandler for ToolServer {
     ) -> Result<CallToolResponse, ErrorData> {
         let tool = self
             .find(&request.name)
-            .ok_or_else(|| self.no_such_tool(&request.name))?;
+            .ok_or_else(|| self.unknown_tool(&request.name))?;
         let arguments = request.arguments.unwrap_or_default();
         let mut call = Box::pin(tool.call(arguments));
         tokio::select! {
             biased;
             result = &mut call => return Ok(result.into()),
             () = context.ct.cancelled() => {}
-            never = tell_progress(&context) => match never {},
+            never = send_progress(&context) => match never {},
         }
         if self.stop.is_cancelled()
-            && let Ok(result) = tokio::time::timeout(LAST_ANSWER, call).await
+            && let Ok(result) = tokio::time::timeout(SHUTDOWN_TIMEOUT, call).await
         {
             return Ok(result.into());
         }
-        // Nobody waits for the result any more. With the call ends what it is at.
+        // The client has cancelled the request.
         Err(ErrorData::internal_error("cancelled", None))
     }
 }
 
-/// Tells a client that asked for it that the call is still at work, so that its own time-out need
-/// not strike before that of a command or a query does. Never ends.
-async fn tell_progress(context: &RequestContext<RoleServer>) -> Infallible {
+/// Sends progress notifications to a client that requested them, so that a long command or query
+/// does not exceed the time-out of the client. Never returns.
+async fn send_progress(context: &RequestContext<RoleServer>) -> Infallible {
     let Some(token) = context.meta.get_progress_token() else {
         return std::future::pending().await;
     };
-    let mut told = Duration::ZERO;
+    let mut elapsed = Duration::ZERO;
     loop {
-        tokio::time::sleep(PROGRESS).await;
-        told += PROGRESS;
-        let message = format!("at work for {} seconds", told.as_secs());
-        let progress = ProgressNotificationParam::new(token.clone(), told.as_secs_f64());
-        // A client that does not hear it loses nothing but that.
+        tokio::time::sleep(PROGRESS_INTERVAL).await;
+        elapsed += PROGRESS_INTERVAL;
+        let message = format!("running for {} seconds", elapsed.as_secs());
+        let progress = ProgressNotificationParam::new(token.clone(), elapsed.as_secs_f64());
+        // A lost notification has no effect on the result.
         let _ = context
             .peer
             .notify_progress(progress.with_message(message))

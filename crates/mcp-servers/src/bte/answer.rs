@@ -1,4 +1,4 @@
-//! What a query gives back: a summary for models, nodes and edges for programs and for the graph.
+//! The output of a query: a summary for models, and nodes and edges for programs and the graph.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -7,113 +7,113 @@ use serde::Serialize;
 
 use super::{
     Bte,
-    findings::{Findings, Found},
+    findings::{Findings, QueryResult},
 };
 use crate::{
     graph::{
         Count, NodeRef,
         context::{DatabaseContext, conversation},
-        counted, listed, many,
+        count_names, describe_counts,
         model::{Edge, Node},
+        quantity,
         store::Upserted,
     },
-    tool::{Answer, ToolError},
+    tool::{ToolError, ToolOutput},
 };
 
-/// Nodes in the structured content; as many as `add_nodes` takes at once.
+/// Maximum number of nodes in the structured content, as in `add_nodes`.
 pub(super) const MAX_NODES: usize = 1000;
-/// Edges in the structured content; as many as `add_edges` takes at once.
+/// Maximum number of edges in the structured content, as in `add_edges`.
 pub(super) const MAX_EDGES: usize = 2000;
-/// Ids of edges that a result names.
-const IDS: usize = 100;
-/// Publications that a line of the summary names.
-const PUBLICATIONS: usize = 3;
-/// Sources that a line of the summary names.
-const SOURCES: usize = 4;
+/// Maximum number of edge ids of a result.
+const MAX_EDGE_IDS: usize = 100;
+/// Maximum number of publications in a line of the summary.
+const MAX_PUBLICATIONS: usize = 3;
+/// Maximum number of sources in a line of the summary.
+const MAX_SOURCES: usize = 4;
 
-/// What was found.
+/// The structured content.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// How many results there are, listed or not.
+    /// Number of all results.
     result_count: usize,
-    /// How many nodes were found, the one that was asked about included.
+    /// Number of nodes, with the given one.
     node_count: usize,
-    /// How many edges were found.
+    /// Number of edges.
     edge_count: usize,
-    /// How many edges were left out because they only say that two names occur together in texts.
+    /// Number of ignored edges, which state only that two names occur in one text.
     filtered_edge_count: usize,
-    /// The nodes by type, the most frequent first.
+    /// Numbers of nodes by type, the most frequent first.
     by_category: Vec<Count>,
-    /// The edges by predicate, the most frequent first.
+    /// Numbers of edges by predicate, the most frequent first.
     by_predicate: Vec<Count>,
     /// The best results.
     results: Vec<Ranked>,
-    /// The nodes, in the form that `add_nodes` of the graph server takes.
+    /// The nodes, as arguments for `add_nodes` of the graph server.
     nodes: Vec<Node>,
-    /// The edges, in the form that `add_edges` of the graph server takes; their ends are among the
-    /// nodes.
+    /// The edges, as arguments for `add_edges` of the graph server. `nodes` contains their ends.
     edges: Vec<Edge>,
-    /// Whether `nodes` and `edges` have everything that was found.
+    /// Whether `nodes` and `edges` are complete.
     complete: bool,
-    /// What became of the nodes and edges in the graph of the conversation, if they were to be added.
+    /// The result of adding the nodes and edges to the graph of the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     added: Option<Added>,
-    /// What went wrong without spoiling all.
+    /// Problems that did not prevent a result.
     warnings: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Added {
-    /// What became of the nodes.
+    /// The result for the nodes.
     nodes: Upserted,
-    /// What became of the edges.
+    /// The result for the edges.
     edges: Upserted,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Ranked {
-    /// 1 for the best one.
+    /// Rank; 1 is the best.
     rank: usize,
-    /// How good the service thinks it is; higher is better.
+    /// Score of the service. Higher is better.
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
-    /// The nodes, in the order of the question.
+    /// The nodes, in the order of the query.
     nodes: Vec<NodeRef>,
-    /// How many edges support it.
+    /// Number of supporting edges.
     edge_count: usize,
-    /// The ids of these edges, at most 100.
+    /// The ids of at most 100 of these edges.
     edges: Vec<String>,
-    /// Who states these edges.
+    /// The knowledge sources of these edges.
     sources: Vec<String>,
-    /// How many publications support them.
+    /// Number of publications of these edges.
     publication_count: usize,
 }
 
-/// What is to be done with the findings.
-pub(super) struct Wish<'a> {
-    /// What was asked, for the summary: `things related to NCBIGene:4353`.
-    pub(super) about: String,
-    /// What helps if nothing was found.
+/// Options of the output.
+pub(super) struct OutputOptions<'a> {
+    /// Description of the query for the summary: `things related to NCBIGene:4353`.
+    pub(super) description: String,
+    /// Advice for an empty result.
     pub(super) advice: &'static str,
-    /// How many results are listed.
+    /// Maximum number of listed results.
     pub(super) limit: usize,
-    pub(super) add: bool,
+    pub(super) add_to_graph: bool,
     pub(super) context: Option<&'a DatabaseContext>,
 }
 
-/// Adds the findings to the graph if that is wished, and tells of them.
-pub(super) async fn answer(
+/// Creates the output, and adds the findings to the graph if the options request it.
+pub(super) async fn output(
     bte: &Bte,
     mut findings: Findings,
-    wish: Wish<'_>,
-) -> Result<Answer<Output>, ToolError> {
+    options: OutputOptions<'_>,
+) -> Result<ToolOutput<Output>, ToolError> {
     let mut added = None;
-    if wish.add && !findings.edges.is_empty() {
-        match add(bte, &findings, wish.context).await {
+    if options.add_to_graph && !findings.edges.is_empty() {
+        match add(bte, &findings, options.context).await {
             Ok(done) => added = Some(done),
-            // What was found is worth having all the same.
+            // The results are returned without the graph, too.
             Err(ToolError::Refused(why)) => findings
                 .warnings
                 .push(format!("Nothing was added to the graph. {why}")),
@@ -122,19 +122,19 @@ pub(super) async fn answer(
     }
     if findings.unreadable > 0 {
         findings.warnings.push(format!(
-            "{} of the answer could not be read and were left out.",
-            many(findings.unreadable, "part")
+            "{} of the response had an invalid form and were ignored.",
+            quantity(findings.unreadable, "part")
         ));
     }
     let related = findings.related_nodes();
     let kinds = related
         .iter()
         .map(|node| node.kind.as_deref().unwrap_or("other"));
-    let by_category = counted(kinds);
-    let by_predicate = counted(findings.edges.iter().map(|edge| edge.label.as_str()));
-    let results = findings.results.iter().take(wish.limit).enumerate();
+    let by_category = count_names(kinds);
+    let by_predicate = count_names(findings.edges.iter().map(|edge| edge.label.as_str()));
+    let results = findings.results.iter().take(options.limit).enumerate();
     let results: Vec<Ranked> = results
-        .map(|(index, found)| ranked(&findings, index + 1, found))
+        .map(|(index, result)| ranked(&findings, index + 1, result))
         .collect();
     let (nodes, edges) = findings.select(MAX_NODES, MAX_EDGES);
     let mut data = Output {
@@ -151,13 +151,13 @@ pub(super) async fn answer(
         added,
         warnings: Vec::new(),
     };
-    let mut text = summary(&findings, &data, &wish);
+    let mut text = summary(&findings, &data, &options);
     data.warnings = findings.warnings;
     for warning in &data.warnings {
         // Writing to a string cannot fail.
         let _ = write!(text, "\nNote: {warning}");
     }
-    Ok(Answer { text, data })
+    Ok(ToolOutput { text, data })
 }
 
 async fn add(
@@ -173,28 +173,31 @@ async fn add(
     Ok(Added { nodes, edges })
 }
 
-fn ranked(findings: &Findings, rank: usize, found: &Found) -> Ranked {
-    let edges = found.edges.iter().map(|place| &findings.edges[*place]);
+fn ranked(findings: &Findings, rank: usize, result: &QueryResult) -> Ranked {
+    let edges = result.edges.iter().map(|index| &findings.edges[*index]);
     let sources: BTreeSet<&str> = edges
         .clone()
         .filter_map(|edge| edge.data.primary_source.as_deref())
         .collect();
     Ranked {
         rank,
-        score: found.score.filter(|score| score.is_finite()),
-        nodes: found
+        score: result.score.filter(|score| score.is_finite()),
+        nodes: result
             .nodes
             .iter()
-            .map(|id| reference(findings, id))
+            .map(|id| node_ref(findings, id))
             .collect(),
-        edge_count: found.edges.len(),
-        edges: edges.take(IDS).filter_map(|edge| edge.id.clone()).collect(),
+        edge_count: result.edges.len(),
+        edges: edges
+            .take(MAX_EDGE_IDS)
+            .filter_map(|edge| edge.id.clone())
+            .collect(),
         sources: sources.into_iter().map(str::to_owned).collect(),
-        publication_count: findings.publications(found).len(),
+        publication_count: findings.publications(result).len(),
     }
 }
 
-fn reference(findings: &Findings, id: &str) -> NodeRef {
+fn node_ref(findings: &Findings, id: &str) -> NodeRef {
     findings.node(id).map_or_else(
         || NodeRef {
             id: id.to_owned(),
@@ -205,28 +208,28 @@ fn reference(findings: &Findings, id: &str) -> NodeRef {
     )
 }
 
-fn summary(findings: &Findings, data: &Output, wish: &Wish<'_>) -> String {
-    let left_out = match data.filtered_edge_count {
+fn summary(findings: &Findings, data: &Output, options: &OutputOptions<'_>) -> String {
+    let ignored = match data.filtered_edge_count {
         0 => String::new(),
         count => format!(
-            "\nLeft out, because it says only that two names occur together in texts: {}.",
-            many(count, "edge")
+            "\nIgnored, because it states only that two names occur in one text: {}.",
+            quantity(count, "edge")
         ),
     };
     if data.edge_count == 0 {
         return format!(
-            "Nothing was found: {}.{left_out}\n{}",
-            wish.about, wish.advice
+            "No results: {}.{ignored}\n{}",
+            options.description, options.advice
         );
     }
     let mut text = format!(
-        "Found {} for {}: {} and {}.\nNodes by type: {}.\nEdges by predicate: {}.{left_out}",
-        many(data.result_count, "result"),
-        wish.about,
-        many(data.node_count, "node"),
-        many(data.edge_count, "edge"),
-        listed(&data.by_category, 15),
-        listed(&data.by_predicate, 15),
+        "Found {} for {}: {} and {}.\nNodes by type: {}.\nEdges by predicate: {}.{ignored}",
+        quantity(data.result_count, "result"),
+        options.description,
+        quantity(data.node_count, "node"),
+        quantity(data.edge_count, "edge"),
+        describe_counts(&data.by_category, 15),
+        describe_counts(&data.by_predicate, 15),
     );
     if data.results.len() < data.result_count {
         // Writing to a string cannot fail.
@@ -234,36 +237,41 @@ fn summary(findings: &Findings, data: &Output, wish: &Wish<'_>) -> String {
     } else {
         text.push_str("\nThe results, the best first:");
     }
-    for (ranked, found) in data.results.iter().zip(&findings.results) {
-        let _ = write!(text, "\n{}. {}", ranked.rank, line(findings, ranked, found));
+    for (ranked, result) in data.results.iter().zip(&findings.results) {
+        let _ = write!(
+            text,
+            "\n{}. {}",
+            ranked.rank,
+            line(findings, ranked, result)
+        );
     }
     if !data.complete {
         let _ = write!(
             text,
-            "\nThe structured content has {} and {} of these, those of the best results.",
-            many(data.nodes.len(), "node"),
-            many(data.edges.len(), "edge"),
+            "\nThe structured content contains {} and {} of the best results.",
+            quantity(data.nodes.len(), "node"),
+            quantity(data.edges.len(), "edge"),
         );
     }
     if let Some(Added { nodes, edges }) = &data.added {
         let _ = write!(
             text,
-            "\nIn the graph of this conversation {} and {} are new; {} and {} were there.",
-            many(nodes.added, "node"),
-            many(edges.added, "edge"),
-            many(nodes.updated + nodes.unchanged, "node"),
-            many(edges.updated + edges.unchanged, "edge"),
+            "\nAdded to the graph of this conversation: {} and {}. Existing: {} and {}.",
+            quantity(nodes.added, "node"),
+            quantity(edges.added, "edge"),
+            quantity(nodes.updated + nodes.unchanged, "node"),
+            quantity(edges.updated + edges.unchanged, "edge"),
         );
     }
     text
 }
 
 /// `MPO (NCBIGene:4353) –interacts_with→ CAT (NCBIGene:847) [Gene]; infores:biogrid; PMID:1; score 0.9`
-fn line(findings: &Findings, ranked: &Ranked, found: &Found) -> String {
-    let edges: Vec<&Edge> = found
+fn line(findings: &Findings, ranked: &Ranked, result: &QueryResult) -> String {
+    let edges: Vec<&Edge> = result
         .edges
         .iter()
-        .map(|place| &findings.edges[*place])
+        .map(|index| &findings.edges[*index])
         .collect();
     let mut pairs: Vec<(&str, &str, Vec<&str>)> = Vec::new();
     for edge in &edges {
@@ -279,14 +287,14 @@ fn line(findings: &Findings, ranked: &Ranked, found: &Found) -> String {
     let statements: Vec<String> = pairs
         .iter()
         .map(|(source, target, labels)| {
-            let (source, target) = (reference(findings, source), reference(findings, target));
-            // The type is news for what was not asked about.
+            let (source, target) = (node_ref(findings, source), node_ref(findings, target));
+            // The type of the given node is omitted.
             let first = ranked.nodes.first().map(|node| node.id.as_str());
             let end = |node: &NodeRef| {
                 if Some(node.id.as_str()) == first {
                     node.named()
                 } else {
-                    node.described()
+                    node.named_with_type()
                 }
             };
             format!("{} –{}→ {}", end(&source), labels.join(", "), end(&target))
@@ -297,20 +305,24 @@ fn line(findings: &Findings, ranked: &Ranked, found: &Found) -> String {
         let shown: Vec<&str> = ranked
             .sources
             .iter()
-            .take(SOURCES)
+            .take(MAX_SOURCES)
             .map(String::as_str)
             .collect();
         let _ = write!(text, "; {}", shown.join(", "));
-        if ranked.sources.len() > SOURCES {
-            let _ = write!(text, " and {} more", ranked.sources.len() - SOURCES);
+        if ranked.sources.len() > MAX_SOURCES {
+            let _ = write!(text, " and {} more", ranked.sources.len() - MAX_SOURCES);
         }
     }
-    let publications = findings.publications(found);
+    let publications = findings.publications(result);
     if !publications.is_empty() {
-        let shown: Vec<&str> = publications.iter().take(PUBLICATIONS).copied().collect();
+        let shown: Vec<&str> = publications
+            .iter()
+            .take(MAX_PUBLICATIONS)
+            .copied()
+            .collect();
         let _ = write!(text, "; {}", shown.join(", "));
-        if publications.len() > PUBLICATIONS {
-            let _ = write!(text, " and {} more", publications.len() - PUBLICATIONS);
+        if publications.len() > MAX_PUBLICATIONS {
+            let _ = write!(text, " and {} more", publications.len() - MAX_PUBLICATIONS);
         }
     }
     if let Some(score) = ranked.score {

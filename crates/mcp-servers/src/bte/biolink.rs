@@ -1,10 +1,10 @@
-//! The words of the Biolink model (<https://biolink.github.io/biolink-model/>) that the tools use.
+//! Terms of the Biolink model (<https://biolink.github.io/biolink-model/>) that the tools use.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The predicates of `query_bte_getall` and `query_bte_by_categories`: those that say something
-/// about mechanisms, and not the general `associated_with`.
+/// The predicates of `query_bte_getall` and `query_bte_by_categories`. They describe mechanisms,
+/// other than the general `associated_with`.
 pub(super) const PREDICATES: [&str; 6] = [
     "biolink:affected_by",
     "biolink:affects",
@@ -14,11 +14,11 @@ pub(super) const PREDICATES: [&str; 6] = [
     "biolink:derives_into",
 ];
 
-/// Edges with this predicate say only that two names occur near each other in texts. They would
-/// drown all others, so they are left out.
+/// The predicate of names that occur in one text. Its edges are ignored, because they would
+/// outnumber all others.
 pub(super) const CO_OCCURRENCE: &str = "biolink:occurs_together_in_literature_with";
 
-/// What `query_bte_getall` looks for.
+/// A category of `query_bte_getall`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(super) enum Category {
     #[serde(rename = "biolink:BiologicalProcessOrActivity")]
@@ -46,7 +46,7 @@ pub(super) enum Category {
 }
 
 impl Category {
-    /// All of them, in the order in which they are asked for.
+    /// All categories, in the order of the queries.
     pub(super) const ALL: [Self; 11] = [
         Self::BiologicalProcessOrActivity,
         Self::Gene,
@@ -61,7 +61,7 @@ impl Category {
         Self::ProteinFamily,
     ];
 
-    /// As the Biolink model writes it.
+    /// Returns the name in the Biolink model.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::BiologicalProcessOrActivity => "biolink:BiologicalProcessOrActivity",
@@ -79,25 +79,27 @@ impl Category {
     }
 }
 
-/// A category as TRAPI wants it (`biolink:Gene`), also from `Gene`; none if it cannot be one.
+/// Returns a category for TRAPI: `biolink:Gene` for `Gene` and `biolink:Gene`. Returns `None` for
+/// another form.
 pub(super) fn category(text: &str) -> Option<String> {
-    let name = crate::graph::model::plain(text);
+    let name = crate::graph::model::without_prefix(text);
     let mut characters = name.chars();
-    let fits = characters.next().is_some_and(|it| it.is_ascii_uppercase())
+    let is_valid = characters.next().is_some_and(|it| it.is_ascii_uppercase())
         && characters.all(|it| it.is_ascii_alphabetic());
-    fits.then(|| format!("biolink:{name}"))
+    is_valid.then(|| format!("biolink:{name}"))
 }
 
-/// A predicate as TRAPI wants it (`biolink:affects`), also from `affects`; none if it cannot be one.
+/// Returns a predicate for TRAPI: `biolink:affects` for `affects` and `biolink:affects`. Returns
+/// `None` for another form.
 pub(super) fn predicate(text: &str) -> Option<String> {
-    let name = crate::graph::model::plain(text);
+    let name = crate::graph::model::without_prefix(text);
     let mut characters = name.chars();
-    let fits = characters.next().is_some_and(|it| it.is_ascii_lowercase())
+    let is_valid = characters.next().is_some_and(|it| it.is_ascii_lowercase())
         && characters.all(|it| it.is_ascii_lowercase() || it == '_');
-    fits.then(|| format!("biolink:{name}"))
+    is_valid.then(|| format!("biolink:{name}"))
 }
 
-/// Whether this is a CURIE: a prefix, a colon, and what it is called there.
+/// Returns whether this is a CURIE: a prefix, a colon and a local id.
 pub(super) fn is_curie(text: &str) -> bool {
     let Some((prefix, reference)) = text.split_once(':') else {
         return false;
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_prefix_may_be_left_out_and_the_form_is_checked() {
+    fn categories_and_predicates_are_validated_with_and_without_prefix() {
         assert_eq!(category("Gene").as_deref(), Some("biolink:Gene"));
         assert_eq!(
             category(" biolink:RNAProduct").as_deref(),
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_from_curies() {
+    fn curies_are_recognized() {
         for curie in [
             "NCBIGene:4353",
             "CHEMBL.COMPOUND:CHEMBL25",
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn every_category_is_written_like_the_model_writes_it() {
+    fn constants_have_the_names_of_the_biolink_model() {
         for it in Category::ALL {
             assert_eq!(category(it.as_str()).as_deref(), Some(it.as_str()));
             let read: Category = serde_json::from_value(it.as_str().into()).unwrap();

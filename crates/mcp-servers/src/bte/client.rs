@@ -1,4 +1,4 @@
-//! HTTP to the services: time-outs, retries, limits, and failures in words that a model can act on.
+//! HTTP client of the services, with time-outs, retries, limits and errors for models.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,22 +11,23 @@ use super::{
     options::BteOptions,
     trapi::{MetaKnowledgeGraph, Query, QueryGraph, Response},
 };
-use crate::graph::model::{cut, one_line};
+use crate::graph::model::{one_line, truncate};
 
-/// How long connecting may take.
-const CONNECT: Duration = Duration::from_secs(10);
-/// No call takes longer, whatever was set.
-const LONGEST: Duration = Duration::from_hours(24);
-/// How often a request is sent at most.
-const ATTEMPTS: u32 = 3;
-/// The pause before the second attempt, which doubles from then on, if the service wishes no other.
-const PAUSE: Duration = Duration::from_secs(1);
-/// How much of an unsuccessful answer is read.
-const SAID_BYTES: usize = 64 * 1024;
-/// How much of what the service says goes to the model, in characters.
-const SAID: usize = 300;
+/// Time-out of a connection attempt.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Upper limit of the configured time-out.
+const MAX_TIMEOUT: Duration = Duration::from_hours(24);
+/// Maximum number of attempts of a request.
+const MAX_ATTEMPTS: u32 = 3;
+/// Interval before the second attempt. It doubles for each further attempt, unless the service sends
+/// `Retry-After`.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum number of bytes to read of an error response.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+/// Maximum length of an error text of the service for the model, in characters.
+const MAX_REASON_CHARS: usize = 300;
 
-/// A service on the web. Clones share its connections.
+/// A client of one service. Clones share its connections.
 #[derive(Debug, Clone)]
 pub(super) struct ServiceClient {
     http: Client,
@@ -35,61 +36,61 @@ pub(super) struct ServiceClient {
     max_answer_bytes: usize,
 }
 
-/// Why there is no answer. The text is for the model.
+/// A failed request. The text is for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Failure {
     #[error("The service at {url} cannot be reached: {reason}.")]
     Unreachable { url: String, reason: String },
     #[error(
-        "The service gave no whole answer within {} seconds. Ask for less (fewer categories, one \
-         entity), or try again later.",
+        "The service did not respond completely within {} seconds. Use fewer categories or one \
+         entity, or try again later.",
         after.as_secs_f64()
     )]
-    Slow { after: Duration },
-    #[error("The service is busy ({status}) after {}.{}", times(*attempts), advice(*wish))]
+    Timeout { after: Duration },
+    #[error("The service is busy ({status}) after {}.{}", attempts_text(*attempts), retry_advice(*retry_after))]
     Busy {
         status: u16,
         attempts: u32,
-        wish: Option<Duration>,
+        retry_after: Option<Duration>,
     },
-    #[error("The service refused the query ({status}){}", because(said))]
-    Refused { status: u16, said: String },
-    #[error("The service failed ({status}) after {}{}", times(*attempts), because(said))]
+    #[error("The service refused the query ({status}){}", with_reason(reason))]
+    Refused { status: u16, reason: String },
+    #[error("The service failed ({status}) after {}{}", attempts_text(*attempts), with_reason(reason))]
     Broken {
         status: u16,
         attempts: u32,
-        said: String,
+        reason: String,
     },
     #[error(
-        "The service is at another address ({status}), so nothing was asked. Whoever runs this \
-         server must set its address anew."
+        "The service redirects to another address ({status}). The operator of this server must \
+         change the configured address."
     )]
     Moved { status: u16 },
     #[error(
-        "The answer of the service is larger than {limit} bytes and was not read. Ask for less: \
-         fewer categories, one entity."
+        "The response of the service is larger than {limit} bytes. Use fewer categories or one \
+         entity."
     )]
     TooLarge { limit: usize },
-    #[error("The answer of the service cannot be read: {reason}.")]
+    #[error("The response of the service is invalid: {reason}.")]
     Unreadable { reason: String },
 }
 
-/// An attempt that failed.
-struct Failed {
+/// A failed attempt.
+struct FailedAttempt {
     failure: Failure,
-    /// Whether another attempt may do better.
-    again: bool,
-    /// How long the service wishes to be left alone.
-    wish: Option<Duration>,
+    /// Another attempt may succeed.
+    is_retryable: bool,
+    /// Interval that the service requests.
+    retry_after: Option<Duration>,
 }
 
 impl ServiceClient {
-    /// It does not connect yet. The error says what is wrong with the address.
+    /// Creates a client without connecting. The error describes the problem of the address.
     pub(super) fn new(url: &str, options: &BteOptions) -> Result<Self, String> {
         let base = base(url)?;
         let mut builder = Client::builder()
-            .connect_timeout(CONNECT)
-            // A query that is sent elsewhere as a GET, or to a host that nobody chose, helps nobody.
+            .connect_timeout(CONNECT_TIMEOUT)
+            // A redirect could change the method, or the host that the user has chosen.
             .redirect(redirect::Policy::none())
             .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
         if is_loopback(&base) {
@@ -104,14 +105,14 @@ impl ServiceClient {
         })
     }
 
-    /// The address of the service.
+    /// Returns the base URL of the service.
     pub(super) fn url(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }
 
-    /// When a call that begins now must be over.
+    /// Returns the deadline of a call that begins now.
     pub(super) fn deadline(&self) -> Instant {
-        Instant::now() + self.timeout.min(LONGEST)
+        Instant::now() + self.timeout.min(MAX_TIMEOUT)
     }
 
     pub(super) async fn query(
@@ -130,7 +131,7 @@ impl ServiceClient {
         self.get("meta_knowledge_graph", &[]).await
     }
 
-    /// What is at a path, with these parameters.
+    /// Sends a GET request.
     pub(super) async fn get<T: DeserializeOwned + Send + 'static>(
         &self,
         path: &str,
@@ -158,17 +159,20 @@ impl ServiceClient {
         deadline: Instant,
     ) -> Result<T, Failure> {
         let attempts = self.attempts(method, url, body, deadline);
-        let slow = Failure::Slow {
+        let timeout = Failure::Timeout {
             after: self.timeout,
         };
-        let bytes = timeout_at(deadline, attempts).await.map_err(|_| slow)??;
-        // Tens of megabytes take a while, in which others must not wait.
-        let read = move || serde_json::from_slice(&bytes);
-        let read = tokio::task::spawn_blocking(read).await;
+        let bytes = timeout_at(deadline, attempts)
+            .await
+            .map_err(|_| timeout)??;
+        // Parsing tens of megabytes would block other tasks.
+        let parse = move || serde_json::from_slice(&bytes);
+        let parsed = tokio::task::spawn_blocking(parse).await;
         let unreadable = |reason: String| Failure::Unreadable {
-            reason: cut(&one_line(&reason), SAID),
+            reason: truncate(&one_line(&reason), MAX_REASON_CHARS),
         };
-        read.map_err(|error| unreadable(error.to_string()))?
+        parsed
+            .map_err(|error| unreadable(error.to_string()))?
             .map_err(|error| unreadable(error.to_string()))
     }
 
@@ -188,15 +192,15 @@ impl ServiceClient {
                 Ok(bytes) => return Ok(bytes),
                 Err(failed) => failed,
             };
-            let pause = pause(number, failed.wish);
+            let interval = retry_interval(number, failed.retry_after);
             let too_late = Instant::now()
-                .checked_add(pause)
+                .checked_add(interval)
                 .is_none_or(|then| then >= deadline);
-            if !failed.again || number == ATTEMPTS || too_late {
+            if !failed.is_retryable || number == MAX_ATTEMPTS || too_late {
                 return Err(failed.failure);
             }
-            tracing::debug!(?pause, failure = %failed.failure, "trying again after a pause");
-            sleep(pause).await;
+            tracing::debug!(?interval, failure = %failed.failure, "retrying a request");
+            sleep(interval).await;
             number += 1;
         }
     }
@@ -207,7 +211,7 @@ impl ServiceClient {
         url: Url,
         body: Option<Vec<u8>>,
         number: u32,
-    ) -> Result<Vec<u8>, Failed> {
+    ) -> Result<Vec<u8>, FailedAttempt> {
         let mut request = self
             .http
             .request(method, url)
@@ -217,36 +221,37 @@ impl ServiceClient {
                 .header(header::CONTENT_TYPE, "application/json")
                 .body(body);
         }
-        // Queries change nothing, so they may be sent again whatever became of them.
-        let lost = |error: reqwest::Error| Failed {
+        // Queries have no side effects, so they are always safe to retry.
+        let connection_failed = |error: reqwest::Error| FailedAttempt {
             failure: self.unreachable(&root_cause(&error)),
-            again: true,
-            wish: None,
+            is_retryable: true,
+            retry_after: None,
         };
-        let answer = request.send().await.map_err(lost)?;
+        let answer = request.send().await.map_err(connection_failed)?;
         let status = answer.status();
         if status.is_success() {
             return self.body(answer).await.map_err(|error| match error {
-                Some(error) => lost(error),
-                None => Failed {
+                Some(error) => connection_failed(error),
+                None => FailedAttempt {
                     failure: Failure::TooLarge {
                         limit: self.max_answer_bytes,
                     },
-                    again: false,
-                    wish: None,
+                    is_retryable: false,
+                    retry_after: None,
                 },
             });
         }
-        let wish = answer.headers().get(header::RETRY_AFTER);
-        let wish = wish.and_then(|it| retry_after(it.to_str().ok()?, SystemTime::now()));
-        Err(Failed {
-            failure: unsuccessful(status, number, wish, answer).await,
-            again: matches!(status.as_u16(), 408 | 429 | 502..=504),
-            wish,
+        let retry_after = answer.headers().get(header::RETRY_AFTER);
+        let retry_after =
+            retry_after.and_then(|it| parse_retry_after(it.to_str().ok()?, SystemTime::now()));
+        Err(FailedAttempt {
+            failure: unsuccessful(status, number, retry_after, answer).await,
+            is_retryable: matches!(status.as_u16(), 408 | 429 | 502..=504),
+            retry_after,
         })
     }
 
-    /// The whole body. The error is `None` for one that is too large.
+    /// Reads the body. The error is `None` for a body that is too large.
     async fn body(&self, mut answer: reqwest::Response) -> Result<Vec<u8>, Option<reqwest::Error>> {
         let limit = self.max_answer_bytes;
         let announced = answer.content_length().unwrap_or(0);
@@ -266,7 +271,7 @@ impl ServiceClient {
     fn unreachable(&self, reason: &str) -> Failure {
         Failure::Unreachable {
             url: self.url().to_owned(),
-            reason: cut(&one_line(reason), SAID),
+            reason: truncate(&one_line(reason), MAX_REASON_CHARS),
         }
     }
 }
@@ -274,7 +279,7 @@ impl ServiceClient {
 async fn unsuccessful(
     status: StatusCode,
     attempts: u32,
-    wish: Option<Duration>,
+    retry_after: Option<Duration>,
     mut answer: reqwest::Response,
 ) -> Failure {
     let number = status.as_u16();
@@ -285,33 +290,34 @@ async fn unsuccessful(
         return Failure::Busy {
             status: number,
             attempts,
-            wish,
+            retry_after,
         };
     }
     let mut bytes = Vec::new();
-    while bytes.len() < SAID_BYTES
+    while bytes.len() < MAX_ERROR_BYTES
         && let Ok(Some(chunk)) = answer.chunk().await
     {
         bytes.extend_from_slice(&chunk);
     }
-    bytes.truncate(SAID_BYTES);
-    let said = reason(&bytes);
+    bytes.truncate(MAX_ERROR_BYTES);
+    let reason = error_text(&bytes);
     if status.is_server_error() || number == 408 {
         Failure::Broken {
             status: number,
             attempts,
-            said,
+            reason,
         }
     } else {
         Failure::Refused {
             status: number,
-            said,
+            reason,
         }
     }
 }
 
-/// TRAPI services give a string, or an object with a `description`; frameworks give a `detail`.
-fn reason(bytes: &[u8]) -> String {
+/// Extracts the error text: TRAPI services send a string or a `description`, web frameworks a
+/// `detail`.
+fn error_text(bytes: &[u8]) -> String {
     let text = match serde_json::from_slice(bytes) {
         Ok(Value::String(text)) => text,
         Ok(Value::Object(object)) => {
@@ -320,36 +326,36 @@ fn reason(bytes: &[u8]) -> String {
             text.unwrap_or_default().to_owned()
         }
         Ok(_) => String::new(),
-        // A page of HTML says nothing to a model.
+        // An HTML page is not useful for a model.
         Err(_) if bytes.trim_ascii_start().starts_with(b"<") => String::new(),
         Err(_) => String::from_utf8_lossy(bytes).into_owned(),
     };
-    cut(&one_line(&text), SAID)
+    truncate(&one_line(&text), MAX_REASON_CHARS)
 }
 
-/// The base URL with a `/` at its end, so that paths come below it.
+/// Parses the base URL and appends `/`.
 fn base(text: &str) -> Result<Url, String> {
     let mut url = Url::parse(text.trim()).map_err(|error| {
-        format!("it is no URL ({error}); write it like https://bte.transltr.io/v1")
+        format!("it is not a URL ({error}); an example is https://bte.transltr.io/v1")
     })?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err("it must begin with https:// or http://".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("it must not hold a user name or a password".to_owned());
+        return Err("it must not contain a user name or a password".to_owned());
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err("it must have no part after ? or #".to_owned());
+        return Err("it must not contain ? or #".to_owned());
     }
     let path = url.path().trim_end_matches('/');
-    // What people copy is often the address of a query.
+    // Users often copy the address of a query.
     let path = path.strip_suffix("/query").unwrap_or(path);
     let path = format!("{path}/");
     url.set_path(&path);
     Ok(url)
 }
 
-/// A proxy cannot reach what listens on this machine only.
+/// Returns whether the host is this machine, which a proxy cannot reach.
 fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         Some("localhost") => true,
@@ -362,12 +368,12 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-fn pause(number: u32, wish: Option<Duration>) -> Duration {
-    wish.unwrap_or_else(|| PAUSE * 2_u32.saturating_pow(number.saturating_sub(1)))
+fn retry_interval(number: u32, retry_after: Option<Duration>) -> Duration {
+    retry_after.unwrap_or_else(|| RETRY_INTERVAL * 2_u32.saturating_pow(number.saturating_sub(1)))
 }
 
-/// Seconds, or a date (RFC 9110, 10.2.3).
-fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+/// Parses `Retry-After`: seconds or a date (RFC 9110, 10.2.3).
+fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));
@@ -376,13 +382,13 @@ fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or(Duration::ZERO))
 }
 
-/// What is at the bottom of an error, without the address.
+/// Returns the innermost cause of an error, without the address.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
-    // Its own text would repeat the address.
+    // The text of the error itself contains the address.
     if std::ptr::addr_eq(cause, error) {
         return if error.is_timeout() {
             "it took too long".to_owned()
@@ -393,29 +399,29 @@ fn root_cause(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-fn times(number: u32) -> String {
+fn attempts_text(number: u32) -> String {
     match number {
         1 => "1 attempt".to_owned(),
         number => format!("{number} attempts"),
     }
 }
 
-fn advice(wish: Option<Duration>) -> String {
-    match wish.map(|wish| wish.as_secs()) {
+fn retry_advice(retry_after: Option<Duration>) -> String {
+    match retry_after.map(|it| it.as_secs()) {
         None | Some(0) => " Try again later.".to_owned(),
-        Some(1) => " It wants to be asked again in a second.".to_owned(),
-        Some(seconds) if seconds <= LONGEST.as_secs() => {
-            format!(" It wants to be asked again in {seconds} seconds.")
+        Some(1) => " Try again in 1 second.".to_owned(),
+        Some(seconds) if seconds <= MAX_TIMEOUT.as_secs() => {
+            format!(" Try again in {seconds} seconds.")
         }
-        Some(_) => " It does not want to be asked again today.".to_owned(),
+        Some(_) => " It is not available today.".to_owned(),
     }
 }
 
-fn because(said: &str) -> String {
-    if said.is_empty() {
+fn with_reason(reason: &str) -> String {
+    if reason.is_empty() {
         ", without a reason.".to_owned()
     } else {
-        format!(": {said}")
+        format!(": {reason}")
     }
 }
 

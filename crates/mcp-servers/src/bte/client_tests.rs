@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn addresses_are_taken_as_people_write_them() {
+fn base_urls_are_normalized() {
     for (given, url) in [
         ("https://bte.transltr.io/v1", "https://bte.transltr.io/v1"),
         (
@@ -22,7 +22,7 @@ fn addresses_are_taken_as_people_write_them() {
 }
 
 #[test]
-fn addresses_that_cannot_be_right_are_refused_without_repeating_them() {
+fn invalid_addresses_are_refused_without_their_text() {
     for given in [
         "",
         "bte.transltr.io/v1",
@@ -37,7 +37,7 @@ fn addresses_that_cannot_be_right_are_refused_without_repeating_them() {
 }
 
 #[test]
-fn only_loopback_addresses_do_without_a_proxy() {
+fn loopback_addresses_use_no_proxy() {
     for (address, expected) in [
         ("http://localhost:1", true),
         ("http://127.0.0.1:1", true),
@@ -54,18 +54,18 @@ fn only_loopback_addresses_do_without_a_proxy() {
 }
 
 #[test]
-fn the_pause_is_what_the_service_wishes_or_doubles() {
-    assert_eq!(pause(1, None), Duration::from_secs(1));
-    assert_eq!(pause(2, None), Duration::from_secs(2));
+fn the_retry_interval_is_that_of_the_service_or_doubles() {
+    assert_eq!(retry_interval(1, None), Duration::from_secs(1));
+    assert_eq!(retry_interval(2, None), Duration::from_secs(2));
     assert_eq!(
-        pause(2, Some(Duration::from_secs(7))),
+        retry_interval(2, Some(Duration::from_secs(7))),
         Duration::from_secs(7)
     );
-    assert_eq!(pause(1, Some(Duration::ZERO)), Duration::ZERO);
+    assert_eq!(retry_interval(1, Some(Duration::ZERO)), Duration::ZERO);
 }
 
 #[test]
-fn the_wish_is_read_as_seconds_or_as_a_date() {
+fn retry_after_is_seconds_or_a_date() {
     let now = httpdate::parse_http_date("Sat, 21 Nov 2026 12:00:00 GMT").unwrap();
     for (value, expected) in [
         ("7", Some(7)),
@@ -77,7 +77,7 @@ fn the_wish_is_read_as_seconds_or_as_a_date() {
         ("99999999999999999999999", None),
     ] {
         assert_eq!(
-            retry_after(value, now),
+            parse_retry_after(value, now),
             expected.map(Duration::from_secs),
             "{value}"
         );
@@ -85,7 +85,7 @@ fn the_wish_is_read_as_seconds_or_as_a_date() {
 }
 
 #[test]
-fn what_a_service_says_is_found_and_bounded() {
+fn error_texts_are_extracted_and_bounded() {
     for (body, expected) in [
         (r#""the id is unknown""#, "the id is unknown"),
         (
@@ -97,13 +97,16 @@ fn what_a_service_says_is_found_and_bounded() {
         ("plain\nwords\u{1b}[31m", "plain words [31m"),
         ("", ""),
     ] {
-        assert_eq!(reason(body.as_bytes()), expected, "{body}");
+        assert_eq!(error_text(body.as_bytes()), expected, "{body}");
     }
-    assert_eq!(reason("é".repeat(5000).as_bytes()).chars().count(), SAID);
+    assert_eq!(
+        error_text("é".repeat(5000).as_bytes()).chars().count(),
+        MAX_REASON_CHARS
+    );
 }
 
 #[test]
-fn parameters_are_written_so_that_they_arrive_unchanged() {
+fn query_parameters_are_escaped() {
     let options = BteOptions::new("https://example.org/names/");
     let client = ServiceClient::new(&options.url, &options).unwrap();
     let url = client.address("lookup", &[("string", "a&b=c d/ß#?"), ("limit", "5")]);

@@ -1,4 +1,4 @@
-//! `query_bte_getall` and `query_bte_by_categories`: what is related to one thing.
+//! `query_bte_getall` and `query_bte_by_categories`: the relations of one thing.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use serde::Deserialize;
 
 use super::{
     Bte,
-    answer::{Output, Wish, answer},
+    answer::{Output, OutputOptions, output},
     biolink::{Category, PREDICATES, is_curie},
     trapi::{QueryEdge, QueryGraph, QueryNode},
 };
 use crate::{
-    graph::{context::DatabaseContext, model::cut},
-    tool::{Answer, BundledTool, ToolError},
+    graph::{context::DatabaseContext, model::truncate},
+    tool::{BundledTool, ToolError, ToolOutput},
 };
 
-/// Categories in one question. All at once would take too long and make answers too large; one part
-/// that fails does not spoil the others.
-const BATCH: usize = 4;
+/// Maximum number of categories in one query. One query for all categories would be slow and its
+/// response large, and it could only fail as a whole.
+const MAX_CATEGORIES: usize = 4;
 
-const ADVICE: &str = "Check that the id is the one that BioThings Explorer uses (genes: NCBIGene, \
-    diseases: MONDO, drugs: CHEBI or CHEMBL.COMPOUND), or ask with query_bte, which can look for \
-    any predicate and from either side.";
+const ADVICE: &str = "Check that the id has the prefix that BioThings Explorer uses (genes: NCBIGene, \
+    diseases: MONDO, drugs: CHEBI or CHEMBL.COMPOUND), or use query_bte, which supports any \
+    predicate in both directions.";
 
 pub(super) struct GetAll {
     pub(super) bte: Bte,
@@ -39,14 +39,14 @@ pub(super) struct AllInput {
     /// The CURIE of the thing, such as `NCBIGene:695` or `MONDO:0005148`.
     #[schemars(length(min = 1, max = 200))]
     entity_id: String,
-    /// How many results to list at most.
+    /// Maximum number of results to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
-    /// Adds everything that is found to the knowledge graph of this conversation.
+    /// Adds all results to the knowledge graph of this conversation.
     #[serde(default)]
     add_to_graph: bool,
-    /// Added by the host: which conversation this is.
+    /// Added by the host: the conversation of this call.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -57,17 +57,17 @@ pub(super) struct CategoriesInput {
     /// The CURIE of the thing, such as `NCBIGene:695` or `MONDO:0005148`.
     #[schemars(length(min = 1, max = 200))]
     entity_id: String,
-    /// The kinds of things to look for.
+    /// The categories of the results.
     #[schemars(length(min = 1, max = 11))]
     categories: Vec<Category>,
-    /// How many results to list at most.
+    /// Maximum number of results to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
-    /// Adds everything that is found to the knowledge graph of this conversation.
+    /// Adds all results to the knowledge graph of this conversation.
     #[serde(default)]
     add_to_graph: bool,
-    /// Added by the host: which conversation this is.
+    /// Added by the host: the conversation of this call.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -82,11 +82,10 @@ impl BundledTool for GetAll {
 
     const NAME: &'static str = "query_bte_getall";
     const TITLE: &'static str = "Everything related to a thing";
-    const DESCRIPTION: &'static str = "Asks BioThings Explorer (BTE) for everything that is related \
+    const DESCRIPTION: &'static str = "Queries BioThings Explorer (BTE) for everything that is related \
         to one thing: biological processes, genes, proteins, gene and protein families, diseases and \
         phenotypes, anatomy, RNA products, chemical mixtures, small molecules, polypeptides. Use it \
-        for comprehensive connections, and query_bte_by_categories if particular kinds are asked \
-        for. Predicates: affected_by, affects, interacts_with, participates_in, derives_from, \
+        for all relations, and query_bte_by_categories for particular categories. Predicates: affected_by, affects, interacts_with, participates_in, derives_from, \
         derives_into. Results come with sources and publications, the best first.";
 
     fn annotations(&self) -> ToolAnnotations {
@@ -97,15 +96,15 @@ impl BundledTool for GetAll {
         self.bte.adjust_input(schema);
     }
 
-    async fn call(&self, input: Self::Input) -> Result<Answer<Output>, ToolError> {
-        let wish = Wish {
-            about: format!("things of all kinds related to {}", input.entity_id),
+    async fn call(&self, input: Self::Input) -> Result<ToolOutput<Output>, ToolError> {
+        let options = OutputOptions {
+            description: format!("things of all kinds related to {}", input.entity_id),
             advice: ADVICE,
             limit: input.limit,
-            add: input.add_to_graph,
+            add_to_graph: input.add_to_graph,
             context: input.database_context.as_ref(),
         };
-        related(&self.bte, &input.entity_id, &Category::ALL, wish).await
+        related(&self.bte, &input.entity_id, &Category::ALL, options).await
     }
 }
 
@@ -115,7 +114,7 @@ impl BundledTool for ByCategories {
 
     const NAME: &'static str = "query_bte_by_categories";
     const TITLE: &'static str = "Things of some kinds related to a thing";
-    const DESCRIPTION: &'static str = "Asks BioThings Explorer (BTE) for things of particular kinds, \
+    const DESCRIPTION: &'static str = "Queries BioThings Explorer (BTE) for things of particular categories, \
         such as genes or diseases, that are related to one thing. Example: all genes connected to \
         MONDO:0005148. Predicates: affected_by, affects, interacts_with, participates_in, \
         derives_from, derives_into. Results come with sources and publications, the best first.";
@@ -128,7 +127,7 @@ impl BundledTool for ByCategories {
         self.bte.adjust_input(schema);
     }
 
-    async fn call(&self, input: Self::Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Self::Input) -> Result<ToolOutput<Output>, ToolError> {
         let mut categories: Vec<Category> = Vec::new();
         for category in input.categories {
             if !categories.contains(&category) {
@@ -137,16 +136,16 @@ impl BundledTool for ByCategories {
         }
         let kinds: Vec<&str> = categories
             .iter()
-            .map(|it| crate::graph::model::plain(it.as_str()))
+            .map(|it| crate::graph::model::without_prefix(it.as_str()))
             .collect();
-        let wish = Wish {
-            about: format!("{} related to {}", kinds.join(", "), input.entity_id),
+        let options = OutputOptions {
+            description: format!("{} related to {}", kinds.join(", "), input.entity_id),
             advice: ADVICE,
             limit: input.limit,
-            add: input.add_to_graph,
+            add_to_graph: input.add_to_graph,
             context: input.database_context.as_ref(),
         };
-        related(&self.bte, &input.entity_id, &categories, wish).await
+        related(&self.bte, &input.entity_id, &categories, options).await
     }
 }
 
@@ -154,23 +153,23 @@ async fn related(
     bte: &Bte,
     entity_id: &str,
     categories: &[Category],
-    wish: Wish<'_>,
-) -> Result<Answer<Output>, ToolError> {
+    options: OutputOptions<'_>,
+) -> Result<ToolOutput<Output>, ToolError> {
     if !is_curie(entity_id) {
         return Err(ToolError::Refused(format!(
-            "entityId is {:?}; it must be a CURIE: where the id is from, a colon, and the id there, \
+            "entityId is {:?}; it must be a CURIE: a prefix, a colon and an id, \
              such as NCBIGene:4353 for the gene MPO or MONDO:0005148 for a disease.",
-            cut(entity_id, 60)
+            truncate(entity_id, 60)
         )));
     }
-    let questions = categories
-        .chunks(BATCH)
-        .map(|batch| question(entity_id, batch));
-    let findings = bte.ask(questions.collect()).await?;
-    answer(bte, findings, wish).await
+    let queries = categories
+        .chunks(MAX_CATEGORIES)
+        .map(|batch| query_graph(entity_id, batch));
+    let findings = bte.query(queries.collect()).await?;
+    output(bte, findings, options).await
 }
 
-fn question(entity_id: &str, categories: &[Category]) -> QueryGraph {
+fn query_graph(entity_id: &str, categories: &[Category]) -> QueryGraph {
     let known = QueryNode {
         ids: vec![entity_id.to_owned()],
         categories: Vec::new(),

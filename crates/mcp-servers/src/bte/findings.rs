@@ -1,4 +1,4 @@
-//! What the answers to a question say, in the form of the graph, each thing once and the best first.
+//! The merged responses of a query: unique nodes and edges, and ranked results.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,128 +9,129 @@ use super::{
     trapi::{Attribute, Items, KnowledgeEdge, KnowledgeNode, LogEntry, Response, ResultEntry},
 };
 use crate::graph::model::{
-    Edge, EdgeData, Node, NodeData, Provenance, cut, is_node_id, name, one_line, plain,
+    Edge, EdgeData, Node, NodeData, Provenance, is_node_id, normalize_name, one_line, truncate,
+    without_prefix,
 };
 
-/// How the edges and nodes say that they were learnt here.
-const LEARNT_FROM: &str = "bte";
-/// Other ids and names of a node that are kept; some have hundreds.
-const NAMES: usize = 20;
-/// Publications of an edge that are kept.
-const PUBLICATIONS: usize = 100;
-/// Stations and qualifiers of an edge that are kept.
-const DETAILS: usize = 10;
-/// Longer words than this are none.
-const WORD: usize = 200;
-/// Warnings of the service that are told.
-const WARNINGS: usize = 5;
+/// Value of `source` in the data of nodes and edges.
+const SOURCE: &str = "bte";
+/// Maximum number of other ids or names of a node. Some nodes have hundreds.
+const MAX_NAMES: usize = 20;
+/// Maximum number of publications of an edge.
+const MAX_PUBLICATIONS: usize = 100;
+/// Maximum number of sources, qualifiers or categories.
+const MAX_DETAILS: usize = 10;
+/// Maximum length of a value, in characters.
+const MAX_VALUE_CHARS: usize = 200;
+/// Maximum number of warnings of the service.
+const MAX_WARNINGS: usize = 5;
 
-/// Everything that was found.
+/// Nodes, edges and results of all responses.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) nodes: Vec<Node>,
-    /// Checked: they have ids, and their ends are among the nodes.
+    /// Valid edges with ids. `nodes` contains their ends.
     pub(super) edges: Vec<Edge>,
-    /// The best first, once [`rank`](Findings::rank) was called.
-    pub(super) results: Vec<Found>,
-    /// How many edges were left out because they only say that names occur together.
+    /// Sorted by [`rank`](Findings::rank).
+    pub(super) results: Vec<QueryResult>,
+    /// Number of ignored edges, which state only that names occur in one text.
     pub(super) co_occurrence: usize,
-    /// How many nodes, edges and results could not be read.
+    /// Number of nodes, edges and results with an invalid form.
     pub(super) unreadable: usize,
-    /// What the service said about problems.
+    /// Warnings of the service.
     pub(super) warnings: Vec<String>,
-    node_places: HashMap<String, usize>,
-    edge_places: HashMap<String, usize>,
-    result_places: HashMap<Vec<String>, usize>,
+    node_indexes: HashMap<String, usize>,
+    edge_indexes: HashMap<String, usize>,
+    result_indexes: HashMap<Vec<String>, usize>,
 }
 
-/// One answer to the question.
+/// One result of the query.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
-    /// The nodes that take the places of the question, in its order.
+pub(super) struct QueryResult {
+    /// Ids of the bound nodes, in the order of the query.
     pub(super) nodes: Vec<String>,
-    /// Places in [`Findings::edges`].
+    /// Indexes in [`Findings::edges`].
     pub(super) edges: Vec<usize>,
-    /// How good the service thinks it is; higher is better.
+    /// Score of the service. Higher is better.
     pub(super) score: Option<f64>,
 }
 
 impl Findings {
-    /// Adds what an answer says. `order` are the nodes of the question, the known one first.
+    /// Adds a response. `order` contains the node keys of the query, the known one first.
     pub(super) fn add(&mut self, response: Response, order: &[&str]) {
         let knowledge = response.message.knowledge_graph.unwrap_or_default();
-        self.unreadable += knowledge.nodes.bad + knowledge.edges.bad;
-        for (id, raw) in knowledge.nodes.good {
+        self.unreadable += knowledge.nodes.invalid + knowledge.edges.invalid;
+        for (id, raw) in knowledge.nodes.valid {
             match node(id, raw) {
                 Some(node) => self.add_node(node),
                 None => self.unreadable += 1,
             }
         }
-        // Bindings name edges by their key in this answer.
+        // Bindings refer to edges by their key in this response.
         let mut keys: HashMap<String, usize> = HashMap::new();
-        let mut left_out: HashSet<String> = HashSet::new();
-        for (key, raw) in knowledge.edges.good {
+        let mut ignored: HashSet<String> = HashSet::new();
+        for (key, raw) in knowledge.edges.valid {
             if raw.predicate == CO_OCCURRENCE {
                 self.co_occurrence += 1;
-                left_out.insert(key);
+                ignored.insert(key);
                 continue;
             }
             match edge(raw).filter(|edge| self.has_ends(edge)) {
                 Some(edge) => {
-                    let place = self.add_edge(edge);
-                    keys.insert(key, place);
+                    let index = self.add_edge(edge);
+                    keys.insert(key, index);
                 }
                 None => self.unreadable += 1,
             }
         }
         let results = response.message.results;
-        self.unreadable += results.bad;
-        if results.good.is_empty() {
-            // Some services give knowledge without results; each related pair is one then.
-            let mut places: Vec<usize> = keys.values().copied().collect();
-            places.sort_unstable();
-            for place in places {
-                let edge = &self.edges[place];
+        self.unreadable += results.invalid;
+        if results.valid.is_empty() {
+            // Some services send no results. Then each edge is one.
+            let mut indexes: Vec<usize> = keys.values().copied().collect();
+            indexes.sort_unstable();
+            for index in indexes {
+                let edge = &self.edges[index];
                 let nodes = vec![edge.source.clone(), edge.target.clone()];
-                self.add_result(nodes, vec![place], None);
+                self.add_result(nodes, vec![index], None);
             }
         }
-        for result in results.good {
-            self.add_answer(&result, order, &keys, &left_out);
+        for result in results.valid {
+            self.add_bound_result(&result, order, &keys, &ignored);
         }
         self.warn(response.logs);
     }
 
     fn has_ends(&self, edge: &Edge) -> bool {
-        self.node_places.contains_key(&edge.source) && self.node_places.contains_key(&edge.target)
+        self.node_indexes.contains_key(&edge.source) && self.node_indexes.contains_key(&edge.target)
     }
 
     fn add_node(&mut self, node: Node) {
-        if let Some(&place) = self.node_places.get(&node.id) {
-            self.nodes[place] = self.nodes[place].clone().join(node);
+        if let Some(&index) = self.node_indexes.get(&node.id) {
+            self.nodes[index] = self.nodes[index].clone().merge(node);
             return;
         }
-        self.node_places.insert(node.id.clone(), self.nodes.len());
+        self.node_indexes.insert(node.id.clone(), self.nodes.len());
         self.nodes.push(node);
     }
 
     fn add_edge(&mut self, edge: Edge) -> usize {
         let id = edge.id.clone().unwrap_or_default();
-        if let Some(&place) = self.edge_places.get(&id) {
-            self.edges[place] = self.edges[place].clone().join(edge);
-            return place;
+        if let Some(&index) = self.edge_indexes.get(&id) {
+            self.edges[index] = self.edges[index].clone().merge(edge);
+            return index;
         }
-        self.edge_places.insert(id, self.edges.len());
+        self.edge_indexes.insert(id, self.edges.len());
         self.edges.push(edge);
         self.edges.len() - 1
     }
 
-    fn add_answer(
+    fn add_bound_result(
         &mut self,
         result: &ResultEntry,
         order: &[&str],
         keys: &HashMap<String, usize>,
-        left_out: &HashSet<String>,
+        ignored: &HashSet<String>,
     ) {
         let known = order
             .iter()
@@ -141,25 +142,25 @@ impl Findings {
         let nodes: Vec<String> = bindings.map(|binding| binding.id.clone()).collect();
         let mut edges: Vec<usize> = Vec::new();
         let mut seen: HashSet<usize> = HashSet::new();
-        let mut dropped = false;
+        let mut has_ignored_edges = false;
         let mut score: Option<f64> = None;
-        for analysis in &result.analyses.good {
+        for analysis in &result.analyses.valid {
             score = match (score, analysis.score) {
                 (Some(a), Some(b)) => Some(a.max(b)),
                 (a, b) => a.or(b),
             };
             for binding in analysis.edge_bindings.values().flatten() {
                 match keys.get(&binding.id) {
-                    Some(place) if seen.insert(*place) => edges.push(*place),
+                    Some(index) if seen.insert(*index) => edges.push(*index),
                     Some(_) => {}
-                    None => dropped |= left_out.contains(&binding.id),
+                    None => has_ignored_edges |= ignored.contains(&binding.id),
                 }
             }
         }
-        let nodes_known = nodes.iter().all(|id| self.node_places.contains_key(id));
+        let nodes_known = nodes.iter().all(|id| self.node_indexes.contains_key(id));
         if edges.is_empty() || !nodes_known {
-            // Without an edge that counts, it is no answer; that alone is no fault of the service.
-            if !dropped || !nodes_known {
+            // A result without edges is ignored. It is valid if its edges were ignored.
+            if !has_ignored_edges || !nodes_known {
                 self.unreadable += 1;
             }
             return;
@@ -170,8 +171,8 @@ impl Findings {
     fn add_result(&mut self, nodes: Vec<String>, edges: Vec<usize>, score: Option<f64>) {
         let mut key = nodes.clone();
         key.sort();
-        if let Some(&place) = self.result_places.get(&key) {
-            let result = &mut self.results[place];
+        if let Some(&index) = self.result_indexes.get(&key) {
+            let result = &mut self.results[index];
             let known: HashSet<usize> = result.edges.iter().copied().collect();
             let new = edges.into_iter().filter(|it| !known.contains(it));
             result.edges.extend(new);
@@ -181,8 +182,8 @@ impl Findings {
             };
             return;
         }
-        self.result_places.insert(key, self.results.len());
-        self.results.push(Found {
+        self.result_indexes.insert(key, self.results.len());
+        self.results.push(QueryResult {
             nodes,
             edges,
             score,
@@ -190,22 +191,22 @@ impl Findings {
     }
 
     fn warn(&mut self, logs: Items<LogEntry>) {
-        let bad = logs.good.into_iter().filter(|entry| {
+        let bad = logs.valid.into_iter().filter(|entry| {
             let level = entry.level.as_deref().unwrap_or_default();
             matches!(level, "ERROR" | "WARNING")
         });
         for entry in bad {
-            let text = cut(&one_line(&entry.message), WORD);
-            if self.warnings.len() < WARNINGS && !self.warnings.contains(&text) {
+            let text = truncate(&one_line(&entry.message), MAX_VALUE_CHARS);
+            if self.warnings.len() < MAX_WARNINGS && !self.warnings.contains(&text) {
                 self.warnings.push(text);
             }
         }
     }
 
-    /// Brings the results in order: the highest score, the most edges, the most publications.
+    /// Sorts the results by score, number of edges and number of publications.
     pub(super) fn rank(&mut self) {
         let results = std::mem::take(&mut self.results).into_iter();
-        let mut keyed: Vec<(f64, usize, Found)> = results
+        let mut keyed: Vec<(f64, usize, QueryResult)> = results
             .map(|found| {
                 let score = found.score.unwrap_or(f64::NEG_INFINITY);
                 (score, publications(&self.edges, &found).len(), found)
@@ -220,18 +221,17 @@ impl Findings {
     }
 
     pub(super) fn node(&self, id: &str) -> Option<&Node> {
-        self.nodes.get(*self.node_places.get(id)?)
+        self.nodes.get(*self.node_indexes.get(id)?)
     }
 
-    /// The publications that support a result, each once.
-    pub(super) fn publications(&self, found: &Found) -> Vec<&str> {
+    /// Returns the unique publications of a result.
+    pub(super) fn publications(&self, found: &QueryResult) -> Vec<&str> {
         publications(&self.edges, found)
     }
 
-    /// At most so many nodes and edges that belong together: those of the best results first, and no
-    /// edge without its ends.
+    /// Returns edges of the best results with their nodes, up to the given numbers.
     pub(super) fn select(&self, max_nodes: usize, max_edges: usize) -> (Vec<Node>, Vec<Edge>) {
-        let mut places: HashSet<&str> = HashSet::new();
+        let mut node_ids: HashSet<&str> = HashSet::new();
         let mut nodes: Vec<Node> = Vec::new();
         let mut edges: Vec<Edge> = Vec::new();
         let mut taken: HashSet<usize> = HashSet::new();
@@ -239,29 +239,29 @@ impl Findings {
             .results
             .iter()
             .flat_map(|result| result.edges.iter().copied());
-        for place in of_results.chain(0..self.edges.len()) {
+        for index in of_results.chain(0..self.edges.len()) {
             if edges.len() == max_edges {
                 break;
             }
-            if taken.contains(&place) {
+            if taken.contains(&index) {
                 continue;
             }
-            let edge = &self.edges[place];
+            let edge = &self.edges[index];
             let mut new: Vec<&str> = vec![&edge.source, &edge.target];
             new.dedup();
-            new.retain(|id| !places.contains(id));
+            new.retain(|id| !node_ids.contains(id));
             if new.len() > max_nodes - nodes.len() {
                 continue;
             }
             nodes.extend(new.iter().filter_map(|id| self.node(id)).cloned());
-            places.extend(new);
-            taken.insert(place);
+            node_ids.extend(new);
+            taken.insert(index);
             edges.push(edge.clone());
         }
         (nodes, edges)
     }
 
-    /// The nodes that an edge ends at. Others came with edges that were left out.
+    /// Returns the nodes with edges. Other nodes belong to ignored edges.
     pub(super) fn related_nodes(&self) -> Vec<&Node> {
         let ends: HashSet<&str> = self
             .edges
@@ -275,12 +275,12 @@ impl Findings {
     }
 }
 
-fn publications<'a>(edges: &'a [Edge], found: &Found) -> Vec<&'a str> {
+fn publications<'a>(edges: &'a [Edge], found: &QueryResult) -> Vec<&'a str> {
     let mut seen: HashSet<&str> = HashSet::new();
     let all = found
         .edges
         .iter()
-        .flat_map(|place| &edges[*place].data.publications);
+        .flat_map(|index| &edges[*index].data.publications);
     all.map(String::as_str)
         .filter(|it| seen.insert(it))
         .collect()
@@ -291,17 +291,20 @@ fn node(id: String, raw: KnowledgeNode) -> Option<Node> {
         return None;
     }
     let mut categories = raw.categories.unwrap_or_default();
-    categories.retain(|category| is_word(category));
-    categories.truncate(DETAILS);
+    categories.retain(|category| is_valid_value(category));
+    categories.truncate(MAX_DETAILS);
     let attributes = &raw.attributes;
     let node = Node {
-        label: raw.name.as_deref().and_then(name),
-        kind: categories.first().map(|it| plain(it)).and_then(name),
+        label: raw.name.as_deref().and_then(normalize_name),
+        kind: categories
+            .first()
+            .map(|it| without_prefix(it))
+            .and_then(normalize_name),
         data: NodeData {
-            xrefs: words(attributes, "biolink:xref", NAMES),
-            synonyms: words(attributes, "biolink:synonym", NAMES),
+            xrefs: values(attributes, "biolink:xref", MAX_NAMES),
+            synonyms: values(attributes, "biolink:synonym", MAX_NAMES),
             categories,
-            source: Some(LEARNT_FROM.to_owned()),
+            source: Some(SOURCE.to_owned()),
             ..NodeData::default()
         },
         id,
@@ -312,15 +315,17 @@ fn node(id: String, raw: KnowledgeNode) -> Option<Node> {
 fn edge(raw: KnowledgeEdge) -> Option<Edge> {
     let provenance: Vec<Provenance> = raw
         .sources
-        .good
+        .valid
         .into_iter()
-        .filter(|source| is_word(&source.resource_id) && is_word(&source.resource_role))
-        .take(DETAILS)
+        .filter(|source| {
+            is_valid_value(&source.resource_id) && is_valid_value(&source.resource_role)
+        })
+        .take(MAX_DETAILS)
         .map(|source| Provenance {
             resource_id: source.resource_id,
             resource_role: source.resource_role,
-            upstream_resource_ids: short(source.upstream_resource_ids),
-            source_record_urls: short(source.source_record_urls),
+            upstream_resource_ids: valid_values(source.upstream_resource_ids),
+            source_record_urls: valid_values(source.source_record_urls),
         })
         .collect();
     let primary = provenance
@@ -329,22 +334,27 @@ fn edge(raw: KnowledgeEdge) -> Option<Edge> {
         .or(provenance.first());
     let qualifiers: BTreeMap<String, String> = raw
         .qualifiers
-        .good
+        .valid
         .into_iter()
-        .filter(|it| is_word(&it.qualifier_type_id) && is_word(&it.qualifier_value))
-        .take(DETAILS)
-        .map(|it| (plain(&it.qualifier_type_id).to_owned(), it.qualifier_value))
+        .filter(|it| is_valid_value(&it.qualifier_type_id) && is_valid_value(&it.qualifier_value))
+        .take(MAX_DETAILS)
+        .map(|it| {
+            (
+                without_prefix(&it.qualifier_type_id).to_owned(),
+                it.qualifier_value,
+            )
+        })
         .collect();
-    let first = |id: &str| words(&raw.attributes, id, 1).into_iter().next();
+    let first = |id: &str| values(&raw.attributes, id, 1).into_iter().next();
     let edge = Edge {
         id: None,
         source: raw.subject,
         target: raw.object,
         label: raw.predicate,
         data: EdgeData {
-            source: Some(LEARNT_FROM.to_owned()),
+            source: Some(SOURCE.to_owned()),
             primary_source: primary.map(|source| source.resource_id.clone()),
-            publications: words(&raw.attributes, "biolink:publications", PUBLICATIONS),
+            publications: values(&raw.attributes, "biolink:publications", MAX_PUBLICATIONS),
             knowledge_level: first("biolink:knowledge_level"),
             agent_type: first("biolink:agent_type"),
             qualifiers,
@@ -355,41 +365,43 @@ fn edge(raw: KnowledgeEdge) -> Option<Edge> {
     edge.check().ok()
 }
 
-/// What the attributes of one kind say, as a list of strings or as a string.
-fn words(attributes: &Items<Attribute>, id: &str, most: usize) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let values = attributes
-        .good
+/// Returns the string values of the attributes of one type.
+fn values(attributes: &Items<Attribute>, id: &str, max: usize) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let matching = attributes
+        .valid
         .iter()
         .filter(|it| it.attribute_type_id == id);
-    for value in values.map(|it| &it.value) {
+    for value in matching.map(|it| &it.value) {
         let list = match value {
             Value::Array(list) => list.as_slice(),
             one => std::slice::from_ref(one),
         };
-        for word in list
+        for value in list
             .iter()
             .filter_map(Value::as_str)
-            .filter(|it| is_word(it))
+            .filter(|it| is_valid_value(it))
         {
-            if words.len() == most {
-                return words;
+            if found.len() == max {
+                return found;
             }
-            if !words.iter().any(|it| it == word) {
-                words.push(word.to_owned());
+            if !found.iter().any(|it| it == value) {
+                found.push(value.to_owned());
             }
         }
     }
-    words
+    found
 }
 
-fn short(list: Option<Vec<String>>) -> Vec<String> {
+fn valid_values(list: Option<Vec<String>>) -> Vec<String> {
     let list = list.unwrap_or_default().into_iter();
-    list.filter(|it| is_word(it)).take(3).collect()
+    list.filter(|it| is_valid_value(it)).take(3).collect()
 }
 
-fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.chars().count() <= WORD && !text.chars().any(char::is_control)
+fn is_valid_value(text: &str) -> bool {
+    !text.is_empty()
+        && text.chars().count() <= MAX_VALUE_CHARS
+        && !text.chars().any(char::is_control)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `lookup_name`: the CURIEs of a name, from a Name Resolver
+//! `lookup_name`: the CURIEs of a name, from a name resolver
 //! (<https://github.com/NCATSTranslator/NameResolution>, `GET /lookup`).
 
 use std::fmt::Write as _;
@@ -13,12 +13,12 @@ use super::{
     trapi::Items,
 };
 use crate::{
-    graph::model::{cut, name, one_line, plain},
-    tool::{Answer, BundledTool, ToolError},
+    graph::model::{normalize_name, one_line, truncate, without_prefix},
+    tool::{BundledTool, ToolError, ToolOutput},
 };
 
-/// Other names of a match that are listed.
-const SYNONYMS: usize = 5;
+/// Maximum number of other names of a match.
+const MAX_SYNONYMS: usize = 5;
 
 pub(super) struct LookupName {
     pub(super) client: ServiceClient,
@@ -32,9 +32,9 @@ pub(super) struct Input {
     name: String,
     /// Only things of this category, such as `biolink:Gene`.
     category: Option<String>,
-    /// Only things of this organism, such as `NCBITaxon:9606` for humans, and things of none.
+    /// Only things of this organism, such as `NCBITaxon:9606` for humans, or of no organism.
     taxon: Option<String>,
-    /// How many matches to list at most.
+    /// Maximum number of matches to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 25))]
     limit: usize,
@@ -52,9 +52,9 @@ pub(super) struct Output {
 
 #[derive(Serialize, JsonSchema)]
 struct Match {
-    /// What the thing is called in queries.
+    /// The id for queries.
     curie: String,
-    /// Its name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
     /// Its most specific category, such as `Gene`.
@@ -97,7 +97,7 @@ impl BundledTool for LookupName {
             .open_world(true)
     }
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let limit = input.limit.to_string();
         let mut parameters = vec![
             ("string", input.name.as_str()),
@@ -107,20 +107,20 @@ impl BundledTool for LookupName {
         let category = input.category.as_deref().map(|given| {
             category(given).ok_or_else(|| {
                 ToolError::Refused(format!(
-                    "category is {:?}; it must be written like biolink:Gene.",
-                    cut(given, 60)
+                    "category is {:?}; it must have the form biolink:Gene.",
+                    truncate(given, 60)
                 ))
             })
         });
         let category = category.transpose()?;
         if let Some(category) = &category {
-            parameters.push(("biolink_type", plain(category)));
+            parameters.push(("biolink_type", without_prefix(category)));
         }
         if let Some(taxon) = &input.taxon {
             if !is_curie(taxon) {
                 return Err(ToolError::Refused(format!(
                     "taxon is {:?}; it must be a CURIE such as NCBITaxon:9606.",
-                    cut(taxon, 60)
+                    truncate(taxon, 60)
                 )));
             }
             parameters.push(("only_taxa", taxon));
@@ -131,11 +131,11 @@ impl BundledTool for LookupName {
             .await
             .map_err(|failure| ToolError::Refused(failure.to_string()))?;
         let usable = found
-            .good
+            .valid
             .into_iter()
             .filter(|found| is_curie(&found.curie));
         let matches: Vec<Match> = usable.take(input.limit).map(matched).collect();
-        Ok(Answer {
+        Ok(ToolOutput {
             text: describe(&input.name, &matches),
             data: Output { matches },
         })
@@ -143,14 +143,18 @@ impl BundledTool for LookupName {
 }
 
 fn matched(found: Found) -> Match {
-    let label = found.label.as_deref().and_then(name);
-    let others = found.synonyms.iter().filter_map(|it| name(it));
+    let label = found.label.as_deref().and_then(normalize_name);
+    let others = found.synonyms.iter().filter_map(|it| normalize_name(it));
     Match {
         synonyms: others
             .filter(|it| Some(it) != label.as_ref())
-            .take(SYNONYMS)
+            .take(MAX_SYNONYMS)
             .collect(),
-        kind: found.types.first().map(|it| plain(it)).and_then(name),
+        kind: found
+            .types
+            .first()
+            .map(|it| without_prefix(it))
+            .and_then(normalize_name),
         taxa: found
             .taxa
             .into_iter()
@@ -165,11 +169,9 @@ fn matched(found: Found) -> Match {
 fn describe(name: &str, matches: &[Match]) -> String {
     let name = one_line(name);
     if matches.is_empty() {
-        return format!(
-            "Nothing is called {name}. Try another name for it, or leave out category and taxon."
-        );
+        return format!("No match for {name}. Try another name, or omit category and taxon.");
     }
-    let mut text = format!("Things called {name}, the best match first:");
+    let mut text = format!("Matches for {name}, the best first:");
     for it in matches {
         // Writing to a string cannot fail.
         let _ = write!(text, "\n- {}", it.curie);

@@ -1,4 +1,4 @@
-//! `get_meta_knowledge_graph`: what can be asked.
+//! `get_meta_knowledge_graph`: the supported relations.
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
@@ -9,38 +9,38 @@ use tokio::{sync::Mutex, time::Instant};
 
 use super::{client::ServiceClient, trapi::MetaKnowledgeGraph};
 use crate::{
-    graph::{Count, counted, listed, many, model::plain},
-    tool::{Answer, BundledTool, ToolError},
+    graph::{Count, count_names, describe_counts, model::without_prefix, quantity},
+    tool::{BundledTool, ToolError, ToolOutput},
 };
 
-/// How long an answer is kept: it has megabytes, and changes when the service is updated.
-const KEPT: Duration = Duration::from_hours(1);
+/// Time for which a response is cached. It has megabytes and changes with updates of the service.
+const CACHE_TIME: Duration = Duration::from_hours(1);
 
 pub(super) struct GetMetaKnowledgeGraph {
     client: Arc<ServiceClient>,
-    kept: Mutex<Option<(Instant, Arc<MetaKnowledgeGraph>)>>,
+    cache: Mutex<Option<(Instant, Arc<MetaKnowledgeGraph>)>>,
 }
 
 impl GetMetaKnowledgeGraph {
     pub(super) fn new(client: Arc<ServiceClient>) -> Self {
         Self {
             client,
-            kept: Mutex::new(None),
+            cache: Mutex::new(None),
         }
     }
 
     async fn read(&self) -> Result<Arc<MetaKnowledgeGraph>, ToolError> {
-        // Held while it is read, so that several calls at once read it once.
-        let mut kept = self.kept.lock().await;
-        if let Some((since, graph)) = kept.as_ref()
-            && since.elapsed() < KEPT
+        // The lock is held during the request, so that simultaneous calls send one request.
+        let mut cache = self.cache.lock().await;
+        if let Some((since, graph)) = cache.as_ref()
+            && since.elapsed() < CACHE_TIME
         {
             return Ok(Arc::clone(graph));
         }
         let graph = self.client.meta_knowledge_graph().await;
         let graph = graph.map_err(|failure| ToolError::Refused(failure.to_string()))?;
         let graph = Arc::new(graph);
-        *kept = Some((Instant::now(), Arc::clone(&graph)));
+        *cache = Some((Instant::now(), Arc::clone(&graph)));
         Ok(graph)
     }
 }
@@ -54,7 +54,7 @@ pub(super) struct Input {
     predicate: Option<String>,
     /// Only relations to things of this category, such as `biolink:Disease`.
     object_category: Option<String>,
-    /// How many relations to list at most.
+    /// Maximum number of relations to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 500))]
     limit: usize,
@@ -67,14 +67,13 @@ fn default_limit() -> usize {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// How many relations there are that fit, listed or not.
+    /// Number of all matching relations.
     matching: usize,
-    /// The relations that can be asked for.
+    /// The supported relations.
     relations: Vec<Relation>,
-    /// The predicates of all relations that fit, with how many relations have each.
+    /// Numbers of matching relations by predicate.
     predicates: Vec<Count>,
-    /// The categories of things that can be asked about and the prefixes of their ids: those of the
-    /// listed relations.
+    /// The categories of the listed relations with their id prefixes.
     categories: Vec<CategoryOutput>,
 }
 
@@ -82,7 +81,7 @@ pub(super) struct Output {
 struct Relation {
     /// The category of the subject.
     subject: String,
-    /// How it is related to the object.
+    /// The predicate.
     predicate: String,
     /// The category of the object.
     object: String,
@@ -102,10 +101,10 @@ impl BundledTool for GetMetaKnowledgeGraph {
     type Output = Output;
 
     const NAME: &'static str = "get_meta_knowledge_graph";
-    const TITLE: &'static str = "What can be asked";
-    const DESCRIPTION: &'static str = "Says what BioThings Explorer (BTE) can be asked: which \
-        categories of things are related by which predicates, and which prefixes the ids of each \
-        category have. Filter it, there are thousands of relations.";
+    const TITLE: &'static str = "Supported relations";
+    const DESCRIPTION: &'static str = "Lists the relations that BioThings Explorer (BTE) supports: \
+        categories of subjects and objects with predicates, and the id prefixes of each category. \
+        Use a filter, because there are thousands of relations.";
 
     fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
@@ -115,24 +114,24 @@ impl BundledTool for GetMetaKnowledgeGraph {
             .open_world(true)
     }
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let graph = self.read().await?;
-        let fits = |wish: &Option<String>, value: &str| {
-            let wish = wish.as_deref().map(plain);
-            wish.is_none_or(|wish| wish.eq_ignore_ascii_case(plain(value)))
+        let matches = |filter: &Option<String>, value: &str| {
+            let filter = filter.as_deref().map(without_prefix);
+            filter.is_none_or(|filter| filter.eq_ignore_ascii_case(without_prefix(value)))
         };
-        let fitting: Vec<_> = graph
+        let matching: Vec<_> = graph
             .edges
-            .good
+            .valid
             .iter()
             .filter(|edge| {
-                fits(&input.subject_category, &edge.subject)
-                    && fits(&input.predicate, &edge.predicate)
-                    && fits(&input.object_category, &edge.object)
+                matches(&input.subject_category, &edge.subject)
+                    && matches(&input.predicate, &edge.predicate)
+                    && matches(&input.object_category, &edge.object)
             })
             .collect();
-        let predicates = counted(fitting.iter().map(|edge| plain(&edge.predicate)));
-        let listed: Vec<_> = fitting.iter().take(input.limit).collect();
+        let predicates = count_names(matching.iter().map(|edge| without_prefix(&edge.predicate)));
+        let listed: Vec<_> = matching.iter().take(input.limit).collect();
         let relations = listed.iter().map(|edge| Relation {
             subject: edge.subject.clone(),
             predicate: edge.predicate.clone(),
@@ -144,7 +143,7 @@ impl BundledTool for GetMetaKnowledgeGraph {
         };
         let categories = graph
             .nodes
-            .good
+            .valid
             .iter()
             .filter(|(category, _)| used(category));
         let categories = categories.map(|(category, node)| CategoryOutput {
@@ -152,12 +151,12 @@ impl BundledTool for GetMetaKnowledgeGraph {
             id_prefixes: node.id_prefixes.clone(),
         });
         let data = Output {
-            matching: fitting.len(),
+            matching: matching.len(),
             relations: relations.collect(),
             predicates,
             categories: categories.collect(),
         };
-        Ok(Answer {
+        Ok(ToolOutput {
             text: describe(&data),
             data,
         })
@@ -166,28 +165,28 @@ impl BundledTool for GetMetaKnowledgeGraph {
 
 fn describe(data: &Output) -> String {
     if data.matching == 0 {
-        return "No relation fits. Leave out a part of the filter; categories are written like \
-                biolink:Gene, predicates like biolink:affects."
+        return "No relation matches. Omit a part of the filter. Categories have the form biolink:Gene, \
+                predicates the form biolink:affects."
             .to_owned();
     }
     let mut text = format!(
-        "{} can be asked for.\nPredicates: {}.\n",
-        many(data.matching, "relation"),
-        listed(&data.predicates, 40)
+        "{} found.\nPredicates: {}.\n",
+        quantity(data.matching, "relation"),
+        describe_counts(&data.predicates, 40)
     );
     if data.relations.len() < data.matching {
         // Writing to a string cannot fail.
         let _ = write!(text, "The first {}:", data.relations.len());
     } else {
-        text.push_str("They are:");
+        text.push_str("Relations:");
     }
     for relation in &data.relations {
         let _ = write!(
             text,
             "\n- {} –{}→ {}",
-            plain(&relation.subject),
-            plain(&relation.predicate),
-            plain(&relation.object)
+            without_prefix(&relation.subject),
+            without_prefix(&relation.predicate),
+            without_prefix(&relation.object)
         );
     }
     text.push_str("\nPrefixes of ids:");
@@ -201,7 +200,7 @@ fn describe(data: &Output) -> String {
         let _ = write!(
             text,
             "\n- {}: {}",
-            plain(&category.category),
+            without_prefix(&category.category),
             prefixes.join(", ")
         );
     }

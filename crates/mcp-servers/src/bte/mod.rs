@@ -1,5 +1,5 @@
-//! `bte`: questions about genes, diseases, drugs and the like to `BioThings` Explorer, or to any other
-//! service that speaks TRAPI.
+//! `bte`: queries about genes, diseases, drugs and other things to `BioThings` Explorer or another
+//! TRAPI service.
 
 mod answer;
 mod biolink;
@@ -44,14 +44,14 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
     };
     let bte = options.bte().ok_or_else(|| {
         setting(
-            "it needs the address of a TRAPI service, such as https://bte.transltr.io/v1; give it \
+            "it requires the address of a TRAPI service, such as https://bte.transltr.io/v1; set it \
              with --url"
                 .to_owned(),
         )
     })?;
     let client = |url: &str, what: &str| {
         ServiceClient::new(url, bte)
-            .map_err(|problem| setting(format!("the address of the {what} is wrong: {problem}")))
+            .map_err(|problem| setting(format!("the address of the {what} is invalid: {problem}")))
     };
     let resolver = match &bte.name_resolver {
         Some(url) => Some(client(url, "name resolver")?),
@@ -62,11 +62,11 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
         Some(file) => Some(GraphStore::open(Some(file)).await?),
         None => None,
     };
-    let keeping = if graph.is_some() {
-        "With addToGraph what is found goes into the knowledge graph of the conversation as well."
+    let storage = if graph.is_some() {
+        "addToGraph adds the results to the knowledge graph of the conversation."
     } else {
-        "What is found can be kept with the tools add_nodes and add_edges of the bundled graph \
-         server: give them nodes and edges of the result as they are."
+        "To store results, give their nodes and edges unchanged to the tools add_nodes and add_edges \
+         of the bundled graph server."
     };
     let naming = if resolver.is_some() {
         "; lookup_name finds the CURIE of a name"
@@ -74,11 +74,11 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
         ""
     };
     let instructions = format!(
-        "Questions to BioThings Explorer about genes, proteins, diseases, drugs, pathways and how \
-         they are related. Things are named by CURIEs such as NCBIGene:4353 or MONDO:0005148{naming}. \
+        "Queries to BioThings Explorer about genes, proteins, diseases, drugs, pathways and their \
+         relations. Ids are CURIEs such as NCBIGene:4353 or MONDO:0005148{naming}. \
          query_bte_getall finds everything that is related to one thing, query_bte_by_categories \
-         only things of some kinds, query_bte answers any other question, and \
-         get_meta_knowledge_graph says what can be asked. {keeping}"
+         only things of some categories, query_bte supports any other query, and \
+         get_meta_knowledge_graph lists the supported relations. {storage}"
     );
     let server = ToolServer::build(IDENTITY, instructions);
     let bte = Bte {
@@ -90,15 +90,15 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
         .with(ByCategories { bte: bte.clone() })
         .with(QueryBte { bte: bte.clone() })
         .with(GetMetaKnowledgeGraph::new(bte.client))
-        .with_some(resolver.map(|client| LookupName { client }))
+        .with_optional(resolver.map(|client| LookupName { client }))
         .finish())
 }
 
-/// What every query needs. Clones share it.
+/// Service client and graph of all queries.
 #[derive(Clone)]
 struct Bte {
     client: Arc<ServiceClient>,
-    /// Where results can be added to, if the server was started with a graph database.
+    /// The graph for results, if the server has a graph database.
     graph: Option<GraphStore>,
 }
 
@@ -122,33 +122,33 @@ impl Bte {
         }
     }
 
-    /// Asks all questions at the same time and puts the answers together. Fails only if all fail.
-    async fn ask(&self, questions: Vec<QueryGraph>) -> Result<Findings, ToolError> {
-        let order = questions.first().map(known_first).unwrap_or_default();
+    /// Sends all queries simultaneously and merges the responses. Fails only if all queries fail.
+    async fn query(&self, queries: Vec<QueryGraph>) -> Result<Findings, ToolError> {
+        let order = queries.first().map(reading_order).unwrap_or_default();
         let deadline: Instant = self.client.deadline();
-        let mut asked = JoinSet::new();
-        for (number, question) in questions.into_iter().enumerate() {
+        let mut tasks = JoinSet::new();
+        for (number, query) in queries.into_iter().enumerate() {
             let client = Arc::clone(&self.client);
-            asked.spawn(async move { (number, client.query(&question, deadline).await) });
+            tasks.spawn(async move { (number, client.query(&query, deadline).await) });
         }
-        let mut answers = Vec::new();
-        while let Some(answer) = asked.join_next().await {
-            answers.push(answer.map_err(|error| {
-                tracing::error!(%error, "a query ended unexpectedly");
-                ToolError::Refused("The query ended unexpectedly.".to_owned())
+        let mut responses = Vec::new();
+        while let Some(response) = tasks.join_next().await {
+            responses.push(response.map_err(|error| {
+                tracing::error!(%error, "a query task panicked");
+                ToolError::Refused("The query failed.".to_owned())
             })?);
         }
-        answers.sort_by_key(|(number, _)| *number);
-        let count = answers.len();
+        responses.sort_by_key(|(number, _)| *number);
+        let count = responses.len();
         let order: Vec<&str> = order.iter().map(String::as_str).collect();
         let mut findings = Findings::default();
         let mut failures: Vec<Failure> = Vec::new();
-        for (_, answer) in answers {
-            match answer {
-                Ok(answer) => {
-                    let wrong = problem(&answer);
-                    findings.add(answer, &order);
-                    findings.warnings.extend(wrong);
+        for (_, response) in responses {
+            match response {
+                Ok(response) => {
+                    let problem = reported_problem(&response);
+                    findings.add(response, &order);
+                    findings.warnings.extend(problem);
                 }
                 Err(failure) => failures.push(failure),
             }
@@ -162,7 +162,7 @@ impl Bte {
             findings.warnings.insert(
                 0,
                 format!(
-                    "{} of {count} parts of the question have no answer. {first}",
+                    "{} of {count} parts of the query failed. {first}",
                     failures.len()
                 ),
             );
@@ -172,32 +172,29 @@ impl Bte {
     }
 }
 
-/// What a service says when it could not do as it was asked although it answered.
-fn problem(answer: &trapi::Response) -> Option<String> {
-    let status = answer.status.0.as_deref()?;
+/// Returns the problem that a service reports in a successful response.
+fn reported_problem(response: &trapi::Response) -> Option<String> {
+    let status = response.status.0.as_deref()?;
     if matches!(status, "Success" | "OK" | "Complete" | "Completed") {
         return None;
     }
-    let description = answer.description.0.as_deref().unwrap_or_default();
+    let description = response.description.0.as_deref().unwrap_or_default();
     let text = format!("{status}: {description}");
     let text = crate::graph::model::one_line(text.trim_end_matches([':', ' ']));
-    Some(crate::graph::model::cut(&text, 300))
+    Some(crate::graph::model::truncate(&text, 300))
 }
 
-/// The nodes of a question in the order in which people read it: along the edges, from what is known.
-fn known_first(question: &QueryGraph) -> Vec<String> {
+/// Returns the node keys in reading order: along the edges from a known node.
+fn reading_order(query: &QueryGraph) -> Vec<String> {
     let mut order: Vec<String> = Vec::new();
-    let known = question
-        .nodes
-        .iter()
-        .filter(|(_, node)| !node.ids.is_empty());
+    let known = query.nodes.iter().filter(|(_, node)| !node.ids.is_empty());
     let mut next: Vec<&String> = known.map(|(key, _)| key).take(1).collect();
     while let Some(key) = next.pop() {
         if order.contains(key) {
             continue;
         }
         order.push(key.clone());
-        let beside = question.edges.values().filter_map(|edge| {
+        let beside = query.edges.values().filter_map(|edge| {
             if edge.subject == *key {
                 Some(&edge.object)
             } else {

@@ -1,8 +1,8 @@
-//! How the server `bte` is started.
+//! Settings of the server `bte`.
 
 use std::time::Duration;
 
-/// Which `BioThings` Explorer the server `bte` asks, and how patiently.
+/// Service addresses and limits of the server `bte`.
 #[derive(Debug, Clone)]
 pub struct BteOptions {
     pub(super) url: String,
@@ -12,7 +12,7 @@ pub struct BteOptions {
 }
 
 impl BteOptions {
-    /// The base URL of a TRAPI service, without `/query`, such as `https://bte.transltr.io/v1`.
+    /// Creates options with the base URL of a TRAPI service, without `/query`, such as `https://bte.transltr.io/v1`.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -22,24 +22,23 @@ impl BteOptions {
         }
     }
 
-    /// The base URL of a Name Resolver of the same family of services, without `/lookup`, such as
-    /// `https://name-lookup.transltr.io`. With it there is a tool that finds the CURIEs of a name, which
-    /// models otherwise know by heart or make up.
+    /// Sets the base URL of a name resolver, without `/lookup`, such as
+    /// `https://name-lookup.transltr.io`. It adds a tool that finds the CURIEs of a name.
     #[must_use]
     pub fn with_name_resolver(mut self, url: impl Into<String>) -> Self {
         self.name_resolver = Some(url.into());
         self
     }
 
-    /// How long a call of a tool may take, all attempts and pauses included; 50 seconds by default,
-    /// which is below the minute that many MCP clients wait.
+    /// Sets the time-out of a call with all attempts. The default is 50 seconds, because many MCP
+    /// clients wait for one minute.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How large one answer of the service may be, in bytes; 32 MiB by default.
+    /// Sets the maximum size of a response of the service, in bytes. The default is 32 MiB.
     #[must_use]
     pub fn with_max_answer_bytes(mut self, bytes: usize) -> Self {
         self.max_answer_bytes = bytes;

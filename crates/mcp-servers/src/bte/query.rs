@@ -1,4 +1,4 @@
-//! `query_bte`: any question as a small graph.
+//! `query_bte`: a query with any TRAPI query graph.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,25 @@ use switchboard_domain::nearest::nearest;
 
 use super::{
     Bte,
-    answer::{Output, Wish, answer},
+    answer::{Output, OutputOptions, output},
     biolink::{category, is_curie, predicate},
     trapi::{QueryEdge, QueryGraph, QueryNode},
 };
 use crate::{
     graph::{
         context::DatabaseContext,
-        model::{cut, plain},
+        model::{truncate, without_prefix},
     },
-    tool::{Answer, BundledTool, ToolError},
+    tool::{BundledTool, ToolError, ToolOutput},
 };
 
-/// Nodes of a question. With more, a service takes minutes.
+/// Maximum number of nodes of a query. With more nodes, a service needs minutes.
 const MAX_NODES: usize = 5;
-/// Edges of a question.
+/// Maximum number of edges of a query.
 const MAX_EDGES: usize = 4;
 
-const ADVICE: &str = "Leave out the predicates, ask the other way round (subject and object \
-    exchanged), use a wider category such as biolink:ChemicalEntity, or look with \
-    get_meta_knowledge_graph what can be asked.";
+const ADVICE: &str = "Omit the predicates, exchange subject and object, use a wider category such as \
+    biolink:ChemicalEntity, or list the supported relations with get_meta_knowledge_graph.";
 
 pub(super) struct QueryBte {
     pub(super) bte: Bte,
@@ -37,16 +36,16 @@ pub(super) struct QueryBte {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The question, as TRAPI writes it.
+    /// The query graph in the form of TRAPI.
     query_graph: GraphInput,
-    /// How many results to list at most.
+    /// Maximum number of results to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
-    /// Adds everything that is found to the knowledge graph of this conversation.
+    /// Adds all results to the knowledge graph of this conversation.
     #[serde(default, rename = "addToGraph")]
     add_to_graph: bool,
-    /// Added by the host: which conversation this is.
+    /// Added by the host: the conversation of this call.
     #[serde(rename = "databaseContext")]
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
@@ -59,17 +58,17 @@ fn default_limit() -> usize {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GraphInput {
-    /// The things that the question is about, by a short key such as n0. Each has ids (known things)
-    /// or categories (kinds to look for), or both; at least one has ids.
+    /// The nodes, by a short key such as n0. A node has ids (known things), categories (of unknown
+    /// things) or both. At least one node has ids.
     nodes: BTreeMap<String, NodeInput>,
-    /// How the things are related, by a short key such as e0.
+    /// The relations of the nodes, by a short key such as e0.
     edges: BTreeMap<String, EdgeInput>,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NodeInput {
-    /// CURIEs of known things, such as `NCBIGene:4353`. Several are asked about one by one.
+    /// CURIEs of known things, such as `NCBIGene:4353`. The query has results for each of them.
     #[serde(default)]
     #[schemars(length(max = 50))]
     ids: Vec<String>,
@@ -82,12 +81,11 @@ struct NodeInput {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EdgeInput {
-    /// The key of the node that something is said about.
+    /// The key of the subject node.
     subject: String,
-    /// The key of the node at the other end.
+    /// The key of the object node.
     object: String,
-    /// Biolink predicates, such as `biolink:affects`. Leave them out unless a particular relation is
-    /// asked for.
+    /// Biolink predicates, such as `biolink:affects`. Omit them unless you need a particular relation.
     #[serde(default)]
     #[schemars(length(max = 50))]
     predicates: Vec<String>,
@@ -99,9 +97,9 @@ impl BundledTool for QueryBte {
 
     const NAME: &'static str = "query_bte";
     const TITLE: &'static str = "Ask BioThings Explorer";
-    const DESCRIPTION: &'static str = "Asks BioThings Explorer (BTE) with a TRAPI query graph, for \
-        questions that the other queries cannot ask: several known things, particular predicates, \
-        two things and how they are related, or two hops. Example, drugs that affect a gene: \
+    const DESCRIPTION: &'static str = "Queries BioThings Explorer (BTE) with a TRAPI query graph, for \
+        queries that the other tools do not support: several known things, particular predicates, \
+        relations between two known things, or two hops. Example, drugs that affect a gene: \
         {\"nodes\": {\"n0\": {\"ids\": [\"NCBIGene:4353\"]}, \"n1\": {\"categories\": \
         [\"biolink:SmallMolecule\"]}}, \"edges\": {\"e0\": {\"subject\": \"n1\", \"object\": \"n0\", \
         \"predicates\": [\"biolink:affects\"]}}}. Results come with sources and publications, the \
@@ -115,41 +113,51 @@ impl BundledTool for QueryBte {
         self.bte.adjust_input(schema);
     }
 
-    async fn call(&self, input: Self::Input) -> Result<Answer<Output>, ToolError> {
-        let question = checked(input.query_graph).map_err(|faults| {
-            ToolError::Refused(format!("The query graph is wrong. {}", faults.join(" ")))
+    async fn call(&self, input: Self::Input) -> Result<ToolOutput<Output>, ToolError> {
+        let query_graph = validate(input.query_graph).map_err(|problems| {
+            ToolError::Refused(format!(
+                "The query graph is invalid. {}",
+                problems.join(" ")
+            ))
         })?;
-        let wish = Wish {
-            about: about(&question),
+        let options = OutputOptions {
+            description: describe(&query_graph),
             advice: ADVICE,
             limit: input.limit,
-            add: input.add_to_graph,
+            add_to_graph: input.add_to_graph,
             context: input.database_context.as_ref(),
         };
-        let findings = self.bte.ask(vec![question]).await?;
-        answer(&self.bte, findings, wish).await
+        let findings = self.bte.query(vec![query_graph]).await?;
+        output(&self.bte, findings, options).await
     }
 }
 
-/// `NCBIGene:4353 –affects→ SmallMolecule`.
-fn about(question: &QueryGraph) -> String {
+/// Returns a description such as `NCBIGene:4353 –affects→ SmallMolecule`.
+fn describe(query_graph: &QueryGraph) -> String {
     let node = |key: &str| {
-        let names = question.nodes.get(key).map(|node| {
+        let names = query_graph.nodes.get(key).map(|node| {
             let names = if node.ids.is_empty() {
-                node.categories.iter().map(|it| plain(it)).collect()
+                node.categories
+                    .iter()
+                    .map(|it| without_prefix(it))
+                    .collect()
             } else {
                 node.ids.iter().map(String::as_str).collect::<Vec<_>>()
             };
             names.join(" or ")
         });
-        cut(&names.unwrap_or_default(), 200)
+        truncate(&names.unwrap_or_default(), 200)
     };
-    let edges = question.edges.values().map(|edge| {
-        let predicates: Vec<&str> = edge.predicates.iter().map(|it| plain(it)).collect();
+    let edges = query_graph.edges.values().map(|edge| {
+        let predicates: Vec<&str> = edge
+            .predicates
+            .iter()
+            .map(|it| without_prefix(it))
+            .collect();
         let predicates = if predicates.is_empty() {
             "any relation".to_owned()
         } else {
-            cut(&predicates.join(" or "), 200)
+            truncate(&predicates.join(" or "), 200)
         };
         format!(
             "{} –{predicates}→ {}",
@@ -160,17 +168,17 @@ fn about(question: &QueryGraph) -> String {
     edges.collect::<Vec<_>>().join(", ")
 }
 
-/// The question as TRAPI wants it, or every fault in a sentence.
-fn checked(input: GraphInput) -> Result<QueryGraph, Vec<String>> {
-    let mut faults: Vec<String> = Vec::new();
+/// Validates and normalizes a query graph. The error has one sentence for each problem.
+fn validate(input: GraphInput) -> Result<QueryGraph, Vec<String>> {
+    let mut problems: Vec<String> = Vec::new();
     if input.nodes.len() < 2 || input.nodes.len() > MAX_NODES {
-        faults.push(format!(
+        problems.push(format!(
             "It has {} nodes; it must have 2 to {MAX_NODES}.",
             input.nodes.len()
         ));
     }
     if input.edges.is_empty() || input.edges.len() > MAX_EDGES {
-        faults.push(format!(
+        problems.push(format!(
             "It has {} edges; it must have 1 to {MAX_EDGES}.",
             input.edges.len()
         ));
@@ -182,47 +190,47 @@ fn checked(input: GraphInput) -> Result<QueryGraph, Vec<String>> {
         edges: BTreeMap::new(),
     };
     for (key, node) in input.nodes {
-        let node = checked_node(&key, node, &mut faults);
+        let node = validate_node(&key, node, &mut problems);
         graph.nodes.insert(key, node);
     }
     if !known {
-        faults.push("No node has ids, so it would ask for everything there is.".to_owned());
+        problems.push("No node has ids, so the query would have no limit.".to_owned());
     }
     for (key, edge) in input.edges {
-        let edge = checked_edge(&key, edge, &keys, &mut faults);
+        let edge = validate_edge(&key, edge, &keys, &mut problems);
         graph.edges.insert(key, edge);
     }
     for key in &keys {
         let used = |edge: &QueryEdge| edge.subject == *key || edge.object == *key;
         if !graph.edges.is_empty() && !graph.edges.values().any(used) {
-            faults.push(format!("No edge uses the node {}.", cut(key, 60)));
+            problems.push(format!("No edge uses the node {}.", truncate(key, 60)));
         }
     }
-    if faults.is_empty() {
+    if problems.is_empty() {
         Ok(graph)
     } else {
-        faults.truncate(10);
-        Err(faults)
+        problems.truncate(10);
+        Err(problems)
     }
 }
 
-fn checked_node(key: &str, node: NodeInput, faults: &mut Vec<String>) -> QueryNode {
-    let key = cut(key, 60);
+fn validate_node(key: &str, node: NodeInput, problems: &mut Vec<String>) -> QueryNode {
+    let key = truncate(key, 60);
     if node.ids.is_empty() && node.categories.is_empty() {
-        faults.push(format!("The node {key} has neither ids nor categories."));
+        problems.push(format!("The node {key} has neither ids nor categories."));
     }
     for id in node.ids.iter().filter(|id| !is_curie(id)) {
-        faults.push(format!(
-            "The node {key} has the id {:?}, which is no CURIE such as NCBIGene:4353.",
-            cut(id, 60)
+        problems.push(format!(
+            "The node {key} has the id {:?}, which is not a CURIE such as NCBIGene:4353.",
+            truncate(id, 60)
         ));
     }
     let categories = node.categories.iter().filter_map(|given| {
         let known = category(given);
         if known.is_none() {
-            faults.push(format!(
-                "The node {key} has the category {:?}, which is not written like biolink:Gene.",
-                cut(given, 60)
+            problems.push(format!(
+                "The node {key} has the category {:?}, which does not have the form biolink:Gene.",
+                truncate(given, 60)
             ));
         }
         known
@@ -233,33 +241,33 @@ fn checked_node(key: &str, node: NodeInput, faults: &mut Vec<String>) -> QueryNo
     }
 }
 
-fn checked_edge(
+fn validate_edge(
     key: &str,
     edge: EdgeInput,
     nodes: &[String],
-    faults: &mut Vec<String>,
+    problems: &mut Vec<String>,
 ) -> QueryEdge {
-    let key = cut(key, 60);
+    let key = truncate(key, 60);
     for (role, end) in [("subject", &edge.subject), ("object", &edge.object)] {
         if !nodes.contains(end) {
-            let meant = nearest(end, nodes.iter().map(String::as_str))
+            let suggestion = nearest(end, nodes.iter().map(String::as_str))
                 .map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
-            faults.push(format!(
-                "The {role} of the edge {key} is {:?}, and there is no such node{meant}.",
-                cut(end, 60)
+            problems.push(format!(
+                "The {role} of the edge {key} is {:?}, which is an unknown node{suggestion}.",
+                truncate(end, 60)
             ));
         }
     }
     if edge.subject == edge.object {
-        faults.push(format!("The edge {key} goes from a node to itself."));
+        problems.push(format!("The edge {key} goes from a node to itself."));
     }
     let predicates = edge.predicates.iter().filter_map(|given| {
         let known = predicate(given);
         if known.is_none() {
-            faults.push(format!(
-                "The edge {key} has the predicate {:?}, which is not written like \
+            problems.push(format!(
+                "The edge {key} has the predicate {:?}, which does not have the form \
                  biolink:affects.",
-                cut(given, 60)
+                truncate(given, 60)
             ));
         }
         known

@@ -4,13 +4,13 @@ use super::*;
 
 fn check(graph: Value) -> Result<Value, String> {
     let input = serde_json::from_value(graph).unwrap();
-    checked(input)
+    validate(input)
         .map(|graph| serde_json::to_value(graph).unwrap())
-        .map_err(|faults| faults.join("\n"))
+        .map_err(|problems| problems.join("\n"))
 }
 
 #[test]
-fn what_is_sent_keeps_to_the_form_of_trapi() {
+fn query_graphs_have_the_form_of_trapi() {
     let graph = check(json!({
         "nodes": {
             "n0": {"ids": ["NCBIGene:4353"], "categories": []},
@@ -31,8 +31,8 @@ fn what_is_sent_keeps_to_the_form_of_trapi() {
 }
 
 #[test]
-fn every_fault_is_told() {
-    let faults = check(json!({
+fn every_problem_is_reported() {
+    let problems = check(json!({
         "nodes": {
             "n0": {"ids": ["MPO"]},
             "n1": {},
@@ -43,22 +43,22 @@ fn every_fault_is_told() {
             "e1": {"subject": "n1", "object": "n1"},
         },
     }));
-    insta::assert_snapshot!(faults.unwrap_err(), @r#"
-    The node n0 has the id "MPO", which is no CURIE such as NCBIGene:4353.
+    insta::assert_snapshot!(problems.unwrap_err(), @r#"
+    The node n0 has the id "MPO", which is not a CURIE such as NCBIGene:4353.
     The node n1 has neither ids nor categories.
-    The node n2 has the category "small molecule", which is not written like biolink:Gene.
-    The object of the edge e0 is "n9", and there is no such node.
-    The edge e0 has the predicate "Affects!", which is not written like biolink:affects.
+    The node n2 has the category "small molecule", which does not have the form biolink:Gene.
+    The object of the edge e0 is "n9", which is an unknown node.
+    The edge e0 has the predicate "Affects!", which does not have the form biolink:affects.
     The edge e1 goes from a node to itself.
     No edge uses the node n2.
     "#);
-    let faults = check(json!({
+    let problems = check(json!({
         "nodes": {"n0": {"categories": ["biolink:Gene"]}, "n1": {"categories": ["biolink:Gene"]}},
         "edges": {},
     }));
-    insta::assert_snapshot!(faults.unwrap_err(), @r"
+    insta::assert_snapshot!(problems.unwrap_err(), @r"
     It has 0 edges; it must have 1 to 4.
-    No node has ids, so it would ask for everything there is.
+    No node has ids, so the query would have no limit.
     ");
     let many: serde_json::Map<String, Value> = (0..6)
         .map(|index| (format!("n{index}"), json!({"ids": ["a:1"]})))
@@ -69,15 +69,15 @@ fn every_fault_is_told() {
             (format!("e{index}"), edge)
         })
         .collect();
-    let faults = check(json!({"nodes": many, "edges": edges}));
-    insta::assert_snapshot!(faults.unwrap_err(), @r"
+    let problems = check(json!({"nodes": many, "edges": edges}));
+    insta::assert_snapshot!(problems.unwrap_err(), @r"
     It has 6 nodes; it must have 2 to 5.
     It has 5 edges; it must have 1 to 4.
     ");
 }
 
 #[test]
-fn the_question_is_repeated_in_few_words() {
+fn queries_are_described() {
     let graph = json!({
         "nodes": {
             "n0": {"ids": ["NCBIGene:4353", "NCBIGene:847"]},
@@ -89,9 +89,9 @@ fn the_question_is_repeated_in_few_words() {
             "e1": {"subject": "n1", "object": "n2", "predicates": ["affects", "causes"]},
         },
     });
-    let graph = checked(serde_json::from_value(graph).unwrap()).unwrap();
+    let graph = validate(serde_json::from_value(graph).unwrap()).unwrap();
     assert_eq!(
-        about(&graph),
+        describe(&graph),
         "NCBIGene:4353 or NCBIGene:847 –any relation→ Protein, Protein –affects or causes→ Disease"
     );
 }

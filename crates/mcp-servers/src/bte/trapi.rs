@@ -1,6 +1,6 @@
-//! The wire: TRAPI 1.5 (<https://github.com/NCATSTranslator/ReasonerAPI>, `TranslatorReasonerAPI.yaml`
-//! at v1.5.0). What goes out is exactly the form; what comes in may have one bad node, edge or result
-//! among a thousand good ones, and only the bad one is left out.
+//! Wire types of TRAPI 1.5 (<https://github.com/NCATSTranslator/ReasonerAPI>,
+//! `TranslatorReasonerAPI.yaml` at v1.5.0). Responses may contain single invalid nodes, edges or
+//! results, which are skipped.
 
 use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
@@ -22,15 +22,14 @@ struct QueryMessage<'a> {
     query_graph: &'a QueryGraph,
 }
 
-/// The question, as a small graph with unknown nodes.
+/// A query as a graph with unknown nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct QueryGraph {
     pub(super) nodes: BTreeMap<String, QueryNode>,
     pub(super) edges: BTreeMap<String, QueryEdge>,
 }
 
-/// A node that is known (`ids`), or of which a category is known. Lists are never sent empty: the
-/// form forbids it.
+/// A known node (`ids`) or an unknown node of a category. TRAPI does not allow empty lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(super) struct QueryNode {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -39,7 +38,7 @@ pub(super) struct QueryNode {
     pub(super) categories: Vec<String>,
 }
 
-/// How two nodes of the question are related.
+/// A relation of two nodes of the query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct QueryEdge {
     pub(super) subject: String,
@@ -57,7 +56,7 @@ impl<'a> Query<'a> {
     }
 }
 
-/// The answer to a query.
+/// The response to a query.
 #[derive(Debug, Deserialize)]
 pub(super) struct Response {
     pub(super) message: Message,
@@ -130,7 +129,7 @@ pub(super) struct RetrievalSource {
     pub(super) source_record_urls: Option<Vec<String>>,
 }
 
-/// One answer: which nodes take the places of the question, and which edges support that.
+/// One result: the nodes bound to the query nodes, and the supporting edges.
 #[derive(Debug, Deserialize)]
 pub(super) struct ResultEntry {
     pub(super) node_bindings: BTreeMap<String, Vec<Binding>>,
@@ -159,7 +158,7 @@ pub(super) struct LogEntry {
     pub(super) message: String,
 }
 
-/// The answer to `GET /meta_knowledge_graph`: what can be asked.
+/// The response to `GET /meta_knowledge_graph`: the supported relations.
 #[derive(Debug, Deserialize)]
 pub(super) struct MetaKnowledgeGraph {
     pub(super) nodes: Entries<MetaNode>,
@@ -179,24 +178,24 @@ pub(super) struct MetaEdge {
     pub(super) object: String,
 }
 
-/// A value, or none if it is of another form.
+/// A value, or `None` for another form.
 #[derive(Debug)]
 pub(super) struct Lenient<T>(pub(super) Option<T>);
 
-/// A list without the items that are of another form. `null` is an empty one.
+/// The valid items of a list. `null` is an empty list.
 #[derive(Debug)]
 pub(super) struct Items<T> {
-    pub(super) good: Vec<T>,
-    /// How many were left out.
-    pub(super) bad: usize,
+    pub(super) valid: Vec<T>,
+    /// Number of invalid items.
+    pub(super) invalid: usize,
 }
 
-/// A dictionary in its order, without the entries that are of another form. `null` is an empty one.
+/// The valid entries of a dictionary, in their order. `null` is an empty dictionary.
 #[derive(Debug)]
 pub(super) struct Entries<T> {
-    pub(super) good: Vec<(String, T)>,
-    /// How many were left out.
-    pub(super) bad: usize,
+    pub(super) valid: Vec<(String, T)>,
+    /// Number of invalid items.
+    pub(super) invalid: usize,
 }
 
 impl<T> Default for Lenient<T> {
@@ -208,8 +207,8 @@ impl<T> Default for Lenient<T> {
 impl<T> Default for Items<T> {
     fn default() -> Self {
         Self {
-            good: Vec::new(),
-            bad: 0,
+            valid: Vec::new(),
+            invalid: 0,
         }
     }
 }
@@ -217,8 +216,8 @@ impl<T> Default for Items<T> {
 impl<T> Default for Entries<T> {
     fn default() -> Self {
         Self {
-            good: Vec::new(),
-            bad: 0,
+            valid: Vec::new(),
+            invalid: 0,
         }
     }
 }
@@ -226,15 +225,15 @@ impl<T> Default for Entries<T> {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Either<T> {
-    Good(T),
-    Bad(IgnoredAny),
+    Valid(T),
+    Invalid(IgnoredAny),
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Lenient<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match Either::<T>::deserialize(deserializer)? {
-            Either::Good(value) => Self(Some(value)),
-            Either::Bad(IgnoredAny) => Self(None),
+            Either::Valid(value) => Self(Some(value)),
+            Either::Invalid(IgnoredAny) => Self(None),
         })
     }
 }
@@ -243,10 +242,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Items<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let items = Option::<Vec<Lenient<T>>>::deserialize(deserializer)?.unwrap_or_default();
         let number = items.len();
-        let good: Vec<T> = items.into_iter().filter_map(|item| item.0).collect();
+        let valid: Vec<T> = items.into_iter().filter_map(|item| item.0).collect();
         Ok(Self {
-            bad: number - good.len(),
-            good,
+            invalid: number - valid.len(),
+            valid,
         })
     }
 }
@@ -269,8 +268,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
                 let mut entries = Entries::default();
                 while let Some((key, value)) = map.next_entry::<String, Lenient<T>>()? {
                     match value.0 {
-                        Some(value) => entries.good.push((key, value)),
-                        None => entries.bad += 1,
+                        Some(value) => entries.valid.push((key, value)),
+                        None => entries.invalid += 1,
                     }
                 }
                 Ok(entries)

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CURRENCY, no_such_customer, store::Store};
-use crate::tool::{Answer, BundledTool, ToolError};
+use super::{CURRENCY, store::Store, unknown_customer};
+use crate::tool::{BundledTool, ToolError, ToolOutput};
 
 pub(super) struct CalculateAccountValue {
     pub(super) store: Store,
@@ -13,7 +13,7 @@ pub(super) struct CalculateAccountValue {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The number of the customer, as `get_recent_customers` lists it.
+    /// The id of the customer, which `get_recent_customers` lists.
     #[schemars(range(min = 1))]
     customer_id: i64,
 }
@@ -25,11 +25,11 @@ pub(super) struct Output {
     /// The sum of all purchases in the currency's main unit, with two decimals: "1234.50".
     #[schemars(regex(pattern = r"^\d+\.\d{2}$"))]
     account_value: String,
-    /// The same as an integer in cents: 123450.
+    /// The sum in cents, as an integer: 123450.
     account_value_cents: i64,
     /// The currency of both amounts (ISO 4217).
     currency: &'static str,
-    /// How many purchases were summed.
+    /// Number of purchases.
     purchases: i64,
 }
 
@@ -42,10 +42,10 @@ impl BundledTool for CalculateAccountValue {
     const DESCRIPTION: &'static str =
         "Calculates the account value of one customer: the sum of all purchases, in euros.";
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let customer_id = input.customer_id;
         let Some(account) = self.store.account(customer_id).await? else {
-            return Err(no_such_customer(&self.store, customer_id).await);
+            return Err(unknown_customer(&self.store, customer_id).await);
         };
         let customer_name = account.customer_name;
         let purchases = account.purchases;
@@ -55,7 +55,7 @@ impl BundledTool for CalculateAccountValue {
             1 => "1 purchase".to_owned(),
             many => format!("{many} purchases"),
         };
-        Ok(Answer {
+        Ok(ToolOutput {
             text: format!(
                 "The account value of customer {customer_id} ({customer_name}) is \
                  {account_value} {CURRENCY} ({from})."
@@ -72,7 +72,7 @@ impl BundledTool for CalculateAccountValue {
     }
 }
 
-/// Cents as units with two decimals. Amounts are never negative: the database sees to it.
+/// Formats cents as units with two decimals. The database has no negative amounts.
 fn amount(cents: i64) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::store::{Customer, Store};
-use crate::tool::{Answer, BundledTool, ToolError};
+use crate::tool::{BundledTool, ToolError, ToolOutput};
 
 pub(super) struct GetRecentCustomers {
     pub(super) store: Store,
@@ -15,7 +15,7 @@ pub(super) struct GetRecentCustomers {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// How many customers to list at most.
+    /// Maximum number of customers to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: i64,
@@ -45,7 +45,7 @@ impl BundledTool for GetRecentCustomers {
     const DESCRIPTION: &'static str = "Lists the customers who joined most recently, the latest \
         first, with customer_id, name, e-mail, city, country and the day they joined.";
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let since = input.since.as_deref();
         let (customers, matching) = self.store.recent_customers(input.limit, since).await?;
         let mut text = match (customers.len(), since) {
@@ -55,7 +55,7 @@ impl BundledTool for GetRecentCustomers {
                     latest.map_or_else(String::new, |day| format!("; the latest joined on {day}"));
                 format!("No customer joined on or after {since}{latest}.")
             }
-            (0, None) => "There are no customers.".to_owned(),
+            (0, None) => "The database has no customers.".to_owned(),
             (listed, _) => heading(listed, matching, since),
         };
         for customer in &customers {
@@ -73,7 +73,7 @@ impl BundledTool for GetRecentCustomers {
                 "\n- {customer_id}: {name}, {email}, {city}, {country}, joined {joined}"
             );
         }
-        Ok(Answer {
+        Ok(ToolOutput {
             text,
             data: Output {
                 customers,

@@ -30,10 +30,10 @@ pub(super) struct Store {
 #[derive(Serialize, JsonSchema)]
 #[expect(
     clippy::struct_field_names,
-    reason = "`customer_id` is what the other tools call it"
+    reason = "other tools use the name `customer_id`"
 )]
 pub(super) struct Customer {
-    /// The number that other tools take.
+    /// The id for other tools.
     pub(super) customer_id: i64,
     pub(super) name: String,
     pub(super) email: String,

@@ -4,8 +4,8 @@ use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{no_such_customer, store::Store};
-use crate::tool::{Answer, BundledTool, ToolError};
+use super::{store::Store, unknown_customer};
+use crate::tool::{BundledTool, ToolError, ToolOutput};
 
 pub(super) struct CreateSupportTicket {
     pub(super) store: Store,
@@ -17,7 +17,7 @@ pub(super) struct Input {
     /// The number of the customer, as `get_recent_customers` lists it.
     #[schemars(range(min = 1))]
     customer_id: i64,
-    /// What it is about, in a few words.
+    /// A short summary.
     #[schemars(length(min = 1, max = 200))]
     subject: String,
     /// The whole story, if there is more to say than the subject.
@@ -69,7 +69,7 @@ impl BundledTool for CreateSupportTicket {
 
     const NAME: &'static str = "create_support_ticket";
     const TITLE: &'static str = "New support ticket";
-    const DESCRIPTION: &'static str = "Opens a new support ticket for a customer and returns its number. Every call opens one more.";
+    const DESCRIPTION: &'static str = "Opens a new support ticket for a customer and returns its number. Every call opens another ticket.";
 
     fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
@@ -79,7 +79,7 @@ impl BundledTool for CreateSupportTicket {
             .open_world(false)
     }
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let Input {
             customer_id,
             priority,
@@ -88,7 +88,7 @@ impl BundledTool for CreateSupportTicket {
         let subject = input.subject.trim();
         if subject.is_empty() {
             return Err(ToolError::Refused(
-                "subject is blank. Say in a few words what the ticket is about.".to_owned(),
+                "subject is blank. Give a short summary.".to_owned(),
             ));
         }
         let description = input.description.as_deref().map(str::trim);
@@ -98,9 +98,9 @@ impl BundledTool for CreateSupportTicket {
             .create_ticket(customer_id, subject, description, priority)
             .await?;
         let Some(ticket) = ticket else {
-            return Err(no_such_customer(&self.store, customer_id).await);
+            return Err(unknown_customer(&self.store, customer_id).await);
         };
-        Ok(Answer {
+        Ok(ToolOutput {
             text: format!(
                 "Ticket {} is {} for customer {customer_id} ({}) with {} priority: {subject}",
                 ticket.ticket_id,

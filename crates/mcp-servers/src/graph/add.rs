@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     context::{DatabaseContext, conversation},
-    many,
     model::{Edge, Node},
+    quantity,
     store::{GraphStore, Totals, Upserted},
 };
-use crate::tool::{Answer, BundledTool, ToolError};
+use crate::tool::{BundledTool, ToolError, ToolOutput};
 
-/// Faults that are told at once; the rest are counted.
-const FAULTS: usize = 5;
+/// Maximum number of problems in a message.
+const MAX_PROBLEMS: usize = 5;
 
 pub(super) struct AddNodes {
     pub(super) store: GraphStore,
@@ -29,7 +29,7 @@ pub(super) struct NodesInput {
     /// The nodes, at most 1000 in a call.
     #[schemars(length(min = 1, max = 1000))]
     nodes: Vec<Node>,
-    /// Added by the host: which conversation this is.
+    /// Added by the host: the conversation of this call.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -40,7 +40,7 @@ pub(super) struct EdgesInput {
     /// The edges, at most 2000 in a call.
     #[schemars(length(min = 1, max = 2000))]
     edges: Vec<Edge>,
-    /// Added by the host: which conversation this is.
+    /// Added by the host: the conversation of this call.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -49,7 +49,7 @@ pub(super) struct EdgesInput {
 pub(super) struct Output {
     #[serde(flatten)]
     done: Upserted,
-    /// What there is in the graph now.
+    /// Size of the graph after the call.
     metadata: Totals,
 }
 
@@ -59,17 +59,17 @@ impl BundledTool for AddNodes {
 
     const NAME: &'static str = "add_nodes";
     const TITLE: &'static str = "Add nodes";
-    const DESCRIPTION: &'static str = "Adds nodes to the knowledge graph of this conversation. A \
-        node that is there already gets the new label and type, and the new data beside the old. \
-        All nodes are added or, when one is wrong, none.";
+    const DESCRIPTION: &'static str = "Adds nodes to the knowledge graph of this conversation. An \
+        existing node gets the new label and type, and new data is merged with old data. \
+        If one node is invalid, none is added.";
 
     fn annotations(&self) -> ToolAnnotations {
         annotations()
     }
 
-    async fn call(&self, input: NodesInput) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: NodesInput) -> Result<ToolOutput<Output>, ToolError> {
         let nodes = input.nodes.into_iter().map(Node::check);
-        let nodes = checked("node", nodes)?;
+        let nodes = validate("node", nodes)?;
         let conversation = conversation(input.database_context.as_ref());
         let (done, _, totals) = self.store.upsert(conversation, nodes, Vec::new()).await?;
         Ok(answer(done, totals, "node"))
@@ -83,17 +83,17 @@ impl BundledTool for AddEdges {
     const NAME: &'static str = "add_edges";
     const TITLE: &'static str = "Add edges";
     const DESCRIPTION: &'static str = "Adds edges to the knowledge graph of this conversation: \
-        which node is related to which other one and how, with the source and the publications. \
-        Both nodes must be in the graph; add_nodes adds them. An edge that is there already gets \
-        the new data beside the old. All edges are added or, when one is wrong, none.";
+        relations between two nodes, with the source and the publications. \
+        Both nodes must be in the graph; add_nodes adds them. In an existing edge, new data is \
+        merged with old data. If one edge is invalid, none is added.";
 
     fn annotations(&self) -> ToolAnnotations {
         annotations()
     }
 
-    async fn call(&self, input: EdgesInput) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: EdgesInput) -> Result<ToolOutput<Output>, ToolError> {
         let edges = input.edges.into_iter().map(Edge::check);
-        let edges = checked("edge", edges)?;
+        let edges = validate("edge", edges)?;
         let conversation = conversation(input.database_context.as_ref());
         let (_, done, totals) = self.store.upsert(conversation, Vec::new(), edges).await?;
         Ok(answer(done, totals, "edge"))
@@ -108,41 +108,41 @@ fn annotations() -> ToolAnnotations {
         .open_world(false)
 }
 
-fn checked<T>(
-    one: &str,
+fn validate<T>(
+    noun: &str,
     items: impl Iterator<Item = Result<T, String>>,
 ) -> Result<Vec<T>, ToolError> {
-    let mut good = Vec::new();
-    let mut faults = Vec::new();
+    let mut valid = Vec::new();
+    let mut problems = Vec::new();
     for (index, item) in items.enumerate() {
         match item {
-            Ok(item) => good.push(item),
-            Err(fault) => faults.push(format!("{one} {index}: {fault}")),
+            Ok(item) => valid.push(item),
+            Err(problem) => problems.push(format!("{noun} {index}: {problem}")),
         }
     }
-    if faults.is_empty() {
-        return Ok(good);
+    if problems.is_empty() {
+        return Ok(valid);
     }
-    let more = match faults.len().saturating_sub(FAULTS) {
+    let more = match problems.len().saturating_sub(MAX_PROBLEMS) {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    faults.truncate(FAULTS);
+    problems.truncate(MAX_PROBLEMS);
     Err(ToolError::Refused(format!(
         "Nothing was added. {}{more}.",
-        faults.join("; ")
+        problems.join("; ")
     )))
 }
 
-fn answer(done: Upserted, totals: Totals, one: &str) -> Answer<Output> {
+fn answer(done: Upserted, totals: Totals, noun: &str) -> ToolOutput<Output> {
     let text = format!(
-        "Added {}, updated {}, left {} as they were. The graph has {} now.",
-        many(done.added, one),
+        "Added {}, updated {}, {} unchanged. The graph has {} now.",
+        quantity(done.added, noun),
         done.updated,
         done.unchanged,
-        totals.told()
+        totals.describe()
     );
-    Answer {
+    ToolOutput {
         text,
         data: Output {
             done,

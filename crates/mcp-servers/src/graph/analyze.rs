@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::{
     Count, NodeRef,
     context::{DatabaseContext, conversation},
-    counted, listed, many, meant,
+    count_names, describe_counts, find_node,
     model::{Edge, Node},
+    quantity,
     store::GraphStore,
 };
-use crate::tool::{Answer, BundledTool, ToolError};
+use crate::tool::{BundledTool, ToolError, ToolOutput};
 
 pub(super) struct AnalyzeNodeRelationships {
     pub(super) store: GraphStore,
@@ -27,11 +28,11 @@ pub(super) struct Input {
     /// The id of the node.
     #[schemars(length(min = 1, max = 500))]
     node_id: String,
-    /// How many neighbours to list at most.
+    /// Maximum number of neighbours to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
-    /// Added by the host: which conversation this is.
+    /// Added by the host: the conversation of this call.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -45,41 +46,41 @@ fn default_limit() -> usize {
 pub(super) struct Output {
     /// The node.
     node: NodeRef,
-    /// How many edges it has.
+    /// Number of its edges.
     degree: usize,
-    /// How many edges come to it; one from the node to itself counts here and below.
+    /// Number of edges to the node. An edge from the node to itself counts as incoming and outgoing.
     incoming: usize,
-    /// How many edges go from it.
+    /// Number of edges from the node.
     outgoing: usize,
-    /// How many nodes are at the other ends.
+    /// Number of neighbours.
     neighbour_count: usize,
-    /// The edges by label, the most frequent first.
+    /// Numbers of edges by label, the most frequent first.
     by_predicate: Vec<Predicate>,
-    /// The neighbours by type, the most frequent first.
+    /// Numbers of neighbours by type, the most frequent first.
     by_type: Vec<Count>,
-    /// The edges by who states them, the most frequent first.
+    /// Numbers of edges by knowledge source, the most frequent first.
     by_source: Vec<Count>,
     /// The neighbours with the most edges, then the most publications.
-    strongest: Vec<Strong>,
+    strongest: Vec<RankedNeighbour>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Predicate {
     /// The label of the edges.
     label: String,
-    /// How many of them come to the node.
+    /// Number of these edges to the node.
     incoming: usize,
-    /// How many of them go from it.
+    /// Number of these edges from the node.
     outgoing: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Strong {
+struct RankedNeighbour {
     #[serde(flatten)]
     node: NodeRef,
-    /// How many edges there are between it and the node.
+    /// Number of edges between the neighbour and the node.
     edges: usize,
-    /// How many different publications support them.
+    /// Number of publications of these edges.
     publications: usize,
     /// The labels of these edges.
     labels: Vec<String>,
@@ -91,16 +92,16 @@ impl BundledTool for AnalyzeNodeRelationships {
 
     const NAME: &'static str = "analyze_node_relationships";
     const TITLE: &'static str = "Analyze a node's relationships";
-    const DESCRIPTION: &'static str = "Analyzes how a node of the knowledge graph of this \
-        conversation is related to others: how many edges it has, by predicate, by type of \
-        neighbour and by source, and which neighbours it is most strongly related to.";
+    const DESCRIPTION: &'static str = "Analyzes the relations of a node of the knowledge graph of this \
+        conversation: numbers of edges by predicate, by type of neighbour and by source, and the \
+        most strongly related neighbours.";
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let conversation = conversation(input.database_context.as_ref());
-        let node = meant(&self.store, conversation, &input.node_id).await?;
+        let node = find_node(&self.store, conversation, &input.node_id).await?;
         let edges = self.store.edges_at(conversation, &node.id).await?;
         let data = analyze(&node, &edges, input.limit);
-        Ok(Answer {
+        Ok(ToolOutput {
             text: describe(&data),
             data,
         })
@@ -110,7 +111,7 @@ impl BundledTool for AnalyzeNodeRelationships {
 fn analyze(node: &Node, edges: &[(Edge, Node)], limit: usize) -> Output {
     let incoming = |edge: &Edge| edge.target == node.id;
     let outgoing = |edge: &Edge| edge.source == node.id;
-    let by_label = counted(edges.iter().map(|(edge, _)| edge.label.as_str()));
+    let by_label = count_names(edges.iter().map(|(edge, _)| edge.label.as_str()));
     let by_predicate = by_label.into_iter().map(|Count { name, .. }| {
         let of_label = || edges.iter().filter(|(edge, _)| edge.label == name);
         Predicate {
@@ -131,43 +132,43 @@ fn analyze(node: &Node, edges: &[(Edge, Node)], limit: usize) -> Output {
         outgoing: edges.iter().filter(|(edge, _)| outgoing(edge)).count(),
         neighbour_count: neighbours.len(),
         by_predicate: by_predicate.collect(),
-        by_type: counted(
+        by_type: count_names(
             neighbours
                 .iter()
                 .map(|it| it.node.kind.as_deref().unwrap_or("other")),
         ),
-        by_source: counted(sources),
+        by_source: count_names(sources),
         strongest: neighbours.into_iter().take(limit).collect(),
     }
 }
 
-/// The most edges first, then the most publications, then in the order of the graph.
-fn neighbours(node: &Node, edges: &[(Edge, Node)]) -> Vec<Strong> {
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    let mut found: Vec<(Strong, BTreeSet<&str>)> = Vec::new();
+/// Returns the neighbours, sorted by edges and then by publications.
+fn neighbours(node: &Node, edges: &[(Edge, Node)]) -> Vec<RankedNeighbour> {
+    let mut positions: HashMap<&str, usize> = HashMap::new();
+    let mut found: Vec<(RankedNeighbour, BTreeSet<&str>)> = Vec::new();
     for (edge, other) in edges.iter().filter(|(_, other)| other.id != node.id) {
-        let place = *places.entry(&other.id).or_insert_with(|| {
-            let strong = Strong {
+        let position = *positions.entry(&other.id).or_insert_with(|| {
+            let neighbour = RankedNeighbour {
                 node: NodeRef::from(other),
                 edges: 0,
                 publications: 0,
                 labels: Vec::new(),
             };
-            found.push((strong, BTreeSet::new()));
+            found.push((neighbour, BTreeSet::new()));
             found.len() - 1
         });
-        let (strong, publications) = &mut found[place];
-        strong.edges += 1;
-        if !strong.labels.contains(&edge.label) {
-            strong.labels.push(edge.label.clone());
+        let (neighbour, publications) = &mut found[position];
+        neighbour.edges += 1;
+        if !neighbour.labels.contains(&edge.label) {
+            neighbour.labels.push(edge.label.clone());
         }
         publications.extend(edge.data.publications.iter().map(String::as_str));
     }
-    let mut found: Vec<Strong> = found
+    let mut found: Vec<RankedNeighbour> = found
         .into_iter()
-        .map(|(strong, publications)| Strong {
+        .map(|(neighbour, publications)| RankedNeighbour {
             publications: publications.len(),
-            ..strong
+            ..neighbour
         })
         .collect();
     found.sort_by_key(|it| std::cmp::Reverse((it.edges, it.publications)));
@@ -176,12 +177,12 @@ fn neighbours(node: &Node, edges: &[(Edge, Node)]) -> Vec<Strong> {
 
 fn describe(data: &Output) -> String {
     let mut text = format!(
-        "{} has {}: {} coming in, {} going out, to {}.",
-        data.node.described(),
-        many(data.degree, "edge"),
+        "{} has {}: {} incoming, {} outgoing, with {}.",
+        data.node.named_with_type(),
+        quantity(data.degree, "edge"),
         data.incoming,
         data.outgoing,
-        many(data.neighbour_count, "neighbour")
+        quantity(data.neighbour_count, "neighbour")
     );
     if data.degree == 0 {
         return text;
@@ -194,21 +195,33 @@ fn describe(data: &Output) -> String {
         .collect();
     // Writing to a string cannot fail.
     let _ = write!(text, "\nBy predicate: {}.", predicates.join(", "));
-    let _ = write!(text, "\nNeighbours by type: {}.", listed(&data.by_type, 20));
-    let _ = write!(text, "\nEdges by source: {}.", listed(&data.by_source, 20));
+    let _ = write!(
+        text,
+        "\nNeighbours by type: {}.",
+        describe_counts(&data.by_type, 20)
+    );
+    let _ = write!(
+        text,
+        "\nEdges by source: {}.",
+        describe_counts(&data.by_source, 20)
+    );
     if !data.strongest.is_empty() {
         text.push_str("\nStrongest neighbours:");
     }
-    for strong in &data.strongest {
+    for neighbour in &data.strongest {
         let _ = write!(
             text,
             "\n- {}: {} ({})",
-            strong.node.described(),
-            many(strong.edges, "edge"),
-            strong.labels.join(", ")
+            neighbour.node.named_with_type(),
+            quantity(neighbour.edges, "edge"),
+            neighbour.labels.join(", ")
         );
-        if strong.publications > 0 {
-            let _ = write!(text, ", {}", many(strong.publications, "publication"));
+        if neighbour.publications > 0 {
+            let _ = write!(
+                text,
+                ", {}",
+                quantity(neighbour.publications, "publication")
+            );
         }
     }
     text

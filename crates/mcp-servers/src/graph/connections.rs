@@ -8,15 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::{
     NodeRef,
     context::{DatabaseContext, conversation},
-    many, meant,
-    model::{Edge, plain},
+    find_node,
+    model::{Edge, without_prefix},
     paths::Network,
+    quantity,
     store::GraphStore,
 };
-use crate::tool::{Answer, BundledTool, ToolError};
+use crate::tool::{BundledTool, ToolError, ToolOutput};
 
-/// Edges between two neighbours that are listed; there may be hundreds, one for each source.
-const EDGES_IN_A_STEP: usize = 10;
+/// Maximum number of listed edges between two neighbours. There may be hundreds.
+const MAX_EDGES_PER_STEP: usize = 10;
 
 pub(super) struct FindConnections {
     pub(super) store: GraphStore,
@@ -25,17 +26,17 @@ pub(super) struct FindConnections {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// The id of the node at which to begin.
+    /// The id of the start node.
     #[schemars(length(min = 1, max = 500))]
     from: String,
-    /// The id of the node to reach. Without it, the neighbours of `from` are listed.
+    /// The id of the end node. Without it, the neighbours of `from` are listed.
     #[schemars(length(min = 1, max = 500))]
     to: Option<String>,
-    /// How many edges a path may have at most, or how far a neighbour may be. Without it, 3 for
-    /// paths and 1 for neighbours.
+    /// Maximum number of edges of a path or to a neighbour. The default is 3 for paths and 1 for
+    /// neighbours.
     #[schemars(range(min = 1, max = 6))]
     max_length: Option<usize>,
-    /// How many paths or neighbours to list at most.
+    /// Maximum number of paths or neighbours to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
@@ -45,7 +46,7 @@ pub(super) struct Input {
     /// Follows only edges with one of these labels, such as `affects`.
     #[schemars(length(min = 1, max = 50))]
     labels: Option<Vec<String>>,
-    /// Added by the host: which conversation this is.
+    /// Added by the host: the conversation of this call.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -57,9 +58,9 @@ fn default_limit() -> usize {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// The node at which the search began.
+    /// The start node.
     from: NodeRef,
-    /// The node that was to be reached.
+    /// The end node.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<NodeRef>,
     /// The paths, the shortest first.
@@ -68,17 +69,17 @@ pub(super) struct Output {
     /// The neighbours, the nearest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     neighbours: Option<Vec<Neighbour>>,
-    /// Whether there are no more paths or neighbours within this length.
+    /// Whether these are all paths or neighbours within the maximum length.
     complete: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Path {
-    /// How many edges it has.
+    /// Number of edges.
     length: usize,
     /// The nodes, from one end to the other.
     nodes: Vec<NodeRef>,
-    /// For each step from a node to the next one, the edges between the two.
+    /// For each step, the edges between its two nodes.
     steps: Vec<Vec<Relation>>,
 }
 
@@ -90,7 +91,7 @@ struct Relation {
     source: String,
     /// The id of its target.
     target: String,
-    /// How the two are related.
+    /// The label of the edge.
     label: String,
 }
 
@@ -98,9 +99,9 @@ struct Relation {
 struct Neighbour {
     #[serde(flatten)]
     node: NodeRef,
-    /// How many edges it is away.
+    /// Distance in edges.
     distance: usize,
-    /// The edges between it and the node, if it is one edge away.
+    /// The edges to the node, for a distance of one edge.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     edges: Vec<Relation>,
 }
@@ -111,31 +112,34 @@ impl BundledTool for FindConnections {
 
     const NAME: &'static str = "find_connections";
     const TITLE: &'static str = "Find connections";
-    const DESCRIPTION: &'static str = "Finds how two nodes of the knowledge graph of this \
-        conversation are connected: the paths between them, the shortest first. With `from` alone \
-        it lists the neighbours of that node.";
+    const DESCRIPTION: &'static str = "Finds the paths between two nodes of the knowledge graph of this \
+        conversation, the shortest first. Without `to`, it lists the neighbours of the node \
+        `from`.";
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let conversation = conversation(input.database_context.as_ref());
-        let from = meant(&self.store, conversation, &input.from).await?;
+        let from = find_node(&self.store, conversation, &input.from).await?;
         let to = match &input.to {
-            Some(to) => Some(meant(&self.store, conversation, to).await?),
+            Some(to) => Some(find_node(&self.store, conversation, to).await?),
             None => None,
         };
         let (nodes, mut edges) = self.store.outline(conversation).await?;
         if let Some(labels) = &input.labels {
-            let labels: Vec<String> = labels.iter().map(|it| plain(it).to_lowercase()).collect();
+            let labels: Vec<String> = labels
+                .iter()
+                .map(|it| without_prefix(it).to_lowercase())
+                .collect();
             edges.retain(|edge| labels.contains(&edge.label.to_lowercase()));
         }
         let network = Network::new(nodes, edges);
-        let gone = || ToolError::Refused("A node was removed meanwhile. Try again.".to_owned());
-        let start = network.index(&from.id).ok_or_else(gone)?;
+        let removed = || ToolError::Refused("Another call removed the node. Try again.".to_owned());
+        let start = network.index(&from.id).ok_or_else(removed)?;
         match to {
             Some(to) if to.id == from.id => Err(ToolError::Refused(
                 "from and to are the same node.".to_owned(),
             )),
             Some(to) => {
-                let end = network.index(&to.id).ok_or_else(gone)?;
+                let end = network.index(&to.id).ok_or_else(removed)?;
                 Ok(paths(&network, start, end, &input))
             }
             None => Ok(neighbours(&network, start, &input)),
@@ -143,14 +147,14 @@ impl BundledTool for FindConnections {
     }
 }
 
-fn paths(network: &Network, start: usize, end: usize, input: &Input) -> Answer<Output> {
-    let longest = input.max_length.unwrap_or(3);
-    let found = network.paths(start, end, longest, input.directed, input.limit);
-    let (from, to) = (reference(network, start), reference(network, end));
+fn paths(network: &Network, start: usize, end: usize, input: &Input) -> ToolOutput<Output> {
+    let max_length = input.max_length.unwrap_or(3);
+    let found = network.paths(start, end, max_length, input.directed, input.limit);
+    let (from, to) = (node_ref(network, start), node_ref(network, end));
     let mut text = match found.paths.len() {
         0 if found.complete => format!(
             "No path of at most {} connects {} and {}{}.",
-            many(longest, "edge"),
+            quantity(max_length, "edge"),
             from.named(),
             to.named(),
             if input.directed {
@@ -161,7 +165,7 @@ fn paths(network: &Network, start: usize, end: usize, input: &Input) -> Answer<O
         ),
         count => format!(
             "{} between {} and {}{}:",
-            many(count, "path"),
+            quantity(count, "path"),
             from.named(),
             to.named(),
             if found.complete {
@@ -175,7 +179,7 @@ fn paths(network: &Network, start: usize, end: usize, input: &Input) -> Answer<O
         .paths
         .iter()
         .map(|path| {
-            let nodes: Vec<NodeRef> = path.iter().map(|node| reference(network, *node)).collect();
+            let nodes: Vec<NodeRef> = path.iter().map(|node| node_ref(network, *node)).collect();
             let steps: Vec<Vec<Relation>> = path
                 .windows(2)
                 .map(|step| relations(network.between(step[0], step[1], input.directed)))
@@ -193,7 +197,7 @@ fn paths(network: &Network, start: usize, end: usize, input: &Input) -> Answer<O
             }
         })
         .collect();
-    Answer {
+    ToolOutput {
         text,
         data: Output {
             from,
@@ -205,27 +209,36 @@ fn paths(network: &Network, start: usize, end: usize, input: &Input) -> Answer<O
     }
 }
 
-fn neighbours(network: &Network, start: usize, input: &Input) -> Answer<Output> {
-    let farthest = input.max_length.unwrap_or(1);
-    let near = network.neighbours(start, farthest, input.directed);
-    let from = reference(network, start);
+fn neighbours(network: &Network, start: usize, input: &Input) -> ToolOutput<Output> {
+    let max_distance = input.max_length.unwrap_or(1);
+    let near = network.neighbours(start, max_distance, input.directed);
+    let from = node_ref(network, start);
     let mut text = match near.len() {
         0 => format!("{} has no neighbours.", from.named()),
         count if count > input.limit => {
             format!("{} of {count} neighbours of {}:", input.limit, from.named())
         }
-        count => format!("{} of {}:", many(count, "neighbour"), from.named()),
+        count => format!("{} of {}:", quantity(count, "neighbour"), from.named()),
     };
     let listed: Vec<Neighbour> = near
         .iter()
         .take(input.limit)
         .map(|(index, distance)| {
-            let node = reference(network, *index);
+            let node = node_ref(network, *index);
             let edges = relations(network.between(start, *index, input.directed));
             let _ = if edges.is_empty() {
-                write!(text, "\n- {}, {distance} edges away", node.described())
+                write!(
+                    text,
+                    "\n- {}, {distance} edges away",
+                    node.named_with_type()
+                )
             } else {
-                write!(text, "\n- {} {}", arrow(&edges, &node), node.described())
+                write!(
+                    text,
+                    "\n- {} {}",
+                    arrow(&edges, &node),
+                    node.named_with_type()
+                )
             };
             Neighbour {
                 node,
@@ -234,7 +247,7 @@ fn neighbours(network: &Network, start: usize, input: &Input) -> Answer<Output> 
             }
         })
         .collect();
-    Answer {
+    ToolOutput {
         text,
         data: Output {
             from,
@@ -246,12 +259,12 @@ fn neighbours(network: &Network, start: usize, input: &Input) -> Answer<Output> 
     }
 }
 
-fn reference(network: &Network, node: usize) -> NodeRef {
+fn node_ref(network: &Network, node: usize) -> NodeRef {
     NodeRef::from(&network.nodes[node])
 }
 
 fn relations(edges: Vec<&Edge>) -> Vec<Relation> {
-    let edges = edges.into_iter().take(EDGES_IN_A_STEP);
+    let edges = edges.into_iter().take(MAX_EDGES_PER_STEP);
     edges
         .map(|edge| Relation {
             id: edge.id.clone().unwrap_or_default(),
@@ -262,11 +275,14 @@ fn relations(edges: Vec<&Edge>) -> Vec<Relation> {
         .collect()
 }
 
-/// `–affects→`, `←affects–`, or both with each label once.
+/// Returns `–affects→`, `←affects–` or both, with each label once.
 fn arrow(edges: &[Relation], to: &NodeRef) -> String {
-    let labels = |there: bool| {
+    let labels = |forward: bool| {
         let mut labels: Vec<&str> = Vec::new();
-        for edge in edges.iter().filter(|edge| (edge.target == to.id) == there) {
+        for edge in edges
+            .iter()
+            .filter(|edge| (edge.target == to.id) == forward)
+        {
             if !labels.contains(&edge.label.as_str()) {
                 labels.push(&edge.label);
             }
@@ -274,8 +290,8 @@ fn arrow(edges: &[Relation], to: &NodeRef) -> String {
         labels.join(", ")
     };
     match (labels(true).as_str(), labels(false).as_str()) {
-        (there, "") => format!("–{there}→"),
-        ("", back) => format!("←{back}–"),
-        (there, back) => format!("–{there}→ and ←{back}–"),
+        (forward, "") => format!("–{forward}→"),
+        ("", backward) => format!("←{backward}–"),
+        (forward, backward) => format!("–{forward}→ and ←{backward}–"),
     }
 }

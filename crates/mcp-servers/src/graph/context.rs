@@ -1,37 +1,46 @@
-//! Which conversation a call is about.
+//! The conversation of a call.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 
-/// The conversation of calls that name none.
+/// The conversation of calls without a conversation id.
 pub(crate) const DEFAULT_CONVERSATION: &str = "default";
 
-/// What the host adds to a call. Only the conversation is used: the rest is for servers that keep
-/// their graph behind an HTTP API, and the host sends the same to all.
+/// Context that the host adds to a call. Only the conversation id is used. The other fields are for
+/// servers with a graph behind an HTTP API.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DatabaseContext {
-    /// The conversation whose graph is meant.
+    /// The conversation of the graph.
     #[schemars(length(min = 1, max = 200))]
     conversation_id: String,
-    /// Taken and not used.
+    /// Ignored.
     #[schemars(with = "Option<String>")]
     #[serde(default)]
-    #[expect(dead_code, reason = "read by no one, so that it can go nowhere")]
+    #[expect(
+        dead_code,
+        reason = "accepted and never read, because it may be a credential"
+    )]
     artifact_id: IgnoredAny,
-    /// Taken and not used.
+    /// Ignored.
     #[schemars(with = "Option<String>")]
     #[serde(default)]
-    #[expect(dead_code, reason = "read by no one, so that it can go nowhere")]
+    #[expect(
+        dead_code,
+        reason = "accepted and never read, because it may be a credential"
+    )]
     api_base_url: IgnoredAny,
-    /// Taken and not used.
+    /// Ignored.
     #[schemars(with = "Option<String>")]
     #[serde(default)]
-    #[expect(dead_code, reason = "read by no one, so that it can go nowhere")]
+    #[expect(
+        dead_code,
+        reason = "accepted and never read, because it may be a credential"
+    )]
     access_token: IgnoredAny,
 }
 
-/// The conversation that a call is about.
+/// Returns the conversation id of a call.
 pub(crate) fn conversation(context: Option<&DatabaseContext>) -> &str {
     context.map_or(DEFAULT_CONVERSATION, |context| &context.conversation_id)
 }

@@ -1,4 +1,4 @@
-//! `graph`: what a conversation has found out, as a graph of nodes and edges that stays.
+//! `graph`: a stored knowledge graph for each conversation.
 
 mod add;
 mod analyze;
@@ -33,17 +33,16 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
 
 pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerError> {
     let store = GraphStore::open(options.data()).await?;
-    let keeping = if options.data().is_some() {
-        "The graph is kept."
+    let storage = if options.data().is_some() {
+        "The graph is stored."
     } else {
-        "The graph is gone when the server ends."
+        "The graph is lost when the server ends."
     };
     let instructions = format!(
-        "A knowledge graph for each conversation. Nodes have ids, best CURIEs such as \
-         NCBIGene:4353; an edge says how its source is related to its target and keeps where that \
-         is from. Adding is safe to repeat: what is there already is joined with what is said \
-         now. Results of the bundled bte server have nodes and edges in the form that add_nodes \
-         and add_edges take. {keeping}"
+        "A knowledge graph for each conversation. Node ids should be CURIEs such as NCBIGene:4353. \
+         An edge is a relation from its source to its target, with its provenance. Adding can be \
+         repeated: new data is merged with existing data. The nodes and edges in results of the \
+         bundled bte server are valid arguments of add_nodes and add_edges. {storage}"
     );
     Ok(ToolServer::build(IDENTITY, instructions)
         .with(GetGraphState {
@@ -65,25 +64,25 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
         .finish())
 }
 
-/// A node in a few words.
+/// Id, label and type of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct NodeRef {
     /// The id of the node.
     pub(crate) id: String,
-    /// Its name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) label: Option<String>,
-    /// What kind of thing it is.
+    /// The type.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<String>,
 }
 
-/// How often something occurs.
+/// The number of occurrences of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Count {
-    /// What is counted.
+    /// The name.
     pub(crate) name: String,
-    /// How many there are.
+    /// The number of occurrences.
     pub(crate) count: usize,
 }
 
@@ -98,7 +97,7 @@ impl From<&Node> for NodeRef {
 }
 
 impl NodeRef {
-    /// `MPO (NCBIGene:4353)`, or the id alone.
+    /// Returns `MPO (NCBIGene:4353)`, or the id without a label.
     pub(crate) fn named(&self) -> String {
         match &self.label {
             Some(label) if *label != self.id => format!("{label} ({})", self.id),
@@ -106,8 +105,8 @@ impl NodeRef {
         }
     }
 
-    /// The same with its type: `MPO (NCBIGene:4353) [Gene]`.
-    pub(crate) fn described(&self) -> String {
+    /// Returns the name with the type: `MPO (NCBIGene:4353) [Gene]`.
+    pub(crate) fn named_with_type(&self) -> String {
         let mut text = self.named();
         if let Some(kind) = &self.kind {
             // Writing to a string cannot fail.
@@ -117,8 +116,8 @@ impl NodeRef {
     }
 }
 
-/// The names with how often they occur, the most frequent first, then by name.
-pub(crate) fn counted<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Count> {
+/// Counts names. The most frequent name is first; equal counts are sorted by name.
+pub(crate) fn count_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Count> {
     let mut counts = std::collections::BTreeMap::<&str, usize>::new();
     for name in names {
         *counts.entry(name).or_default() += 1;
@@ -134,65 +133,64 @@ pub(crate) fn counted<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Count
     counts
 }
 
-/// `Gene 12, Disease 3 and 2 others`.
-pub(crate) fn listed(counts: &[Count], most: usize) -> String {
+/// Returns `Gene 12, Disease 3, and 2 more kinds`.
+pub(crate) fn describe_counts(counts: &[Count], max: usize) -> String {
     let mut text: Vec<String> = counts
         .iter()
-        .take(most)
+        .take(max)
         .map(|it| format!("{} {}", it.name, it.count))
         .collect();
     if text.is_empty() {
         return "none".to_owned();
     }
-    match counts.len().saturating_sub(most) {
+    match counts.len().saturating_sub(max) {
         0 => {}
         more => text.push(format!("and {more} more kinds")),
     }
     text.join(", ")
 }
 
-/// `1 node`, `2 nodes`.
-pub(crate) fn many(count: usize, one: &str) -> String {
+/// Returns a number with its noun: `1 node`, `2 nodes`.
+pub(crate) fn quantity(count: usize, noun: &str) -> String {
     if count == 1 {
-        format!("1 {one}")
+        format!("1 {noun}")
     } else {
-        format!("{count} {one}s")
+        format!("{count} {noun}s")
     }
 }
 
-/// The one node that is meant by an id, or by a label that no other node has. Models write `MPO`
-/// where they have seen `MPO (NCBIGene:4353)`.
-async fn meant(store: &GraphStore, conversation: &str, name: &str) -> Result<Node, ToolError> {
+/// Finds a node by its id or by its label, if only one node has this label. Models write `MPO` for
+/// a node that a result shows as `MPO (NCBIGene:4353)`.
+async fn find_node(store: &GraphStore, conversation: &str, name: &str) -> Result<Node, ToolError> {
     let found = store.named(conversation, name).await?;
     match found.as_slice() {
-        [] => Err(no_such_node(store, conversation, name).await),
+        [] => Err(unknown_node(store, conversation, name).await),
         [first, ..] if first.id == name => Ok(first.clone()),
         [only] => Ok(only.clone()),
         several => {
             let several: Vec<&str> = several.iter().map(|node| node.id.as_str()).collect();
             Err(ToolError::Refused(format!(
-                "Several nodes are called {name}: {}. Name one by its id.",
+                "Several nodes have the name {name}: {}. Use an id.",
                 several.join(", ")
             )))
         }
     }
 }
 
-async fn no_such_node(store: &GraphStore, conversation: &str, name: &str) -> ToolError {
+async fn unknown_node(store: &GraphStore, conversation: &str, name: &str) -> ToolError {
     let ids = match store.node_ids(conversation).await {
         Ok(ids) => ids,
         Err(error) => return error,
     };
     if ids.is_empty() {
         return ToolError::Refused(
-            "The graph of this conversation is empty. Nodes come into it with add_nodes."
-                .to_owned(),
+            "The graph of this conversation is empty. Add nodes with add_nodes.".to_owned(),
         );
     }
-    let meant = nearest(name, ids.iter().map(String::as_str))
+    let suggestion = nearest(name, ids.iter().map(String::as_str))
         .map_or_else(String::new, |meant| format!(" Did you mean {meant}?"));
     ToolError::Refused(format!(
-        "There is no node {name} in the graph of this conversation.{meant} get_graph_state lists \
+        "Unknown node {name} in the graph of this conversation.{suggestion} get_graph_state lists \
          the nodes."
     ))
 }

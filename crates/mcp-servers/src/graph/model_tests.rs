@@ -46,7 +46,7 @@ fn ids_without_spaces_are_taken_and_others_are_not() {
 
 #[test]
 fn different_statements_never_get_the_same_id() {
-    let id = |value| edge(value).made_id();
+    let id = |value| edge(value).default_id();
     assert_ne!(
         id(json!({"source": "a|b", "target": "c", "label": "affects"})),
         id(json!({"source": "a", "target": "c", "label": "b|affects"})),
@@ -78,7 +78,7 @@ fn descriptions_are_joined_and_nothing_is_forgotten() {
         "id": "e", "source": "a", "target": "b", "label": "affects",
         "data": {"publications": ["PMID:2", "PMID:3"], "agent_type": "manual_agent", "weight": 2},
     }));
-    let joined = old.clone().join(newer.clone());
+    let joined = old.clone().merge(newer.clone());
     assert_eq!(
         serde_json::to_value(&joined.data).unwrap(),
         json!({
@@ -89,12 +89,12 @@ fn descriptions_are_joined_and_nothing_is_forgotten() {
         })
     );
     // The same once more changes nothing.
-    assert_eq!(joined.clone().join(newer), joined);
+    assert_eq!(joined.clone().merge(newer), joined);
 
     let old = node(json!({"id": "a", "label": "A", "data": {"xrefs": ["x:1"]}}));
     let newer = node(json!({"id": "a", "type": "Gene", "data": {"xrefs": ["x:2"]}}));
     assert_eq!(
-        serde_json::to_value(old.join(newer)).unwrap(),
+        serde_json::to_value(old.merge(newer)).unwrap(),
         json!({"id": "a", "label": "A", "type": "Gene", "data": {"xrefs": ["x:1", "x:2"]}})
     );
 }
@@ -105,7 +105,7 @@ fn joined_lists_stop_growing() {
         let xrefs: Vec<String> = range.map(|index| format!("x:{index}")).collect();
         node(json!({"id": "a", "data": {"xrefs": xrefs}}))
     };
-    let joined = with(0..150).join(with(100..400));
+    let joined = with(0..150).merge(with(100..400));
     assert_eq!(joined.data.xrefs.len(), MAX_LIST);
     assert_eq!(joined.data.xrefs[199], "x:199");
 }
@@ -118,8 +118,8 @@ fn data_has_a_limit() {
 
 #[test]
 fn long_texts_are_cut_between_characters() {
-    assert_eq!(cut("äöü", 3), "äöü");
-    assert_eq!(cut("äöüß", 3), "äö…");
-    assert_eq!(name(" \u{7}\n "), None);
-    assert_eq!(name("a\u{1b}[31mb").as_deref(), Some("a [31mb"));
+    assert_eq!(truncate("äöü", 3), "äöü");
+    assert_eq!(truncate("äöüß", 3), "äö…");
+    assert_eq!(normalize_name(" \u{7}\n "), None);
+    assert_eq!(normalize_name("a\u{1b}[31mb").as_deref(), Some("a [31mb"));
 }

@@ -1,45 +1,46 @@
-//! Paths and neighbours in a graph that is in memory. No I/O.
+//! Search for paths and neighbours in a graph in memory.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::model::{Edge, Node};
 
-/// How many nodes a search for paths may step on before it gives up being complete.
-const PATIENCE: usize = 200_000;
+/// Maximum number of steps of a path search. A search that reaches it is incomplete.
+const MAX_STEPS: usize = 200_000;
 
-/// A graph that can be walked.
+/// A graph with an index for searches.
 pub(super) struct Network {
     pub(super) nodes: Vec<Node>,
     pub(super) edges: Vec<Edge>,
     by_id: HashMap<String, usize>,
-    /// For each node its neighbours in the order of their first edge, each once, with the edges
-    /// there and back.
+    /// For each node its neighbours, in the order of their first edge.
     links: Vec<Vec<Link>>,
 }
 
+/// All edges between a node and one neighbour.
 struct Link {
     to: usize,
-    /// Edges from here to there.
+    /// Edges to the neighbour.
     out: Vec<usize>,
-    /// Edges from there to here.
+    /// Edges from the neighbour.
     back: Vec<usize>,
 }
 
-/// What a search found.
+/// The result of a path search.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Paths {
-    /// Nodes from one end to the other, the shortest paths first.
+    /// Indexes of nodes from start to end. The shortest paths are first.
     pub(super) paths: Vec<Vec<usize>>,
-    /// Whether these are all paths of at most the length that was asked for.
+    /// These are all paths within the maximum length.
     pub(super) complete: bool,
 }
 
+/// State of a depth-first path search.
 struct Search<'a> {
     network: &'a Network,
     to: usize,
     directed: bool,
-    /// How far each node is from the end; `None` if farther than any path may be long.
-    left: Vec<Option<usize>>,
+    /// Distance of each node to the end; `None` beyond the maximum path length.
+    distances: Vec<Option<usize>>,
     limit: usize,
     steps: usize,
     path: Vec<usize>,
@@ -47,7 +48,7 @@ struct Search<'a> {
 }
 
 impl Network {
-    /// Edges whose ends are not among the nodes are left out.
+    /// Creates the index. Ignores edges with unknown nodes.
     pub(super) fn new(nodes: Vec<Node>, edges: Vec<Edge>) -> Self {
         let by_id: HashMap<String, usize> = nodes
             .iter()
@@ -56,15 +57,15 @@ impl Network {
             .collect();
         let mut links: Vec<Vec<Link>> = Vec::new();
         links.resize_with(nodes.len(), Vec::new);
-        let mut places: HashMap<(usize, usize), usize> = HashMap::new();
+        let mut positions: HashMap<(usize, usize), usize> = HashMap::new();
         for (index, edge) in edges.iter().enumerate() {
             let ends = by_id.get(&edge.source).zip(by_id.get(&edge.target));
-            // An edge from a node to itself leads nowhere.
+            // An edge from a node to itself is not part of any path.
             let Some((&source, &target)) = ends.filter(|(source, target)| source != target) else {
                 continue;
             };
             for (here, there, out) in [(source, target, true), (target, source, false)] {
-                let place = *places.entry((here, there)).or_insert_with(|| {
+                let position = *positions.entry((here, there)).or_insert_with(|| {
                     links[here].push(Link {
                         to: there,
                         out: Vec::new(),
@@ -72,7 +73,7 @@ impl Network {
                     });
                     links[here].len() - 1
                 });
-                let link = &mut links[here][place];
+                let link = &mut links[here][position];
                 if out { &mut link.out } else { &mut link.back }.push(index);
             }
         }
@@ -88,7 +89,8 @@ impl Network {
         self.by_id.get(id).copied()
     }
 
-    /// The edges between two neighbours; with `directed` those from the first to the second.
+    /// Returns the edges between two neighbours. With `directed`, only those from the first to the
+    /// second.
     pub(super) fn between(&self, here: usize, there: usize, directed: bool) -> Vec<&Edge> {
         let link = self.links[here].iter().find(|link| link.to == there);
         let Some(link) = link else { return Vec::new() };
@@ -100,13 +102,13 @@ impl Network {
         edges.into_iter().map(|edge| &self.edges[edge]).collect()
     }
 
-    /// At most `limit` paths without a node twice, of at most `longest` edges; with `directed` only
-    /// along the direction of the edges.
+    /// Returns at most `limit` paths of at most `max_length` edges that contain no node twice. With
+    /// `directed`, paths follow the direction of the edges.
     pub(super) fn paths(
         &self,
         from: usize,
         to: usize,
-        longest: usize,
+        max_length: usize,
         directed: bool,
         limit: usize,
     ) -> Paths {
@@ -114,15 +116,15 @@ impl Network {
             network: self,
             to,
             directed,
-            left: self.distances(to, longest, directed.then_some(Way::Back)),
+            distances: self.distances(to, max_length, directed.then_some(Direction::Back)),
             limit,
             steps: 0,
             path: vec![from],
             found: Vec::new(),
         };
         let mut complete = true;
-        if let Some(shortest) = search.left[from].filter(|_| from != to) {
-            for length in shortest..=longest {
+        if let Some(shortest) = search.distances[from].filter(|_| from != to) {
+            for length in shortest..=max_length {
                 complete = search.walk(from, length);
                 if !complete {
                     break;
@@ -135,14 +137,14 @@ impl Network {
         }
     }
 
-    /// The nodes within `farthest` edges, each with its distance, the nearest first.
+    /// Returns the nodes within `max_distance` edges with their distances, the nearest first.
     pub(super) fn neighbours(
         &self,
         from: usize,
-        farthest: usize,
+        max_distance: usize,
         directed: bool,
     ) -> Vec<(usize, usize)> {
-        let distances = self.distances(from, farthest, directed.then_some(Way::Out));
+        let distances = self.distances(from, max_distance, directed.then_some(Direction::Out));
         let mut near: Vec<(usize, usize)> = distances
             .into_iter()
             .enumerate()
@@ -153,16 +155,21 @@ impl Network {
         near
     }
 
-    fn distances(&self, from: usize, farthest: usize, way: Option<Way>) -> Vec<Option<usize>> {
+    fn distances(
+        &self,
+        from: usize,
+        max_distance: usize,
+        direction: Option<Direction>,
+    ) -> Vec<Option<usize>> {
         let mut distances = vec![None; self.nodes.len()];
         distances[from] = Some(0);
         let mut queue = VecDeque::from([(from, 0)]);
         while let Some((here, distance)) = queue.pop_front() {
-            if distance == farthest {
+            if distance == max_distance {
                 continue;
             }
             for link in &self.links[here] {
-                if link.leads(way) && distances[link.to].is_none() {
+                if link.allows(direction) && distances[link.to].is_none() {
                     distances[link.to] = Some(distance + 1);
                     queue.push_back((link.to, distance + 1));
                 }
@@ -173,24 +180,24 @@ impl Network {
 }
 
 #[derive(Clone, Copy)]
-enum Way {
+enum Direction {
     Out,
     Back,
 }
 
 impl Link {
-    fn leads(&self, way: Option<Way>) -> bool {
-        match way {
+    fn allows(&self, direction: Option<Direction>) -> bool {
+        match direction {
             None => true,
-            Some(Way::Out) => !self.out.is_empty(),
-            Some(Way::Back) => !self.back.is_empty(),
+            Some(Direction::Out) => !self.out.is_empty(),
+            Some(Direction::Back) => !self.back.is_empty(),
         }
     }
 }
 
 impl Search<'_> {
-    /// Takes every path of exactly `length` more edges from here to the end. Returns whether the
-    /// search may go on.
+    /// Collects every path of exactly `length` more edges from `here` to the end. Returns whether
+    /// the search may continue.
     fn walk(&mut self, here: usize, length: usize) -> bool {
         if length == 0 {
             if here == self.to {
@@ -202,22 +209,22 @@ impl Search<'_> {
             return true;
         }
         let network = self.network;
-        let way = self.directed.then_some(Way::Out);
+        let direction = self.directed.then_some(Direction::Out);
         for link in &network.links[here] {
-            let near = self.left[link.to].is_some_and(|left| left < length);
-            // The end is only for the end.
+            let near = self.distances[link.to].is_some_and(|distance| distance < length);
+            // A path must not pass its end node before the last step.
             let early = link.to == self.to && length > 1;
-            if !near || early || !link.leads(way) || self.path.contains(&link.to) {
+            if !near || early || !link.allows(direction) || self.path.contains(&link.to) {
                 continue;
             }
             self.steps += 1;
-            if self.steps > PATIENCE {
+            if self.steps > MAX_STEPS {
                 return false;
             }
             self.path.push(link.to);
-            let on = self.walk(link.to, length - 1);
+            let continues = self.walk(link.to, length - 1);
             self.path.pop();
-            if !on {
+            if !continues {
                 return false;
             }
         }

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     context::{DatabaseContext, conversation},
-    model::cut,
-    no_such_node,
+    model::truncate,
     store::{GraphStore, Totals},
+    unknown_node,
 };
-use crate::tool::{Answer, BundledTool, ToolError};
+use crate::tool::{BundledTool, ToolError, ToolOutput};
 
 pub(super) struct RemoveFromGraph {
     pub(super) store: GraphStore,
@@ -21,7 +21,7 @@ pub(super) struct RemoveFromGraph {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// The ids of nodes to remove. The edges at them go too.
+    /// The ids of nodes to remove with their edges.
     #[serde(default)]
     #[schemars(length(max = 1000))]
     node_ids: Vec<String>,
@@ -29,7 +29,7 @@ pub(super) struct Input {
     #[serde(default)]
     #[schemars(length(max = 1000))]
     edge_ids: Vec<String>,
-    /// Added by the host: which conversation this is.
+    /// Added by the host: the conversation of this call.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -37,13 +37,13 @@ pub(super) struct Input {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// The nodes that were removed.
+    /// The removed nodes.
     removed_nodes: Vec<String>,
-    /// How many edges were removed, those at removed nodes included.
+    /// Number of removed edges, with the edges of removed nodes.
     removed_edges: i64,
-    /// Ids that are not in the graph.
+    /// Unknown ids.
     not_found: Vec<String>,
-    /// What there is in the graph now.
+    /// Size of the graph after the call.
     metadata: Totals,
 }
 
@@ -53,9 +53,8 @@ impl BundledTool for RemoveFromGraph {
 
     const NAME: &'static str = "remove_from_graph";
     const TITLE: &'static str = "Remove from the graph";
-    const DESCRIPTION: &'static str = "Removes nodes, with all edges at them, and edges from the \
-        knowledge graph of this conversation. It cannot be undone. Takes ids, which \
-        get_graph_state lists.";
+    const DESCRIPTION: &'static str = "Removes nodes, with all their edges, and edges from the \
+        knowledge graph of this conversation. It cannot be undone. get_graph_state lists the ids.";
 
     fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
@@ -65,11 +64,11 @@ impl BundledTool for RemoveFromGraph {
             .open_world(false)
     }
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let first = input.node_ids.first().or(input.edge_ids.first()).cloned();
         let Some(first) = first else {
             return Err(ToolError::Refused(
-                "Nothing is named. Give nodeIds, edgeIds or both.".to_owned(),
+                "There are no ids. Give nodeIds, edgeIds or both.".to_owned(),
             ));
         };
         let conversation = conversation(input.database_context.as_ref());
@@ -79,25 +78,25 @@ impl BundledTool for RemoveFromGraph {
             .await?;
         if removed.nodes.is_empty() && removed.edges == 0 {
             return Err(if input.edge_ids.is_empty() {
-                no_such_node(&self.store, conversation, &first).await
+                unknown_node(&self.store, conversation, &first).await
             } else {
                 ToolError::Refused(format!(
-                    "None of these is in the graph, so nothing was removed: {}.",
+                    "The graph contains none of these ids, so nothing was removed: {}.",
                     quoted(&removed.missing)
                 ))
             });
         }
         let mut text = format!(
             "Removed {} and {}. The graph has {} now.",
-            super::many(removed.nodes.len(), "node"),
-            super::many(usize::try_from(removed.edges).unwrap_or_default(), "edge"),
-            removed.totals.told()
+            super::quantity(removed.nodes.len(), "node"),
+            super::quantity(usize::try_from(removed.edges).unwrap_or_default(), "edge"),
+            removed.totals.describe()
         );
         if !removed.missing.is_empty() {
             // Writing to a string cannot fail.
-            let _ = write!(text, " Not in the graph: {}.", quoted(&removed.missing));
+            let _ = write!(text, " Unknown ids: {}.", quoted(&removed.missing));
         }
-        Ok(Answer {
+        Ok(ToolOutput {
             text,
             data: Output {
                 removed_nodes: removed.nodes,
@@ -110,7 +109,7 @@ impl BundledTool for RemoveFromGraph {
 }
 
 fn quoted(ids: &[String]) -> String {
-    let mut shown: Vec<String> = ids.iter().take(10).map(|id| cut(id, 100)).collect();
+    let mut shown: Vec<String> = ids.iter().take(10).map(|id| truncate(id, 100)).collect();
     if ids.len() > shown.len() {
         shown.push(format!("and {} more", ids.len() - shown.len()));
     }

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::{
     NodeRef,
     context::{DatabaseContext, conversation},
-    model::{Edge, EdgeData, Node, NodeData, plain},
+    model::{Edge, EdgeData, Node, NodeData, without_prefix},
     store::{Filter, GraphStore, Page, Totals},
 };
-use crate::tool::{Answer, BundledTool, ToolError};
+use crate::tool::{BundledTool, ToolError, ToolOutput};
 
 pub(super) struct GetGraphState {
     pub(super) store: GraphStore,
@@ -34,7 +34,7 @@ pub(super) struct Input {
     /// Lists also the ids of the edges, and what else is known: synonyms, sources, publications.
     #[serde(default)]
     details: bool,
-    /// Added by the host: which conversation this is.
+    /// Added by the host: the conversation of this call.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
 }
@@ -96,18 +96,18 @@ impl BundledTool for GetGraphState {
         the label of edges and by ids. Long graphs come in pages. Call it before you change the \
         graph or say what is in it.";
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let filter = Filter {
             node_type: input
                 .filter
                 .node_type
                 .as_deref()
-                .map(|it| plain(it).to_owned()),
+                .map(|it| without_prefix(it).to_owned()),
             edge_label: input
                 .filter
                 .edge_type
                 .as_deref()
-                .map(|it| plain(it).to_owned()),
+                .map(|it| without_prefix(it).to_owned()),
             node_ids: input.filter.node_ids,
             limit: input.limit,
             offset: input.offset,
@@ -129,7 +129,7 @@ impl BundledTool for GetGraphState {
             let kinds = kinds.into_iter();
             kinds.map(|(name, count)| Kind { name, count }).collect()
         };
-        Ok(Answer {
+        Ok(ToolOutput {
             text,
             data: Output {
                 nodes: page.nodes,
@@ -149,7 +149,7 @@ fn describe(page: &Page, filter: &Filter, details: bool, next: Option<i64>) -> S
     if page.totals.node_count == 0 {
         return "The graph is empty: it has no nodes and no edges.".to_owned();
     }
-    let mut text = format!("The graph has {}.", page.totals.told());
+    let mut text = format!("The graph has {}.", page.totals.describe());
     // Writing to a string cannot fail.
     let _ = write!(text, "\nTypes of nodes: {}.", kinds(&page.node_types));
     if page.totals.edge_count > 0 {
@@ -168,7 +168,7 @@ fn describe(page: &Page, filter: &Filter, details: bool, next: Option<i64>) -> S
     if !page.nodes.is_empty() {
         text.push_str("\nNodes:");
         for node in &page.nodes {
-            let _ = write!(text, "\n- {}", NodeRef::from(node).described());
+            let _ = write!(text, "\n- {}", NodeRef::from(node).named_with_type());
         }
     }
     if !page.edges.is_empty() {

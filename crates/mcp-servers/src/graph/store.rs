@@ -49,23 +49,23 @@ pub(crate) struct GraphStore {
 /// The result of adding nodes or edges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Upserted {
-    /// How many were not there before.
+    /// Number of new items.
     pub(crate) added: usize,
-    /// How many were there and got something new.
+    /// Number of existing items with new data.
     pub(crate) updated: usize,
-    /// How many were there like this already.
+    /// Number of existing items without new data.
     pub(crate) unchanged: usize,
 }
 
-/// What there is in the graph of a conversation.
+/// Size of the graph of a conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Totals {
-    /// How many nodes there are.
+    /// Number of nodes.
     pub(crate) node_count: i64,
-    /// How many edges there are.
+    /// Number of edges.
     pub(crate) edge_count: i64,
-    /// When something was last added, changed or removed (RFC 3339); missing if never.
+    /// Time of the last change (RFC 3339). Missing without a change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_updated: Option<String>,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Totals {
 pub(super) struct Filter {
     pub(super) node_type: Option<String>,
     pub(super) edge_label: Option<String>,
-    /// These nodes, and the edges between them.
+    /// Only these nodes and the edges between them.
     pub(super) node_ids: Option<Vec<String>>,
     pub(super) limit: i64,
     pub(super) offset: i64,
@@ -413,13 +413,14 @@ fn edge(row: &Row<'_>) -> rusqlite::Result<Edge> {
 }
 
 impl Totals {
-    /// `2 nodes and 1 edge`.
-    pub(super) fn told(&self) -> String {
-        let many = |count, one| super::many(usize::try_from(count).unwrap_or_default(), one);
+    /// Returns a text such as `2 nodes and 1 edge`.
+    pub(super) fn describe(&self) -> String {
+        let quantity =
+            |count, noun| super::quantity(usize::try_from(count).unwrap_or_default(), noun);
         format!(
             "{} and {}",
-            many(self.node_count, "node"),
-            many(self.edge_count, "edge")
+            quantity(self.node_count, "node"),
+            quantity(self.edge_count, "edge")
         )
     }
 }
@@ -493,7 +494,7 @@ fn upsert_node(
         insert.execute(params![conversation, node.id, node.label, node.kind, data])?;
         return Ok(());
     };
-    let new = old.clone().join(node);
+    let new = old.clone().merge(node);
     if new == old {
         counts.unchanged += 1;
         return Ok(());
@@ -526,7 +527,7 @@ fn upsert_edge(
     let (Some(source), Some(target)) = (source, target) else {
         return Ok(());
     };
-    let id = edge.id.clone().unwrap_or_else(|| edge.made_id());
+    let id = edge.id.clone().unwrap_or_else(|| edge.default_id());
     let mut select = transaction.prepare_cached(
         "SELECT e.id, s.id, t.id, e.label, e.data, e.number FROM edges e \
          JOIN nodes s ON s.number = e.source JOIN nodes t ON t.number = e.target \
@@ -549,7 +550,7 @@ fn upsert_edge(
         id: edge.id.clone(),
         ..old
     };
-    let new = old.clone().join(edge);
+    let new = old.clone().merge(edge);
     if new == old {
         counts.unchanged += 1;
         return Ok(());
@@ -570,8 +571,8 @@ fn unknown_ends(mut missing: Vec<String>) -> ToolError {
     };
     missing.truncate(10);
     ToolError::Refused(format!(
-        "Edges name nodes that are not in the graph: {}{more}. Nothing was added. Add these nodes \
-         first, with add_nodes.",
+        "Edges have unknown nodes: {}{more}. Nothing was added. Add these nodes first with \
+         add_nodes.",
         missing.join(", ")
     ))
 }

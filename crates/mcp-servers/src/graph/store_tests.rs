@@ -31,13 +31,13 @@ async fn execute(store: &GraphStore, sql: String) {
 
 fn refusal(result: Result<impl Sized, ToolError>) -> String {
     match result {
-        Ok(_) => panic!("it was taken"),
+        Ok(_) => panic!("accepted"),
         Err(error) => error.to_string(),
     }
 }
 
 #[tokio::test]
-async fn a_full_graph_takes_what_is_there_and_nothing_new() {
+async fn a_full_graph_accepts_existing_nodes_and_no_new_ones() {
     let store = GraphStore::open(None).await.unwrap();
     store
         .upsert("full", vec![node("first"), node("second")], vec![])
@@ -56,7 +56,7 @@ async fn a_full_graph_takes_what_is_there_and_nothing_new() {
     assert_eq!((done.unchanged, totals.node_count), (1, MAX_NODES));
     let text = refusal(store.upsert("full", vec![node("one more")], vec![]).await);
     assert!(text.contains("20001 nodes"), "{text}");
-    // It was not added in spite of what was said, and other conversations have room.
+    // The node was not added, and other conversations have their own limit.
     assert!(store.named("full", "one more").await.unwrap().is_empty());
     store
         .upsert("other", vec![node("one more")], vec![])
@@ -72,17 +72,17 @@ async fn a_full_graph_takes_what_is_there_and_nothing_new() {
 }
 
 #[tokio::test]
-async fn an_edge_without_its_ends_takes_everything_with_it() {
+async fn an_edge_with_unknown_nodes_prevents_the_whole_call() {
     let store = GraphStore::open(None).await.unwrap();
     let nodes = vec![node("a"), node("b")];
     let edges = vec![edge("a", "b"), edge("a", "c"), edge("d", "c")];
     let text = refusal(store.upsert("default", nodes, edges).await);
-    assert!(text.contains("not in the graph: c, d."), "{text}");
+    assert!(text.contains("unknown nodes: c, d."), "{text}");
     assert!(store.node_ids("default").await.unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn an_edge_may_move_to_other_nodes_under_its_id() {
+async fn an_edge_with_a_known_id_moves_to_other_nodes() {
     let store = GraphStore::open(None).await.unwrap();
     let mut first = edge("a", "b");
     first.id = Some("e".to_owned());
@@ -97,7 +97,7 @@ async fn an_edge_may_move_to_other_nodes_under_its_id() {
 }
 
 #[tokio::test]
-async fn data_that_another_program_wrote_does_no_harm() {
+async fn invalid_data_in_the_file_is_ignored() {
     let store = GraphStore::open(None).await.unwrap();
     store
         .upsert("default", vec![node("a")], vec![])

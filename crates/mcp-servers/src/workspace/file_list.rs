@@ -13,7 +13,7 @@ use super::{
     text::{counted, sized},
     walk::{Walk, matches},
 };
-use crate::tool::{Answer, BundledTool, ToolError};
+use crate::tool::{BundledTool, ToolError, ToolOutput};
 
 /// How many names come at most.
 const NAMES: usize = 500;
@@ -89,13 +89,13 @@ impl BundledTool for FileList {
     const DESCRIPTION: &'static str = "Lists the files and folders in a folder, or everything below \
         it, with sizes. Use it to find out what there is and what it is called.";
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let root = Arc::clone(&self.root);
         blocking(move || list(&root, &input)).await
     }
 }
 
-fn list(root: &Root, input: &Input) -> Result<Answer<Output>, ToolError> {
+fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     let path = root.parse(&input.path, Access::Read)?;
     let walk = Walk {
         recursive: input.recursive,
@@ -138,7 +138,7 @@ fn list(root: &Root, input: &Input) -> Result<Answer<Output>, ToolError> {
     if !complete {
         text.push_str("\nThere are more. List a folder further down, or give a pattern.");
     }
-    Ok(Answer {
+    Ok(ToolOutput {
         text,
         data: Output {
             path: path.to_string(),

@@ -11,7 +11,7 @@ use super::{
     root::Root,
     text::{count_lines, counted, cut, decode, hash, numbered},
 };
-use crate::tool::{Answer, BundledTool, ToolError};
+use crate::tool::{BundledTool, ToolError, ToolOutput};
 
 /// How many lines come at once unless a range is asked for.
 const LINES: usize = 2000;
@@ -68,13 +68,13 @@ impl BundledTool for FileLoad {
         and with the hash that file_save wants before it replaces the file. Load a file before you \
         talk about it or change it.";
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let root = Arc::clone(&self.root);
         blocking(move || load(&root, &input)).await
     }
 }
 
-fn load(root: &Root, input: &Input) -> Result<Answer<Output>, ToolError> {
+fn load(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     let path = root.parse(&input.path, Access::Read)?;
     let file = root.read(&path)?;
     let (bytes, hash) = (file.bytes.len(), hash(&file.bytes));
@@ -124,7 +124,7 @@ fn load(root: &Root, input: &Input) -> Result<Answer<Output>, ToolError> {
         // Writing to a string cannot fail.
         let _ = write!(text, "\nThere is more: load it from line {next} on.");
     }
-    Ok(Answer {
+    Ok(ToolOutput {
         text,
         data: Output {
             path: path.to_string(),

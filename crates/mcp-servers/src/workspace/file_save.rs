@@ -13,7 +13,7 @@ use super::{
     root::{FileFault, ReadFile, Root},
     text::{count_lines, counted, cut, decode, hash, numbered},
 };
-use crate::tool::{Answer, BundledTool, ToolError};
+use crate::tool::{BundledTool, ToolError, ToolOutput};
 
 /// How many lines around an edit are shown.
 const AROUND: usize = 3;
@@ -90,13 +90,13 @@ impl BundledTool for FileSave {
             .open_world(false)
     }
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let root = Arc::clone(&self.root);
         blocking(move || save(&root, input)).await
     }
 }
 
-fn save(root: &Root, input: Input) -> Result<Answer<Output>, ToolError> {
+fn save(root: &Root, input: Input) -> Result<ToolOutput<Output>, ToolError> {
     let path = root.parse(&input.path, Access::Write)?;
     // A hash that is empty is none: some models fill in every argument.
     let expected = input.expected_hash.filter(|hash| !hash.is_empty());
@@ -129,7 +129,7 @@ fn save(root: &Root, input: Input) -> Result<Answer<Output>, ToolError> {
     }
 }
 
-fn refuse(text: impl Into<String>) -> Result<Answer<Output>, ToolError> {
+fn refuse(text: impl Into<String>) -> Result<ToolOutput<Output>, ToolError> {
     Err(ToolError::Refused(text.into()))
 }
 
@@ -138,7 +138,7 @@ fn create(
     path: &RelativePath,
     content: &str,
     expected: Option<&str>,
-) -> Result<Answer<Output>, ToolError> {
+) -> Result<ToolOutput<Output>, ToolError> {
     if expected.is_some() {
         return refuse(format!(
             "There is no {path} any more, so nothing was saved. Leave out expected_hash to make a \
@@ -155,7 +155,7 @@ fn replace(
     now: &ReadFile,
     content: &str,
     expected: Option<&str>,
-) -> Result<Answer<Output>, ToolError> {
+) -> Result<ToolOutput<Output>, ToolError> {
     if now.bytes == content.as_bytes() {
         return Ok(answer(path, Action::Unchanged, content, None));
     }
@@ -180,7 +180,7 @@ fn edit(
     old: &str,
     new: &str,
     expected: Option<&str>,
-) -> Result<Answer<Output>, ToolError> {
+) -> Result<ToolOutput<Output>, ToolError> {
     if let Some(expected) = expected {
         unchanged(path, &now, expected)?;
     }
@@ -205,7 +205,7 @@ fn answer(
     action: Action,
     text: &str,
     edited: Option<&Edited>,
-) -> Answer<Output> {
+) -> ToolOutput<Output> {
     let (hash, total_lines) = (hash(text.as_bytes()), count_lines(text));
     let lines = counted(total_lines, "line");
     let said = match (action, edited) {
@@ -226,7 +226,7 @@ fn answer(
             format!("{path} was replaced and has {lines} now (hash {hash}).")
         }
     };
-    Answer {
+    ToolOutput {
         text: said,
         data: Output {
             path: path.to_string(),

@@ -100,7 +100,7 @@ fn prepare(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
             .with(FileList {
                 root: Arc::clone(&root),
             })
-            .with_some(save)
+            .with_optional(save)
             .with(DataList {
                 root: Arc::clone(&root),
             })
@@ -108,8 +108,8 @@ fn prepare(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
                 root: Arc::clone(&root),
             })
             .with(DataQuery::new(&root, options.query_timeout))
-            .with_some(Compile::new(&runner, &commands))
-            .with_some(TestRun::new(&runner, &commands))
+            .with_optional(Compile::new(&runner, &commands))
+            .with_optional(TestRun::new(&runner, &commands))
             .finish(),
     )
 }

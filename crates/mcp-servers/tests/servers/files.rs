@@ -70,7 +70,7 @@ async fn tickets_stay_for_the_next_server_and_the_file_is_filled_once() {
         let info = piped.client.peer_info().unwrap();
         let instructions = info.instructions.clone().unwrap();
         assert!(
-            instructions.ends_with("New tickets are kept."),
+            instructions.ends_with("New tickets are stored."),
             "{instructions}"
         );
         let made = data(call(&piped.client, "create_support_ticket", ticket.clone()).await);

@@ -13,7 +13,7 @@ use super::{
     process::{self, Ran},
 };
 use crate::{
-    tool::{Answer, BundledTool, ToolError},
+    tool::{BundledTool, ToolError, ToolOutput},
     workspace::{blocking, root::Root},
 };
 
@@ -129,7 +129,7 @@ impl BundledTool for Compile {
         self.0.adjust(schema);
     }
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         self.0.run(input).await
     }
 }
@@ -155,7 +155,7 @@ impl BundledTool for TestRun {
         self.0.adjust(schema);
     }
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         self.0.run(input).await
     }
 }
@@ -217,7 +217,7 @@ impl Commands {
         }
     }
 
-    async fn run(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn run(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let refuse = |text: String| Err(ToolError::Refused(text));
         let command = match &input.command {
             Some(name) => self.list.iter().find(|command| command.name == *name),
@@ -261,7 +261,7 @@ fn shown(name: &str, args: &[String]) -> String {
     words.join(" ")
 }
 
-fn answer(command: String, ran: Ran, limit: Duration) -> Answer<Output> {
+fn answer(command: String, ran: Ran, limit: Duration) -> ToolOutput<Output> {
     let exit_code = ran.status.and_then(|status| status.code());
     let seconds = ran.duration.as_secs_f32();
     let (outcome, ended) = match (ran.status, exit_code) {
@@ -297,7 +297,7 @@ fn answer(command: String, ran: Ran, limit: Duration) -> Answer<Output> {
         text.push_str(":\n");
         text.push_str(ran.output.trim_end());
     }
-    Answer {
+    ToolOutput {
         text,
         data: Output {
             command,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Format, csv};
 use crate::{
-    tool::{Answer, BundledTool, ToolError},
+    tool::{BundledTool, ToolError, ToolOutput},
     workspace::{
         blocking,
         folder::Kind,
@@ -77,13 +77,13 @@ impl BundledTool for DataList {
     const DESCRIPTION: &'static str = "Lists the data files (CSV, TSV, JSON, JSON Lines) in a \
         folder, with their sizes and columns, and the folders in it.";
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let root = Arc::clone(&self.root);
         blocking(move || list(&root, &input)).await
     }
 }
 
-fn list(root: &Root, input: &Input) -> Result<Answer<Output>, ToolError> {
+fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     let path = root.parse(&input.path, Access::Read)?;
     let walk = Walk {
         recursive: input.recursive,
@@ -132,7 +132,7 @@ fn list(root: &Root, input: &Input) -> Result<Answer<Output>, ToolError> {
     if !complete {
         text.push_str("\nThere are more. List a folder further down.");
     }
-    Ok(Answer {
+    Ok(ToolOutput {
         text,
         data: Output {
             path: path.to_string(),

@@ -16,7 +16,7 @@ use super::{
     distinct, load,
 };
 use crate::{
-    tool::{Answer, BundledTool, ToolError},
+    tool::{BundledTool, ToolError, ToolOutput},
     workspace::{blocking, path::Access, root::Root, text::counted},
 };
 
@@ -93,7 +93,7 @@ impl BundledTool for DataQuery {
     const DESCRIPTION: &'static str = "Answers one SQL query (SELECT, SQLite) over data files (CSV, \
         TSV, JSON, JSON Lines): counts, sums, filters, joins. The files are only read.";
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let permit = Arc::clone(&self.permits).acquire_owned();
         let Ok(Ok(permit)) = tokio::time::timeout(self.time, permit).await else {
             return Err(ToolError::Refused(
@@ -222,7 +222,7 @@ fn refused(error: QueryError, tables: &[QueryTable]) -> ToolError {
     }
 }
 
-fn answer(result: QueryResult, tables: Vec<QueryTable>) -> Answer<Output> {
+fn answer(result: QueryResult, tables: Vec<QueryTable>) -> ToolOutput<Output> {
     let mut text = match result.rows.len() {
         0 => format!("No rows. The columns are {}.", result.columns.join(", ")),
         number => format!(
@@ -238,7 +238,7 @@ fn answer(result: QueryResult, tables: Vec<QueryTable>) -> Answer<Output> {
     if result.truncated {
         text.push_str("\nThere are more rows. Ask for fewer of them, or in another order.");
     }
-    Answer {
+    ToolOutput {
         text,
         data: Output {
             columns: result.columns,

@@ -9,7 +9,7 @@ use switchboard_domain::nearest::nearest;
 
 use super::{load, shortened, shown_of_each};
 use crate::{
-    tool::{Answer, BundledTool, ToolError},
+    tool::{BundledTool, ToolError, ToolOutput},
     workspace::{blocking, path::Access, root::Root, text::counted},
 };
 
@@ -73,13 +73,13 @@ impl BundledTool for DataRead {
     const DESCRIPTION: &'static str = "Reads records of a data file (CSV, TSV, JSON, JSON Lines), \
         some at a time. To count, sum, filter or join use data_query instead.";
 
-    async fn call(&self, input: Input) -> Result<Answer<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let root = Arc::clone(&self.root);
         blocking(move || read(&root, &input)).await
     }
 }
 
-fn read(root: &Root, input: &Input) -> Result<Answer<Output>, ToolError> {
+fn read(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     let path = root.parse(&input.path, Access::Read)?;
     let (table, _) = load(root, &path, root.max_file_bytes())?;
     let names = || table.columns.iter().map(|column| column.name.as_str());
@@ -150,7 +150,7 @@ fn read(root: &Root, input: &Input) -> Result<Answer<Output>, ToolError> {
         // Writing to a string cannot fail.
         let _ = write!(text, "\nThere are more: read them with offset {next}.");
     }
-    Ok(Answer {
+    Ok(ToolOutput {
         text,
         data: Output {
             path: path.to_string(),
