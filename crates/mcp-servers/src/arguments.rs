@@ -236,7 +236,7 @@ fn is_required(schema: &JsonObject, name: &str) -> bool {
 fn described(property: &Value) -> String {
     property["description"]
         .as_str()
-        .map_or_else(String::new, |text| format!(" Description: {text}"))
+        .map_or_else(String::new, |text| format!(" It is: {text}"))
 }
 
 fn range(property: &Value) -> String {

@@ -60,7 +60,7 @@ fn sentences_name_the_argument_and_the_way_out() {
         ),
         (
             json!({"path": "a", "depth": -1e30}),
-            "depth is -1e+30, which is too large a number.",
+            "depth is -1e+30, which is too large for an integer.",
         ),
         (
             json!({"path": "a", "deep": "yes"}),
@@ -140,7 +140,10 @@ fn long_values_are_cut_between_characters() {
 #[test]
 fn unknown_arguments_are_answered_with_the_known_ones() {
     for (properties, expected) in [
-        (json!({}), "There is no argument pth. It takes none."),
+        (
+            json!({}),
+            "There is no argument pth. The tool has no arguments.",
+        ),
         (
             json!({"path": {}}),
             "There is no argument pth; did you mean path? The only argument is path.",

@@ -10,7 +10,7 @@ use switchboard_domain::nearest::did_you_mean;
 pub enum ServerError {
     /// No bundled server has this name.
     #[error(
-        "unknown bundled server `{name}`{}; the servers are: {}",
+        "there is no bundled server `{name}`{}; there are: {}",
         did_you_mean(*nearest),
         known.join(", ")
     )]

@@ -13,7 +13,7 @@ pub(super) struct CalculateAccountValue {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The id of the customer, which `get_recent_customers` lists.
+    /// The number of the customer, as `get_recent_customers` lists it.
     #[schemars(range(min = 1))]
     customer_id: i64,
 }
@@ -25,11 +25,11 @@ pub(super) struct Output {
     /// The sum of all purchases in the currency's main unit, with two decimals: "1234.50".
     #[schemars(regex(pattern = r"^\d+\.\d{2}$"))]
     account_value: String,
-    /// The sum in cents, as an integer: 123450.
+    /// The same as an integer in cents: 123450.
     account_value_cents: i64,
     /// The currency of both amounts (ISO 4217).
     currency: &'static str,
-    /// Number of purchases.
+    /// How many purchases were summed.
     purchases: i64,
 }
 
@@ -72,7 +72,7 @@ impl BundledTool for CalculateAccountValue {
     }
 }
 
-/// Formats cents as units with two decimals. The database has no negative amounts.
+/// Cents as units with two decimals. Amounts are never negative: the database sees to it.
 fn amount(cents: i64) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }

@@ -17,20 +17,20 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
     description: "Customers of an invented shop, the value of their accounts, and support tickets",
 };
 
-/// The currency of the shop (ISO 4217).
+/// The one currency of the shop (ISO 4217).
 const CURRENCY: &str = "EUR";
 
 pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerError> {
     let store = Store::open(options.data()).await?;
     let storage = if options.data().is_some() {
-        "New tickets are stored."
+        "New tickets are kept."
     } else {
-        "New tickets are lost when the server ends."
+        "New tickets are gone when the server ends."
     };
     let instructions = format!(
-        "Customers of an invented shop. The argument customer_id is an integer; \
+        "Customers of an invented shop. A customer is named by customer_id, an integer; \
          get_recent_customers lists customers with their ids. Amounts are in euros ({CURRENCY}); \
-         fields that end in _cents are integers in cents. Dates have the form YYYY-MM-DD. {storage}"
+         fields that end in _cents are integers in cents. Dates are written YYYY-MM-DD. {storage}"
     );
     Ok(ToolServer::build(IDENTITY, instructions)
         .with(GetRecentCustomers {
@@ -47,10 +47,10 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
 async fn unknown_customer(store: &Store, customer_id: i64) -> ToolError {
     match store.customer_ids().await {
         Ok(Some((first, last))) => ToolError::Refused(format!(
-            "Unknown customer {customer_id}; the ids are {first} to {last}. \
-             get_recent_customers lists customers."
+            "There is no customer {customer_id}; ids go from {first} to {last}. \
+             get_recent_customers lists some."
         )),
-        Ok(None) => ToolError::Refused("The database has no customers.".to_owned()),
+        Ok(None) => ToolError::Refused("There are no customers at all.".to_owned()),
         Err(error) => error,
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct GetRecentCustomers {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// Maximum number of customers to list.
+    /// How many customers to list at most.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: i64,
@@ -55,7 +55,7 @@ impl BundledTool for GetRecentCustomers {
                     latest.map_or_else(String::new, |day| format!("; the latest joined on {day}"));
                 format!("No customer joined on or after {since}{latest}.")
             }
-            (0, None) => "The database has no customers.".to_owned(),
+            (0, None) => "There are no customers.".to_owned(),
             (listed, _) => heading(listed, matching, since),
         };
         for customer in &customers {

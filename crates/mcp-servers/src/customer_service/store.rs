@@ -30,10 +30,10 @@ pub(super) struct Store {
 #[derive(Serialize, JsonSchema)]
 #[expect(
     clippy::struct_field_names,
-    reason = "other tools use the name `customer_id`"
+    reason = "`customer_id` is what the other tools call it"
 )]
 pub(super) struct Customer {
-    /// The id for other tools.
+    /// The number that other tools take.
     pub(super) customer_id: i64,
     pub(super) name: String,
     pub(super) email: String,

@@ -112,5 +112,5 @@ async fn an_empty_database_is_handled() {
     assert!(customers.is_empty() && matching == 0);
     assert!(store.account(42).await.unwrap().is_none());
     let error = super::super::unknown_customer(&store, 42).await;
-    assert_eq!(error.to_string(), "The database has no customers.");
+    assert_eq!(error.to_string(), "There are no customers at all.");
 }

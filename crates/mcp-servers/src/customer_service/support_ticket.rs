@@ -17,7 +17,7 @@ pub(super) struct Input {
     /// The number of the customer, as `get_recent_customers` lists it.
     #[schemars(range(min = 1))]
     customer_id: i64,
-    /// A short summary.
+    /// What it is about, in a few words.
     #[schemars(length(min = 1, max = 200))]
     subject: String,
     /// The whole story, if there is more to say than the subject.
@@ -69,7 +69,7 @@ impl BundledTool for CreateSupportTicket {
 
     const NAME: &'static str = "create_support_ticket";
     const TITLE: &'static str = "New support ticket";
-    const DESCRIPTION: &'static str = "Opens a new support ticket for a customer and returns its number. Every call opens another ticket.";
+    const DESCRIPTION: &'static str = "Opens a new support ticket for a customer and returns its number. Every call opens one more.";
 
     fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
@@ -88,7 +88,7 @@ impl BundledTool for CreateSupportTicket {
         let subject = input.subject.trim();
         if subject.is_empty() {
             return Err(ToolError::Refused(
-                "subject is blank. Give a short summary.".to_owned(),
+                "subject is blank. Say in a few words what the ticket is about.".to_owned(),
             ));
         }
         let description = input.description.as_deref().map(str::trim);

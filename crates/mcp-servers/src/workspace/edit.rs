@@ -1,46 +1,45 @@
-//! Replaces a passage of a text that is named by its own words.
+//! Replacement of one passage in a text.
 
 /// A text with one passage replaced.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Edited {
     pub(super) text: String,
-    /// The line on which the new passage begins, counted from 1.
+    /// The first line of the new passage, counted from 1.
     pub(super) first_line: usize,
-    /// The line on which it ends.
+    /// The last line of the new passage.
     pub(super) last_line: usize,
-    /// The passage was written with other line breaks than the file has, and got those of the file.
+    /// The line breaks of the new passage were converted to those of the file.
     pub(super) line_breaks_changed: bool,
 }
 
-/// Why nothing was replaced. The texts go behind the name of the file.
+/// A failed replacement. The file name precedes each text.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EditFault {
-    /// The passage is not there.
+    /// The file does not contain the passage.
     #[error(
-        "does not have old_text in it{}. Load the file and copy the passage exactly, without line \
+        "does not contain old_text{}. Load the file and copy the passage exactly, without line \
          numbers.",
-        alike.map_or_else(String::new, |line| format!(", but a passage that differs from it only in white space begins on line {line}"))
+        similar_line.map_or_else(String::new, |line| format!(", but a passage that differs from it only in white space begins on line {line}"))
     )]
     Nowhere {
-        /// Where a passage begins that only differs in white space.
-        alike: Option<usize>,
+        /// The line of a passage that differs only in white space.
+        similar_line: Option<usize>,
     },
-    /// The passage is there more than once.
+    /// The file contains the passage several times.
     #[error(
-        "has old_text more than once in it, on the lines {}. Take in more of what stands around the \
-         passage that you mean.",
+        "contains old_text several times, on the lines {}. Include more of the surrounding text.",
         listed(lines)
     )]
     Several {
-        /// Where it begins.
+        /// The first lines of the passages.
         lines: Vec<usize>,
     },
-    /// The new passage is the old one.
-    #[error("would not change: old_text and new_text are the same.")]
+    /// Both passages are equal.
+    #[error("would not change: old_text and new_text are equal.")]
     Nothing,
 }
 
-/// Replaces the one place where `old` is by `new`.
+/// Replaces `old`, which must occur once, with `new`.
 pub(super) fn replace(text: &str, old: &str, new: &str) -> Result<Edited, EditFault> {
     if old == new {
         return Err(EditFault::Nothing);
@@ -48,7 +47,7 @@ pub(super) fn replace(text: &str, old: &str, new: &str) -> Result<Edited, EditFa
     match positions(text, old)[..] {
         [position] => Ok(put(text, position, old, new, false)),
         [] => {
-            // Models write \n, whatever the file has.
+            // Models write \n, also for files with CR LF.
             let (with_returns, new) = (with_returns(old), with_returns(new));
             if with_returns != old && !has_bare_breaks(text) {
                 match positions(text, &with_returns)[..] {
@@ -58,14 +57,14 @@ pub(super) fn replace(text: &str, old: &str, new: &str) -> Result<Edited, EditFa
                 }
             }
             Err(EditFault::Nowhere {
-                alike: alike(text, old),
+                similar_line: similar_passage(text, old),
             })
         }
         ref several => Err(several_at(text, several)),
     }
 }
 
-/// Every place where `old` is, overlapping ones too: `aa` is twice in `aaa`.
+/// Returns the positions of `old`. They may overlap: `aaa` contains `aa` twice.
 fn positions(text: &str, old: &str) -> Vec<usize> {
     let mut positions = Vec::new();
     let mut from = 0;
@@ -76,7 +75,7 @@ fn positions(text: &str, old: &str) -> Vec<usize> {
             .next()
             .map_or(1, char::len_utf8);
         from += found + step;
-        // Enough to be refused.
+        // More positions are not needed for the message.
         if old.is_empty() || positions.len() > 10 {
             break;
         }
@@ -115,8 +114,8 @@ fn has_bare_breaks(text: &str) -> bool {
     text.matches('\n').count() != text.matches("\r\n").count()
 }
 
-/// The first line at which the lines of `old` follow each other if white space does not count.
-fn alike(text: &str, old: &str) -> Option<usize> {
+/// Returns the first line of a passage that equals `old` without white space.
+fn similar_passage(text: &str, old: &str) -> Option<usize> {
     let squeeze = |line: &str| line.split_whitespace().collect::<String>();
     let wanted: Vec<String> = old.trim().lines().map(squeeze).collect();
     if wanted.iter().all(String::is_empty) {

@@ -17,16 +17,18 @@ fn a_passage_that_is_not_there_is_explained() {
     let text = "fn main() {\n    run();\n}\n";
     assert_eq!(
         replace(text, "stop();", "x"),
-        Err(EditFault::Nowhere { alike: None })
+        Err(EditFault::Nowhere { similar_line: None })
     );
     // With tabs, and with a break in another place on the line.
     assert_eq!(
         replace(text, "\trun();\n}", "x"),
-        Err(EditFault::Nowhere { alike: Some(2) })
+        Err(EditFault::Nowhere {
+            similar_line: Some(2)
+        })
     );
     assert_eq!(
         replace(text, " \n ", "x"),
-        Err(EditFault::Nowhere { alike: None })
+        Err(EditFault::Nowhere { similar_line: None })
     );
 }
 
@@ -58,7 +60,12 @@ fn the_line_breaks_of_the_file_are_kept() {
     assert!(edited.line_breaks_changed);
     // In a file that mixes them, only the exact bytes count.
     let mixed = replace("a\r\nb\nc", "a\nb", "x");
-    assert_eq!(mixed, Err(EditFault::Nowhere { alike: Some(1) }));
+    assert_eq!(
+        mixed,
+        Err(EditFault::Nowhere {
+            similar_line: Some(1)
+        })
+    );
 }
 
 proptest! {

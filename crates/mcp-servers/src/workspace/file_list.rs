@@ -15,8 +15,8 @@ use super::{
 };
 use crate::tool::{BundledTool, ToolError, ToolOutput};
 
-/// How many names come at most.
-const NAMES: usize = 500;
+/// Maximum number of listed entries.
+const MAX_ENTRIES: usize = 500;
 
 pub(super) struct FileList {
     pub(in crate::workspace) root: Arc<Root>,
@@ -103,11 +103,11 @@ fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     };
     let mut entries = Vec::new();
     let complete = walk.run(root, &path, |found| {
-        let fits = match &input.pattern {
+        let is_match = match &input.pattern {
             Some(pattern) => found.kind == Kind::File && matches(pattern, found.path.name()),
             None => true,
         };
-        if fits && entries.len() < NAMES {
+        if is_match && entries.len() < MAX_ENTRIES {
             entries.push(Entry {
                 path: found.path.to_string(),
                 kind: found.kind.into(),
@@ -115,7 +115,7 @@ fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
             });
             return true;
         }
-        !fits
+        !is_match
     })?;
     let number = match entries.len() {
         0 if input.pattern.is_some() => "nothing that fits".to_owned(),

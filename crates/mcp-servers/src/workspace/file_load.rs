@@ -13,10 +13,10 @@ use super::{
 };
 use crate::tool::{BundledTool, ToolError, ToolOutput};
 
-/// How many lines come at once unless a range is asked for.
-const LINES: usize = 2000;
-/// How many bytes of text come at once at most.
-const BYTES: usize = 96 * 1024;
+/// Maximum number of lines without a given range.
+const MAX_LINES: usize = 2000;
+/// Maximum number of bytes of text.
+const MAX_BYTES: usize = 96 * 1024;
 
 pub(super) struct FileLoad {
     pub(in crate::workspace) root: Arc<Root>,
@@ -93,15 +93,15 @@ fn load(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
             "last_line is before first_line.".to_owned(),
         ));
     }
-    let at_once = input.last_line.map_or(LINES, |_| usize::MAX);
+    let at_once = input.last_line.map_or(MAX_LINES, |_| usize::MAX);
     let mut content = String::new();
     let mut last_line = first_line - 1;
     let mut line_is_cut = false;
     let lines = text.split_inclusive('\n').take(wanted);
     for line in lines.skip(first_line - 1).take(at_once) {
-        if content.len() + line.len() > BYTES {
+        if content.len() + line.len() > MAX_BYTES {
             if content.is_empty() {
-                content.push_str(cut(line, BYTES));
+                content.push_str(cut(line, MAX_BYTES));
                 line_is_cut = true;
                 last_line += 1;
             }

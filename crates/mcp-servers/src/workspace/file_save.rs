@@ -15,10 +15,10 @@ use super::{
 };
 use crate::tool::{BundledTool, ToolError, ToolOutput};
 
-/// How many lines around an edit are shown.
-const AROUND: usize = 3;
-/// How many bytes of the edit are shown at most.
-const SHOWN: usize = 4 * 1024;
+/// Number of shown lines before and after an edit.
+const CONTEXT_LINES: usize = 3;
+/// Maximum number of shown bytes of an edit.
+const MAX_SHOWN_BYTES: usize = 4 * 1024;
 
 pub(super) struct FileSave {
     pub(in crate::workspace) root: Arc<Root>,
@@ -98,9 +98,9 @@ impl BundledTool for FileSave {
 
 fn save(root: &Root, input: Input) -> Result<ToolOutput<Output>, ToolError> {
     let path = root.parse(&input.path, Access::Write)?;
-    // A hash that is empty is none: some models fill in every argument.
+    // Some models fill in every argument, so an empty hash is ignored.
     let expected = input.expected_hash.filter(|hash| !hash.is_empty());
-    let _saving = root.saving();
+    let _lock = root.lock_for_save();
     let now = match root.kind(&path)? {
         None => None,
         Some(_) => Some(root.read(&path)?),
@@ -115,7 +115,7 @@ fn save(root: &Root, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         }
         (None, None, Some(_), Some(_)) => match root.read(&path) {
             Err(fault) => Err(fault.into()),
-            // It has just been made.
+            // Another process has just created it.
             Ok(_) => Err(FileFault::Changed(path).into()),
         },
         (_, None, Some(_), None) => refuse("new_text is missing; it may be empty."),
@@ -208,7 +208,7 @@ fn answer(
 ) -> ToolOutput<Output> {
     let (hash, total_lines) = (hash(text.as_bytes()), count_lines(text));
     let lines = counted(total_lines, "line");
-    let said = match (action, edited) {
+    let message = match (action, edited) {
         (_, Some(edited)) => {
             let note = if edited.line_breaks_changed {
                 " with the line breaks of the file (CR LF)"
@@ -227,7 +227,7 @@ fn answer(
         }
     };
     ToolOutput {
-        text: said,
+        text: message,
         data: Output {
             path: path.to_string(),
             action,
@@ -242,9 +242,9 @@ fn answer(
 
 /// The new passage with some lines around it, so that the model sees what became of it.
 fn context(text: &str, edited: &Edited) -> String {
-    let first = edited.first_line.saturating_sub(AROUND).max(1);
-    let number = edited.last_line + AROUND + 1 - first;
+    let first = edited.first_line.saturating_sub(CONTEXT_LINES).max(1);
+    let number = edited.last_line + CONTEXT_LINES + 1 - first;
     let lines = text.split_inclusive('\n').skip(first - 1).take(number);
     let shown: String = lines.collect();
-    numbered(cut(&shown, SHOWN), first)
+    numbered(cut(&shown, MAX_SHOWN_BYTES), first)
 }

@@ -1,9 +1,8 @@
-//! Folders as handles: everything is opened by its bare name in a folder that is already open.
+//! Access to files relative to an open folder, without following links.
 //!
-//! No link is ever followed, whoever makes it and whenever: on Unix the system is told not to
-//! (`openat` with `O_NOFOLLOW` at every step), so there is no moment between a check and its use.
-//! Elsewhere (`folder_by_path.rs`) every step is checked just before it is made, which stops links
-//! that are there but not one that another process puts there in between.
+//! On Unix, `openat` with `O_NOFOLLOW` opens each name, so there is no race between a check and its
+//! use. On other systems (`folder_by_path.rs`) each name is checked just before its use. This does
+//! not detect a link that another process creates in between.
 
 #[cfg(not(unix))]
 #[path = "folder_by_path.rs"]
@@ -14,7 +13,7 @@ mod platform;
 
 pub(super) use platform::Folder;
 
-/// What a name stands for.
+/// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     File,
@@ -24,19 +23,19 @@ pub(super) enum Kind {
     Special,
 }
 
-/// What is told about a name without opening it.
+/// Metadata of a directory entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Meta {
     pub(super) kind: Kind,
-    /// In bytes; meaningful for files only.
+    /// Size of a file in bytes.
     pub(super) size: u64,
-    /// Nobody may write to it.
+    /// The file is write-protected for all users.
     pub(super) protected: bool,
-    /// Changes with the file: which one it is, and when it was last written to.
+    /// Identity and version of the file.
     pub(super) stamp: Stamp,
 }
 
-/// Tells a file from what took its place, and from itself after a change.
+/// Identity and version of a file, to detect a replacement or a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     identity: (u64, u64),
@@ -45,7 +44,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// Whether both are of one file, changed or not.
+    /// Returns whether both belong to one file, in any version.
     pub(super) fn is_same_file(&self, other: &Self) -> bool {
         self.identity == other.identity
     }

@@ -14,28 +14,28 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// A folder that is open.
+/// An open folder.
 #[derive(Debug)]
 pub(in crate::workspace) struct Folder(OwnedFd);
 
 impl Folder {
-    /// The folder at this path. Links in the path are followed: it comes from a person.
+    /// Opens the folder at a path. Follows links, because a user configured the path.
     pub(in crate::workspace) fn open(path: &Path) -> io::Result<Self> {
         let flags = FOLDER.difference(OFlags::NOFOLLOW);
         Ok(Self(openat(CWD, path, flags, Mode::empty())?))
     }
 
-    /// The same folder once more.
+    /// Returns another handle of the folder.
     pub(in crate::workspace) fn again(&self) -> io::Result<Self> {
         Ok(Self(self.0.try_clone()?))
     }
 
-    /// Which folder this is.
+    /// Returns the identity of the folder.
     pub(in crate::workspace) fn stamp(&self) -> io::Result<Stamp> {
         Ok(meta(&fstat(&self.0)?).stamp)
     }
 
-    /// A folder in it.
+    /// Opens a folder in this folder.
     pub(in crate::workspace) fn folder(&self, name: &str) -> io::Result<Self> {
         Ok(Self(openat(&self.0, name, FOLDER, Mode::empty())?))
     }
@@ -44,8 +44,8 @@ impl Folder {
         Ok(meta(&statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
-    /// A file in it, for reading, and what it is: it may be something else than a file by now.
-    /// Opening neither waits (for the other end of a pipe) nor takes over a terminal.
+    /// Opens an entry for reading and returns its metadata; it may not be a file any more. Does not
+    /// wait for the other end of a pipe and does not acquire a terminal.
     pub(in crate::workspace) fn file(&self, name: &str) -> io::Result<(File, Meta)> {
         let flags = OFlags::RDONLY
             .union(OFlags::NOFOLLOW)
@@ -57,7 +57,7 @@ impl Folder {
         Ok((File::from(file), meta))
     }
 
-    /// The names in it, in no order. Names that are no UTF-8 are left out: no path can say them.
+    /// Returns the names of the entries, unsorted and without names that are not UTF-8.
     pub(in crate::workspace) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.0)? {
@@ -75,7 +75,7 @@ impl Folder {
         Ok(mkdirat(&self.0, name, Mode::from_raw_mode(0o777))?)
     }
 
-    /// A new file for writing; fails if the name is taken.
+    /// Creates a file for writing. Fails if the name exists.
     pub(in crate::workspace) fn make_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY
             .union(OFlags::CREATE)
@@ -86,26 +86,26 @@ impl Folder {
         Ok(File::from(file))
     }
 
-    /// Gives an open file the permissions of the file `name`.
+    /// Copies the permissions of the file `name` to an open file.
     pub(in crate::workspace) fn copy_permissions(&self, name: &str, file: &File) -> io::Result<()> {
         let stat = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        // What makes a program run as somebody else is not given on to other contents.
+        // Set-user-ID and similar bits are not copied.
         let mode = Mode::from_raw_mode(stat.st_mode)
             .intersection(Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO));
         Ok(fchmod(file, mode)?)
     }
 
-    /// `from` becomes `to`, whatever `to` was. Links are replaced, not followed.
+    /// Renames `from` to `to` and replaces an existing `to`. Replaces links without following them.
     pub(in crate::workspace) fn replace(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(renameat(&self.0, from, &self.0, to)?)
     }
 
-    /// `from` becomes `to`; fails if that name is taken.
+    /// Renames `from` to `to`. Fails if `to` exists.
     pub(in crate::workspace) fn give_name(&self, from: &str, to: &str) -> io::Result<()> {
         use rustix::io::Errno;
         match linkat(&self.0, from, &self.0, to, AtFlags::empty()) {
             Ok(()) => self.remove(from),
-            // A file system without hard links.
+            // The file system has no hard links.
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
                 match self.meta(to) {
                     Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),

@@ -1,5 +1,5 @@
-//! [`Folder`] where files cannot be opened relative to a folder: by its path, every name checked
-//! just before it is used.
+//! [`Folder`] on systems without file access relative to a folder. Each name is checked just before
+//! its use.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -10,30 +10,30 @@ use std::{
 
 use super::{Kind, Meta, Stamp};
 
-/// A folder that was there when it was opened.
+/// The path of a folder.
 #[derive(Debug)]
 pub(in crate::workspace) struct Folder(PathBuf);
 
 impl Folder {
-    /// The folder at this path. Links in the path are followed: it comes from a person.
+    /// Opens the folder at a path. Follows links, because a user configured the path.
     pub(in crate::workspace) fn open(path: &Path) -> io::Result<Self> {
         let path = fs::canonicalize(path)?;
         fs::read_dir(&path)?;
         Ok(Self(path))
     }
 
-    /// The same folder once more.
+    /// Returns another handle of the folder.
     #[allow(clippy::unnecessary_wraps, reason = "the same interface as on Unix")]
     pub(in crate::workspace) fn again(&self) -> io::Result<Self> {
         Ok(Self(self.0.clone()))
     }
 
-    /// Which folder this is.
+    /// Returns the identity of the folder.
     pub(in crate::workspace) fn stamp(&self) -> io::Result<Stamp> {
         Ok(meta(&fs::symlink_metadata(&self.0)?).stamp)
     }
 
-    /// A folder in it.
+    /// Opens a folder in this folder.
     pub(in crate::workspace) fn folder(&self, name: &str) -> io::Result<Self> {
         match self.meta(name)?.kind {
             Kind::Folder => Ok(Self(self.0.join(name))),
@@ -45,7 +45,7 @@ impl Folder {
         Ok(meta(&fs::symlink_metadata(self.0.join(name))?))
     }
 
-    /// A file in it, for reading, and what it is.
+    /// Opens a file for reading and returns its metadata.
     pub(in crate::workspace) fn file(&self, name: &str) -> io::Result<(File, Meta)> {
         if self.meta(name)?.kind != Kind::File {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -55,7 +55,7 @@ impl Folder {
         Ok((file, meta))
     }
 
-    /// The names in it, in no order. Names that are no Unicode are left out: no path can say them.
+    /// Returns the names of the entries, unsorted and without names that are not Unicode.
     pub(in crate::workspace) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.0)? {
@@ -70,24 +70,24 @@ impl Folder {
         fs::create_dir(self.0.join(name))
     }
 
-    /// A new file for writing; fails if the name is taken.
+    /// Creates a file for writing. Fails if the name exists.
     pub(in crate::workspace) fn make_file(&self, name: &str) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         options.open(self.0.join(name))
     }
 
-    /// Gives an open file the permissions of the file `name`.
+    /// Copies the permissions of the file `name` to an open file.
     pub(in crate::workspace) fn copy_permissions(&self, name: &str, file: &File) -> io::Result<()> {
         file.set_permissions(fs::symlink_metadata(self.0.join(name))?.permissions())
     }
 
-    /// `from` becomes `to`, whatever `to` was. Links are replaced, not followed.
+    /// Renames `from` to `to` and replaces an existing `to`. Replaces links without following them.
     pub(in crate::workspace) fn replace(&self, from: &str, to: &str) -> io::Result<()> {
         fs::rename(self.0.join(from), self.0.join(to))
     }
 
-    /// `from` becomes `to`; fails if that name is taken.
+    /// Renames `from` to `to`. Fails if `to` exists.
     pub(in crate::workspace) fn give_name(&self, from: &str, to: &str) -> io::Result<()> {
         fs::hard_link(self.0.join(from), self.0.join(to))?;
         self.remove(from)

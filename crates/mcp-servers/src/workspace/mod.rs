@@ -1,10 +1,10 @@
 //! `workspace`: the files, data and commands of one folder, for models that work on code or data.
 //!
-//! - Files are reached through [`root`] alone, which opens them relative to the root folder and
-//!   follows no link. Hidden files are not written and secret ones not read.
-//! - Data files are answered by a database in memory of their own ([`data`]).
-//! - Commands are those of a list that a person gives ([`command`]). What they run is code of the
-//!   workspace, and nothing of this server confines that.
+//! - [`root`] opens all files relative to the root folder and follows no links. Hidden files are not
+//!   written, and secret files are not read.
+//! - [`data`] creates a database in memory for each query of data files.
+//! - [`command`] runs commands of a configured list. They run code of the workspace, which this
+//!   server does not confine.
 
 mod command;
 mod data;
@@ -45,17 +45,19 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
 
 pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerError> {
     if options.data().is_some() {
-        return Err(wrong("it keeps no data, so --data is not for it"));
+        return Err(setting_error("it has no database; remove --data"));
     }
     let Some(options) = options.workspace() else {
-        return Err(wrong("it needs a root folder (--root FOLDER)"));
+        return Err(setting_error(
+            "it requires a root folder; set it with --root FOLDER",
+        ));
     };
     let options = options.clone();
     let opened = tokio::task::spawn_blocking(move || prepare(&options)).await;
-    opened.unwrap_or_else(|error| Err(wrong(error.to_string())))
+    opened.unwrap_or_else(|error| Err(setting_error(error.to_string())))
 }
 
-fn wrong(problem: impl Into<String>) -> ServerError {
+fn setting_error(problem: impl Into<String>) -> ServerError {
     ServerError::Setting {
         server: IDENTITY.name,
         problem: problem.into(),
@@ -71,21 +73,25 @@ fn prepare(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
             ErrorKind::NotADirectory => "it is not a folder".to_owned(),
             _ => error.to_string(),
         };
-        wrong(format!("`{shown}` cannot be its root folder: {problem}"))
+        setting_error(format!("`{shown}` cannot be its root folder: {problem}"))
     })?;
-    let environment = Environment::new(std::env::vars_os(), &options.environment).map_err(wrong)?;
+    let environment =
+        Environment::new(std::env::vars_os(), &options.environment).map_err(setting_error)?;
     let mut commands: Vec<Command> = Vec::new();
     for entry in &options.commands {
         let directory = root.directory().unwrap_or(&options.root);
-        let command = Command::parse(entry, directory, &environment).map_err(wrong)?;
+        let command = Command::parse(entry, directory, &environment).map_err(setting_error)?;
         let same = |it: &&Command| it.name == command.name && it.purpose == command.purpose;
         if commands.iter().find(same).is_some() {
-            return Err(wrong(format!("`{}` is allowed twice", command.name)));
+            return Err(setting_error(format!(
+                "`{}` is allowed twice",
+                command.name
+            )));
         }
         commands.push(command);
     }
     if options.read_only && !commands.is_empty() {
-        return Err(wrong("with --read-only no command can be allowed"));
+        return Err(setting_error("with --read-only no command can be allowed"));
     }
     let root = Arc::new(root);
     let runner = Arc::new(Runner::new(&root, environment, options.command_timeout));
@@ -134,13 +140,13 @@ fn instructions(options: &WorkspaceOptions, commands: &[Command]) -> String {
     text
 }
 
-/// Does what waits for the disk where nobody else has to wait for it.
+/// Runs file operations on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| {
-        tracing::error!(%error, "a tool of the workspace ended in a way that it should not");
+        tracing::error!(%error, "a tool of the workspace panicked");
         Err(ToolError::Refused("The tool failed.".to_owned()))
     })
 }

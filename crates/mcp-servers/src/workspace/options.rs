@@ -1,9 +1,9 @@
-//! How the server `workspace` is started.
+//! Settings of the server `workspace`.
 
 use std::{path::PathBuf, time::Duration};
 
-/// What the server `workspace` may do and where. The default reads and writes files below the root
-/// and runs no commands.
+/// Root folder and permissions of the server `workspace`. By default, it reads and writes files
+/// below the root and runs no commands.
 #[derive(Debug, Clone)]
 pub struct WorkspaceOptions {
     pub(super) root: PathBuf,
@@ -17,7 +17,7 @@ pub struct WorkspaceOptions {
 }
 
 impl WorkspaceOptions {
-    /// Everything below this folder, and nothing outside of it.
+    /// Creates options for the files below this folder.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
@@ -31,58 +31,56 @@ impl WorkspaceOptions {
         }
     }
 
-    /// Leaves out every tool that changes something or runs a command.
+    /// Removes all tools that change files or run commands.
     #[must_use]
     pub fn with_read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// A command that `compile` or `test_run` may run, such as `cargo check` or `npm test`. It is
-    /// split into words at blanks; quotes (`'` or `"`) keep words together, and there is no shell.
-    /// `compile:` or `test:` in front says which tool it is for; without that, a command with `test`
-    /// in a word is for `test_run`. A last word `{args}` lets the model add arguments: no options, no
-    /// URLs, and no paths that leave the folder, lead through a link or name a secret file. May be
-    /// called more than once.
+    /// Allows `compile` or `test_run` to run a command, such as `cargo check` or `npm test`. Spaces
+    /// separate words, quotes (`'` or `"`) group them, and there is no shell. The prefix `compile:`
+    /// or `test:` selects the tool; without it, a command with `test` in a word is for `test_run`.
+    /// With the last word `{args}`, the model may add arguments: no options, no URLs, and no paths
+    /// that leave the folder, contain a link or name a secret file. May be called several times.
     #[must_use]
     pub fn with_command(mut self, command: impl Into<String>) -> Self {
         self.commands.push(command.into());
         self
     }
 
-    /// Treats files and folders of this name (`.github`, `.env.example`) like any other, although
-    /// hidden ones are not written, and ones that usually hold secrets are not read. May be called
-    /// more than once.
+    /// Allows access to hidden or secret files and folders of this name, such as `.github` or
+    /// `.env.example`. May be called several times.
     #[must_use]
     pub fn with_allowed_name(mut self, name: impl Into<String>) -> Self {
         self.allowed_names.push(name.into());
         self
     }
 
-    /// A variable of the environment of commands: `NAME` takes its value from this process,
-    /// `NAME=VALUE` sets it. Commands see a short list of harmless variables otherwise. May be called
-    /// more than once.
+    /// Sets an environment variable of commands: `NAME` with its value in this process, or
+    /// `NAME=VALUE`. Commands also inherit a short list of variables without secrets. May be called
+    /// several times.
     #[must_use]
     pub fn with_variable(mut self, variable: impl Into<String>) -> Self {
         self.environment.push(variable.into());
         self
     }
 
-    /// How long a command may run, 10 minutes by default.
+    /// Sets the time-out of a command. The default is 10 minutes.
     #[must_use]
     pub fn with_command_timeout(mut self, timeout: Duration) -> Self {
         self.command_timeout = timeout;
         self
     }
 
-    /// How long a query may run, 10 seconds by default.
+    /// Sets the time-out of a query. The default is 10 seconds.
     #[must_use]
     pub fn with_query_timeout(mut self, timeout: Duration) -> Self {
         self.query_timeout = timeout;
         self
     }
 
-    /// How large a file may be to be read or written, in bytes; 8 MiB by default.
+    /// Sets the maximum size of files to read or write, in bytes. The default is 8 MiB.
     #[must_use]
     pub fn with_max_file_bytes(mut self, bytes: u64) -> Self {
         self.max_file_bytes = bytes;

@@ -1,16 +1,15 @@
-//! Paths as models write them, and which of them are off limits.
+//! Paths from models, and rules for the names in them.
 //!
-//! A path is a list of names below the root and nothing else: there is no `..` in it, and links are
-//! refused where it is opened (`root.rs`). So its names are what decides, and two spellings of one
-//! file are one path.
+//! A path is a list of names below the root without `..`. `root.rs` refuses links, so the names
+//! alone identify a file.
 
 use std::{fmt, path::Path};
 
-/// Longer paths are refused before the system is asked.
-const LONGEST: usize = 4096;
+/// Maximum length of a path, in bytes.
+const MAX_PATH_BYTES: usize = 4096;
 
-/// Names, in lower case, of files and folders that usually hold secrets. `.env` stands for
-/// everything that begins with it. `.git` is here because its `config` may hold tokens.
+/// Names, in lower case, of files and folders that usually contain secrets. All names that begin
+/// with `.env` count too. The `config` of `.git` may contain tokens.
 const SECRET: &[&str] = &[
     ".git",
     ".git-credentials",
@@ -34,37 +33,37 @@ const SECRET: &[&str] = &[
     "id_ed25519",
 ];
 
-/// A place below the root: its names, from the root down. The root itself has none.
+/// A path below the root, as a list of names. The list of the root itself is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RelativePath {
     names: Vec<String>,
 }
 
-/// Why a text is no path of the workspace.
+/// A text that is not a path of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PathFault {
-    /// It has `..` in it.
-    #[error("{0:?} has `..` in it. Write the path from the root folder down, without `..`.")]
+    /// The path contains `..`.
+    #[error("{0:?} contains `..`. Write the path from the root folder, without `..`.")]
     Parent(String),
-    /// It begins somewhere else than the root.
+    /// The path is outside of the root.
     #[error(
-        "{0:?} is an absolute path outside of the root folder. Write the path from the root folder \
-         down, such as src/main.rs."
+        "{0:?} is an absolute path outside of the root folder. Write the path from the root \
+         folder, such as src/main.rs."
     )]
     Absolute(String),
-    /// It has characters that no file name should have.
-    #[error("{0:?} has characters in it that are not possible in a path.")]
+    /// The path contains characters that are not allowed.
+    #[error("{0:?} contains characters that are not possible in a path.")]
     Characters(String),
-    /// It is too long.
-    #[error("The path is longer than {LONGEST} characters.")]
+    /// The path is too long.
+    #[error("The path is longer than {MAX_PATH_BYTES} characters.")]
     Long,
 }
 
 impl RelativePath {
-    /// Reads a path. `/` stands between the names; an absolute path is understood if it begins
-    /// with the root, because compilers print such paths.
+    /// Parses a path with the separator `/`. Accepts an absolute path below the root, because
+    /// compilers print such paths.
     pub(super) fn parse(text: &str, root: &Path) -> Result<Self, PathFault> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_PATH_BYTES {
             return Err(PathFault::Long);
         }
         if text.chars().any(char::is_control) {
@@ -94,20 +93,20 @@ impl RelativePath {
         &self.names
     }
 
-    /// The folder it is in and its own name, unless it is the root.
+    /// Returns the folder and the last name. Returns `None` for the root.
     pub(super) fn split(&self) -> Option<(&[String], &str)> {
         let (name, folder) = self.names.split_last()?;
         Some((folder, name))
     }
 
-    /// What is called `name` in this folder.
+    /// Returns the path of an entry of this folder.
     pub(super) fn join(&self, name: &str) -> Self {
         let mut names = self.names.clone();
         names.push(name.to_owned());
         Self { names }
     }
 
-    /// Its first names only.
+    /// Returns the path of the first names.
     pub(super) fn start(&self, names: usize) -> Self {
         Self {
             names: self.names.iter().take(names).cloned().collect(),
@@ -128,8 +127,8 @@ impl fmt::Display for RelativePath {
     }
 }
 
-/// Whether a name means the file of that name and nothing else. On Windows `a:b` is a stream of `a`,
-/// `NUL` a device, `a.` the same as `a`, and `PROGRA~1` an alias.
+/// Returns whether a name has no special meaning. On Windows `a:b` is a stream of `a`, `NUL` a
+/// device, `a.` equal to `a`, and `PROGRA~1` an alias.
 fn is_plain(name: &str) -> bool {
     const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
     if !cfg!(windows) {
@@ -148,14 +147,14 @@ fn is_plain(name: &str) -> bool {
         || DEVICES.contains(&stem.as_str()))
 }
 
-/// What a tool wants to do with a path.
+/// The kind of access to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
     Write,
 }
 
-/// Which names are off limits.
+/// Rules for names that are off limits.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NameRules {
     /// In lower case.
@@ -165,26 +164,26 @@ pub(super) struct NameRules {
 /// A name that is off limits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum OffLimits {
-    /// Its contents are usually secret.
+    /// The name usually contains secrets.
     #[error(
-        "{path} is off limits: {name} usually holds secrets. Only the person who started this \
+        "{path} is off limits: {name} usually contains secrets. Only the person who started this \
          server can allow it (--allow-name {name})."
     )]
     Secret {
-        /// Where.
+        /// The path.
         path: String,
-        /// The name in it.
+        /// The name in the path.
         name: String,
     },
-    /// It is hidden, and hidden files steer tools more than they hold work.
+    /// The name is hidden. Hidden files usually configure tools.
     #[error(
         "{path} cannot be written: {name} is hidden. Only the person who started this server can \
          allow it (--allow-name {name})."
     )]
     Hidden {
-        /// Where.
+        /// The path.
         path: String,
-        /// The name in it.
+        /// The name in the path.
         name: String,
     },
 }
@@ -196,7 +195,7 @@ impl NameRules {
         }
     }
 
-    /// Every name of the path counts: what is in a hidden folder is hidden.
+    /// Checks every name of the path, because the content of a hidden folder is hidden too.
     pub(super) fn check(&self, path: &RelativePath, access: Access) -> Result<(), OffLimits> {
         for name in path.names() {
             let (path, shown) = (path.to_string(), name.clone());
@@ -222,12 +221,12 @@ impl NameRules {
     }
 }
 
-/// Some file systems take `.ENV` for `.env`; and some leave out characters that nobody sees.
+/// Folds case and removes invisible characters, which some file systems ignore in names.
 fn fold(name: &str) -> String {
     let visible = name.chars().filter(|character| {
         !matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
     });
-    // There and back, because some letters (the long s) meet their twins only in upper case.
+    // Both conversions, because some letters (the long s) are equal only in upper case.
     let folded = visible.flat_map(char::to_uppercase);
     folded.flat_map(char::to_lowercase).collect()
 }

@@ -1,4 +1,4 @@
-//! The one way to the files of the workspace.
+//! The root folder. All file access of the tools uses it.
 
 use std::{
     fs::File,
@@ -18,7 +18,7 @@ use super::{
     path::{Access, NameRules, OffLimits, PathFault, RelativePath},
 };
 
-/// The root folder, open, and what may be done in it.
+/// The open root folder with its limits.
 #[derive(Debug)]
 pub(super) struct Root {
     path: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct Root {
     temporary: AtomicU64,
 }
 
-/// A file that was read.
+/// Content and metadata of a file.
 #[derive(Debug)]
 pub(super) struct ReadFile {
     pub(super) bytes: Vec<u8>,
@@ -37,7 +37,7 @@ pub(super) struct ReadFile {
     pub(super) protected: bool,
 }
 
-/// A name in a folder.
+/// An entry of a folder.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
@@ -45,69 +45,69 @@ pub(super) struct Entry {
     pub(super) size: u64,
 }
 
-/// Why something cannot be done with a path. The texts name paths below the root only.
+/// A failed file operation. The texts contain only paths below the root.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileFault {
-    /// It is no path of the workspace.
+    /// The text is not a path of the workspace.
     #[error(transparent)]
     Path(#[from] PathFault),
-    /// It may not be touched.
+    /// The path is off limits.
     #[error(transparent)]
     OffLimits(#[from] OffLimits),
-    /// There is nothing.
-    #[error("There is no {path}.{}", meant.as_ref().map_or_else(String::new, |meant| format!(" Did you mean {meant}?")))]
+    /// The path does not exist.
+    #[error("There is no {path}.{}", suggestion.as_ref().map_or_else(String::new, |it| format!(" Did you mean {it}?")))]
     Missing {
-        /// What is missing.
+        /// The missing path.
         path: RelativePath,
-        /// A name in its folder that is like it.
-        meant: Option<RelativePath>,
+        /// A similar path in the same folder.
+        suggestion: Option<RelativePath>,
     },
-    /// It is a link, or one of the folders above it is one.
+    /// The path or one of its folders is a link.
     #[error("{0} is a link, and links are not followed.")]
     Link(RelativePath),
-    /// It is a pipe, a socket or a device.
+    /// The path is a pipe, a socket or a device.
     #[error("{0} is neither a file nor a folder.")]
     Special(RelativePath),
-    /// It should be a folder.
+    /// A folder is required.
     #[error("{0} is not a folder.")]
     NotAFolder(RelativePath),
-    /// It should be a file.
+    /// A file is required.
     #[error("{0} is a folder, not a file.")]
     NotAFile(RelativePath),
-    /// It has more bytes than are read or written.
+    /// The file is larger than the limit.
     #[error("{path} is too large: {size} bytes, and at most {limit} are possible.")]
     TooLarge {
-        /// Which file.
+        /// The file.
         path: RelativePath,
         /// Its size in bytes.
         size: u64,
         /// The limit in bytes.
         limit: u64,
     },
-    /// It was made by somebody else in the meantime.
-    #[error("{0} exists already.")]
+    /// Another process created the file.
+    #[error("{0} already exists.")]
     Exists(RelativePath),
-    /// It was changed by somebody else in the meantime.
-    #[error("{0} was changed while it was being saved, so it was left as it is. Load it again.")]
+    /// Another process changed the file.
+    #[error("Another process changed {0}, so it was not saved. Load it again.")]
     Changed(RelativePath),
-    /// Nobody may write to it.
+    /// The file is write-protected for all users.
     #[error("{0} is write-protected.")]
     Protected(RelativePath),
-    /// Something else.
+    /// Another error of the system.
     #[error("{path}: {kind}.")]
     System {
-        /// What it was about.
+        /// The path.
         path: RelativePath,
-        /// What the system said, without the whole path.
+        /// The kind of the error, which does not contain the whole path.
         kind: io::ErrorKind,
     },
 }
 
 impl Root {
-    /// Opens the folder. It stays this very folder, also if it is renamed.
+    /// Opens the folder. The handle remains valid after a rename of the folder.
     pub(super) fn open(path: &Path, rules: NameRules, max_file_bytes: u64) -> io::Result<Self> {
-        // The one name of the folder, which Windows would write in a way (`\\?\`) that programs do not
-        // take for the folder that they are started in.
+        // On Windows, `canonicalize` returns a form (`\\?\`) that some programs do not accept as
+        // their working directory.
         let path = if cfg!(windows) {
             std::path::absolute(path)?
         } else {
@@ -124,7 +124,7 @@ impl Root {
         })
     }
 
-    /// The path of the folder for commands, if it still leads to this folder.
+    /// Returns the path for commands, if it still refers to this folder.
     pub(super) fn directory(&self) -> Option<&Path> {
         let now = Folder::open(&self.path).and_then(|folder| folder.stamp());
         let opened = self.folder.stamp();
@@ -140,25 +140,24 @@ impl Root {
         &self.rules
     }
 
-    /// Reads a path and checks that it may be used like this.
+    /// Parses a path and checks the rules for this access.
     pub(super) fn parse(&self, text: &str, access: Access) -> Result<RelativePath, FileFault> {
         let path = RelativePath::parse(text, &self.path)?;
         self.rules.check(&path, access)?;
         Ok(path)
     }
 
-    /// Held while a file is checked and replaced, so that of two calls of this server that save the
-    /// same file the second one sees what the first one did.
-    pub(super) fn saving(&self) -> MutexGuard<'_, ()> {
+    /// Locks the check and replacement of files, so that a call sees the result of an earlier one.
+    pub(super) fn lock_for_save(&self) -> MutexGuard<'_, ()> {
         self.saving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The whole file.
+    /// Reads a whole file.
     pub(super) fn read(&self, path: &RelativePath) -> Result<ReadFile, FileFault> {
         self.read_at_most(path, self.max_file_bytes)
     }
 
-    /// The whole file, if it is not larger than this.
+    /// Reads a whole file of at most `limit` bytes.
     pub(super) fn read_at_most(
         &self,
         path: &RelativePath,
@@ -184,7 +183,7 @@ impl Root {
         }
     }
 
-    /// The first bytes of a file of any size.
+    /// Reads the first bytes of a file.
     pub(super) fn read_head(&self, path: &RelativePath, bytes: u64) -> Result<Vec<u8>, FileFault> {
         let (file, _) = self.open_file(path)?;
         read_start(file, bytes).map_err(|it| system(path, &it))
@@ -197,20 +196,20 @@ impl Root {
         let folder = self.walk(path, folder.len())?;
         let meta = folder.meta(name);
         let meta = meta.map_err(|error| self.missing(&folder, path, &error))?;
-        // Before opening: to open a device may already do something.
+        // Checked before the file is opened, because opening a device may have side effects.
         must_be_file(path, meta.kind)?;
         let (file, meta) = folder.file(name).map_err(|error| system(path, &error))?;
         must_be_file(path, meta.kind)?;
         Ok((file, meta))
     }
 
-    /// What is in a folder, sorted by name.
+    /// Returns the entries of a folder, sorted by name.
     pub(super) fn list(&self, path: &RelativePath) -> Result<Vec<Entry>, FileFault> {
         let folder = self.walk(path, path.names().len())?;
         let mut names = folder.names().map_err(|error| system(path, &error))?;
         names.sort();
         let entries = names.into_iter().filter_map(|name| {
-            // It may be gone by now.
+            // Another process may have removed the entry.
             let meta = folder.meta(&name).ok()?;
             Some(Entry {
                 name,
@@ -221,7 +220,8 @@ impl Root {
         Ok(entries.collect())
     }
 
-    /// What there is, without opening it. `None` if there is nothing, or not even its folder.
+    /// Returns the kind of an entry without opening it. Returns `None` if it or its folder does not
+    /// exist.
     pub(super) fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, FileFault> {
         let Some((folder, name)) = path.split() else {
             return Ok(Some(Kind::Folder));
@@ -238,17 +238,17 @@ impl Root {
         }
     }
 
-    /// Writes a new file, and the folders above it. Nobody sees half of it.
+    /// Creates a file and its folders. Other processes never see a partial file.
     pub(super) fn create(&self, path: &RelativePath, bytes: &[u8]) -> Result<(), FileFault> {
         let (folder, name) = self.for_writing(path, bytes)?;
         let folder = self.walk_and_make(path, folder)?;
-        self.place(&folder, path, bytes, None, |temporary| {
+        self.write_and_rename(&folder, path, bytes, None, |temporary| {
             folder.give_name(temporary, name).map(|()| true)
         })
     }
 
-    /// Replaces a file that was read, unless it was changed since. Nobody sees half of it, and it
-    /// keeps its permissions.
+    /// Replaces a file with the same permissions, unless it has changed since it was read. Other
+    /// processes never see a partial file.
     pub(super) fn replace(
         &self,
         path: &RelativePath,
@@ -260,7 +260,7 @@ impl Root {
             return Err(FileFault::Protected(path.clone()));
         }
         let folder = self.walk(path, parents.len())?;
-        self.place(&folder, path, bytes, Some(name), |temporary| {
+        self.write_and_rename(&folder, path, bytes, Some(name), |temporary| {
             match folder.meta(name) {
                 Ok(meta) if meta.kind == Kind::File && meta.stamp == read.stamp => {
                     folder.replace(temporary, name).map(|()| true)
@@ -288,9 +288,9 @@ impl Root {
             .ok_or_else(|| FileFault::NotAFile(path.clone()))
     }
 
-    /// Writes a file under a name that nobody looks for, and has it put into its place, unless what
-    /// is there was changed (`false`).
-    fn place(
+    /// Writes a temporary file and calls `put` to rename it. `put` returns `false` if the target has
+    /// changed.
+    fn write_and_rename(
         &self,
         folder: &Folder,
         path: &RelativePath,
@@ -299,7 +299,7 @@ impl Root {
         put: impl FnOnce(&str) -> io::Result<bool>,
     ) -> Result<(), FileFault> {
         let number = self.temporary.fetch_add(1, Ordering::Relaxed);
-        // A process of the same number may have left one behind; it did so at another time.
+        // An earlier process with this id may have left a file with another time.
         let time = SystemTime::now().duration_since(UNIX_EPOCH);
         let time = time.map_or(0, |time| time.as_micros());
         let temporary = format!(".switchboard-{}-{time:x}-{number}.tmp", std::process::id());
@@ -327,7 +327,7 @@ impl Root {
         Err(fault)
     }
 
-    /// The folder that the first names of a path lead to.
+    /// Opens the folder of the first names of a path.
     fn walk(&self, path: &RelativePath, names: usize) -> Result<Folder, FileFault> {
         let mut folder = self.folder.again().map_err(|error| system(path, &error))?;
         for (depth, name) in path.names().iter().take(names).enumerate() {
@@ -362,7 +362,7 @@ impl Root {
         Ok(folder)
     }
 
-    /// Why the last name of `path` cannot be opened as a folder.
+    /// Returns the reason why the last name of `path` is not a folder.
     fn no_folder(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileFault {
         match parent.meta(path.name()) {
             Err(error) => self.missing(parent, path, &error),
@@ -384,7 +384,7 @@ impl Root {
         let folder = path.start(path.names().len().saturating_sub(1));
         FileFault::Missing {
             path: path.clone(),
-            meant: nearest(path.name(), open).map(|meant| folder.join(meant)),
+            suggestion: nearest(path.name(), open).map(|meant| folder.join(meant)),
         }
     }
 }
@@ -405,7 +405,7 @@ fn read_start(file: File, bytes: u64) -> io::Result<Vec<u8>> {
 }
 
 fn system(path: &RelativePath, error: &io::Error) -> FileFault {
-    tracing::debug!(%path, %error, "a file of the workspace cannot be used");
+    tracing::debug!(%path, %error, "a file operation failed");
     FileFault::System {
         path: path.clone(),
         kind: error.kind(),

@@ -1,4 +1,4 @@
-//! Text files: lines, and what tells one version from another.
+//! Text files: lines and hashes.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use super::{path::RelativePath, root::FileFault};
 use crate::tool::ToolError;
 
-/// The start of the SHA-256 of a file, in hexadecimal: enough to tell its versions apart, and short
-/// enough to be copied by a model.
+/// Returns the first 8 bytes of the SHA-256 in hexadecimal. It identifies a version of a file and is
+/// short enough for a model to copy.
 pub(super) fn hash(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     let start = digest.iter().take(8);
@@ -18,19 +18,19 @@ pub(super) fn hash(bytes: &[u8]) -> String {
     )
 }
 
-/// The contents as text, or why they are none.
+/// Decodes the contents of a text file.
 pub(super) fn decode(path: &RelativePath, bytes: Vec<u8>) -> Result<String, ToolError> {
     let text = String::from_utf8(bytes).ok();
     let text = text.filter(|text| !text.contains('\0'));
     text.ok_or_else(|| ToolError::Refused(format!("{path} is not a text file in UTF-8.")))
 }
 
-/// How many lines there are. The last one may lack its line break.
+/// Returns the number of lines. The last line may have no line break.
 pub(super) fn count_lines(text: &str) -> usize {
     text.split_inclusive('\n').count()
 }
 
-/// Lines with their numbers in front, the first one being `first`.
+/// Adds line numbers. `first` is the number of the first line.
 pub(super) fn numbered(text: &str, first: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let width = (first + lines.len()).to_string().len();
@@ -41,7 +41,7 @@ pub(super) fn numbered(text: &str, first: usize) -> String {
     numbered
 }
 
-/// "1 line", "2 lines".
+/// Returns a number with its noun: "1 line", "2 lines".
 pub(super) fn counted(number: usize, thing: &str) -> String {
     match (number, thing.strip_suffix('y')) {
         (1, _) => format!("1 {thing}"),
@@ -50,13 +50,13 @@ pub(super) fn counted(number: usize, thing: &str) -> String {
     }
 }
 
-/// "1 byte", "2 bytes".
+/// Returns a size: "1 byte", "2 bytes".
 pub(super) fn sized(bytes: u64) -> String {
     let plural = if bytes == 1 { "" } else { "s" };
     format!("{bytes} byte{plural}")
 }
 
-/// A text cut to at most this many bytes, between two characters.
+/// Shortens a text to a maximum number of bytes, between two characters.
 pub(super) fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }

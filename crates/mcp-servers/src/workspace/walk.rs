@@ -1,4 +1,4 @@
-//! What is below a folder, for the tools that list.
+//! Traversal of folders for the tools that list files.
 
 use std::collections::VecDeque;
 
@@ -8,52 +8,53 @@ use super::{
     root::{FileFault, Root},
 };
 
-/// How many names are looked at before a list is given up.
-const LOOKED_AT: usize = 20_000;
-/// How far down a list goes.
-const DEEPEST: usize = 16;
-/// Folders that hold what tools made, by the thousand. They are listed but not entered.
-const HEAPS: [&str; 4] = ["node_modules", "target", "__pycache__", "venv"];
+/// Maximum number of visited names.
+const MAX_VISITED: usize = 20_000;
+/// Maximum depth below the start folder.
+const MAX_DEPTH: usize = 16;
+/// Folders with many generated files. They are listed but not entered.
+const GENERATED_FOLDERS: [&str; 4] = ["node_modules", "target", "__pycache__", "venv"];
 
-/// A name that was found.
+/// A visited file or folder.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct Visited {
     pub(super) path: RelativePath,
     pub(super) kind: Kind,
     pub(super) size: u64,
 }
 
-/// What to list.
+/// Options of a traversal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Walk {
-    /// Also what is in the folders.
+    /// Enters folders.
     pub(super) recursive: bool,
-    /// Also hidden names. What is in folders with secrets stays out.
+    /// Includes hidden names, but not the content of folders with secrets.
     pub(super) hidden: bool,
 }
 
 impl Walk {
-    /// Hands on what is in `start` and below, a folder's own names before those below it, until
-    /// `take` says `false`. Says whether that was everything.
+    /// Passes the entries of `start`, and of the folders below it, to `take` until `take` returns
+    /// `false`. The entries of a folder precede those of its folders. Returns whether all entries
+    /// were visited.
     pub(super) fn run(
         self,
         root: &Root,
         start: &RelativePath,
-        mut take: impl FnMut(Found) -> bool,
+        mut take: impl FnMut(Visited) -> bool,
     ) -> Result<bool, FileFault> {
-        let mut looked_at = 0;
+        let mut visited = 0;
         let mut complete = true;
         let mut folders = VecDeque::from([start.clone()]);
         while let Some(folder) = folders.pop_front() {
             let entries = match root.list(&folder) {
                 Ok(entries) => entries,
                 Err(fault) if folder == *start => return Err(fault),
-                // It is gone, or not ours to read.
+                // The folder was removed, or its permissions do not allow reading.
                 Err(_) => continue,
             };
             for entry in entries {
-                looked_at += 1;
-                if looked_at > LOOKED_AT {
+                visited += 1;
+                if visited > MAX_VISITED {
                     return Ok(false);
                 }
                 if !self.hidden && root.rules().is_hidden(&entry.name) {
@@ -62,14 +63,14 @@ impl Walk {
                 let path = folder.join(&entry.name);
                 let enter = self.recursive
                     && entry.kind == Kind::Folder
-                    && !HEAPS.contains(&entry.name.as_str())
+                    && !GENERATED_FOLDERS.contains(&entry.name.as_str())
                     && !root.rules().is_secret(&entry.name);
-                if enter && path.names().len() - start.names().len() < DEEPEST {
+                if enter && path.names().len() - start.names().len() < MAX_DEPTH {
                     folders.push_back(path.clone());
                 } else if enter {
                     complete = false;
                 }
-                let found = Found {
+                let found = Visited {
                     path,
                     kind: entry.kind,
                     size: entry.size,
@@ -83,12 +84,13 @@ impl Walk {
     }
 }
 
-/// Whether a name fits a pattern in which `*` stands for any characters and `?` for one.
+/// Returns whether a name matches a pattern, in which `*` matches any characters and `?` matches
+/// one.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
     let (mut at, mut here) = (0, 0);
-    // Where the last `*` stands, and how much of the name it has taken so far.
+    // Position of the last `*`, and the number of characters before the rest of the name.
     let mut star = None;
     while here < name.len() {
         match pattern.get(at) {
@@ -133,7 +135,7 @@ mod tests {
         ] {
             assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
         }
-        // No pattern takes for ever.
+        // The run time has a bound.
         assert!(!matches(&"*a".repeat(500), &"a".repeat(499)));
     }
 }

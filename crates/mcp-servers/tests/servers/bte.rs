@@ -179,7 +179,7 @@ async fn a_part_that_fails_does_not_spoil_the_others() {
     let result = getall(&client(&service).await).await;
     let shown = text(&result).to_owned();
     assert!(
-        shown.contains("Note: 1 of 3 parts of the question have no answer. The service refused the query (400): this part is not known"),
+        shown.contains("Note: 1 of 3 parts of the query failed. The service refused the query (400): this part is not known"),
         "{shown}"
     );
     let content = data(result);
@@ -227,7 +227,7 @@ async fn results_are_added_to_the_graph_of_the_conversation() {
     let last = text(&first).lines().last().unwrap();
     assert_eq!(
         last,
-        "In the graph of this conversation 6 nodes and 6 edges are new; 0 nodes and 0 edges were there."
+        "Added to the graph of this conversation: 6 nodes and 6 edges. Existing: 0 nodes and 0 edges."
     );
     let first = data(first);
     let again = data(call(&bte, "query_bte_getall", ask).await);
@@ -425,7 +425,7 @@ async fn an_empty_answer_is_no_error() {
         let result = getall(&client(&service).await).await;
         let shown = text(&result).to_owned();
         assert!(
-            shown.starts_with("Nothing was found: things of all kinds related to NCBIGene:4353."),
+            shown.starts_with("No results: things of all kinds related to NCBIGene:4353."),
             "{shown}"
         );
         assert!(
@@ -465,7 +465,7 @@ async fn a_service_that_is_silent_is_not_waited_for() {
     let result = getall(&client).await;
     let shown = refusal(&result);
     assert!(
-        shown.starts_with("The service gave no whole answer within 0.25 seconds."),
+        shown.starts_with("The service did not respond completely within 0.25 seconds."),
         "{shown}"
     );
     // Every request is given up, not left to run.
@@ -511,7 +511,7 @@ async fn an_answer_that_is_too_large_is_not_read() {
         let result = call(&client, "query_bte_by_categories", ask).await;
         let shown = refusal(&result);
         assert!(
-            shown.starts_with("The answer of the service is larger than 1000 bytes"),
+            shown.starts_with("The response of the service is larger than 1000 bytes"),
             "{shown}"
         );
         assert_eq!(service.queries().len(), 1, "it would be as large again");
@@ -615,21 +615,21 @@ async fn without_a_service_the_server_does_not_start() {
     for (options, expected) in [
         (
             ServerOptions::new(),
-            "it needs the address of a TRAPI service",
+            "it requires the address of a TRAPI service",
         ),
         (
             ServerOptions::new().with_bte(BteOptions::new("bte.transltr.io")),
-            "the address of the service is wrong",
+            "the address of the service is invalid",
         ),
         (
             ServerOptions::new().with_bte(BteOptions::new("https://me:hunter2@bte.transltr.io/v1")),
-            "it must not hold a user name or a password",
+            "it must not contain a user name or a password",
         ),
         (
             ServerOptions::new().with_bte(
                 BteOptions::new("https://bte.transltr.io/v1").with_name_resolver("names"),
             ),
-            "the address of the name resolver is wrong",
+            "the address of the name resolver is invalid",
         ),
     ] {
         let (_near, far) = tokio::io::duplex(1024);

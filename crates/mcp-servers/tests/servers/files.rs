@@ -70,7 +70,7 @@ async fn tickets_stay_for_the_next_server_and_the_file_is_filled_once() {
         let info = piped.client.peer_info().unwrap();
         let instructions = info.instructions.clone().unwrap();
         assert!(
-            instructions.ends_with("New tickets are stored."),
+            instructions.ends_with("New tickets are kept."),
             "{instructions}"
         );
         let made = data(call(&piped.client, "create_support_ticket", ticket.clone()).await);
@@ -149,7 +149,7 @@ async fn a_file_of_another_kind_is_refused_and_left_alone() {
     std::fs::write(&file, &notes).unwrap();
     let (found, text) = problem(&file).await;
     assert!(matches!(found, DataProblem::NotADatabase), "{found:?}");
-    insta::assert_snapshot!(text, @"the data file `FOLDER/notes.txt` cannot be used: it is not an SQLite database; name another file, and one that does not exist is created");
+    insta::assert_snapshot!(text, @"the data file `FOLDER/notes.txt` cannot be used: it is not an SQLite database; give another path, and a missing file is created");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), notes);
 }
 
@@ -163,7 +163,7 @@ async fn the_database_of_another_program_is_refused_and_left_alone() {
         .unwrap();
     let (found, text) = problem(&file).await;
     assert!(matches!(found, DataProblem::Foreign), "{found:?}");
-    insta::assert_snapshot!(text, @"the data file `FOLDER/other.db` cannot be used: it is the database of another program; name another file, and one that does not exist is created");
+    insta::assert_snapshot!(text, @"the data file `FOLDER/other.db` cannot be used: it is the database of another program; give another path, and a missing file is created");
     let tables: i64 = other
         .query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get(0))
         .unwrap();
@@ -186,7 +186,7 @@ async fn a_layout_of_the_future_is_refused() {
         matches!(found, DataProblem::Newer { found: 7, known: 1 }),
         "{found:?}"
     );
-    insta::assert_snapshot!(text, @"the data file `FOLDER/shop.db` cannot be used: it was written by a newer version (layout 7, this one knows 1)");
+    insta::assert_snapshot!(text, @"the data file `FOLDER/shop.db` cannot be used: a newer version wrote it (layout 7; this version supports 1); update this program");
 }
 
 #[tokio::test]

@@ -243,7 +243,7 @@ async fn a_taken_port_is_named() {
         "{text}"
     );
     assert!(
-        text.ends_with("; choose another port, or 0 for any that is free"),
+        text.ends_with("; choose another port, or 0 for any free port"),
         "{text}"
     );
     let ServerError::Listen { source, .. } = error else {

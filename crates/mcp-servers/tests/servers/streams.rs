@@ -144,7 +144,7 @@ async fn a_client_that_begins_with_a_notification_is_told_off() {
     assert_eq!(output, "");
     let error = ended.unwrap_err();
     assert!(!error.is_usage());
-    insta::assert_snapshot!(error, @"the client did not begin as the Model Context Protocol asks: its first message is not a request");
+    insta::assert_snapshot!(error, @"the client did not start a Model Context Protocol session: its first message is not a request");
 }
 
 #[tokio::test]

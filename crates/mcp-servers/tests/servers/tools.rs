@@ -213,5 +213,5 @@ async fn a_tool_that_is_not_there_is_an_error_of_the_protocol() {
         panic!("{error}")
     };
     assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
-    insta::assert_snapshot!(error.message, @"There is no tool get_recent_customer. Did you mean get_recent_customers? The tools are get_recent_customers, create_support_ticket, calculate_account_value.");
+    insta::assert_snapshot!(error.message, @"Unknown tool get_recent_customer. Did you mean get_recent_customers? The tools are get_recent_customers, create_support_ticket, calculate_account_value.");
 }

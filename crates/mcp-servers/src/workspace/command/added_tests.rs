@@ -59,7 +59,7 @@ fn everything_else_is_refused_with_the_reason() {
     let url = "it is a URL";
     let outside = "absolute path";
     let parent = "`..`";
-    let secret = "usually holds secrets";
+    let secret = "usually contains secrets";
     let other = "options are not";
     let mut table = vec![
         // URLs.

@@ -38,14 +38,14 @@ fn an_entry_that_cannot_work_is_refused_at_once() {
     let error = |entry: &str| parse(entry).unwrap_err();
     assert_eq!(
         error("no-such-program-anywhere x"),
-        "there is no program `no-such-program-anywhere` for `no-such-program-anywhere x`"
+        "program `no-such-program-anywhere` of `no-such-program-anywhere x` was not found"
     );
-    assert_eq!(error("  "), "`  ` names no program");
-    assert_eq!(error("test:"), "`test:` names no program");
-    assert_eq!(error("{args}"), "`{args}` names no program");
+    assert_eq!(error("  "), "`  ` has no program");
+    assert_eq!(error("test:"), "`test:` has no program");
+    assert_eq!(error("{args}"), "`{args}` has no program");
     assert_eq!(
         error("cargo {args} test"),
-        "`cargo {args} test` has {args} in another place than its end"
+        "`cargo {args} test` has {args} before its end; it must be the last word"
     );
     let open = parse("cargo test {args}").unwrap();
     assert!(open.open);

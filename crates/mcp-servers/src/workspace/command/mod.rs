@@ -1,4 +1,4 @@
-//! The commands that `compile` and `test_run` may run: those of a list, and nothing else.
+//! The configured commands of `compile` and `test_run`.
 
 mod added;
 mod output;
@@ -10,31 +10,31 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Which tool a command is for.
+/// The tool of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Compile,
     Test,
 }
 
-/// A command of the list.
+/// A configured command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) purpose: Purpose,
-    /// As models and people write it.
+    /// The name for models and users.
     pub(super) name: String,
-    /// Where the program is, found once: what is put on the path later does not count.
+    /// The path of the program, resolved once at the start.
     program: PathBuf,
     arguments: Vec<String>,
-    /// Whether the model may add arguments.
+    /// The model may add arguments.
     pub(super) open: bool,
 }
 
-/// The last word of a command to which arguments may be added.
+/// The last word of a command that allows additional arguments.
 const PLACEHOLDER: &str = "{args}";
 
 impl Command {
-    /// Reads an entry of the list. The error says what is wrong with it.
+    /// Parses an entry of the configuration. The error describes the problem.
     pub(super) fn parse(
         entry: &str,
         root: &Path,
@@ -52,11 +52,11 @@ impl Command {
         }
         if words.iter().any(|word| word.contains(PLACEHOLDER)) {
             return Err(format!(
-                "`{entry}` has {PLACEHOLDER} in another place than its end"
+                "`{entry}` has {PLACEHOLDER} before its end; it must be the last word"
             ));
         }
         if words.first().is_none_or(String::is_empty) {
-            return Err(format!("`{entry}` names no program"));
+            return Err(format!("`{entry}` has no program"));
         }
         let name = words.join(" ");
         let program = words.remove(0);
@@ -71,14 +71,14 @@ impl Command {
             purpose: purpose.unwrap_or(guessed),
             name,
             program: found
-                .ok_or_else(|| format!("there is no program `{program}` for `{entry}`"))?,
+                .ok_or_else(|| format!("program `{program}` of `{entry}` was not found"))?,
             arguments: words,
             open,
         })
     }
 }
 
-/// Words are separated by blanks; quotes keep them together. Nothing else has a meaning.
+/// Splits a command at white space. Quotes group words. There are no other special characters.
 fn split(text: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -91,7 +91,7 @@ fn split(text: &str) -> Result<Vec<String>, &'static str> {
                 word.get_or_insert_default();
             }
             (None, _) if character.is_whitespace() => words.extend(word.take()),
-            (_, '\0') => return Err("has a character that is not possible"),
+            (_, '\0') => return Err("contains a null character"),
             _ => word.get_or_insert_default().push(character),
         }
     }
@@ -102,13 +102,13 @@ fn split(text: &str) -> Result<Vec<String>, &'static str> {
     Ok(words)
 }
 
-/// A program on the path, or one in the workspace (`./gradlew`). Entries of the path that are
-/// relative would be in the workspace, where models write files, so they do not count.
+/// Finds a program in `PATH` or in the workspace (`./gradlew`). Relative entries of `PATH` are
+/// ignored, because they refer to the workspace, where models write files.
 fn find(program: &str, root: &Path, environment: &Environment) -> Option<PathBuf> {
     let path = environment.get("PATH").unwrap_or_default();
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     let folders: Vec<PathBuf> = folders.collect();
-    // A path without entries would again mean the workspace.
+    // An empty `PATH` would refer to the workspace too.
     if folders.is_empty() && Path::new(program).components().count() == 1 {
         return None;
     }
@@ -116,12 +116,12 @@ fn find(program: &str, root: &Path, environment: &Environment) -> Option<PathBuf
     which::which_in(program, Some(path), root).ok()
 }
 
-/// The variables that commands see.
+/// The environment variables of commands.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Environment(Vec<(OsString, OsString)>);
 
-/// What programs need to run at all and tools to find what they have installed. No keys, and no
-/// proxies, whose addresses may have passwords in them.
+/// Inherited variables that programs need. Proxies are excluded, because their addresses may
+/// contain passwords.
 const INHERITED: &[&str] = &[
     "PATH",
     "HOME",
@@ -153,7 +153,7 @@ const INHERITED: &[&str] = &[
 
 const INHERITED_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// Windows programs do not start without these. Names there have no case.
+/// Variables that Windows programs need. Their names are not case-sensitive.
 const INHERITED_ON_WINDOWS: &[&str] = &[
     "APPDATA",
     "COMSPEC",
@@ -175,16 +175,16 @@ const INHERITED_ON_WINDOWS: &[&str] = &[
 ];
 
 impl Environment {
-    /// What is harmless of `ours`, then what is configured: `NAME` for the value in `ours`,
-    /// `NAME=VALUE` for another one. The error says what is wrong with an entry.
+    /// Returns the inherited variables of `own` and the configured ones: `NAME` has its value in
+    /// `own`, `NAME=VALUE` another value. The error describes an invalid entry.
     pub(super) fn new(
-        ours: impl IntoIterator<Item = (OsString, OsString)>,
+        own: impl IntoIterator<Item = (OsString, OsString)>,
         configured: &[String],
     ) -> Result<Self, String> {
-        let ours: Vec<(OsString, OsString)> = ours.into_iter().collect();
-        // Colours and cursors mean nothing to a model.
+        let own: Vec<(OsString, OsString)> = own.into_iter().collect();
+        // Disables colours and cursor movements.
         let plain = [("TERM", "dumb"), ("NO_COLOR", "1")];
-        let mut environment: Vec<(OsString, OsString)> = ours
+        let mut environment: Vec<(OsString, OsString)> = own
             .iter()
             .filter(|(name, _)| inherits(name))
             .cloned()
@@ -194,13 +194,13 @@ impl Environment {
             let (name, value) = if let Some((name, value)) = entry.split_once('=') {
                 (name, Some(value.into()))
             } else {
-                let found = ours.iter().find(|(known, _)| known == entry.as_str());
+                let found = own.iter().find(|(known, _)| known == entry.as_str());
                 (entry.as_str(), found.map(|(_, value)| value.clone()))
             };
             if name.is_empty() || name.contains('\0') {
-                return Err(format!("`{entry}` is no variable of the environment"));
+                return Err(format!("`{entry}` is not an environment variable"));
             }
-            // One that is not set here is not set there.
+            // A variable without a value is not set.
             if let Some(value) = value {
                 environment.retain(|(known, _)| known != name);
                 environment.push((name.into(), value));

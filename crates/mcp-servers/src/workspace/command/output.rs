@@ -1,5 +1,4 @@
-//! What a command writes, of which the end is kept: that is where compilers and tests say how it
-//! went.
+//! The end of the output of a command, which contains the result of compilers and tests.
 
 use std::collections::VecDeque;
 
@@ -12,7 +11,7 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Keeps the last `limit` bytes.
+    /// Creates a buffer of the last `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -32,7 +31,7 @@ impl Tail {
         self.omitted += u64::try_from(gone).unwrap_or(u64::MAX);
     }
 
-    /// The text, from the start of a line on if something is left out, and how many bytes are.
+    /// Returns the text and the number of omitted bytes. A shortened text starts at a line.
     pub(super) fn finish(self) -> (String, u64) {
         let mut bytes: Vec<u8> = self.kept.into();
         let mut omitted = self.omitted;
@@ -42,12 +41,15 @@ impl Tail {
             bytes.drain(..=end);
             omitted += u64::try_from(end + 1).unwrap_or_default();
         }
-        (plain(&String::from_utf8_lossy(&bytes)), omitted)
+        (
+            without_terminal_codes(&String::from_utf8_lossy(&bytes)),
+            omitted,
+        )
     }
 }
 
-/// Without what moves cursors and paints: escape sequences, and lines that were written over.
-fn plain(text: &str) -> String {
+/// Removes escape sequences and overwritten lines.
+fn without_terminal_codes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut line_start = 0;
     let mut characters = text.chars().peekable();
@@ -56,7 +58,7 @@ fn plain(text: &str) -> String {
             '\u{1b}' => match characters.peek() {
                 Some('[') => {
                     characters.next();
-                    // Up to the letter that ends it.
+                    // A letter ends the sequence.
                     while let Some(next) = characters.next_if(|it| !it.is_control()) {
                         if ('@'..='~').contains(&next) {
                             break;
@@ -64,7 +66,7 @@ fn plain(text: &str) -> String {
                     }
                 }
                 Some(']') => {
-                    // A title or a link, up to a bell or ESC \.
+                    // A bell or ESC \ ends a title or a link.
                     while let Some(next) = characters.next_if(|it| *it != '\n') {
                         if next == '\u{7}' {
                             break;
@@ -78,7 +80,7 @@ fn plain(text: &str) -> String {
                 _ => {}
             },
             '\r' if characters.peek() == Some(&'\n') => {}
-            // A progress bar begins its line again.
+            // A progress bar overwrites its line.
             '\r' => plain.truncate(line_start),
             '\n' => {
                 plain.push('\n');
@@ -99,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_kept_from_a_line_on() {
+    fn the_last_lines_are_kept() {
         let mut tail = Tail::new(10);
         tail.push(b"one\ntwo\n");
         tail.push(b"three\nfour\n");
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_terminals_only_is_left_out() {
+    fn terminal_codes_are_removed() {
         for (written, read) in [
             ("\u{1b}[1;31merror\u{1b}[0m: no", "error: no"),
             (" 10%\r 50%\r100%\r\ndone", "100%\ndone"),
@@ -121,13 +123,13 @@ mod tests {
             ("a\u{8}\u{0}\tb\u{9b}", "a\tb"),
             ("x\u{1b}[", "x"),
         ] {
-            assert_eq!(plain(written), read, "{written:?}");
+            assert_eq!(without_terminal_codes(written), read, "{written:?}");
         }
     }
 
     proptest! {
         #[test]
-        fn nothing_is_lost_or_counted_twice(
+        fn kept_and_omitted_bytes_are_the_whole_output(
             chunks in prop::collection::vec(prop::collection::vec(97u8..100, 0..20), 0..8),
             limit in 1usize..30,
         ) {

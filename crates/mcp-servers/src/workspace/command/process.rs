@@ -1,9 +1,8 @@
-//! Runs a command to its end, its time-out, or until nobody waits for it any more.
+//! Execution of a command until its end, its time-out or its cancellation.
 //!
-//! On Unix it is a process group of its own and ends as a whole: nothing that a command started
-//! outlives it, unless it began a session of its own (`setsid`). If this program is killed, a small
-//! shell that waits at the end of a pipe kills the group (`Watcher`). Elsewhere only the process itself
-//! is ended.
+//! On Unix, a command has its own process group, which ends with it, except for processes with a
+//! session of their own (`setsid`). If this program is killed, a shell that reads from a pipe kills
+//! the group (`Watcher`). On other systems only the process itself is ended.
 
 use std::{
     io,
@@ -20,34 +19,34 @@ use tokio::{
 
 use super::{Command, Environment, output::Tail};
 
-/// How long a command that was asked to end may take to do so.
-const TO_END: Duration = Duration::from_secs(2);
-/// How long the rest of the output is waited for after the end, when somebody else holds the pipe.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How many bytes of output are kept.
-const KEPT: usize = 32 * 1024;
+/// Maximum time between the termination signal and the kill signal.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum wait for further output after the end, when another process holds the pipe.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum number of kept bytes of output.
+const MAX_OUTPUT_BYTES: usize = 32 * 1024;
 
-/// How a command went.
+/// The result of a command.
 #[derive(Debug)]
-pub(super) struct Ran {
-    /// `None` if it was stopped at the time-out.
+pub(super) struct CommandResult {
+    /// `None` after a time-out.
     pub(super) status: Option<ExitStatus>,
     pub(super) duration: Duration,
-    /// The end of what it wrote on both of its outputs.
+    /// The end of both outputs.
     pub(super) output: String,
-    /// How many bytes before that are left out.
+    /// Number of omitted bytes before it.
     pub(super) omitted: u64,
 }
 
-/// Runs it. Dropping the future kills it and everything that it started.
+/// Runs a command. Dropping the future kills its process group.
 pub(super) async fn run(
     command: &Command,
     added: &[String],
     directory: &Path,
     environment: &Environment,
     limit: Duration,
-) -> io::Result<Ran> {
-    let begun = Instant::now();
+) -> io::Result<CommandResult> {
+    let started = Instant::now();
     let mut process = Process::new(&command.program);
     process
         .args(&command.arguments)
@@ -60,21 +59,21 @@ pub(super) async fn run(
     let (child, outputs) = spawn(process)?;
     let mut group = Group::of(&child);
     let mut running = Running { child, outputs };
-    let mut tail = Tail::new(KEPT);
+    let mut tail = Tail::new(MAX_OUTPUT_BYTES);
     let status = if let Ok(status) = timeout(limit, running.wait(&mut tail)).await {
         Some(status?)
     } else {
         group.terminate();
-        // What it says about being ended may be of use, too.
-        let _ = timeout(TO_END, running.wait(&mut tail)).await;
+        // The command may write output while it ends.
+        let _ = timeout(EXIT_TIMEOUT, running.wait(&mut tail)).await;
         None
     };
-    let duration = begun.elapsed();
-    // What the command left running would write files and hold ports for ever.
+    let duration = started.elapsed();
+    // Background processes of the command could write files and use ports without end.
     group.kill();
-    let _ = timeout(LAST_WORDS, running.outputs.drain(&mut tail)).await;
+    let _ = timeout(OUTPUT_TIMEOUT, running.outputs.drain(&mut tail)).await;
     let (output, omitted) = tail.finish();
-    Ok(Ran {
+    Ok(CommandResult {
         status,
         duration,
         output,
@@ -88,7 +87,7 @@ struct Running {
 }
 
 impl Running {
-    /// Waits for the process, not for what it started.
+    /// Waits for the process, but not for its child processes.
     async fn wait(&mut self, tail: &mut Tail) -> io::Result<ExitStatus> {
         let mut open = true;
         loop {
@@ -100,7 +99,7 @@ impl Running {
     }
 }
 
-/// The readable ends of the process's outputs: one on Unix, so that its lines stay in order.
+/// The pipes of both outputs. Unix has one pipe, which keeps the order of lines.
 struct Outputs {
     pipes: Vec<Pipe>,
 }
@@ -118,14 +117,14 @@ impl Pipe {
         }
     }
 
-    /// How many bytes are in the buffer now; none at the end, and after an error.
+    /// Returns the number of bytes in the buffer: 0 at the end and after an error.
     async fn read(&mut self) -> usize {
         self.end.read(&mut self.buffer).await.unwrap_or_default()
     }
 }
 
 impl Outputs {
-    /// Reads some. `false` at the end of all.
+    /// Reads from one pipe. Returns `false` at the end of all pipes.
     async fn read(&mut self, tail: &mut Tail) -> bool {
         let (place, number) = match self.pipes.as_mut_slice() {
             [] => return false,
@@ -155,7 +154,7 @@ fn spawn(mut process: Process) -> io::Result<(Child, Outputs)> {
     process.stdout(writer.try_clone()?).stderr(writer);
     process.process_group(0);
     let child = process.spawn()?;
-    // With `process` goes our copy of the writable end, without which there would be no end.
+    // Closes the copy of the writer, so that the pipe can end.
     drop(process);
     let pipes = vec![Pipe::new(reader)];
     Ok((child, Outputs { pipes }))
@@ -171,7 +170,7 @@ fn spawn(mut process: Process) -> io::Result<(Child, Outputs)> {
     Ok((child, Outputs { pipes }))
 }
 
-/// The process group of a command. It is killed when this is dropped.
+/// The process group of a command. Dropping this value kills it.
 struct Group {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
@@ -194,7 +193,7 @@ impl Group {
         self.signal(rustix::process::Signal::TERM);
     }
 
-    /// Once: after that the number may come to belong to somebody else.
+    /// Kills the group once. After that, another group may have its id.
     fn kill(&mut self) {
         self.signal(rustix::process::Signal::KILL);
         self.leader = None;
@@ -202,7 +201,7 @@ impl Group {
 
     fn signal(&self, signal: rustix::process::Signal) {
         if let Some(leader) = self.leader {
-            // Fails only when the group is gone, which is what is wanted.
+            // Fails only if the group has ended.
             let _ = rustix::process::kill_process_group(leader, signal);
         }
     }
@@ -226,9 +225,9 @@ impl Drop for Group {
     }
 }
 
-/// A shell that kills the group when this program has ended, however that happened: the system
-/// closes the pipe between them then. It is in a group of its own, so what ends this program's group
-/// does not end it. It runs nothing that a model has written.
+/// A shell that kills the group after any end of this program, when the system closes their pipe. It
+/// has its own group, so a signal to the group of this program does not end it. It runs no input of
+/// a model.
 #[cfg(unix)]
 struct Watcher {
     _shell: Child,
@@ -250,7 +249,7 @@ impl Watcher {
             .kill_on_drop(true)
             .spawn();
         let shell = shell.inspect_err(|error| {
-            tracing::warn!(%error, "no shell watches a command: it would outlive a killed server");
+            tracing::warn!(%error, "failed to start the watcher shell; a command may outlive a killed server");
         });
         Some(Self {
             _shell: shell.ok()?,

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     Command, Environment, Purpose, added,
-    process::{self, Ran},
+    process::{self, CommandResult},
 };
 use crate::{
     tool::{BundledTool, ToolError, ToolOutput},
@@ -24,7 +24,7 @@ pub(in crate::workspace) struct Runner {
     environment: Environment,
     timeout: Duration,
     /// Two builds in one folder would be in each other's way.
-    turn: Semaphore,
+    permit: Semaphore,
 }
 
 impl Runner {
@@ -37,7 +37,7 @@ impl Runner {
             root: Arc::clone(root),
             environment,
             timeout,
-            turn: Semaphore::new(1),
+            permit: Semaphore::new(1),
         }
     }
 }
@@ -118,7 +118,7 @@ impl BundledTool for Compile {
         end of what the compiler says.";
 
     fn annotations(&self) -> ToolAnnotations {
-        running()
+        command_annotations()
     }
 
     fn description(&self) -> Option<String> {
@@ -144,7 +144,7 @@ impl BundledTool for TestRun {
         they say. Tests that fail are a result, not an error.";
 
     fn annotations(&self) -> ToolAnnotations {
-        running()
+        command_annotations()
     }
 
     fn description(&self) -> Option<String> {
@@ -160,9 +160,9 @@ impl BundledTool for TestRun {
     }
 }
 
-/// Builds and tests run code of the workspace, so they can do anything that the person who started
-/// this server can.
-fn running() -> ToolAnnotations {
+/// Returns the annotations of tools that run code of the workspace, which has all permissions of the
+/// user.
+fn command_annotations() -> ToolAnnotations {
     ToolAnnotations::new()
         .read_only(false)
         .destructive(true)
@@ -231,7 +231,7 @@ impl Commands {
         if !command.open && !input.args.is_empty() {
             return refuse(format!("{} takes no args.", command.name));
         }
-        let Ok(_turn) = self.runner.turn.acquire().await else {
+        let Ok(_permit) = self.runner.permit.acquire().await else {
             return refuse("No command can be run any more.".to_owned());
         };
         let Some(directory) = self.runner.root.directory() else {
@@ -239,14 +239,14 @@ impl Commands {
                 "The root folder is not where it was when the server was started.".to_owned(),
             );
         };
-        // After the wait for other commands, which may make links.
+        // Checked after the wait for other commands, which may create links.
         let (args, root) = (input.args.clone(), Arc::clone(&self.runner.root));
         blocking(move || added::check(&args, &root).map_err(ToolError::Refused)).await?;
         let name = shown(&command.name, &input.args);
         let (environment, limit) = (&self.runner.environment, self.runner.timeout);
         tracing::debug!(command = name, "runs a command");
         match process::run(command, &input.args, directory, environment, limit).await {
-            Ok(ran) => Ok(answer(name, ran, limit)),
+            Ok(result) => Ok(output(name, result, limit)),
             Err(error) => {
                 tracing::warn!(command = name, %error, "a command cannot be run");
                 refuse(format!("{name} cannot be run: {}.", error.kind()))
@@ -261,10 +261,10 @@ fn shown(name: &str, args: &[String]) -> String {
     words.join(" ")
 }
 
-fn answer(command: String, ran: Ran, limit: Duration) -> ToolOutput<Output> {
-    let exit_code = ran.status.and_then(|status| status.code());
-    let seconds = ran.duration.as_secs_f32();
-    let (outcome, ended) = match (ran.status, exit_code) {
+fn output(command: String, result: CommandResult, limit: Duration) -> ToolOutput<Output> {
+    let exit_code = result.status.and_then(|status| status.code());
+    let seconds = result.duration.as_secs_f32();
+    let (outcome, ended) = match (result.status, exit_code) {
         (None, _) => (
             Outcome::TimedOut,
             format!("was stopped after {} seconds", limit.as_secs_f32()),
@@ -283,19 +283,19 @@ fn answer(command: String, ran: Ran, limit: Duration) -> ToolOutput<Output> {
         ),
     };
     let mut text = format!("{command} {ended}");
-    if ran.output.trim().is_empty() {
+    if result.output.trim().is_empty() {
         text.push_str(" and wrote nothing.");
     } else {
-        if ran.omitted > 0 {
+        if result.omitted > 0 {
             // Writing to a string cannot fail.
             let _ = write!(
                 text,
                 "; the first {} bytes it wrote are left out",
-                ran.omitted
+                result.omitted
             );
         }
         text.push_str(":\n");
-        text.push_str(ran.output.trim_end());
+        text.push_str(result.output.trim_end());
     }
     ToolOutput {
         text,
@@ -303,9 +303,9 @@ fn answer(command: String, ran: Ran, limit: Duration) -> ToolOutput<Output> {
             command,
             outcome,
             exit_code,
-            duration_ms: u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX),
-            output: ran.output,
-            omitted_bytes: ran.omitted,
+            duration_ms: u64::try_from(result.duration.as_millis()).unwrap_or(u64::MAX),
+            output: result.output,
+            omitted_bytes: result.omitted,
         },
     }
 }

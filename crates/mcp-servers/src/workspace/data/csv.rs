@@ -1,19 +1,21 @@
-//! Text with separators (RFC 4180), its first record being the names of the columns.
+//! CSV and similar formats (RFC 4180). The first record contains the names of the columns.
+//!
+//! Quoted values are text, also with digits only. The `csv` crate does not report quotes.
 
 use serde_json::{Number, Value};
 
-use super::{Column, ColumnType, DataFault, MOST_COLUMNS, Table, distinct, must_fit};
+use super::{Column, ColumnType, DataFault, MAX_COLUMNS, Table, check_size, unique_names};
 
-/// One value as it is written.
+/// An unparsed value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Field {
     text: String,
-    /// It stands in quotes, so it is text whatever it looks like.
+    /// The value has quotes, so it is text.
     quoted: bool,
 }
 
-/// What separates the values: a comma, unless the first line has none and a semicolon instead, as
-/// spreadsheets write where the comma is in numbers.
+/// Detects the separator: a semicolon if the first line contains one and no comma, otherwise a
+/// comma. Spreadsheets use semicolons where numbers contain commas.
 pub(super) fn delimiter(text: &str) -> char {
     let first = text.lines().next().unwrap_or_default();
     if !first.contains(',') && first.contains(';') {
@@ -23,12 +25,12 @@ pub(super) fn delimiter(text: &str) -> char {
     }
 }
 
-/// The names of the columns only. The text may end anywhere.
+/// Returns the column names of a text, which may be cut at any position.
 pub(super) fn header(text: &str, delimiter: char) -> Vec<String> {
     let record = Records::new(text, delimiter).next();
     let fields = record.and_then(Result::ok).unwrap_or_default().fields;
-    let fields = fields.into_iter().take(MOST_COLUMNS);
-    distinct(fields.map(|field| field.text))
+    let fields = fields.into_iter().take(MAX_COLUMNS);
+    unique_names(fields.map(|field| field.text))
 }
 
 pub(super) fn parse(text: &str, delimiter: char) -> Result<Table, DataFault> {
@@ -39,8 +41,8 @@ pub(super) fn parse(text: &str, delimiter: char) -> Result<Table, DataFault> {
             rows: Vec::new(),
         });
     };
-    must_fit(header.fields.len(), 0, header.line)?;
-    let names = distinct(header.fields.into_iter().map(|field| field.text));
+    check_size(header.fields.len(), 0, header.line)?;
+    let names = unique_names(header.fields.into_iter().map(|field| field.text));
     let mut rows = Vec::new();
     for record in records {
         let Record { line, mut fields } = record?;
@@ -54,19 +56,19 @@ pub(super) fn parse(text: &str, delimiter: char) -> Result<Table, DataFault> {
                 ),
             });
         }
-        must_fit(names.len(), rows.len() + 1, line)?;
-        // Some programs leave out empty values at the end.
+        check_size(names.len(), rows.len() + 1, line)?;
+        // Some programs omit empty values at the end.
         fields.resize_with(names.len(), || Field {
             text: String::new(),
             quoted: false,
         });
         rows.push(fields);
     }
-    Ok(typed(names, rows))
+    Ok(typed_table(names, rows))
 }
 
-/// Numbers become numbers where a whole column is numbers, and what is empty becomes null.
-fn typed(names: Vec<String>, rows: Vec<Vec<Field>>) -> Table {
+/// Converts the values of columns that contain only numbers, and converts empty values to null.
+fn typed_table(names: Vec<String>, rows: Vec<Vec<Field>>) -> Table {
     let mut kinds: Vec<Option<ColumnType>> = vec![None; names.len()];
     for (field, kind) in rows.iter().flat_map(|row| row.iter().zip(0..)) {
         let Some(known) = kinds.get_mut(kind) else {
@@ -101,21 +103,21 @@ fn kind_of(field: &Field) -> Option<ColumnType> {
     let text = field.text.trim();
     if text.is_empty() {
         None
-    } else if !looks_like_a_number(text) {
+    } else if !is_json_number(text) {
         Some(ColumnType::Text)
     } else if text.parse::<i64>().is_ok() {
         Some(ColumnType::Integer)
     } else if text.contains(['.', 'e', 'E']) && text.parse::<f64>().is_ok_and(f64::is_finite) {
         Some(ColumnType::Real)
     } else {
-        // An integer with more digits than a number keeps.
+        // An integer outside of the range of i64.
         Some(ColumnType::Text)
     }
 }
 
-/// Whether this is written as JSON writes numbers. What begins with further zeros or with a plus is
-/// a code or a telephone number.
-fn looks_like_a_number(text: &str) -> bool {
+/// Returns whether this is a JSON number. Texts that begin with further zeros or a plus sign are
+/// codes or telephone numbers.
+fn is_json_number(text: &str) -> bool {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -150,7 +152,7 @@ struct Record {
     fields: Vec<Field>,
 }
 
-/// The records of a text. Lines with nothing on them are none.
+/// Iterator over the records of a text. Skips empty lines.
 struct Records<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
     delimiter: char,
@@ -174,7 +176,7 @@ impl<'a> Records<'a> {
         Some(character)
     }
 
-    /// Takes the end of a line, if one is here.
+    /// Consumes a line break, if there is one.
     fn take_break(&mut self) -> bool {
         match self.rest.peek() {
             Some('\n') => {
@@ -222,7 +224,7 @@ impl<'a> Records<'a> {
                 None => {
                     return Err(DataFault {
                         line,
-                        problem: "a value begins with a quote and has no end".to_owned(),
+                        problem: "a quoted value has no end".to_owned(),
                     });
                 }
             }
@@ -231,8 +233,8 @@ impl<'a> Records<'a> {
             Some(&next) if next != self.delimiter && next != '\n' && next != '\r' => {
                 Err(DataFault {
                     line: self.line,
-                    problem: "there is text behind a value in quotes; a quote inside of one is \
-                              written twice"
+                    problem: "there is text after a quoted value; write a quote in a value \
+                              twice"
                         .to_owned(),
                 })
             }

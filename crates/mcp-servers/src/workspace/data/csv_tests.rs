@@ -18,7 +18,7 @@ fn columns(text: &str) -> Vec<(String, ColumnType)> {
 }
 
 #[test]
-fn values_may_have_separators_quotes_and_breaks_in_them() {
+fn quoted_values_may_contain_separators_quotes_and_line_breaks() {
     let text = "name,note\r\n\"Smith, J.\",\"said \"\"no\"\"\nand left\"\r\nLee,\r\n";
     assert_eq!(
         rows(text),
@@ -30,7 +30,7 @@ fn values_may_have_separators_quotes_and_breaks_in_them() {
 }
 
 #[test]
-fn a_column_is_numbers_only_if_all_of_it_is() {
+fn a_column_is_numeric_if_all_its_values_are() {
     let text =
         "id,price,zip,mixed,empty,big\n1,2.50,01234,1,,9223372036854775808\n-2,3,99999,x,,1\n";
     let kinds: Vec<_> = columns(text).into_iter().map(|it| it.1).collect();
@@ -42,18 +42,18 @@ fn a_column_is_numbers_only_if_all_of_it_is() {
             json!([-2, 3.0, "99999", "x", null, "1"])
         ]
     );
-    // In quotes it is text, and an empty text is not nothing.
+    // Quoted values are text, and a quoted empty value is not null.
     assert_eq!(rows("a,b\n\"1\",\"\"\n"), [json!(["1", ""])]);
-    for no_number in [
+    for not_number in [
         "1.", ".5", "+1", "0x10", "1e", "--1", "1 2", "NaN", "inf", "1_000", "00",
     ] {
-        assert_eq!(rows(&format!("a\n{no_number}\n")), [json!([no_number])]);
+        assert_eq!(rows(&format!("a\n{not_number}\n")), [json!([not_number])]);
     }
     assert_eq!(rows("a\n1e3\n-0.5\n"), [json!([1000.0]), json!([-0.5])]);
 }
 
 #[test]
-fn headers_are_made_distinct() {
+fn headers_are_made_unique_names() {
     let names: Vec<_> = columns("a,,A,a \n1,2,3,4\n")
         .into_iter()
         .map(|it| it.0)
@@ -63,31 +63,27 @@ fn headers_are_made_distinct() {
 }
 
 #[test]
-fn semicolons_separate_where_there_is_no_comma() {
+fn semicolons_separate_values_if_the_header_has_no_comma() {
     assert_eq!(rows("a;b\n1,5;2\n"), [json!(["1,5", 2])]);
     assert_eq!(rows("a;b,c\n1;2,3\n"), [json!(["1;2", 3])]);
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
+fn errors_contain_the_line() {
     let fault = |text: &str| parse(text, ',').unwrap_err().to_string();
     assert_eq!(
         fault("a,b\n1,2\n\n1,2,3\n"),
         "line 4: there are 3 values, but the first line names 2 columns"
     );
-    assert_eq!(
-        fault("a\nb\n\"c\nd"),
-        "line 3: a value begins with a quote and has no end"
-    );
-    assert!(fault("a\n\"b\"c\n").starts_with("line 2: there is text behind a value"));
+    assert_eq!(fault("a\nb\n\"c\nd"), "line 3: a quoted value has no end");
+    assert!(fault("a\n\"b\"c\n").starts_with("line 2: there is text after a quoted value"));
     assert_eq!(parse("", ',').unwrap().rows.len(), 0);
     assert_eq!(parse("\n\n", ',').unwrap().columns.len(), 0);
 }
 
 proptest! {
-    /// What a program writes by the rules comes back as it was.
-    #[test]
-    fn what_is_written_in_quotes_is_read_unchanged(
+        #[test]
+    fn quoted_values_are_read_unchanged(
         cells in prop::collection::vec(prop::collection::vec("[a,;\"\n\r\t 1é]{0,6}", 3), 0..6),
     ) {
         let mut text = "x,y,z\n".to_owned();
@@ -101,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_too_strange(text in "[a1,;\"\n\r\t.-]{0,40}") {
+    fn any_text_is_handled(text in "[a1,;\"\n\r\t.-]{0,40}") {
         if let Ok(table) = parse(&text, delimiter(&text)) {
             for row in &table.rows {
                 prop_assert_eq!(row.len(), table.columns.len());

@@ -17,7 +17,7 @@ use rusqlite::{
 };
 use serde_json::Value;
 
-use super::{ColumnType, Table, shortened_text, shown_of_each};
+use super::{ColumnType, Table, max_shown_bytes, shortened_text};
 use crate::sqlite::primary_code;
 
 /// Number of virtual machine instructions between two checks of the deadline. They take much less
@@ -48,11 +48,11 @@ pub(super) struct QueryResult {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum QueryError {
     #[error(
-        "The query was stopped after {} seconds. Ask for less, or in another way.",
+        "The query was stopped after {} seconds. Select less data or simplify the query.",
         .0.as_secs_f32()
     )]
     Timeout(Duration),
-    #[error("The query needs too much memory. Ask for less, or in another way.")]
+    #[error("The query needs too much memory. Select less data or simplify the query.")]
     Memory,
     /// The text is not exactly one query that only reads.
     #[error("Only one query that reads is possible (SELECT, WITH or VALUES). {0}")]
@@ -214,7 +214,7 @@ fn read_rows(mut query: Statement<'_>, limits: Limits) -> Result<QueryResult, Qu
         .into_iter()
         .map(str::to_owned)
         .collect();
-    let shown = shown_of_each(limits.bytes, columns.len());
+    let shown = max_shown_bytes(limits.bytes, columns.len());
     let mut result = QueryResult {
         columns,
         rows: Vec::new(),

@@ -1,21 +1,21 @@
-//! JSON, as one value or as one on each line.
+//! JSON and JSON Lines.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{Column, ColumnType, DataFault, Table, must_fit};
+use super::{Column, ColumnType, DataFault, Table, check_size};
 
-/// An array of records; or an object that has exactly one such array in it, as many services
-/// answer; or anything else as the only record.
+/// Parses an array of records, or an object with exactly one array of records, as many services
+/// send. Another value is a single record.
 pub(super) fn parse(text: &str) -> Result<Table, DataFault> {
     let value: Value = serde_json::from_str(text).map_err(|error| DataFault {
         line: error.line(),
-        problem: without_place(&error),
+        problem: without_position(&error),
     })?;
     let records = match value {
         Value::Array(records) => records,
-        Value::Object(mut object) => match the_records(&object) {
+        Value::Object(mut object) => match records_member(&object) {
             Some(name) => match object.swap_remove(&name) {
                 Some(Value::Array(records)) => records,
                 _ => Vec::new(),
@@ -24,7 +24,7 @@ pub(super) fn parse(text: &str) -> Result<Table, DataFault> {
         },
         other => vec![other],
     };
-    // Where in the text a record stands is not known any more.
+    // The lines of the records are unknown.
     table(records.into_iter().map(|record| (1, record)))
 }
 
@@ -35,15 +35,15 @@ pub(super) fn parse_lines(text: &str) -> Result<Table, DataFault> {
         let line = index + 1;
         let record = serde_json::from_str(text).map_err(|error| DataFault {
             line,
-            problem: without_place(&error),
+            problem: without_position(&error),
         });
         record.map(|record| (line, record))
     });
     table(records.collect::<Result<Vec<_>, _>>()?)
 }
 
-/// The one member that is an array of objects.
-fn the_records(object: &Map<String, Value>) -> Option<String> {
+/// Returns the name of the only member that is an array of objects.
+fn records_member(object: &Map<String, Value>) -> Option<String> {
     let mut arrays = object.iter().filter(|(_, value)| {
         let records = value.as_array();
         records.is_some_and(|it| !it.is_empty() && it.iter().all(Value::is_object))
@@ -54,8 +54,8 @@ fn the_records(object: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// The line is told otherwise, and counts from the start of the file.
-fn without_place(error: &serde_json::Error) -> String {
+/// Returns the message of an error without its position, which has its own field.
+fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {
         Some(place) => text[..place].to_owned(),
@@ -63,8 +63,8 @@ fn without_place(error: &serde_json::Error) -> String {
     }
 }
 
-/// Columns are all names that occur, in the order in which they first do. What is no object stands
-/// in a column `value`. Each record comes with its line.
+/// Creates a table with all member names as columns, in the order of their first occurrence. Values
+/// that are not objects have a column `value`. Each record has its line.
 fn table(records: impl IntoIterator<Item = (usize, Value)>) -> Result<Table, DataFault> {
     let mut columns: Vec<(String, Option<ColumnType>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -89,7 +89,7 @@ fn table(records: impl IntoIterator<Item = (usize, Value)>) -> Result<Table, Dat
             }
         }
         rows.push(row);
-        must_fit(columns.len(), rows.len(), line)?;
+        check_size(columns.len(), rows.len(), line)?;
     }
     for row in &mut rows {
         row.resize(columns.len(), Value::Null);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_all_names_that_occur() {
+    fn columns_are_the_names_of_all_members() {
         let table = parse(r#"[{"a": 1, "b": "x"}, {"b": "y", "c": [1]}, {"a": 2.5}]"#).unwrap();
         let expected = json!([
             [["a", "number"], ["b", "text"], ["c", "mixed"]],
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_records_are_found_wherever_there_is_only_one_list_of_them() {
+    fn the_only_array_of_records_is_found() {
         let wrapped = r#"{"page": 1, "items": [{"a": 1}], "tags": ["x"]}"#;
         assert_eq!(
             shape(&parse(wrapped).unwrap()),
@@ -167,21 +167,21 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_records_and_the_wrong_one_is_told() {
+    fn errors_in_json_lines_contain_the_line() {
         let table = parse_lines("{\"a\": true}\n\n{\"a\": null}\r\n").unwrap();
         assert_eq!(shape(&table), json!([[["a", "mixed"]], [[true], [null]]]));
         let fault = parse_lines("{}\n\n{\"a\": }\n").unwrap_err();
         assert_eq!(fault.to_string(), "line 3: expected value");
         let fault = parse("[\n1,\n2\n").unwrap_err();
         assert_eq!(fault.to_string(), "line 4: EOF while parsing a list");
-        // Every record has another column, so the table would have a billion values.
+        // Each record has another column, so the table would have many values.
         let wide: Vec<String> = (0..3000).map(|it| format!("{{\"c{it}\": 1}}")).collect();
         let fault = parse_lines(&wide.join("\n")).unwrap_err();
         assert_eq!(
             fault.to_string(),
             "line 1415: there are more than 2000000 values"
         );
-        // Too deep is an error, not the end of the process.
+        // Deep nesting is an error and does not overflow the stack.
         assert!(parse(&"[".repeat(100_000)).is_err());
     }
 }

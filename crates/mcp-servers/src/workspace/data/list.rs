@@ -18,16 +18,16 @@ use crate::{
     },
 };
 
-/// How many data files come at most.
-const FILES: usize = 200;
-/// How many folders come at most.
-const FOLDERS: usize = 200;
-/// How much of a file is looked at for the names of its columns.
-const HEAD: u64 = 64 * 1024;
-/// A JSON file has to be read as a whole for them.
-const WHOLE: u64 = 1024 * 1024;
-/// How many columns are named.
-const COLUMNS: usize = 50;
+/// Maximum number of listed data files.
+const MAX_FILES: usize = 200;
+/// Maximum number of listed folders.
+const MAX_FOLDERS: usize = 200;
+/// Number of bytes to read for the column names.
+const HEAD_BYTES: u64 = 64 * 1024;
+/// Maximum size of a JSON file with listed columns, because it must be read completely.
+const MAX_JSON_BYTES: u64 = 1024 * 1024;
+/// Maximum number of listed columns.
+const MAX_LISTED_COLUMNS: usize = 50;
 
 pub(in crate::workspace) struct DataList {
     pub(in crate::workspace) root: Arc<Root>,
@@ -92,13 +92,13 @@ fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     let (mut files, mut folders) = (Vec::new(), Vec::new());
     let complete = walk.run(root, &path, |found| match found.kind {
         Kind::Folder if input.recursive => true,
-        Kind::Folder if folders.len() == FOLDERS => false,
+        Kind::Folder if folders.len() == MAX_FOLDERS => false,
         Kind::Folder => {
             folders.push(found.path.to_string());
             true
         }
-        Kind::File => match Format::of(&found.path) {
-            Some(_) if files.len() == FILES => false,
+        Kind::File => match Format::from_path(&found.path) {
+            Some(_) if files.len() == MAX_FILES => false,
             Some(format) => {
                 files.push(DataFile {
                     path: found.path.to_string(),
@@ -148,12 +148,12 @@ fn columns(root: &Root, path: &RelativePath, format: Format, size: u64) -> Optio
         return None;
     }
     let bytes = match format {
-        Format::Json if size > WHOLE => return None,
-        Format::Json => root.read_head(path, WHOLE),
-        _ => root.read_head(path, HEAD),
+        Format::Json if size > MAX_JSON_BYTES => return None,
+        Format::Json => root.read_head(path, MAX_JSON_BYTES),
+        _ => root.read_head(path, HEAD_BYTES),
     };
     let bytes = bytes.ok()?;
-    // The head may end within a character.
+    // The last character may be incomplete.
     let head = match std::str::from_utf8(&bytes) {
         Ok(head) => head,
         Err(error) => std::str::from_utf8(bytes.get(..error.valid_up_to())?).ok()?,
@@ -165,7 +165,7 @@ fn columns(root: &Root, path: &RelativePath, format: Format, size: u64) -> Optio
         Format::Json => names(format, head)?,
         Format::JsonLines => names(format, head.lines().find(|line| !line.trim().is_empty())?)?,
     };
-    names.truncate(COLUMNS);
+    names.truncate(MAX_LISTED_COLUMNS);
     Some(names)
 }
 

@@ -18,12 +18,12 @@ use super::{
 };
 use crate::tool::ToolError;
 
-/// How many columns a table has at most, which is also what SQLite takes.
-const MOST_COLUMNS: usize = 2000;
-/// How many values a table has at most, nulls included. A small file can stand for a huge table.
-const MOST_VALUES: usize = 2_000_000;
+/// Maximum number of columns of a table, as in SQLite.
+const MAX_COLUMNS: usize = 2000;
+/// Maximum number of values of a table, with nulls. A small file can represent a huge table.
+const MAX_VALUES: usize = 2_000_000;
 
-/// What a data file is written in.
+/// The format of a data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Csv,
@@ -32,13 +32,13 @@ enum Format {
     JsonLines,
 }
 
-/// What a column holds, as far as all of its values agree.
+/// The common type of all values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnType {
     Integer,
     Real,
     Text,
-    /// Several, or values with values in them.
+    /// Several types, arrays or objects.
     Mixed,
 }
 
@@ -48,14 +48,14 @@ struct Column {
     kind: ColumnType,
 }
 
-/// Records, every one with a value for each column.
+/// Records with one value for each column.
 #[derive(Debug, PartialEq)]
 struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<Value>>,
 }
 
-/// Why the contents of a data file cannot be read, and where.
+/// A syntax error in a data file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 struct DataFault {
@@ -63,12 +63,12 @@ struct DataFault {
     problem: String,
 }
 
-/// Refuses a table that is too large, on the line on which it becomes so.
-fn must_fit(columns: usize, rows: usize, line: usize) -> Result<(), DataFault> {
-    let problem = if columns > MOST_COLUMNS {
-        format!("there are more than {MOST_COLUMNS} columns")
-    } else if columns.saturating_mul(rows) > MOST_VALUES {
-        format!("there are more than {MOST_VALUES} values")
+/// Returns an error for a table that is too large.
+fn check_size(columns: usize, rows: usize, line: usize) -> Result<(), DataFault> {
+    let problem = if columns > MAX_COLUMNS {
+        format!("there are more than {MAX_COLUMNS} columns")
+    } else if columns.saturating_mul(rows) > MAX_VALUES {
+        format!("there are more than {MAX_VALUES} values")
     } else {
         return Ok(());
     };
@@ -76,8 +76,8 @@ fn must_fit(columns: usize, rows: usize, line: usize) -> Result<(), DataFault> {
 }
 
 impl Format {
-    /// By the end of its name.
-    fn of(path: &RelativePath) -> Option<Self> {
+    /// Returns the format for a file extension.
+    fn from_path(path: &RelativePath) -> Option<Self> {
         let (stem, extension) = path.name().rsplit_once('.')?;
         if stem.is_empty() {
             return None;
@@ -124,12 +124,12 @@ impl ColumnType {
     }
 }
 
-/// Reads a data file that holds at most this many bytes.
+/// Reads a data file of at most `limit` bytes. Returns the table and the file size.
 fn load(root: &Root, path: &RelativePath, limit: u64) -> Result<(Table, u64), ToolError> {
-    let Some(format) = Format::of(path) else {
+    let Some(format) = Format::from_path(path) else {
         return Err(ToolError::Refused(format!(
-            "{path} is no data file by its name: it should end in .csv, .tsv, .json, .jsonl or \
-             .ndjson. file_load loads any text file."
+            "{path} does not have the extension of a data file (.csv, .tsv, .json, .jsonl or \
+             .ndjson). file_load loads any text file."
         )));
     };
     let file = root.read_at_most(path, limit)?;
@@ -137,16 +137,16 @@ fn load(root: &Root, path: &RelativePath, limit: u64) -> Result<(Table, u64), To
     let text = decode(path, file.bytes)?;
     let table = format
         .parse(&text)
-        .map_err(|fault| ToolError::Refused(format!("{path} is not good {format}: {fault}.")))?;
+        .map_err(|fault| ToolError::Refused(format!("{path} is not valid {format}: {fault}.")))?;
     Ok((table, size))
 }
 
-/// How many bytes of one value are shown where all of a record may have about `bytes`.
-fn shown_of_each(bytes: usize, columns: usize) -> usize {
+/// Returns the maximum number of shown bytes of a value, if a record may have about `bytes`.
+fn max_shown_bytes(bytes: usize, columns: usize) -> usize {
     (bytes / columns.max(1)).clamp(64, 8 * 1024)
 }
 
-/// A value as it is shown: a long one as the start of its text.
+/// Shortens a long value to the start of its text.
 fn shortened(value: &Value, bytes: usize) -> Value {
     match value {
         Value::String(text) => Value::String(shortened_text(text, bytes)),
@@ -170,22 +170,21 @@ fn shortened_text(text: &str, bytes: usize) -> String {
     }
 }
 
-/// Names for columns, every one with a name and no two with the same. SQL does not tell `A` from
-/// `a`, so neither does this.
-fn distinct(names: impl IntoIterator<Item = String>) -> Vec<String> {
-    let mut taken = std::collections::HashSet::new();
+/// Returns unique column names. Case is ignored, as in SQL.
+fn unique_names(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut used = std::collections::HashSet::new();
     let names = names.into_iter().enumerate().map(|(index, name)| {
         let name = match name.trim() {
             "" => format!("column_{}", index + 1),
             name => name.to_owned(),
         };
-        let mut distinct = name.clone();
+        let mut unique = name.clone();
         let mut number = 1;
-        while !taken.insert(distinct.to_lowercase()) {
+        while !used.insert(unique.to_lowercase()) {
             number += 1;
-            distinct = format!("{name}_{number}");
+            unique = format!("{name}_{number}");
         }
-        distinct
+        unique
     });
     names.collect()
 }

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use super::{
     Table,
     database::{self, Limits, QueryError, QueryResult, StopFlag},
-    distinct, load,
+    load, unique_names,
 };
 use crate::{
     tool::{BundledTool, ToolError, ToolOutput},
@@ -153,7 +153,7 @@ fn tables(root: &Root, files: &[String]) -> Result<Vec<Loaded>, ToolError> {
             "At most {MAX_FILES} files are possible in one query."
         )));
     }
-    // One file may have the limit of a file, and all together some more.
+    // All files together may have twice the maximum file size.
     let mut left = root.max_file_bytes().saturating_mul(2);
     let mut loaded: Vec<(String, Table)> = Vec::new();
     for file in files {
@@ -165,7 +165,7 @@ fn tables(root: &Root, files: &[String]) -> Result<Vec<Loaded>, ToolError> {
         left = left.saturating_sub(size);
         loaded.push((path.to_string(), table));
     }
-    let names = distinct(loaded.iter().map(|(path, _)| table_name(path)));
+    let names = unique_names(loaded.iter().map(|(path, _)| table_name(path)));
     let loaded = names.into_iter().zip(loaded);
     let loaded = loaded.map(|(name, (path, table))| Loaded { name, path, table });
     Ok(loaded.collect())
@@ -183,10 +183,10 @@ fn table_name(path: &str) -> String {
         }
     };
     let name: String = stem.chars().map(plain).collect();
-    let begins_like_a_number = name.starts_with(|it: char| it.is_numeric());
-    // SQLite keeps names that begin so for itself.
-    let is_kept = name.to_lowercase().starts_with("sqlite_");
-    if begins_like_a_number || is_kept {
+    let begins_with_digit = name.starts_with(|it: char| it.is_numeric());
+    // SQLite reserves names with this prefix.
+    let is_reserved = name.to_lowercase().starts_with("sqlite_");
+    if begins_with_digit || is_reserved {
         format!("t_{name}")
     } else {
         name

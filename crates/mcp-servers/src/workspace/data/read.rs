@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use switchboard_domain::nearest::nearest;
 
-use super::{load, shortened, shown_of_each};
+use super::{load, max_shown_bytes, shortened};
 use crate::{
     tool::{BundledTool, ToolError, ToolOutput},
     workspace::{blocking, path::Access, root::Root, text::counted},
 };
 
-/// How many bytes of records come at once, roughly. Long values are cut.
-const BYTES: usize = 64 * 1024;
+/// Approximate maximum size of the records of a result, in bytes. Long values are shortened.
+const MAX_BYTES: usize = 64 * 1024;
 
 pub(in crate::workspace) struct DataRead {
     pub(in crate::workspace) root: Arc<Root>,
@@ -83,19 +83,19 @@ fn read(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     let path = root.parse(&input.path, Access::Read)?;
     let (table, _) = load(root, &path, root.max_file_bytes())?;
     let names = || table.columns.iter().map(|column| column.name.as_str());
-    let places: Vec<usize> = match &input.columns {
+    let indexes: Vec<usize> = match &input.columns {
         Some(wanted) if !wanted.is_empty() => {
-            let places = wanted.iter().map(|wanted| {
+            let found = wanted.iter().map(|wanted| {
                 names().position(|name| name == wanted).ok_or_else(|| {
-                    let meant = nearest(wanted, names())
+                    let suggestion = nearest(wanted, names())
                         .map_or_else(String::new, |meant| format!(" Did you mean {meant}?"));
                     let known = names().collect::<Vec<_>>().join(", ");
                     ToolError::Refused(format!(
-                        "{path} has no column {wanted}.{meant} Its columns are {known}."
+                        "{path} has no column {wanted}.{suggestion} Its columns are {known}."
                     ))
                 })
             });
-            places.collect::<Result<_, _>>()?
+            found.collect::<Result<_, _>>()?
         }
         _ => (0..table.columns.len()).collect(),
     };
@@ -106,25 +106,25 @@ fn read(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
             counted(total, "record")
         )));
     }
-    let shown = shown_of_each(BYTES, places.len());
+    let shown = max_shown_bytes(MAX_BYTES, indexes.len());
     let mut lines = String::new();
     let mut records = Vec::new();
     for row in table.rows.iter().skip(input.offset).take(input.limit) {
-        let values = places.iter().filter_map(|&place| row.get(place));
+        let values = indexes.iter().filter_map(|&index| row.get(index));
         let values: Vec<Value> = values.map(|value| shortened(value, shown)).collect();
         let line = serde_json::to_string(&values).unwrap_or_default();
-        if lines.len() + line.len() > BYTES && !records.is_empty() {
+        if lines.len() + line.len() > MAX_BYTES && !records.is_empty() {
             break;
         }
         lines.push('\n');
         lines.push_str(&line);
-        let members = places.iter().zip(values).filter_map(|(&place, value)| {
-            let column = table.columns.get(place)?;
+        let members = indexes.iter().zip(values).filter_map(|(&index, value)| {
+            let column = table.columns.get(index)?;
             Some((column.name.clone(), value))
         });
         records.push(members.collect());
     }
-    let columns = places.iter().filter_map(|&place| table.columns.get(place));
+    let columns = indexes.iter().filter_map(|&index| table.columns.get(index));
     let columns: Vec<ReadColumn> = columns
         .map(|column| ReadColumn {
             name: column.name.clone(),

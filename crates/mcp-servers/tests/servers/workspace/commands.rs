@@ -396,7 +396,7 @@ async fn a_client_hears_that_a_long_command_is_at_work() {
         heard,
         [10, 20].map(|seconds| json!({
             "progressToken": 7, "progress": f64::from(seconds),
-            "message": format!("at work for {seconds} seconds"),
+            "message": format!("running for {seconds} seconds"),
         }))
     );
     drop((lines, writer));

@@ -104,11 +104,11 @@ async fn paths_that_lead_out_are_refused() {
     let refused = workspace
         .refused("file_load", json!({"path": "../outside.txt"}))
         .await;
-    insta::assert_snapshot!(refused, @r#""../outside.txt" has `..` in it. Write the path from the root folder down, without `..`."#);
+    insta::assert_snapshot!(refused, @r#""../outside.txt" contains `..`. Write the path from the root folder, without `..`."#);
     let refused = workspace
         .refused("file_load", json!({"path": "/etc/passwd"}))
         .await;
-    insta::assert_snapshot!(refused, @r#""/etc/passwd" is an absolute path outside of the root folder. Write the path from the root folder down, such as src/main.rs."#);
+    insta::assert_snapshot!(refused, @r#""/etc/passwd" is an absolute path outside of the root folder. Write the path from the root folder, such as src/main.rs."#);
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn names_that_are_off_limits_are_refused() {
         let seen = every_use_is_refused(&workspace, file).await;
         assert!(
             seen.iter()
-                .any(|text| text.contains("usually holds secrets")),
+                .any(|text| text.contains("usually contains secrets")),
             "{file}: {seen:?}"
         );
         assert_eq!(workspace.read(file), SECRET);

@@ -236,7 +236,7 @@ async fn a_query_without_end_is_stopped() {
         let refused = workspace.refused("data_query", endless.clone()).await;
         assert_eq!(
             refused,
-            "The query was stopped after 0.2 seconds. Ask for less, or in another way."
+            "The query was stopped after 0.2 seconds. Select less data or simplify the query."
         );
     }
     // Rows without end are only taken as far as the limit, which is no fault.
@@ -341,7 +341,7 @@ async fn small_files_that_stand_for_huge_tables_are_refused() {
     for file in ["wide.jsonl", "head.csv", "rows.csv", "deep.json"] {
         let refused = workspace.refused("data_read", json!({"path": file})).await;
         assert!(
-            refused.starts_with(&format!("{file} is not good ")),
+            refused.starts_with(&format!("{file} is not valid ")),
             "{refused}"
         );
     }
