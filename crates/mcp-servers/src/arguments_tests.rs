@@ -81,7 +81,7 @@ fn sentences_name_the_argument_and_the_way_out() {
         (
             json!({"path": "a", "parts": [{"size": 2.5}, {"id": "b", "sise": 1}]}),
             "parts.0.size must be an integer, not 2.5. parts.0.id is missing. There is no argument \
-             parts.1.sise; did you mean size? What parts.1 can have: id, size.",
+             parts.1.sise; did you mean size? The properties of parts.1 are id, size.",
         ),
         (json!({"path": "a", "parts": []}), "parts is an empty list."),
         (
