@@ -10,7 +10,7 @@
 //! | `events` | [`EventRecovery`]: converts an answer's events |
 //! | `scan`, `markdown` | splits a text into text and calls; skips examples |
 //! | `forms` | a parser per form |
-//! | `cursor`, `json_calls`, `python` | what the parsers share |
+//! | `cursor`, `json_calls`, `python` | shared parsers of JSON, Python literals and marks |
 //! | [`prompted`] | tools for models without tool support |
 //!
 //! # Rules
@@ -18,7 +18,7 @@
 //! - Text that names no offered tool passes through unchanged, byte for byte. Text is buffered from
 //!   the first marker of a form to the end of the text; white space at the beginning of a text
 //!   waits for what follows.
-//! - The way in which a text was cut into deltas changes only the deltas of the emitted text.
+//! - The division of a text into deltas affects only the deltas of the emitted text.
 //! - A call that ends with the text before it is complete, or whose input cannot be read, becomes a
 //!   malformed tool use: the model receives an error, and the call is not executed. A call whose
 //!   brackets are closed is complete, also without its closing mark.

@@ -30,7 +30,7 @@ use crate::{ByteStream, ErrorClassifier};
 pub const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 
 /// Maximum number of immediate repetitions of a request that the server did not process.
-const MAX_UNSEEN: u32 = 2;
+const MAX_UNPROCESSED: u32 = 2;
 
 /// Maximum time until the answer to a GET request.
 const GET_TIMEOUT: Duration = Duration::from_secs(30);
@@ -231,8 +231,7 @@ impl HttpTransport {
         self.post_once_to(&endpoint, body, classifier).await
     }
 
-    /// Checks the address and headers of `request`, once for all requests that go there. Its body
-    /// is left alone.
+    /// Checks the address and headers of `request`, once for all requests to it. Ignores its body.
     ///
     /// Fails with [`ModelErrorKind::Configuration`] for a request that cannot be sent.
     pub fn endpoint(&self, request: &HttpRequest) -> Result<Endpoint, ModelError> {
@@ -332,17 +331,19 @@ impl HttpTransport {
         }
     }
 
-    /// Makes one attempt. A request that the server did not process is repeated at once.
+    /// Makes one attempt. A request that the server did not process is repeated immediately.
     async fn attempt(
         &self,
         call: &Call<'_>,
         number: u32,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, Failed> {
-        let mut unseen = 0;
+        let mut repetitions = 0;
         loop {
             match call.attempt(number, classifier).await {
-                Err(failed) if failed.unseen && unseen < MAX_UNSEEN => unseen += 1,
+                Err(failed) if failed.is_unprocessed && repetitions < MAX_UNPROCESSED => {
+                    repetitions += 1;
+                }
                 other => return other,
             }
         }
@@ -365,4 +366,4 @@ fn builder(config: &TransportConfig) -> reqwest::ClientBuilder {
 }
 
 #[cfg(test)]
-mod unseen_tests;
+mod unprocessed_tests;

@@ -48,9 +48,9 @@ impl TextCalls {
         }
     }
 
-    /// Offers tools by prompt, whatever the model supports: the instructions describe them, and the
-    /// calls and results of the conversation become text. If the model enforces schemas, a required
-    /// call is enforced.
+    /// Offers tools by prompt, independently of the model's support. The instructions describe the
+    /// tools, and the calls and results of the conversation become text. If the model enforces
+    /// schemas, a required call is enforced.
     #[must_use]
     pub fn telling_in_words(mut self) -> Self {
         self.by_prompt = true;

@@ -34,7 +34,7 @@ pub(super) struct Call<'a> {
 }
 
 /// An answer whose headers have arrived.
-#[allow(clippy::large_enum_variant, reason = "the value is moved at once")]
+#[allow(clippy::large_enum_variant, reason = "the value is moved immediately")]
 enum Opened {
     Success(Success),
     Failure(Box<Failure>),
@@ -240,8 +240,8 @@ impl Call<'_> {
             .with_request_id(request_id.or_else(|| hints::request_id(&headers)));
         let mut failed = Failed::new(error);
         failed.requested_pause = failed.requested_pause.or(retry_after);
-        if let Some(again) = hints::should_retry(&headers) {
-            failed.again = again;
+        if let Some(is_retryable) = hints::should_retry(&headers) {
+            failed.is_retryable = is_retryable;
         }
         failed
     }

@@ -71,7 +71,7 @@ pub struct RetryPolicy {
     /// Maximum pause without the random time. 8 s.
     pub max_delay: Duration,
     /// Maximum pause that the provider may request (`retry-after-ms`, `retry-after`). 60 s. If it
-    /// requests a longer pause, the error is returned at once with that pause
+    /// requests a longer pause, the error is returned immediately with that pause
     /// ([`ModelError::retry_after`](switchboard_domain::ModelError::retry_after)).
     pub max_retry_after: Duration,
 }
@@ -118,7 +118,7 @@ impl RetryPolicy {
     fn pause(&self, requested: Option<Duration>, default: Option<Duration>) -> Option<Duration> {
         let default = default?;
         match requested {
-            // Without a pause, all clients would repeat at once.
+            // Without a pause, all clients would repeat simultaneously.
             None | Some(Duration::ZERO) => Some(default),
             Some(requested) => (requested <= self.max_retry_after).then_some(requested),
         }

@@ -8,22 +8,22 @@ use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 pub(super) struct Failed {
     pub(super) error: ModelError,
     /// Whether another attempt may succeed.
-    pub(super) again: bool,
+    pub(super) is_retryable: bool,
     /// The pause that the provider requests.
     pub(super) requested_pause: Option<Duration>,
     /// The server did not process the request, for example because it closed the connection: the
-    /// request may be repeated at once.
-    pub(super) unseen: bool,
+    /// request may be repeated immediately.
+    pub(super) is_unprocessed: bool,
 }
 
 impl Failed {
     /// Creates a failure that is repeated if the error is transient.
     pub(super) fn new(error: ModelError) -> Self {
         Self {
-            again: error.is_transient(),
+            is_retryable: error.is_transient(),
             requested_pause: error.retry_after(),
             error,
-            unseen: false,
+            is_unprocessed: false,
         }
     }
 
@@ -31,15 +31,16 @@ impl Failed {
     pub(super) fn finally(error: ModelError) -> Self {
         Self {
             error,
-            again: false,
+            is_retryable: false,
             requested_pause: None,
-            unseen: false,
+            is_unprocessed: false,
         }
     }
 
     /// Returns the error with the advice about another attempt.
     pub(super) fn into_error(self) -> ModelError {
-        self.error.with_retry_hint(self.again, self.requested_pause)
+        self.error
+            .with_retry_hint(self.is_retryable, self.requested_pause)
     }
 
     /// Creates the failure of a request without an answer.
@@ -49,9 +50,12 @@ impl Failed {
         connect_timeout: Duration,
         error: reqwest::Error,
     ) -> Self {
-        let unseen = is_unseen(&error);
+        let is_unprocessed = is_unprocessed(&error);
         let failed = Self::broken_off(provider, address, connect_timeout, error);
-        Self { unseen, ..failed }
+        Self {
+            is_unprocessed,
+            ..failed
+        }
     }
 
     /// Creates the failure of an answer that ended before its first byte.
@@ -89,21 +93,22 @@ impl Failed {
 
 /// Whether an HTTP/2 server refused the stream, or closed the connection, before it processed the
 /// request (RFC 9113, sections 8.7 and 6.8).
-fn is_unseen(error: &(dyn Error + 'static)) -> bool {
+fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(fault) = error.downcast_ref::<h2::Error>() {
             let reason = fault.reason();
-            let refused = fault.is_reset() && reason == Some(h2::Reason::REFUSED_STREAM);
-            let farewell = fault.is_go_away() && reason == Some(h2::Reason::NO_ERROR);
-            return fault.is_remote() && (refused || farewell);
+            let is_refused = fault.is_reset() && reason == Some(h2::Reason::REFUSED_STREAM);
+            let is_shutdown = fault.is_go_away() && reason == Some(h2::Reason::NO_ERROR);
+            return fault.is_remote() && (is_refused || is_shutdown);
         }
         cause = error.source();
     }
     false
 }
 
-/// Returns the message of the last error of a chain: those of reqwest and hyper are too general.
+/// Returns the message of the last error of a chain, because those of reqwest and hyper are too
+/// general.
 pub(super) fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(source) = cause.source() {

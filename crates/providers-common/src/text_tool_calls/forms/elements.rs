@@ -150,7 +150,7 @@ fn call_with(
 /// Returns the value of an argument between marks: a string if the tool's schema says so, else the
 /// value that the text denotes.
 fn argument(tools: &OfferedTools, tool: &str, key: &str, raw: &str) -> Value {
-    // The templates put each value on lines of its own.
+    // The templates put line breaks around each value.
     let text = raw.strip_prefix('\n').unwrap_or(raw);
     let text = text.strip_suffix('\n').unwrap_or(text);
     if !tools.is_text(tool, key) {
