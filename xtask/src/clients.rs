@@ -1,10 +1,13 @@
 //! `cargo xtask clients`: official packages of other interfaces, pointed at a real server.
 //!
-//! `openai` and `anthropic` from `PyPI`, the AI SDK and AG-UI's client from npm ask questions of `switchboard serve` with
-//! the offline planner and the bundled customer-service server. The tests are in `crates/server/clients`, with the exact versions
-//! of everything that they need; it is installed below `target/`.
+//! `openai` and `anthropic` from `PyPI`, the AI SDK and AG-UI's client from npm send questions to
+//! `switchboard serve` with the demo model and the bundled customer-service server. A scripted
+//! model gives the answers that the demo model cannot give. The tests are in
+//! `crates/server/clients`, with the exact versions of their packages, which are installed below
+//! `target/`.
 
 use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -40,12 +43,19 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .then(|| install_javascript(&folder))
         .transpose()?;
     let program = Server::program()?;
-    let free = Server::start(&program, &folder.join("free"), "all")?;
-    let asking = Server::start(&program, &folder.join("asking"), "ask")?;
+    // Reserves the port of the scripted model, which the tests start, while the servers bind theirs.
+    let reserved = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let port = reserved.local_addr()?.port();
+    let free = Server::start(&program, &folder.join("free"), "all", None)?;
+    let asking = Server::start(&program, &folder.join("asking"), "ask", None)?;
+    let scripted = Server::start(&program, &folder.join("scripted"), "all", Some(port))?;
+    drop(reserved);
     let with_servers = |command: &mut std::process::Command| {
         command
             .env("SWITCHBOARD_URL", &free.address)
             .env("SWITCHBOARD_ASKING_URL", &asking.address)
+            .env("SWITCHBOARD_SCRIPTED_URL", &scripted.address)
+            .env("SWITCHBOARD_SCRIPTED_PORT", port.to_string())
             .env("SWITCHBOARD_TOKEN", served::TOKEN);
     };
     if let Some(python) = python {

@@ -27,7 +27,7 @@ pub(crate) fn run() -> Result<()> {
     let folder = process::target_dir().join("schemathesis");
     let environment = folder.join("python");
     peers::install_python_packages(&environment, &[PACKAGE])?;
-    let server = Server::start(&Server::program()?, &folder.join("server"), "ask")?;
+    let server = Server::start(&Server::program()?, &folder.join("server"), "ask", None)?;
     let mut tests = process::command(peers::interpreter(&environment));
     tests.args(["-m", "schemathesis.cli", "run"]);
     tests.arg(format!("{}/openapi.json", server.address));

@@ -50,17 +50,29 @@ impl Server {
         Ok(process::target_dir().join("debug").join(name))
     }
 
-    /// Starts it with a configuration and a store of its own, as on a machine where nothing is set up.
-    pub(crate) fn start(program: &Path, folder: &Path, approve: &str) -> Result<Self> {
+    /// Starts a server with its own configuration and store, as on a machine without any setup.
+    /// With `scripted_port`, the default model is an OpenAI-compatible server on that port of this
+    /// machine instead of the demo model.
+    pub(crate) fn start(
+        program: &Path,
+        folder: &Path,
+        approve: &str,
+        scripted_port: Option<u16>,
+    ) -> Result<Self> {
         if folder.exists() {
             fs::remove_dir_all(folder)?;
         }
         fs::create_dir_all(folder)?;
         let config = folder.join("switchboard.yaml");
-        fs::write(
-            &config,
-            format!("model: offline/planner\nserve:\n  tokens: [\"{TOKEN}\"]\n"),
-        )?;
+        let model = match scripted_port {
+            None => "model: offline/planner".to_owned(),
+            Some(port) => format!(
+                "model: scripted/scripted\nproviders:\n  scripted:\n    \
+                 base_url: http://127.0.0.1:{port}/v1"
+            ),
+        };
+        let serve = format!("serve:\n  tokens: [\"{TOKEN}\"]");
+        fs::write(&config, format!("{model}\n{serve}\n"))?;
         let mut command = process::command(program);
         for (name, _) in env::vars_os() {
             if name

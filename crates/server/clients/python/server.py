@@ -8,6 +8,8 @@ import urllib.request
 FREE = os.environ["SWITCHBOARD_URL"]
 # Here tools that change something do.
 ASKING = os.environ["SWITCHBOARD_ASKING_URL"]
+# The model of this server is a `ScriptedModel`.
+SCRIPTED = os.environ["SWITCHBOARD_SCRIPTED_URL"]
 TOKEN = os.environ["SWITCHBOARD_TOKEN"]
 
 QUESTION = "What is the account value of customer 42?"

@@ -8,7 +8,8 @@ import unittest
 import openai
 from pydantic import BaseModel
 
-from server import ASKING, CHANGE, FREE, QUESTION, TOKEN, VALUE, decide
+from scripted_model import ScriptedModel
+from server import ASKING, CHANGE, FREE, QUESTION, SCRIPTED, TOKEN, VALUE, decide
 
 MESSAGES = [{"role": "user", "content": QUESTION}]
 
@@ -135,8 +136,8 @@ class ClientTools(unittest.TestCase):
         }
     ]
 
-    def ask(self, messages: list, **more):
-        return client().chat.completions.create(
+    def ask(self, messages: list, address: str = FREE, **more):
+        return client(address).chat.completions.create(
             model="default", messages=messages, tools=self.TOOLS, **more
         )
 
@@ -181,32 +182,22 @@ class ClientTools(unittest.TestCase):
         self.assertIn("17 degrees", "".join(chunk.choices[0].delta.content or "" for chunk in chunks))
 
     def test_beside_a_tool_of_the_server_nothing_is_done_twice(self):
-        # The server's tool finds the customer for the client's tool.
-        tools = [
-            {
-                "type": "function",
-                "function": {
-                    "name": "send_greeting",
-                    "description": "Sends a greeting to a customer.",
-                    "parameters": {
-                        "type": "object",
-                        "properties": {"customer_id": {"type": "integer", "description": "The customer's number."}},
-                        "required": ["customer_id"],
-                    },
-                },
-            }
-        ]
-        question = [{"role": "user", "content": "Send a greeting to the most recent customer."}]
-        first = client().chat.completions.create(model="default", messages=question, tools=tools)
-        [choice] = first.choices
-        [call] = choice.message.tool_calls
-        self.assertEqual(call.function.name, "send_greeting")
-        result = {"role": "tool", "tool_call_id": call.id, "content": "The greeting is on its way."}
-        messages = [*question, choice.message, result]
-        answer = client().chat.completions.create(model="default", messages=messages, tools=tools)
-        self.assertIn("on its way", answer.choices[0].message.content)
+        question = [{"role": "user", "content": f"{CHANGE}. What is the weather in Paris?"}]
+        ticket = {"customer_id": 42, "subject": "The invoice is wrong"}
+        calls = [("customer-service__create_support_ticket", ticket), ("get_weather", {"city": "Paris"})]
+        with ScriptedModel(calls, "It has 17 degrees.") as model:
+            [choice] = self.ask(question, SCRIPTED).choices
+            [call] = choice.message.tool_calls
+            result = {"role": "tool", "tool_call_id": call.id, "content": "17 degrees and rain"}
+            answer = self.ask([*question, choice.message, result], SCRIPTED)
+        self.assertIn("17 degrees", answer.choices[0].message.content)
+        # The model received each result once, in the order of its calls.
+        results = [it["content"] for it in model.requests[-1]["messages"] if it["role"] == "tool"]
+        self.assertEqual(len(results), 2)
+        self.assertIn("Ticket", results[0])
+        self.assertEqual(results[1], "17 degrees and rain")
         made = [call["tool"] for call in answer.switchboard["tool_calls"]]
-        self.assertEqual(made, ["get_recent_customers", "send_greeting"])
+        self.assertEqual(sorted(made), ["create_support_ticket", "get_weather"])
 
     def test_the_tools_of_the_server_are_there_too(self):
         answer = self.ask(MESSAGES)
@@ -266,13 +257,15 @@ class Forms(unittest.TestCase):
         tools = copy.deepcopy(ClientTools.TOOLS)
         tools[0]["function"]["strict"] = True
         ask = {"model": "default", "tools": tools, "response_format": Weather}
-        first = client().chat.completions.parse(messages=ClientTools.QUESTION, **ask)
-        [call] = first.choices[0].message.tool_calls
-        said = {"role": "assistant", "tool_calls": [call.model_dump(include={"id", "type", "function"})]}
-        said["tool_calls"][0]["function"].pop("parsed_arguments", None)
-        content = json.dumps({"summary": "17 degrees and rain"})
-        result = {"role": "tool", "tool_call_id": call.id, "content": content}
-        second = client().chat.completions.parse(messages=[*ClientTools.QUESTION, said, result], **ask)
+        form = json.dumps({"summary": "17 degrees and rain"})
+        with ScriptedModel([("get_weather", {"city": "Paris"})], form) as model:
+            first = client(SCRIPTED).chat.completions.parse(messages=ClientTools.QUESTION, **ask)
+            [call] = first.choices[0].message.tool_calls
+            said = {"role": "assistant", "tool_calls": [call.model_dump(include={"id", "type", "function"})]}
+            said["tool_calls"][0]["function"].pop("parsed_arguments", None)
+            result = {"role": "tool", "tool_call_id": call.id, "content": "17 degrees and rain"}
+            second = client(SCRIPTED).chat.completions.parse(messages=[*ClientTools.QUESTION, said, result], **ask)
+        self.assertIn("17 degrees and rain", json.dumps(model.requests[1]["messages"]))
         self.assertIn("17 degrees", second.choices[0].message.parsed.summary)
 
     def test_what_is_no_schema_is_refused(self):

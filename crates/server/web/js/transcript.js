@@ -74,7 +74,7 @@ function Failed({ session }) {
     <p>${gone ? html`<a href="#/">Begin a new one</a>` : html`<button type="button" onClick=${() => session.onChange("again")}>Try again</button>`}</p></div>`;
 }
 
-const EXAMPLES = ["What is the account value of customer 42?", "Which customers joined most recently?", "Create a support ticket for customer 42: the printer is broken, high priority"];
+const EXAMPLES = ["What is the account value of customer 42?", "Which customers joined most recently?", "Create a support ticket for customer 42 about a broken printer, high priority"];
 
 function Welcome({ session }) {
   useModel(catalogue);
