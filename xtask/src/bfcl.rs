@@ -1,7 +1,9 @@
-//! `cargo xtask bfcl`: is the importer's scorer the one of the Berkeley Function Calling Leaderboard?
+//! `cargo xtask bfcl`: compares the importer's scorer with the scorer of the Berkeley Function
+//! Calling Leaderboard.
 //!
-//! The package with the data and the checker is installed in `target/bfcl`, without the many packages that it needs to
-//! ask models. Its data are not in this repository. The test is `crates/evals/tests/bfcl`.
+//! The package with the data and the checker is installed in `target/bfcl`, without the many
+//! packages that it needs to call models. Its data are not in this repository. The test is
+//! `crates/evals/tests/bfcl`.
 
 use anyhow::Result;
 

@@ -1,7 +1,8 @@
-//! `cargo xtask browser`, `pictures` and `vendor`: the web page in a real browser, its picture, and its third-party files.
+//! `cargo xtask browser`, `pictures` and `vendor`: tests of the web page in a real browser, its
+//! screenshot, and its third-party files.
 //!
-//! The tests are in `crates/server/browser`, for Node.js' own test runner. They start the real program and drive the Chromium that
-//! the system has; what they need from npm is installed below `target/`.
+//! The tests are in `crates/server/browser`, for the test runner of Node.js. They start the real
+//! program and drive the installed Chromium. Their npm packages are installed below `target/`.
 
 use std::env;
 use std::fs;
@@ -14,7 +15,7 @@ use crate::{
     served::{self, Server},
 };
 
-/// What the tests are written with, in exact versions.
+/// npm packages of the tests, in exact versions.
 const PACKAGES: &[(&str, &str)] = &[
     // Drives a Chromium that is there already, and downloads none.
     ("playwright-core", "1.65.1"),
@@ -87,7 +88,7 @@ pub(crate) fn pictures() -> Result<()> {
     process::run(&mut script)
 }
 
-/// Makes the third-party files of the page anew from their packages.
+/// Rebuilds the page's third-party files from their npm packages.
 pub(crate) fn vendor() -> Result<()> {
     let list = process::root().join("crates/server/web/vendor/packages.json");
     let list = fs::read_to_string(&list)
@@ -183,7 +184,7 @@ fn chromium() -> Result<PathBuf> {
         )
 }
 
-/// What the test runner counted.
+/// Counts that the test runner reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counts {
     passed: u32,

@@ -1,8 +1,9 @@
-//! `cargo xtask catalogue`: what models can do and cost, as a data file of `providers-common`.
+//! `cargo xtask catalogue`: generates the data file of `providers-common` with the capabilities and
+//! prices of models.
 //!
-//! The facts are those of the price list that litellm ships, in the version that `source` pins; the
-//! overlay beside the data is ours, and wins. The data is committed, so that nobody who builds or
-//! tests needs the source.
+//! The facts come from the price list that litellm ships, in the version that `source` pins. The
+//! overlay beside the data is written by hand and takes precedence. The data is committed, so that
+//! builds and tests do not need the source.
 
 mod entry;
 mod overlay;
@@ -24,11 +25,11 @@ const OVERLAY: &str = "overlay.json";
 const LICENCE: &str = "LICENSE-litellm";
 
 /// How many lines of a difference are shown.
-const MOST_SHOWN: usize = 20;
+const MAX_SHOWN_LINES: usize = 20;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Write nothing; fail if the data is not what the source and the overlay give
+    /// Write nothing; fail if the data differs from the source and the overlay
     #[arg(long)]
     check: bool,
 }
@@ -85,9 +86,9 @@ fn differences(committed: &str, made: &str) -> Vec<String> {
     if lines.is_empty() {
         lines.push("the same lines in another order".to_owned());
     }
-    if lines.len() > MOST_SHOWN {
-        let more = lines.len() - MOST_SHOWN;
-        lines.truncate(MOST_SHOWN);
+    if lines.len() > MAX_SHOWN_LINES {
+        let more = lines.len() - MAX_SHOWN_LINES;
+        lines.truncate(MAX_SHOWN_LINES);
         lines.push(format!("… and {more} lines more"));
     }
     lines
@@ -104,8 +105,11 @@ mod tests {
         assert_eq!(differences("a\nb\n", "b\na\n").len(), 1);
         let many = "line\n".repeat(100);
         let shown = differences(&many, "");
-        assert_eq!(shown.len(), MOST_SHOWN + 1);
-        assert!(shown[MOST_SHOWN].contains("80 lines more"), "{shown:?}");
+        assert_eq!(shown.len(), MAX_SHOWN_LINES + 1);
+        assert!(
+            shown[MAX_SHOWN_LINES].contains("80 lines more"),
+            "{shown:?}"
+        );
     }
 
     #[test]

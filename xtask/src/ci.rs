@@ -25,7 +25,7 @@ pub(crate) struct Args {
     skip: Vec<Step>,
 }
 
-/// The steps, in the order in which they run: what fails fast comes first.
+/// The steps in execution order. Steps that fail fast run first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Step {
     Layers,
@@ -88,7 +88,7 @@ fn perform(step: Step, require_peers: bool) -> Result<()> {
         Step::Layers => layers::run(None),
         Step::Lint => lint::run(&lint::Args::default()),
         Step::Test => test::run(&test::Args::default()),
-        // Never left out silently: `--skip postgres` does it.
+        // Never skipped silently: use `--skip postgres`.
         Step::Postgres => postgres::run(),
         Step::Peers => run_peers(require_peers),
         Step::Conformance => run_conformance(require_peers),
@@ -136,7 +136,7 @@ fn run_browser(required: bool) -> Result<()> {
     Ok(())
 }
 
-/// Runs the first command of README.md as it stands there.
+/// Runs the first command of README.md unchanged.
 fn readme() -> Result<()> {
     let typed = format!(
         "cargo {} \"{}\"",

@@ -1,4 +1,4 @@
-//! `cargo xtask clients`: official packages of other interfaces, pointed at a real server.
+//! `cargo xtask clients`: tests official client packages against a real server.
 //!
 //! `openai` and `anthropic` from `PyPI`, the AI SDK and AG-UI's client from npm send questions to
 //! `switchboard serve` with the demo model and the bundled customer-service server. A scripted
@@ -31,7 +31,7 @@ enum Language {
     Javascript,
 }
 
-/// Installs what is missing, starts the servers and runs the tests.
+/// Installs missing packages, starts the servers and runs the tests.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let folder = process::target_dir().join("clients");
     let is_wanted = |language| args.only.is_none_or(|only| only == language);
@@ -93,7 +93,7 @@ fn requirements(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Installs the packages and lays the tests beside them, where Node.js looks for what they import.
+/// Installs the packages and copies the tests beside them, so that Node.js resolves their imports.
 fn install_javascript(folder: &Path) -> Result<PathBuf> {
     if !peers::npm_works() {
         bail!(

@@ -1,9 +1,9 @@
-//! `cargo xtask conformance`: the MCP client against the protocol's own conformance suite.
+//! `cargo xtask conformance`: runs the protocol's conformance suite against the MCP client.
 //!
-//! The suite starts a server for each of its scenarios and our client against it; the client is the
-//! example `conformance` of `switchboard-mcp-client`. Two versions of the suite are asked, because the
-//! newer one is still being made and the older one is what other clients are measured with. Beside the
-//! example stand the failures that are expected, each with its reason.
+//! The suite starts a server for each scenario and runs our client against it. The client is the
+//! example `conformance` of `switchboard-mcp-client`. Two versions of the suite run: the newer one
+//! is still a draft, and other clients are measured with the older one. The expected failures are
+//! listed beside the example, each with its reason.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{peers, process};
 
-/// The suite needs Node.js 22; this package brings the binary, whatever npm itself runs on.
+/// The suite needs Node.js 22. This package contains the binary, so that npm may run on any
+/// version.
 const NODE: (&str, &str) = ("node", "22.23.3");
 const PACKAGE: &str = "@modelcontextprotocol/conformance";
 
@@ -53,7 +54,7 @@ impl Default for Args {
     }
 }
 
-/// What a suite says of itself at its end.
+/// Totals that a suite reports at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Total {
     passed: u32,
@@ -103,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Runs one version of the suite: what it counted, and whether only what is expected failed.
+/// Runs one version of the suite. Returns its totals, and whether only expected failures occurred.
 fn ask(
     suite: &Suite,
     args: &Args,
@@ -149,7 +150,7 @@ fn ask(
     Ok((total, said.status.success()))
 }
 
-/// Reads `Total: 12 passed, 0 failed, 1 warnings`, whatever comes behind.
+/// Parses `Total: 12 passed, 0 failed, 1 warnings` and ignores any text after it.
 fn total(line: &str) -> Option<Total> {
     let mut counts = line.strip_prefix("Total: ")?.split(", ");
     let mut count = |what: &str| {
@@ -184,7 +185,7 @@ fn client() -> Result<PathBuf> {
     Ok(client)
 }
 
-/// The file beside the example, checked: what is expected to fail is explained.
+/// Returns the list of expected failures after checking that each has a reason.
 fn expected_failures(specification: &str) -> Result<PathBuf> {
     let file = process::root()
         .join("crates/mcp-client/examples/conformance")

@@ -7,10 +7,10 @@ use anyhow::{Context as _, Result};
 
 use crate::process;
 
-/// Every file of the repository that git tracks or would track, relative to its root, with `/`.
+/// Returns the files that git tracks or would track, relative to the repository root, with `/`.
 ///
 /// # Errors
-/// When this is no git checkout: what is ours cannot be told from what a tool left behind then.
+/// When this is not a git checkout: generated files could not be distinguished from sources.
 pub(crate) fn ours() -> Result<Vec<String>> {
     let list = process::stdout_of(process::command("git").args([
         "ls-files",
@@ -48,7 +48,7 @@ fn has_ending(file: &str, ending: &str) -> bool {
         .is_some_and(|actual| actual == ending)
 }
 
-/// The text of a file of ours, or `None` if it is no text.
+/// Returns the text of a repository file, or `None` for a binary file.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -60,7 +60,7 @@ pub(crate) fn text(file: &str) -> Result<Option<String>> {
     }
 }
 
-/// Every file under `folder` whose name ends with `ending`, also those that git ignores.
+/// Returns every file under `folder` whose name ends with `ending`, ignored files included.
 ///
 /// # Errors
 /// When a folder cannot be read.

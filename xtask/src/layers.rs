@@ -34,8 +34,8 @@ pub(crate) fn run(manifest_path: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// What the manifests ask for, optional and platform-specific dependencies included. Without
-/// resolving it: the rules are about manifests, and nothing has to be downloaded.
+/// Reads the dependencies from the manifests, optional and platform-specific ones included. Does
+/// not resolve them, because the rules concern manifests only and nothing must be downloaded.
 fn read(manifest_path: Option<&Path>) -> Result<Graph> {
     let root = process::root();
     let manifest = manifest_path.map_or_else(|| root.join("Cargo.toml"), Path::to_path_buf);

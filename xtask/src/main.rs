@@ -68,17 +68,17 @@ enum Task {
     Conformance(conformance::Args),
     /// Point official packages of other interfaces at a real server
     Clients(clients::Args),
-    /// Ask a real server whatever its OpenAPI document allows, and much that it does not
+    /// Send requests generated from the OpenAPI document, valid and invalid, to a real server
     Schemathesis,
     /// Test the session store on a real PostgreSQL server, which is installed if need be
     Postgres,
-    /// Make the model catalogue anew from its source and our overlay
+    /// Regenerate the model catalogue from its source and our overlay
     Catalogue(catalogue::Args),
     /// Test the web page in a real Chromium, over the real server
     Browser(browser::Args),
     /// Make the pictures of the web page and of the terminal
     Pictures,
-    /// Make the web page's third-party files anew from npm
+    /// Rebuild the web page's third-party files from npm
     Vendor,
     /// Build the documentation; any warning is an error
     Docs,

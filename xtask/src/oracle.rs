@@ -1,4 +1,4 @@
-//! `cargo xtask oracle`: are our golden request bodies what the vendors' own SDKs would send?
+//! `cargo xtask oracle`: checks that the golden request bodies match the vendors' own SDKs.
 //!
 //! The bodies are insta snapshots of the golden tests; the judge is `oracle/validate_request.py`,
 //! which reads the request types of the official Python SDKs.
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{files, process};
 
-/// What the validator calls the wires.
+/// The validator's names of the wires.
 const WIRES: [&str; 5] = [
     "anthropic",
     "openai-chat",
@@ -140,7 +140,7 @@ fn judge(python: &Path, wire: &str, golden: &[&Golden]) -> Result<Vec<String>> {
         .collect()
 }
 
-/// What is wrong with a body, if anything.
+/// Returns the validator's complaint about a body, if any.
 fn problem(golden: &Golden, verdict: &str) -> Result<Option<String>> {
     let verdict: Value = serde_json::from_str(verdict).context("a verdict is no JSON")?;
     if verdict["valid"] == Value::Bool(true) {

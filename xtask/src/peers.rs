@@ -1,8 +1,8 @@
-//! Third-party software that our tests talk to: installed here, used by ignored tests.
+//! Installs third-party software for the ignored tests that talk to it.
 //!
-//! Such a test is marked `#[ignore = "needs peers: cargo xtask test --peers"]`, has `peer_` in its
-//! name, and finds the software in the folder named by `SWITCHBOARD_PEERS`: what npm installs in its
-//! `node_modules`, what pip installs in the virtual environments `python` and `older-python`.
+//! Such a test is marked `#[ignore = "needs peers: cargo xtask test --peers"]` and has `peer_` in
+//! its name. It finds the software in the folder named by `SWITCHBOARD_PEERS`: npm packages in
+//! `node_modules`, pip packages in the virtual environments `python` and `older-python`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,15 +37,15 @@ const PYTHON_PACKAGES: &[&str] = &[
     "llm-mock-api==0.1.2",
     // The proxy that many people have before their models; it translates one wire into another.
     "litellm[proxy]==1.106.2",
-    // MCP servers upon the newest Python SDK, which speaks 2026-07-28: the version that litellm has.
+    // MCP servers on the newest Python SDK, which speaks 2026-07-28, the version of litellm.
     "mcp-server-git==2026.10.19",
     "mcp-server-time==2026.10.19",
     // The framework that most MCP servers in Python are written with.
     "fastmcp==4.1.2",
 ];
 
-/// What does not go together with those: the MCP SDK before 2026-07-28, which most servers in Python
-/// still have.
+/// Packages that conflict with the list above: the MCP SDK before 2026-07-28, which most Python
+/// servers still use.
 const OLDER_PYTHON_PACKAGES: &[&str] = &[
     "mcp==1.30.0",
     // Cannot be started with a newer SDK.
@@ -58,7 +58,7 @@ const MARK: &str = "#[ignore = \"needs peers";
 /// Part of the name of every such test.
 const NAME_PART: &str = "peer_";
 
-/// Installs what is missing, and runs the tests that need it.
+/// Installs missing packages and runs the tests that need them.
 pub(crate) fn run(runner: Runner) -> Result<()> {
     // Without this, "no test ran" could mean both "none was written" and "none was found".
     if !a_test_needs_peers()? {
@@ -125,7 +125,7 @@ pub(crate) fn installed_version(folder: &Path, name: &str) -> Option<String> {
     Some(manifest.get("version")?.as_str()?.to_owned())
 }
 
-/// Makes a virtual environment anew if it does not hold exactly what is wanted.
+/// Rebuilds a virtual environment unless it holds exactly these packages.
 pub(crate) fn install_python_packages(folder: &Path, packages: &[&str]) -> Result<()> {
     // Programs of an environment only run at the place where they were installed.
     let place = folder.display();

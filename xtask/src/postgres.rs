@@ -1,8 +1,8 @@
-//! `cargo xtask postgres`: the tests of the session store on a real PostgreSQL server.
+//! `cargo xtask postgres`: runs the tests of the session store on a real PostgreSQL server.
 //!
-//! The server of Debian's package is used where there is one. Otherwise it comes from npm, into `target/postgres`.
-//! The test itself makes a database in a temporary folder, starts the server there and stops it. Its certificates, for the
-//! connections over TLS, are made with the program `openssl`.
+//! Uses the server of Debian's package if it is installed, else one from npm in `target/postgres`.
+//! The test itself creates a database in a temporary folder, starts the server there and stops it.
+//! The program `openssl` creates its certificates for TLS connections.
 
 use std::env;
 use std::fs;
@@ -30,7 +30,7 @@ enum Source {
     Npm(&'static str),
 }
 
-/// Runs the tests. Fails where there is no server and none can be installed.
+/// Runs the tests. Fails if no server is installed and none can be installed.
 pub(crate) fn run() -> Result<()> {
     let programs = match source(installed(), package(), peers::npm_works)? {
         Source::Installed(programs) => programs,
@@ -44,7 +44,7 @@ pub(crate) fn run() -> Result<()> {
     process::run(test.env(PROGRAMS, programs))
 }
 
-/// Prints that the tests that just ran left out PostgreSQL.
+/// Prints that the last test run omitted PostgreSQL.
 pub(crate) fn note() {
     println!("NOT TESTED: PostgreSQL. `cargo xtask postgres` gets a server and runs these tests.");
 }
@@ -128,7 +128,7 @@ fn install(package: &str) -> Result<PathBuf> {
     let folder = folder();
     fs::create_dir_all(&folder)?;
     let mut install = process::command(peers::npm());
-    // Scripts of packages do not run by themselves; the one that is needed is started below.
+    // `--ignore-scripts` skips the packages' scripts; the required one runs below.
     install.args([
         "install",
         "--no-fund",

@@ -68,7 +68,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What the program says on its standard output; its errors go to ours.
+/// Returns the program's standard output. Its standard error is inherited.
 ///
 /// # Errors
 /// When the program cannot be started, ends with anything but 0, or does not write UTF-8.
@@ -84,7 +84,7 @@ pub(crate) fn stdout_of(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{shown}` did not write UTF-8"))
 }
 
-/// Whether the command can be started and ends with 0. Says nothing on the terminal.
+/// Returns whether the command starts and exits with 0. Discards its output.
 pub(crate) fn works(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())

@@ -1,7 +1,8 @@
-//! `cargo xtask schemathesis`: whatever the OpenAPI document allows, and much that it does not, against a real server.
+//! `cargo xtask schemathesis`: sends requests generated from the OpenAPI document to a real server.
 //!
-//! Schemathesis, from `PyPI`, makes requests from the document that the server gives. No answer may be the server's own fault,
-//! and each has a status, a type and a body that the document promises.
+//! Schemathesis, from `PyPI`, generates valid and invalid requests from the document that the
+//! server publishes. The server may not fail with an internal error, and each response must have a
+//! documented status, content type and body.
 
 use anyhow::Result;
 
@@ -11,18 +12,18 @@ use crate::{peers, process};
 /// Pinned: a newer one may find more, and that is a change of ours to make.
 const PACKAGE: &str = "schemathesis==4.32.5";
 
-/// What is asked of every answer.
+/// Checks of every response.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance,unsupported_method,missing_required_header,use_after_free,\
                       ensure_resource_availability";
 
-/// Streams stay open for what comes next; the tests of the server read those.
+/// Paths of event streams, which stay open. The server's own tests cover them.
 const STREAMS: &str = "(events|stream)$";
 
 /// The same requests each time.
 const SEED: &str = "1";
 
-/// Installs what is missing, starts a server and tests it.
+/// Installs missing packages, starts a server and tests it.
 pub(crate) fn run() -> Result<()> {
     let folder = process::target_dir().join("schemathesis");
     let environment = folder.join("python");

@@ -19,7 +19,7 @@ pub(crate) const PROGRAM: &str = "SWITCHBOARD_PROGRAM";
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What a server says when it listens, before its address.
+/// Prefix of the server's log line that contains its address.
 const LISTENS: &str = "listening on ";
 
 /// Not a secret: the servers are these tests' own.
@@ -33,7 +33,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The program, built as it is now, or the one that the variable names.
+    /// Returns the path of the program: freshly built, or from the environment variable.
     pub(crate) fn program() -> Result<PathBuf> {
         if let Some(named) = env::var_os(PROGRAM) {
             return fs::canonicalize(&named)
@@ -103,12 +103,12 @@ impl Server {
             .stderr
             .take()
             .context("the server has no standard error")?;
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let kind = approve.to_owned();
         thread::spawn(move || {
             for line in BufReader::new(said).lines().map_while(Result::ok) {
                 match line.strip_prefix(LISTENS) {
-                    Some(address) => drop(tell.send(address.trim().to_owned())),
+                    Some(address) => drop(sender.send(address.trim().to_owned())),
                     // Its warnings are part of the log.
                     None => eprintln!("[serve --approve {kind}] {line}"),
                 }
@@ -118,7 +118,7 @@ impl Server {
             child,
             address: String::new(),
         };
-        server.address = told
+        server.address = receiver
             .recv_timeout(PATIENCE)
             .context("the server did not say where it listens")?;
         Ok(server)

@@ -13,7 +13,7 @@ pub(crate) enum Action {
     /// Run the tests without writing any snapshot, then look for stale and orphaned files
     #[default]
     Check,
-    /// Run the tests and write every snapshot anew; `git diff` shows what changed
+    /// Run the tests and rewrite every snapshot; `git diff` shows the changes
     Accept,
 }
 
@@ -69,8 +69,8 @@ fn pending() -> Result<Vec<PathBuf>> {
     files::ending_with(&process::root().join("crates"), ".snap.new")
 }
 
-/// Snapshots that no assertion of the last full run asked for. Those of `peer_` tests do not
-/// count: these tests only run with `--peers`.
+/// Returns snapshots without an assertion in the last full run. Ignores snapshots of `peer_` tests,
+/// which run only with `--peers`.
 fn orphans(stored: &[PathBuf], referenced: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let is_orphan = |file: &&PathBuf| {
         let name = file.file_name().unwrap_or_default().to_string_lossy();

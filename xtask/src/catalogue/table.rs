@@ -10,7 +10,7 @@ use super::entry::{self, ABILITIES, DEPRECATED_ON, Entry, LIMITS, PRICES};
 use super::overlay::{self, Featured};
 use super::source::VERSION;
 
-/// What is not known.
+/// Cell text of an unknown value.
 const UNKNOWN: &str = "-";
 
 /// The data that the source's models and an overlay give: the same bytes whenever it is made.
@@ -49,15 +49,15 @@ fn header() -> String {
     )
 }
 
-/// Whether a name with a date says nothing that the name without it does not say: the reader looks
-/// there too.
+/// Returns whether a versioned name repeats the entry of its base name. The reader falls back to
+/// the base name.
 fn repeats_its_base(name: &str, entry: &Entry, entries: &BTreeMap<String, Entry>) -> bool {
     unversioned(name).is_some_and(|base| entries.get(base) == Some(entry))
 }
 
-/// A name without what stands for one of its versions: `-latest`, a date, or a number such as `-001`.
-/// The reader, `providers-common/src/catalog/names.rs`, has the same rule, and a test of the data
-/// that finds out if it has not.
+/// Removes the version suffix of a name: `-latest`, a date, or a number such as `-001`. The reader,
+/// `providers-common/src/catalog/names.rs`, has the same rule. A test of the data checks that both
+/// agree.
 fn unversioned(name: &str) -> Option<&str> {
     let with_tail = |length: usize, fits: fn(&str) -> bool| {
         let (base, tail) = name.split_at_checked(name.len().checked_sub(length)?)?;
@@ -71,7 +71,7 @@ fn unversioned(name: &str) -> Option<&str> {
         .filter(|base| !base.is_empty())
 }
 
-/// Whether a text has this form, in which `d` is a digit.
+/// Returns whether a text has this form. `d` matches a digit.
 fn has_form(text: &str, form: &str) -> bool {
     text.len() == form.len()
         && text

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::table::{BANNED, CONFINED, ROWS, Row, TESTKIT, TestUse};
 
-/// Our crates and what they ask for.
+/// The workspace crates and their dependencies.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Graph {
     pub(super) crates: Vec<Crate>,
@@ -26,7 +26,7 @@ pub(super) struct Dependency {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Also those for building: whoever takes the crate, builds them.
+    /// Includes build dependencies, because dependents of the crate build them too.
     Normal,
     /// For tests, examples and benches.
     Dev,

@@ -18,7 +18,7 @@ pub(super) struct Row {
 #[derive(Debug)]
 pub(super) struct TestUse {
     pub(super) folder: &'static str,
-    /// Shown to whoever takes it for a right to use the crate everywhere.
+    /// Reason for the exception. The message shows it, so that others do not extend the exception.
     pub(super) why: &'static str,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct TestUse {
 #[derive(Debug)]
 pub(super) struct Confined {
     pub(super) packages: &'static [&'static str],
-    /// Folders; a `*` at the end stands for any ending.
+    /// Folders. A `*` at the end matches any suffix.
     pub(super) to: &'static [&'static str],
     /// Folders that may use it in dev-dependencies only.
     pub(super) to_tests_of: &'static [&'static str],
@@ -41,7 +41,7 @@ pub(super) struct Banned {
     pub(super) why: &'static str,
 }
 
-/// For dev-dependencies only, and for those of every crate.
+/// Allowed as a dev-dependency of every crate, and nowhere else.
 pub(super) const TESTKIT: &str = "testkit";
 
 const EXAMPLE: &str = "its examples show the composition of core and adapters";
@@ -61,7 +61,7 @@ const fn provider(folder: &'static str) -> Row {
     }
 }
 
-/// Every crate of the workspace, and those that the architecture plans.
+/// Every crate of the workspace, and crates that the architecture plans.
 pub(super) const ROWS: &[Row] = &[
     Row {
         folder: "domain",

@@ -277,7 +277,7 @@ impl<'ast> Visit<'ast> for Names<'_> {
             return;
         }
         match item {
-            // Child modules have names of their own.
+            // Child modules have separate namespaces.
             syn::Item::Mod(_) => {}
             syn::Item::Use(item) => {
                 let is_reexport = !matches!(item.vis, syn::Visibility::Inherited);

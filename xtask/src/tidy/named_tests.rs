@@ -56,7 +56,7 @@ impl NamedTests {
                 in_table = last == TESTS;
                 continue;
             }
-            // Every second piece stands between backticks; a name of a file or a crate is no test's.
+            // Every second piece is between backticks. Names of files and crates are ignored.
             let names = last.split('`').skip(1).step_by(2);
             for name in names.filter(|name| name.contains('_') && name.chars().all(is_of_a_name)) {
                 self.named.push((file.to_owned(), at, name.to_owned()));
