@@ -1,16 +1,16 @@
 //! `OLLAMA_HOST` in all its forms.
 //!
-//! Read as the server and its command line do (`envconfig.Host`, `ConnectableHost`), which take more
-//! than the Python SDK's `_parse_host`; where both read a form they agree.
+//! Parsed like in the server and its command line (`envconfig.Host`, `ConnectableHost`). They
+//! accept more forms than `_parse_host` of the Python SDK and agree with it on the common ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use http::Uri;
 
-/// Where a server listens unless it is told otherwise.
+/// Default port of a server.
 const DEFAULT_PORT: u16 = 11434;
 
-/// Why a text is no address of a server.
+/// Error for a text that is not a server address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidHost {
     /// Addresses are shown in messages and logs.
@@ -24,8 +24,8 @@ pub(crate) enum InvalidHost {
     Host(String),
 }
 
-/// The base address that a host stands for, such as `http://127.0.0.1:11434`: scheme, host, port and
-/// perhaps a path, without a slash at its end.
+/// Returns the base address for a host, such as `http://127.0.0.1:11434`: scheme, host, port and
+/// optional path, without a trailing slash.
 ///
 /// | given | means |
 /// |---|---|
@@ -62,7 +62,7 @@ pub(crate) fn base_url(host: &str) -> Result<String, InvalidHost> {
     let path = path.trim_matches('/');
     let slash = if path.is_empty() { "" } else { "/" };
     let base = format!("{scheme}://{name}:{port}{slash}{path}");
-    // What is left to go wrong: spaces, and signs that no host has.
+    // The remaining errors are spaces and characters that a host name cannot contain.
     match base.parse::<Uri>() {
         Ok(uri) if uri.host().is_some() && uri.query().is_none() => Ok(base),
         _ => Err(InvalidHost::Host(host.to_owned())),

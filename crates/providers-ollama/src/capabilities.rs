@@ -1,15 +1,15 @@
-//! What a model can do.
+//! Capabilities of models.
 //!
-//! The wire decides some of it for every model; the rest the server says when it is asked
+//! The wire determines some of them for every model. The server reports the others on request
 //! ([`OllamaClient::show`](crate::OllamaClient::show)).
 
 use switchboard_domain::ModelCapabilities;
 
-/// What is known of `model` (the server's name for it) before the server is asked.
+/// Returns the capabilities of `model` (the server's name for it) that are known without a request.
 ///
-/// `in_cloud` says that the server is Ollama's cloud; a model's name says it too (`:cloud`,
-/// `:120b-cloud`). "Ollama's Cloud currently does not support structured outputs"
-/// (docs/capabilities/structured-outputs), so no tool choice can be forced there either.
+/// `in_cloud` means that the server is Ollama's cloud. Cloud models are also recognized by name
+/// (`:cloud`, `:120b-cloud`). "Ollama's Cloud currently does not support structured outputs"
+/// (docs/capabilities/structured-outputs), so tool choices cannot be forced there either.
 pub fn capabilities(model: &str, in_cloud: bool) -> ModelCapabilities {
     let held = !(in_cloud || names_cloud(model));
     ModelCapabilities {
@@ -30,8 +30,7 @@ fn names_cloud(model: &str) -> bool {
     })
 }
 
-/// Adds what the server says. It lists what a model can do, so what it does not list, the model
-/// cannot.
+/// Adds the capabilities that the server reports. A capability that it does not list is absent.
 pub(crate) fn from_words(
     known: &ModelCapabilities,
     abilities: Option<&[String]>,

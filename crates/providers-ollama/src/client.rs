@@ -16,7 +16,7 @@ use crate::{
     installed::{installed, shown},
 };
 
-/// How long a server may take to say that it is there.
+/// Time-out of the check that a server is running.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A server: the models on it share one pool of connections. Cloning it is cheap.
@@ -37,10 +37,10 @@ struct Server {
 }
 
 impl OllamaClient {
-    /// A client of the server that `config` describes. Nothing is sent yet.
+    /// Creates a client of the server that `config` describes. Does not send a request.
     ///
-    /// Fails with [`ModelErrorKind::Configuration`] when the address is none, or the cloud's without
-    /// a key.
+    /// Fails with [`ModelErrorKind::Configuration`] if the address is invalid, or if it is the
+    /// cloud's and the key is missing.
     pub fn new(mut config: OllamaConfig) -> Result<Self, ModelError> {
         config.check()?;
         if is_loopback(&config.base_url) {
@@ -72,15 +72,14 @@ impl OllamaClient {
         &self.server.config
     }
 
-    /// One of its models, by the server's name for it. Whether the server has it, and what it can
-    /// do, shows when it is asked.
+    /// Returns a model by the server's name for it. Does not check that the server has the model.
     pub fn model(&self, name: impl Into<String>) -> OllamaModel {
         let id = ModelId::new(&*self.server.config.provider, name.into());
         OllamaModel::on(self.clone(), id)
     }
 
-    /// One of its models, with what the server says that it can do. Fails as
-    /// [`show`](Self::show) does.
+    /// Returns a model with the capabilities that the server reports. Fails like
+    /// [`show`](Self::show).
     pub async fn model_as_shown(&self, name: impl Into<String>) -> Result<OllamaModel, ModelError> {
         let model = self.model(name);
         let shown = self.show(model.name()).await?;
@@ -94,10 +93,10 @@ impl OllamaClient {
             .await
     }
 
-    /// What the server says of one model (`POST /api/show`).
+    /// Returns the server's description of one model (`POST /api/show`).
     ///
-    /// Fails with [`ModelErrorKind::NotFound`], and the command that gets the model, when the server
-    /// does not have it.
+    /// Fails with [`ModelErrorKind::NotFound`], and the command that downloads the model, if the
+    /// server does not have it.
     pub async fn show(&self, name: &str) -> Result<ShownModel, ModelError> {
         let body = json!({ "model": name }).to_string();
         let request = self.request("api/show").with_json(body).expecting(JSON);
@@ -209,7 +208,7 @@ impl OllamaClient {
         })
     }
 
-    /// Says what to do where nothing answers: most often the server is not running.
+    /// Adds advice to connection errors: usually the server is not running.
     fn with_way_out(&self, error: ModelError) -> ModelError {
         if !is_unreached(&error) {
             return error;
@@ -240,7 +239,7 @@ fn is_unreached(error: &ModelError) -> bool {
         } => true,
         ModelErrorKind::Connection => {
             let mut causes = iter::successors(error.source(), |&cause| cause.source());
-            // The HTTP client's own word for this stage, whatever failed in it.
+            // The HTTP client reports the stage only in its text.
             causes.any(|cause| cause.to_string().contains("(Connect)"))
         }
         _ => false,

@@ -12,7 +12,7 @@ use crate::address::{base_url, is_cloud};
 pub const HOST_VARIABLE: &str = "OLLAMA_HOST";
 /// The environment variable with the key for Ollama's cloud.
 pub const API_KEY_VARIABLE: &str = "OLLAMA_API_KEY";
-/// Where a server listens unless it is told otherwise.
+/// Default address of a server on this machine.
 pub const LOCAL_BASE_URL: &str = "http://127.0.0.1:11434";
 
 /// How to reach a server.
@@ -30,29 +30,30 @@ pub const LOCAL_BASE_URL: &str = "http://127.0.0.1:11434";
 pub struct OllamaConfig {
     /// The name of the entry, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
-    /// The address that `/api/chat` stands under, as [`OllamaConfig::at`] makes it: scheme, host and
-    /// port, perhaps a path.
+    /// The base address of `/api/chat`, as [`OllamaConfig::at`] parses it: scheme, host and port,
+    /// and optionally a path.
     pub base_url: String,
     /// The key, sent as `Authorization: Bearer`. A server of one's own needs none; the cloud does.
     pub api_key: Option<SecretString>,
     /// Time-outs, retries and the like. No proxy is used for this machine's own addresses.
     pub transport: TransportConfig,
-    /// The forms in which a model may write a tool call as text, to be turned into tool uses: the
-    /// server knows the forms of its own templates, and leaves those of others in the text.
+    /// Forms of tool calls in text that are parsed as tool uses. The server parses the forms of its
+    /// own templates and leaves other forms in the text.
     pub text_calls: RecoveryForms,
-    /// Which models are told of tools in words.
+    /// Models that get tools in the prompt.
     pub tools_by_prompt: ToolsByPrompt,
 }
 
-/// Which models are told of tools in words: the tools are described in their instructions, calls are
-/// read from their text, and the calls and results of the conversation go to them as text.
+/// Models that get tools in the prompt. Their instructions describe the tools, calls are parsed
+/// from their text, and earlier calls and results are sent as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolsByPrompt {
     /// None: a request with tools for a model that has none is refused.
     #[default]
     Never,
-    /// Those of which the server says that they have no tools, before they are asked
-    /// ([`OllamaClient::model_as_shown`](crate::OllamaClient::model_as_shown)) or when they are.
+    /// Models that do not support tools, by the server's description
+    /// ([`OllamaClient::model_as_shown`](crate::OllamaClient::model_as_shown)) or by its refusal of
+    /// the request.
     Auto,
     /// All.
     Always,
@@ -78,8 +79,9 @@ impl fmt::Debug for OllamaConfig {
 }
 
 impl OllamaConfig {
-    /// The server on this machine, at its usual port, without a key. Calls in text are read in the
-    /// forms that such servers leave there; no model is told of tools in words.
+    /// Returns the configuration for the server on this machine, at the default port, without a
+    /// key. Calls in text are parsed in the forms that such servers leave there. Tools are not sent
+    /// in the prompt.
     pub fn local() -> Self {
         Self {
             provider: "ollama".to_owned(),
@@ -91,10 +93,10 @@ impl OllamaConfig {
         }
     }
 
-    /// The server at `host`, in any form that `OLLAMA_HOST` may have: `gpu`, `gpu:8080`,
-    /// `https://gpu/ollama/`, `0.0.0.0` (which is this machine), nothing at all.
+    /// Returns the configuration for the server at `host`, in any form of `OLLAMA_HOST`: `gpu`,
+    /// `gpu:8080`, `https://gpu/ollama/`, `0.0.0.0` (this machine) or empty.
     ///
-    /// Fails with [`ModelErrorKind::Configuration`] when that is no address.
+    /// Fails with [`ModelErrorKind::Configuration`] if the address is invalid.
     pub fn at(host: &str) -> Result<Self, ModelError> {
         let local = Self::local();
         match base_url(host) {
@@ -103,11 +105,11 @@ impl OllamaConfig {
         }
     }
 
-    /// Reads `OLLAMA_HOST` and `OLLAMA_API_KEY`, as the official SDK does. An empty variable counts
-    /// as unset.
+    /// Reads `OLLAMA_HOST` and `OLLAMA_API_KEY`, like the official SDK. An empty variable counts as
+    /// unset.
     ///
-    /// Fails with [`ModelErrorKind::Configuration`] when the address is none, or is the cloud's and
-    /// there is no key.
+    /// Fails with [`ModelErrorKind::Configuration`] if the address is invalid, or if it is the
+    /// cloud's and the key is missing.
     pub fn from_env() -> Result<Self, ModelError> {
         Self::from_lookup(|name| std::env::var(name).ok())
     }
@@ -122,7 +124,7 @@ impl OllamaConfig {
         Ok(config)
     }
 
-    /// The same with a key; an empty one counts as none.
+    /// Sets the key. An empty key counts as unset.
     #[must_use]
     pub fn with_api_key(mut self, api_key: impl Into<SecretString>) -> Self {
         let api_key = api_key.into();

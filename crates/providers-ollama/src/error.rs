@@ -1,7 +1,7 @@
-//! What the API says when it fails: `{"error": "…"}`, in words alone.
+//! Errors of the API: `{"error": "…"}`, a text without a code.
 //!
-//! The words are those of the server's source (`server/routes.go`, `server/sched.go`,
-//! `llm/llama_server.go`) and, for the cloud, of public issue threads.
+//! The texts come from the server's source (`server/routes.go`, `server/sched.go`,
+//! `llm/llama_server.go`) and, for the cloud, from public issue threads.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use switchboard_providers_common::{Classified, ErrorClassifier, HttpFailure, Sta
 
 /// The feature that a model without tools lacks.
 pub(crate) const TOOLS: &str = "tool use by this model";
-/// What a person can do about that.
+/// Advice for a model that does not support tools.
 pub(crate) const TOOLS_WAY_OUT: &str = "`tools_by_prompt` has such models told of tools in words";
 /// The feature that a model lacks that does not think.
 pub(crate) const THINKING: &str = "thinking by this model";
 /// The feature that older servers lack for most models.
 pub(crate) const THINKING_LEVELS: &str = "a level of thinking (`think`) by this server";
 
-/// Reads the answers of a server that are no success.
+/// Parses error responses of a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OllamaErrors {
     /// Whether it is the cloud that answers: nothing can be pulled there.
@@ -78,8 +78,8 @@ impl ApiError {
         Self { message }
     }
 
-    /// The error as the domain has it. `status` is the response's own, or `None` when the error came
-    /// within a stream that had begun with 200.
+    /// Converts the error. `status` is the status of the response, or `None` if the error arrived
+    /// in a stream with status 200.
     pub(crate) fn classify(
         &self,
         status: Option<u16>,
@@ -147,7 +147,8 @@ impl ApiError {
     /// The field that the server could not read.
     fn field(&self) -> Option<String> {
         let message = &self.message;
-        // Go's words: "json: cannot unmarshal bool into Go struct field ChatRequest.tools.… of type …"
+        // A decoding error of Go: "json: cannot unmarshal bool into Go struct field
+        // ChatRequest.tools.… of type …"
         if let Some((_, rest)) = message.split_once("Go struct field ") {
             let name = rest.split_whitespace().next()?;
             let name = name.split_once('.').map_or(name, |(_, field)| field);
@@ -170,7 +171,7 @@ impl ApiError {
         message.contains("error parsing tool call") || message.contains("invalid tool call")
     }
 
-    /// Says what a person can do about it.
+    /// Adds advice for the user.
     fn add_way_out(&mut self, kind: &ModelErrorKind, cloud: bool) {
         let way_out = match kind {
             ModelErrorKind::NotFound if cloud => {

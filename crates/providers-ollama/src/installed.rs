@@ -1,4 +1,4 @@
-//! What a server says of its models.
+//! Descriptions of models by the server.
 
 use serde_json::Value;
 use switchboard_domain::ModelCapabilities;
@@ -20,13 +20,12 @@ pub struct InstalledModel {
     pub quantization: Option<String>,
     /// Whether it runs elsewhere, in the cloud.
     pub remote: bool,
-    /// What it can do, in the server's words; servers before 2026 say it in
-    /// [`ShownModel`] only.
+    /// Capabilities in the server's terms. Servers before 2026 report them in [`ShownModel`] only.
     pub abilities: Option<Vec<String>>,
 }
 
 impl InstalledModel {
-    /// What it can do, as far as the server said.
+    /// Returns the capabilities that the server reported.
     pub fn capabilities(&self) -> ModelCapabilities {
         let abilities = self.abilities.as_deref();
         from_words(&capabilities(&self.name, self.remote), abilities, None)
@@ -36,12 +35,12 @@ impl InstalledModel {
 /// A model in detail (`POST /api/show`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownModel {
-    /// Its name, as it was asked for.
+    /// The name in the request.
     pub name: String,
-    /// What it can do, in the server's words: `completion`, `tools`, `vision`, `thinking`, `audio`, …
+    /// Capabilities in the server's terms: `completion`, `tools`, `vision`, `thinking`, `audio`, …
     pub abilities: Option<Vec<String>>,
-    /// Tokens of prompt and answer together: those that its `num_ctx` sets if it has one, else those
-    /// that it was made for. The server may have loaded it with fewer.
+    /// Tokens of prompt and answer together: the model's `num_ctx` if set, else its trained context
+    /// length. The server may have loaded the model with fewer.
     pub context_window: Option<u64>,
     /// The texts at which its answers end if a request says none; `None` where they cannot be read.
     pub stop: Option<Vec<String>>,
@@ -56,7 +55,7 @@ pub struct ShownModel {
 }
 
 impl ShownModel {
-    /// What it can do, as far as the server said.
+    /// Returns the capabilities that the server reported.
     pub fn capabilities(&self) -> ModelCapabilities {
         let abilities = self.abilities.as_deref();
         let known = capabilities(&self.name, self.remote);
@@ -64,7 +63,8 @@ impl ShownModel {
     }
 }
 
-/// Reads the answer of `GET /api/tags`; `None` if it is none. Entries without a name are left out.
+/// Parses the response of `GET /api/tags`. Returns `None` if it is malformed. Entries without a
+/// name are omitted.
 pub(crate) fn installed(body: &Value) -> Option<Vec<InstalledModel>> {
     let list = body.get("models")?;
     // Go writes an empty list as `null`.
@@ -103,8 +103,8 @@ pub(crate) fn shown(name: &str, body: &Value) -> Option<ShownModel> {
     })
 }
 
-/// The values of one of the model's own parameters, which are lines of text: its name, blanks, and the
-/// value as Go writes it. One with several values has a line for each.
+/// Returns the values of one parameter of the model. Parameters are lines of text: name, blanks,
+/// and the value in Go syntax. A parameter with several values has one line per value.
 fn parameters<'b>(body: &'b Value, name: &str) -> impl Iterator<Item = &'b str> {
     let lines = body.get("parameters").and_then(Value::as_str);
     lines.unwrap_or_default().lines().filter_map(move |line| {
@@ -117,7 +117,7 @@ fn num_ctx(body: &Value) -> Option<u64> {
     parameters(body, "num_ctx").find_map(|value| value.parse().ok())
 }
 
-/// A text as Go quotes it; its escapes are those of JSON but for rare ones.
+/// Parses a Go string literal. Its escapes are those of JSON, except for rare ones.
 fn stop_text(value: &str) -> Option<String> {
     if value.starts_with('"') {
         serde_json::from_str(value).ok()

@@ -6,8 +6,8 @@
 //! | [`model`] | [`OllamaModel`]: the port, joined from mapping and transport |
 //! | [`client`] | [`OllamaClient`]: one server, its models, and whether it is there at all |
 //! | [`config`] | [`OllamaConfig`]: where the server is (`OLLAMA_HOST`) and who asks |
-//! | [`installed`] | [`InstalledModel`], [`ShownModel`]: what the server says of its models |
-//! | [`mod@capabilities`] | what a model can do, before it is asked and after |
+//! | [`installed`] | [`InstalledModel`], [`ShownModel`]: the server's descriptions of its models |
+//! | [`mod@capabilities`] | capabilities of a model, before and after a request to the server |
 //! | [`chat`] | the mapping, pure: request, stream and whole answer |
 //!
 //! ```
@@ -21,22 +21,22 @@
 //! # }
 //! ```
 //!
-//! What the wire cannot say is emulated or told:
+//! Features that the wire lacks are emulated, or reported as warnings:
 //!
-//! - There is no tool choice. [`ToolChoice::None`](switchboard_domain::ToolChoice::None) leaves the
-//!   tools out; a forced choice becomes a schema in `format` that holds the answer to the shape of
-//!   one call, and the answer is read back as that call. See [`chat::Form`].
-//! - `tools` and `format` cannot be sent together: a server of one's own then never calls a tool
-//!   (ollama#8095, ollama#13750). Both go into one `format`.
-//! - Images are bytes, never addresses; documents are not known at all, so the text of one is said.
-//! - A call that a model wrote as text is a call, if it names an offered tool
-//!   ([`OllamaConfig::text_calls`]). A model without tools can be told of them in words
-//!   ([`OllamaConfig::tools_by_prompt`]); a forced choice goes to it through `format`, too.
-//! - Calls and their results go without ids: the server pairs them by name and order.
+//! - There is no tool choice. [`ToolChoice::None`](switchboard_domain::ToolChoice::None) omits the
+//!   tools. A forced choice becomes a schema in `format` that constrains the answer to one call,
+//!   and the answer is parsed as that call. See [`chat::Form`].
+//! - `tools` and `format` cannot be sent together: a local server then never calls a tool
+//!   (ollama#8095, ollama#13750). Both are combined in one `format`.
+//! - Images are bytes, never addresses. Documents are not supported, so their text is sent.
+//! - A call that a model wrote as text is a call if it names an offered tool
+//!   ([`OllamaConfig::text_calls`]). A model without tools can get them in the prompt
+//!   ([`OllamaConfig::tools_by_prompt`]). A forced choice uses `format` there, too.
+//! - Calls and their results have no ids: the server pairs them by name and order.
 //!
-//! A server cuts a conversation that is longer than its `num_ctx` at the beginning, and does not say
-//! so. `extra` sets a larger one (`{"options": {"num_ctx": 32768}}`), or has it refused instead
-//! (`{"truncate": false, "shift": false}`), which comes as
+//! A server silently truncates the beginning of a conversation that is longer than its `num_ctx`.
+//! `extra` sets a larger limit (`{"options": {"num_ctx": 32768}}`), or makes the server refuse the
+//! request (`{"truncate": false, "shift": false}`), which returns
 //! [`ModelErrorKind::ContextOverflow`](switchboard_domain::ModelErrorKind::ContextOverflow).
 #![deny(missing_docs)]
 

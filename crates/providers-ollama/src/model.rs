@@ -23,13 +23,14 @@ use crate::{
 
 /// A model that an Ollama server runs.
 ///
-/// A wish for reasoning is said as well as the model takes it: if the server answers that the model
-/// does not think, or takes no level, the request is sent once more without, and a
-/// [`Warning`](switchboard_domain::Warning) says so.
+/// The reasoning setting is sent in the best form that the model supports. If the server answers
+/// that the model does not think, or has no levels, the request is repeated without it, and a
+/// [`Warning`](switchboard_domain::Warning) reports this.
 ///
-/// A tool call that the model wrote as text, in one of the forms of [`OllamaConfig::text_calls`], is a
-/// tool use. A model without tools is told of them in words if [`OllamaConfig::tools_by_prompt`] says
-/// so; else such a request fails with [`ModelErrorKind::Unsupported`].
+/// A tool call that the model wrote as text, in one of the forms of [`OllamaConfig::text_calls`],
+/// is a tool use. A model without tools gets them in the prompt if
+/// [`OllamaConfig::tools_by_prompt`] allows it. Otherwise such a request fails with
+/// [`ModelErrorKind::Unsupported`].
 ///
 /// ```no_run
 /// use switchboard_domain::{ChatModel, ChatRequest, Message};
@@ -47,17 +48,17 @@ pub struct OllamaModel {
     client: OllamaClient,
     id: ModelId,
     capabilities: ModelCapabilities,
-    /// The texts at which the model stops by itself, if the server said them.
+    /// The model's own stop texts, if the server reported them.
     own_stop: Option<Vec<String>>,
 }
 
-/// A request on its way: what is sent, and how its answer is read.
+/// A request in progress: the sent form and the decoding of its answer.
 struct Attempt {
     body: Vec<u8>,
     /// Whether the body speaks of thinking.
     thinks: bool,
     decoder: ChatDecoder,
-    /// What the answer's text is read with; `None` if it is not searched.
+    /// Parser of tool calls in the answer's text. `None` if the text is not searched.
     recovery: Option<Recovery>,
 }
 
@@ -75,14 +76,14 @@ impl OllamaModel {
         Self::new(OllamaConfig::from_env()?, model)
     }
 
-    /// The same with other capabilities, for what the caller knows better than the server.
+    /// Replaces the capabilities, for a caller with better information than the server.
     #[must_use]
     pub fn with_capabilities(mut self, capabilities: ModelCapabilities) -> Self {
         self.capabilities = capabilities;
         self
     }
 
-    /// The same with what the server says of it.
+    /// Applies the server's description of the model.
     #[must_use]
     pub fn as_shown(mut self, shown: &ShownModel) -> Self {
         self.capabilities = shown.capabilities();
@@ -104,7 +105,7 @@ impl OllamaModel {
         &self.id.name
     }
 
-    /// Whether the tools, or the calls of the history, are to be told in words.
+    /// Returns whether the tools, or the calls of the history, are sent in the prompt.
     fn tells_in_words(&self, request: &ChatRequest) -> bool {
         let in_words = match self.client.config().tools_by_prompt {
             ToolsByPrompt::Never => false,
@@ -139,7 +140,7 @@ impl OllamaModel {
             self.error(kind, "the request cannot be written as JSON")
                 .with_source(fault)
         })?;
-        // Of the request as it came: what is told in words has no ids.
+        // From the original request: the prompt form has no ids.
         let ids = LocalIds::after(request);
         // The answer in a form may be any JSON, also such as looks like a call.
         let searched = form.as_ref().is_none_or(|form| !form.may_answer);
@@ -152,8 +153,8 @@ impl OllamaModel {
         })
     }
 
-    /// Asks, and asks again where only the way in which reasoning was wished for, or tools were
-    /// offered, is refused.
+    /// Sends the request. Repeats it in a simpler form if the server refuses only the form of the
+    /// reasoning setting or of the tools.
     async fn ask(
         &self,
         request: &ChatRequest,
@@ -238,7 +239,7 @@ fn lacks_tools(error: &ModelError) -> bool {
     matches!(&error.kind, ModelErrorKind::Unsupported { feature } if feature == TOOLS)
 }
 
-/// A poorer form of a wish for reasoning, if its form is what the server refused.
+/// Returns a simpler form of the reasoning setting if the server refused the current one.
 fn poorer(think: ThinkForm, error: &ModelError) -> Option<ThinkForm> {
     let ModelErrorKind::Unsupported { feature } = &error.kind else {
         return None;

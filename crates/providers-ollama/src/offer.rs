@@ -1,4 +1,4 @@
-//! How tools are offered to a model: as such, or in words.
+//! Ways to offer tools to a model: natively or in the prompt.
 
 use std::borrow::Cow;
 
@@ -13,14 +13,14 @@ use crate::chat::{checked, is_held};
 /// A request as a model gets it.
 #[derive(Debug)]
 pub(crate) struct Offer<'a> {
-    /// What is mapped.
+    /// The request to map.
     pub(crate) request: Cow<'a, ChatRequest>,
-    /// What the answer's text is read with.
+    /// Parser of tool calls in the answer's text.
     pub(crate) recovery: Recovery,
 }
 
 impl<'a> Offer<'a> {
-    /// Tools as the wire has them. A call that the model writes in one of `forms` is one all the same.
+    /// Offers tools natively. A call that the model writes in one of `forms` is also a tool use.
     pub(crate) fn native(request: &'a ChatRequest, forms: RecoveryForms) -> Self {
         Self {
             request: Cow::Borrowed(request),
@@ -28,15 +28,15 @@ impl<'a> Offer<'a> {
         }
     }
 
-    /// Tools in words: described in the instructions, their calls and results as text. Where an answer
-    /// can be held to a call by `format`, and needs to be, only the history is text: the mapping tells
-    /// of the tools and makes the form.
+    /// Offers tools in the prompt: the instructions describe them, and their calls and results are
+    /// sent as text. If `format` has to constrain the answer to a call, only the history is
+    /// converted: the mapping then describes the tools and creates the form.
     ///
-    /// `own_stop` are the texts at which the model stops by itself, if they are known. A `stop` in a
-    /// request replaces them (ollama#3629), and a model without them may write on for ever: so one of
-    /// ours goes only with them, or with those of a caller who has replaced them already.
+    /// `own_stop` are the model's own stop texts, if known. A `stop` in a request replaces them
+    /// (ollama#3629), and a model without them may never stop. The parser's stop text is therefore
+    /// sent only together with them, or if the caller has already replaced them.
     ///
-    /// Fails as the mapping does when the tools or the choice among them make no sense.
+    /// Fails like the mapping if the tools or the tool choice are invalid.
     pub(crate) fn in_words(
         request: &ChatRequest,
         provider: &str,
@@ -51,8 +51,8 @@ impl<'a> Offer<'a> {
             });
         }
         let prepared = PromptedTools { constrained: false }.prepare(request);
-        let (mut told, recovery) = (prepared.request, prepared.recovery);
-        let stop = &mut told.sampling.stop;
+        let (mut mapped, recovery) = (prepared.request, prepared.recovery);
+        let stop = &mut mapped.sampling.stop;
         if request.sampling.stop.is_empty() && !stop.is_empty() {
             match own_stop {
                 Some(own) => stop.extend(own.iter().cloned()),
@@ -60,7 +60,7 @@ impl<'a> Offer<'a> {
             }
         }
         Ok(Self {
-            request: Cow::Owned(told),
+            request: Cow::Owned(mapped),
             recovery,
         })
     }

@@ -3,7 +3,8 @@
 /// Bytes of text that a document may bring into a message. Longer ones are named only.
 const MAX_TEXT: usize = 1024 * 1024;
 
-/// The text of standard base64 (RFC 4648 section 4); `None` if it is no base64, no UTF-8 or too long.
+/// Decodes standard base64 (RFC 4648 section 4) to text. Returns `None` if the input is invalid
+/// base64, not UTF-8 or too long.
 pub(crate) fn text(base64: &str) -> Option<String> {
     let digits = base64.trim_end_matches('=');
     if base64.len().saturating_sub(digits.len()) > 2 || digits.len() / 4 > MAX_TEXT / 3 {

@@ -1,19 +1,19 @@
 //! Tool calls through `format`.
 //!
-//! The wire has no tool choice. What it has is `format`, a JSON Schema that the server turns into a
-//! grammar, so that the model can write nothing else. A call that must be made is asked for as
+//! The wire has no tool choice, but it has `format`, a JSON Schema. The server turns the schema into
+//! a grammar that restricts the model's output. A forced call is requested in this form:
 //!
 //! ```json
 //! {"name": "get_weather", "parameters": {"city": "Hamburg"}}
 //! ```
 //!
-//! and the answer is read back as a tool use. No `tools` are sent with it: a server that gets both
-//! lets the grammar win, and its own tool parser waits for a call that cannot come. The tools are
-//! told in the instructions instead.
+//! The answer is parsed as a tool use. `tools` are not sent with it: if a server gets both, the
+//! grammar takes precedence and the server's tool parser waits for a call that never arrives. The
+//! instructions describe the tools instead.
 //!
-//! The names of the two fields are chosen with care. The server reads the schema into a Go map
-//! (`llamaServerChatResponseFormat`), so the grammar has the fields in the order of the alphabet,
-//! and the name must come before what depends on it.
+//! The order of the two field names matters. The server reads the schema into a Go map
+//! (`llamaServerChatResponseFormat`), so the grammar sorts the fields by name, and the name must
+//! precede the field that depends on it.
 
 use std::borrow::Cow;
 
@@ -27,15 +27,16 @@ use super::schema::{held, held_input, object_schema};
 pub(crate) const NAME: &str = "name";
 /// The field with the tool's input.
 pub(crate) const PARAMETERS: &str = "parameters";
-/// The field with an answer that is no call.
+/// The field of an answer without a call.
 pub(crate) const RESPONSE: &str = "response";
 
 /// What `format` holds an answer to, for who reads it: see [`ChatDecoder`](super::ChatDecoder).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
-    /// The tools of which one may be called.
+    /// The tools that may be called.
     pub tools: Vec<String>,
-    /// Whether the answer may be `{"response": …}`, which is no call. Its value is the answer's text.
+    /// Whether the answer may be `{"response": …}` instead of a call. The value is the answer's
+    /// text.
     pub may_answer: bool,
 }
 
@@ -54,7 +55,7 @@ impl Emulated<'_> {
         }
     }
 
-    /// What is put into `format`.
+    /// Returns the schema for `format`.
     pub(crate) fn schema(&self, warnings: &mut Vec<Warning>) -> Value {
         let mut definitions = JsonObject::new();
         let mut arms: Vec<Value> = Vec::with_capacity(self.tools.len() + 1);
@@ -94,7 +95,8 @@ impl Emulated<'_> {
         schema
     }
 
-    /// What the model is told: a grammar holds it to a form, but does not say what it means.
+    /// Returns the instructions for the model: a grammar restricts the form but does not explain
+    /// it.
     pub(crate) fn instructions(&self) -> String {
         let call = format!("{{\"{NAME}\": <the tool's name>, \"{PARAMETERS}\": <its input>}}");
         let tools = lines(&self.tools);
@@ -135,9 +137,9 @@ fn lines(tools: &[&ToolDefinition]) -> String {
 /// Where the compiler leads every reference.
 const DEFINITIONS: &str = "#/$defs/";
 
-/// A schema as it can stand within another: its definitions go beside those of others, under names
-/// that begin with `key`. The last piece of a reference is unique then, which is all that older
-/// servers look at.
+/// Moves the definitions of a schema to `definitions`, under names that start with `key`, so that
+/// the schema can be nested in another. This makes the last segment of a reference unique. Older
+/// servers resolve references by the last segment only.
 fn placed(mut schema: Value, key: &str, definitions: &mut JsonObject) -> Value {
     let own = schema
         .as_object_mut()

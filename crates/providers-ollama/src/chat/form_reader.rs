@@ -1,16 +1,16 @@
 //! An answer in the form of [`Form`](super::Form), read while it streams.
 //!
-//! Only what is needed to know what it is (the tool's name) is held back; a tool's input is handed
-//! on as it comes. An answer that does not keep to the form is text: some servers ignore `format`.
+//! Text is buffered only until the tool's name is known; the input of the tool is streamed. An
+//! answer in another form is text, because some servers ignore `format`.
 
 use super::form::{Form, NAME, PARAMETERS, RESPONSE};
 
-/// Bytes that are held back at most while it is not known what they belong to.
+/// Maximum size in bytes of buffered text.
 const MAX_HELD: usize = 4 * 1024 * 1024;
 /// JSON's own white space.
 const BLANK: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// What was read.
+/// One parsed piece of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     /// A call of this tool begins.
@@ -28,7 +28,7 @@ pub(crate) struct FormReader {
     form: Form,
     state: State,
     kind: Option<Kind>,
-    /// What came so far, until it is known what it is.
+    /// Buffered text whose kind is not yet known.
     held: String,
     /// The string or name that is being read.
     word: String,
@@ -114,7 +114,7 @@ impl FormReader {
         }
     }
 
-    /// The answer is over. Gives out what was held back, as text.
+    /// Ends the answer. Emits the buffered text as text.
     pub(crate) fn end(&mut self, said: &mut Vec<Said>) {
         if self.kind == Some(Kind::Call)
             && self.input == Input::Missing
@@ -241,7 +241,7 @@ impl FormReader {
                 }
             }
             Slot::Parameters => {
-                // A field without a value is no input, and not an empty one.
+                // A field without a value is a missing input, not an empty one.
                 let complete = complete && !(read.is_empty() && self.input == Input::Missing);
                 self.input = if complete {
                     Input::Complete
@@ -275,7 +275,7 @@ impl FormReader {
     fn named(&mut self, read: &str, said: &mut Vec<Said>) {
         let name = serde_json::from_str::<String>(&self.word).ok();
         let Some(name) = name.filter(|name| self.form.tools.contains(name)) else {
-            // Not one of those that may be called: shown as it is, and never executed.
+            // The tool may not be called: the text is shown and never executed.
             self.held.push_str(read);
             self.stray("", said);
             return;
@@ -301,7 +301,8 @@ impl FormReader {
         after
     }
 
-    /// From `text` on it is not in the form: what was held back, and all that comes, is text.
+    /// Treats the buffered text, `text` and all later text as plain text, because the form is
+    /// violated.
     fn stray<'t>(&mut self, text: &str, said: &mut Vec<Said>) -> &'t str {
         self.state = State::Text;
         self.strayed = true;
@@ -320,7 +321,7 @@ impl FormReader {
     }
 }
 
-/// What belongs to a value that ends at `end`, and what comes after it.
+/// Splits the text at the end of a value.
 fn divide(text: &str, end: Option<usize>) -> (&str, &str) {
     end.and_then(|end| text.split_at_checked(end))
         .unwrap_or((text, ""))

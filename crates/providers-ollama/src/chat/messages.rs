@@ -268,7 +268,7 @@ impl<'a> Mapper<'a, '_> {
         });
     }
 
-    /// The bytes of an image, or the words that stand for it.
+    /// Returns the bytes of an image, or the text that replaces it.
     fn image(&mut self, media: &'a Media) -> Result<&'a str, String> {
         if self.capabilities.images == Some(false) {
             return Err(self.in_words("image", media, "the model sees no images"));
@@ -290,12 +290,12 @@ impl<'a> Mapper<'a, '_> {
         }
     }
 
-    /// The bytes of a resource: those of a medium go where images do, a text as it is, anything else
-    /// by its name.
+    /// Classifies a resource: media are sent like images, texts unchanged, other types by name
+    /// only.
     fn blob(&mut self, uri: &str, media_type: &str, data: &'a str) -> Blob<'a> {
         let sort = media_type.split('/').next().unwrap_or_default();
         let is_taken = match sort.to_ascii_lowercase().as_str() {
-            // Drawings in XML are no pictures to the server, and texts to the model.
+            // The server does not read XML drawings as images. The model reads them as text.
             "image" => !is_text(media_type) && self.capabilities.images != Some(false),
             "audio" => self.capabilities.audio != Some(false),
             _ => false,
@@ -361,13 +361,13 @@ impl<'a> Mapper<'a, '_> {
     }
 }
 
-/// What the bytes of a resource go as.
+/// The form in which the bytes of a resource are sent.
 enum Blob<'a> {
     Bytes(&'a str),
     Text(String),
 }
 
-/// Whether a medium of that type can be read as it is.
+/// Returns whether the media type is readable text.
 fn is_text(media_type: &str) -> bool {
     let kind = media_type.split(';').next().unwrap_or_default().trim();
     let kind = kind.to_ascii_lowercase();

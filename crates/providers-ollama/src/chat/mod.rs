@@ -8,8 +8,8 @@
 //! | [`stream`] | lines → domain events, a state machine without I/O |
 //! | [`response`] | a whole body → a whole answer, by the same state machine |
 //!
-//! Facts are those of the server's source (`api/types.go`, `server/routes.go`, `llm/llama_server.go`
-//! of August 2026) and of the official Python SDK 0.6.3; public issue threads where they are named.
+//! Sources: the server's source (`api/types.go`, `server/routes.go`, `llm/llama_server.go` of
+//! August 2026), the official Python SDK 0.6.3, and public issue threads where they are named.
 
 mod base64;
 pub mod form;

@@ -1,4 +1,4 @@
-//! The options of a run, and what a wish for reasoning becomes.
+//! Mapping of a run's options and of the reasoning setting.
 
 use serde_json::{Number, Value};
 use switchboard_domain::{
@@ -7,8 +7,8 @@ use switchboard_domain::{
 
 use super::wire::Think;
 
-/// What the SDK's `Options` and the server's own know. A caller who puts one of them beside
-/// `options` instead of into it means it so; the server would ignore it there.
+/// Options that the SDK's `Options` and the server support. A caller may set them beside `options`,
+/// where the server would ignore them, so they are moved into it.
 const KNOWN: [&str; 31] = [
     "numa",
     "num_ctx",
@@ -96,12 +96,13 @@ pub(crate) fn options<'a>(
     (options, extra)
 }
 
-/// What a wish for reasoning becomes. `held` says that `format` holds the answer to a schema.
+/// Maps the reasoning setting to `think`. `held` means that `format` constrains the answer to a
+/// schema.
 ///
-/// Models that can think do unless they are told otherwise, and what they write under a grammar
-/// then may count as thoughts, with an empty answer (HarperFast/harper#1805, server 0.30;
-/// vectorize-io/hindsight#1099, 0.20). So an answer that is held comes without thoughts where nobody
-/// wished for them; `false` is taken by models that do not think, too.
+/// Reasoning models think by default. Text that they write under a grammar may then be reported as
+/// thoughts, with an empty answer (HarperFast/harper#1805, server 0.30;
+/// vectorize-io/hindsight#1099, 0.20). A constrained answer therefore disables thinking unless the
+/// caller enabled it. Models without reasoning accept `false`, too.
 pub(crate) fn think(
     request: &ChatRequest,
     model: &ModelId,

@@ -19,7 +19,7 @@ use super::{
     wire::Body,
 };
 
-/// A request as it is sent, and what is not the same in it as in the domain's.
+/// A wire request, and its differences from the domain request.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
     /// The body. It borrows its texts from the domain request.
@@ -34,15 +34,15 @@ pub struct WireRequest<'a> {
     pub form: Option<Form>,
 }
 
-/// Maps a request for `model`, as a stream unless it is wanted whole.
+/// Maps a request for `model`, as a stream unless a whole answer is requested.
 ///
-/// `capabilities` decides what is left out with a warning because the model is *known* not to take
-/// it, and `think_form` how a wish for reasoning is said.
+/// Options that the model is *known* not to support, by its `capabilities`, are omitted with a
+/// warning. `think_form` selects the form of the reasoning setting.
 ///
-/// Fails with [`ModelErrorKind::InvalidRequest`], naming the field, when the tool choice speaks of a
-/// tool that is not declared or the response format is no schema, and with
-/// [`ModelErrorKind::Unsupported`] when the model is known not to call tools that are sent as such,
-/// or not to answer in a given form.
+/// Fails with [`ModelErrorKind::InvalidRequest`] and the field if the tool choice names an
+/// undeclared tool or the response format is not a schema. Fails with
+/// [`ModelErrorKind::Unsupported`] if the model is known not to support native tool calls or
+/// structured answers.
 pub fn to_wire<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,

@@ -8,11 +8,11 @@ use switchboard_providers_common::assembled;
 
 use super::stream::ChatDecoder;
 
-/// Reads a body of status 200 into the events of a stream that says the same.
+/// Reads a body of status 200 into the events of an equivalent stream.
 ///
-/// Fails like the stream does: with the server's error if the body is one, and with
-/// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if there is no answer
-/// in it.
+/// Fails like the stream: with the server's error if the body contains one, and with
+/// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if it contains no
+/// answer.
 pub fn events_from_body(decoder: ChatDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
     let mut events = Vec::new();
     decoder.whole(body, &mut events)?;

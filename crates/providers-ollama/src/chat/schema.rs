@@ -16,11 +16,11 @@ use super::wire;
 /// Changes of one schema that a warning names.
 const MAX_NAMED: usize = 3;
 
-/// What is sent of a tool beside its name and description, and what there is to say about it.
+/// The parameters of a tool as sent, with the resulting description and warnings.
 struct Parameters {
     schema: Written,
-    /// What the schema has no place for, for the end of the description.
-    told: Option<String>,
+    /// Constraints that the schema cannot express, appended to the description.
+    constraint_text: Option<String>,
     warnings: Vec<Warning>,
 }
 
@@ -28,14 +28,16 @@ struct Parameters {
 static PARAMETERS: LazyLock<PerTool<(), Parameters>> = LazyLock::new(PerTool::default);
 
 impl Parameters {
-    /// The server does not pass a schema on: it reads it into types of its own, loses every keyword that
-    /// they lack, and refuses the request for one of another form. What is said in words instead is no
-    /// loss here, since the wire holds no call to its schema; the input is checked when it comes.
+    /// Compiles the parameters of a tool.
+    ///
+    /// The server decodes the schema into its own types, drops unknown keywords, and refuses a
+    /// request with another form. The description states the dropped constraints. The wire does not
+    /// enforce schemas, so the input is validated when it arrives.
     fn of(tool: &ToolDefinition) -> Self {
         let Compiled {
             schema,
             changes,
-            root_description: told,
+            root_description: constraint_text,
         } = compile(&tool.input_schema, Dialect::OllamaTools);
         let grave = |change: &&Change| {
             matches!(
@@ -48,13 +50,13 @@ impl Parameters {
         warn(&of, changes.iter().filter(grave), &mut warnings);
         Self {
             schema: schema.into_owned().into(),
-            told,
+            constraint_text,
             warnings,
         }
     }
 }
 
-/// A tool as it is declared.
+/// Returns the declaration of a tool.
 pub(crate) fn declared<'a>(
     tool: &'a Arc<ToolDefinition>,
     warnings: &mut Vec<Warning>,
@@ -64,16 +66,17 @@ pub(crate) fn declared<'a>(
     let own = tool.description.as_str();
     wire::Function {
         name: &tool.name,
-        description: match &parameters.told {
+        description: match &parameters.constraint_text {
             None => Cow::Borrowed(own),
-            Some(told) if own.is_empty() => Cow::Owned(told.clone()),
-            Some(told) => Cow::Owned(format!("{own}\n\n{told}")),
+            Some(constraint_text) if own.is_empty() => Cow::Owned(constraint_text.clone()),
+            Some(constraint_text) => Cow::Owned(format!("{own}\n\n{constraint_text}")),
         },
         parameters: parameters.schema.clone(),
     }
 }
 
-/// A schema that an answer is held to. What the server's grammar cannot hold it to is told.
+/// Returns the schema that constrains an answer. The description states constraints that the
+/// server's grammar does not support.
 pub(crate) fn held<'a>(
     name: &str,
     schema: &'a Value,
@@ -92,8 +95,8 @@ pub(crate) fn held_input(schema: &Value) -> Value {
     if let Value::Object(map) = &mut schema
         && !SAYS_MORE.iter().any(|keyword| map.contains_key(*keyword))
     {
-        // A tool without parameters. The grammar takes an object without `properties` for any object,
-        // and a model that may write anything does.
+        // A tool without parameters. The grammar accepts any object if `properties` is missing, and
+        // models use that freedom.
         map.insert("properties".to_owned(), json!({}));
     }
     schema
@@ -138,7 +141,7 @@ fn warn<'c>(of: &str, changes: impl Iterator<Item = &'c Change>, warnings: &mut 
 mod tests {
     use super::*;
 
-    fn told(schema: Value) -> (Value, String, Vec<String>) {
+    fn constraint_text(schema: Value) -> (Value, String, Vec<String>) {
         let tool = Arc::new(ToolDefinition::new("t", "Does it.", schema));
         let mut warnings = Vec::new();
         let function = declared(&tool, &mut warnings);
@@ -160,7 +163,7 @@ mod tests {
             },
             "required": ["city"],
         });
-        let (sent, description, warnings) = told(schema.clone());
+        let (sent, description, warnings) = constraint_text(schema.clone());
         assert_eq!(sent, schema);
         assert_eq!(description, "Does it.");
         assert_eq!(warnings, [""; 0]);
@@ -168,7 +171,7 @@ mod tests {
 
     #[test]
     fn unsupported_keywords_are_rewritten() {
-        let (sent, _, warnings) = told(json!({
+        let (sent, _, warnings) = constraint_text(json!({
             "type": "object",
             "properties": {
                 "day": {"$ref": "#/$defs/day"},
@@ -187,7 +190,7 @@ mod tests {
         assert!(count.contains('1'), "{count}");
         assert_eq!(warnings, [""; 0]);
         for odd in [json!(true), json!({}), json!({"type": ["object", "null"]})] {
-            let (sent, ..) = told(odd);
+            let (sent, ..) = constraint_text(odd);
             assert_eq!(sent["type"], "object");
             assert!(sent["properties"].is_object());
         }

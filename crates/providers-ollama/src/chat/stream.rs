@@ -16,8 +16,8 @@ use crate::error::{ApiError, is_error};
 
 /// The stream's state machine: lines in, domain events out.
 ///
-/// The last line says `done`, and with it [`ModelEvent::Finished`] comes. An end without it was no
-/// end. The reason in it is never about tools, so it is brought in line with the output.
+/// The last line has `done` and emits [`ModelEvent::Finished`]. A stream that ends without it is
+/// incomplete. The server's reason never mentions tools, so the reason is derived from the output.
 #[derive(Debug)]
 pub struct ChatDecoder {
     model: ModelId,
@@ -29,7 +29,7 @@ pub struct ChatDecoder {
     open: Option<Open>,
     /// Reads an answer that is held to the form of a call.
     form: Option<FormReader>,
-    /// Reads the thoughts before it in the same way.
+    /// Parses the thoughts before the answer in the same form.
     thoughts: Option<Thoughts>,
     /// The call in that form whose input is being written.
     emulated: Option<u32>,
@@ -40,8 +40,8 @@ pub struct ChatDecoder {
     done_optional: bool,
 }
 
-/// What a model thought while its answer was held to a form. Some servers count the answer itself
-/// as a thought, and then there is no other.
+/// Thoughts of a model with a constrained answer. Some servers report the answer itself as a
+/// thought and send no other text.
 #[derive(Debug)]
 struct Thoughts {
     reader: FormReader,
@@ -62,7 +62,7 @@ impl Thoughts {
         (!self.reader.strayed()).then_some(self)
     }
 
-    /// What they say if they are in the form to their end.
+    /// Returns the parsed thoughts if they follow the form to the end.
     fn end(mut self) -> Option<Vec<Said>> {
         self.reader.end(&mut self.said);
         let complete = !self.reader.strayed() && self.reader.is_complete();
@@ -104,8 +104,8 @@ impl ChatDecoder {
         }
     }
 
-    /// The same for an answer that is held to a form, as
-    /// [`WireRequest::form`](super::WireRequest::form) says.
+    /// Decodes a constrained answer, with the form of
+    /// [`WireRequest::form`](super::WireRequest::form).
     #[must_use]
     pub fn with_form(mut self, form: Option<Form>) -> Self {
         self.thoughts = form.clone().map(Thoughts::new);
@@ -173,7 +173,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Takes what is new of text and thinking.
+    /// Processes a text delta and a thinking delta.
     fn words(&mut self, content: String, thinking: String, events: &mut Vec<ModelEvent>) {
         if content.trim().is_empty() {
             let thoughts = self.thoughts.take();
@@ -219,7 +219,7 @@ impl ChatDecoder {
         events.push(ModelEvent::TextDelta { index, text });
     }
 
-    /// Takes what was read of an answer in the form of a call.
+    /// Processes parsed pieces of a constrained answer.
     fn read(&mut self, said: Vec<Said>, events: &mut Vec<ModelEvent>) {
         for piece in said {
             match (piece, self.emulated) {
@@ -329,8 +329,7 @@ impl ChatDecoder {
         events.push(ModelEvent::Finished { reason, raw });
     }
 
-    /// The server could not read the call that its model wrote: an end of the answer, told as an
-    /// error.
+    /// Ends the answer with an error, because the server could not parse the model's tool call.
     fn malformed_call(&mut self, error: ApiError, events: &mut Vec<ModelEvent>) {
         if !self.started {
             self.start(None, events);
@@ -345,7 +344,7 @@ impl ChatDecoder {
     }
 
     fn unreadable(&self, line: &str, fault: Option<serde_json::Error>) -> ModelError {
-        // serde says so itself but for a number without digits.
+        // serde marks end of input as such, except for a number without digits.
         let at_end = |fault: &serde_json::Error| {
             fault.is_eof() || (fault.column() >= line.len() && !line.ends_with('}'))
         };

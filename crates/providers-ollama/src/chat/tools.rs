@@ -11,7 +11,7 @@ use switchboard_domain::{
 use super::{form::Emulated, schema, wire};
 use crate::error;
 
-/// The tools as they are declared, and the choice as it is brought about.
+/// The declared tools and the emulated tool choice.
 pub(crate) struct Tools<'a> {
     pub(crate) declared: Vec<wire::Tool<'a>>,
     /// What goes into `format` in place of the tools.
@@ -52,8 +52,8 @@ pub(crate) fn tools<'a>(
     Ok(tools)
 }
 
-/// Makes sure that the tools and the choice among them make sense. Gives the tools of which one must
-/// be used; `None` if none must.
+/// Validates the tools and the tool choice. Returns the tools of which one must be called, or
+/// `None` if no call is required.
 pub(crate) fn checked<'a>(
     request: &'a ChatRequest,
     provider: &str,
@@ -65,8 +65,8 @@ pub(crate) fn checked<'a>(
     forced(request, provider)
 }
 
-/// Whether the tools of a request go into `format`: a call must be made, or a call and an answer in the
-/// form of a schema exclude each other.
+/// Returns whether the tools of a request are sent in `format`: if a call is required, or if a call
+/// and a structured answer exclude each other.
 pub(crate) fn is_held(request: &ChatRequest, capabilities: &ModelCapabilities) -> bool {
     let held = match &request.tool_choice {
         ToolChoice::None => false,
@@ -97,7 +97,7 @@ fn wanted_schema(request: &ChatRequest) -> Option<&Value> {
     }
 }
 
-/// The tools of which one must be used; `None` if none must.
+/// Returns the tools of which one must be called, or `None` if no call is required.
 fn forced<'a>(
     request: &'a ChatRequest,
     provider: &str,

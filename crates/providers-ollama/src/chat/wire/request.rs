@@ -1,5 +1,5 @@
-//! What is sent. Texts and media are borrowed from the domain request and written straight into the
-//! body.
+//! Request types. Texts and media are borrowed from the domain request and serialized directly into
+//! the body.
 
 use std::borrow::Cow;
 
@@ -23,8 +23,8 @@ pub struct Body<'a> {
     pub format: Option<Cow<'a, Value>>,
     /// Whether, or how much, the model thinks before it answers.
     pub think: Option<Think>,
-    /// The options of the run (`num_predict`, `temperature`, `num_ctx`, …), those of the caller's
-    /// `extra` among them.
+    /// Model options (`num_predict`, `temperature`, `num_ctx`, …), including those of the caller's
+    /// `extra`.
     pub options: JsonObject,
     /// Whether the answer is streamed, a line for each piece. A whole one is a single line.
     pub stream: bool,
@@ -89,17 +89,17 @@ pub enum RoleName {
 pub struct Message<'a> {
     /// Who speaks.
     pub role: RoleName,
-    /// What was said; a tool says something in any case.
+    /// The text. Tool messages always have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Text<'a>>,
-    /// What the model thought before it.
+    /// The model's thoughts before the text.
     #[serde(skip_serializing_if = "Text::is_empty")]
     pub thinking: Text<'a>,
     /// Images, and sounds for models that hear, as base64. The server tells them apart by their
     /// first bytes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<&'a str>,
-    /// What the model called.
+    /// The tool calls of the model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall<'a>>,
     /// The tool that speaks. Results answer calls by their names and order: the SDK's messages have
@@ -125,18 +125,18 @@ impl<'a> Message<'a> {
 /// A call in the conversation's history.
 #[derive(Debug, Serialize)]
 pub struct ToolCall<'a> {
-    /// The function and what it was given.
+    /// The called function and its arguments.
     pub function: FunctionCall<'a>,
 }
 
-/// A function and what it was given.
+/// A called function and its arguments.
 #[derive(Debug, Serialize)]
 pub struct FunctionCall<'a> {
     /// Its place among the calls of the message, from 0.
     pub index: usize,
     /// The function.
     pub name: &'a str,
-    /// What it was given.
+    /// The arguments.
     pub arguments: Arguments<'a>,
 }
 
@@ -172,7 +172,7 @@ pub enum Tool<'a> {
 pub struct Function<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What it does.
+    /// The description of the function.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Cow<'a, str>,
     /// JSON Schema of its arguments, as far as the server reads it.

@@ -1,5 +1,5 @@
-//! What comes in. Every field forgives: a value of the wrong type counts as absent, so that one odd
-//! field never costs the answer.
+//! Response types. A value of the wrong type counts as absent, so that one malformed field does not
+//! invalidate the answer.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ pub struct Chunk {
     /// The model that answers.
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
-    /// What is new of the message.
+    /// The message delta.
     #[serde(deserialize_with = "lenient")]
     pub message: Option<MessageReport>,
     /// Whether this is the last line.
@@ -22,8 +22,8 @@ pub struct Chunk {
     /// Why it ended; absent from servers of before 2024 and when the server has no word for it.
     #[serde(deserialize_with = "lenient")]
     pub done_reason: Option<String>,
-    /// Tokens of the whole prompt, those that were cached among them (`promptEvalCount` of
-    /// `llm/llama_server.go`); absent when the server counts none.
+    /// Tokens of the whole prompt, including cached ones (`promptEvalCount` of
+    /// `llm/llama_server.go`). Absent if the server does not count.
     #[serde(deserialize_with = "lenient")]
     pub prompt_eval_count: Option<u64>,
     /// Tokens written.
@@ -44,7 +44,7 @@ impl Chunk {
     }
 }
 
-/// What is new of the message.
+/// A message delta.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct MessageReport {
@@ -66,19 +66,19 @@ pub struct CallReport {
     /// Its id; missing from servers before 0.12.
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
-    /// The function and what it is given.
+    /// The called function and its arguments.
     #[serde(deserialize_with = "lenient")]
     pub function: Option<FunctionReport>,
 }
 
-/// A function and what it is given.
+/// A called function and its arguments.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct FunctionReport {
     /// The function.
     #[serde(deserialize_with = "lenient")]
     pub name: Option<String>,
-    /// What it is given.
+    /// The arguments.
     pub arguments: ArgumentsReport,
 }
 
