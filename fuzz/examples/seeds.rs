@@ -1,6 +1,6 @@
-//! Writes a seed corpus for every target: `cargo run --example seeds -- FOLDER` makes
-//! `FOLDER/<target>/<seed>` of the transcripts and schemas that the tests of the workspace have, and of
-//! the calls below.
+//! Writes a seed corpus for every target: `cargo run --example seeds -- FOLDER` creates
+//! `FOLDER/<target>/<seed>` from the transcripts and schemas of the workspace's tests and from the
+//! calls below.
 
 use std::{
     env,
@@ -13,7 +13,7 @@ use serde_json::Value;
 use switchboard_fuzz::input::header;
 use switchboard_testkit::transcripts;
 
-/// The targets of streams, with the folder of their transcripts.
+/// Stream targets and the folders of their transcripts.
 const STREAMS: [(&str, &str); 5] = [
     ("anthropic_stream", "anthropic"),
     ("gemini_stream", "gemini"),
@@ -22,10 +22,10 @@ const STREAMS: [(&str, &str); 5] = [
     ("openai_responses_stream", "openai-responses"),
 ];
 
-/// Where a stream is cut that has no better wish.
+/// Default cut of a stream.
 const CUTS: [u16; 3] = [1, 77, 400];
 
-/// Calls in every form, whole and broken, and text that only looks like one.
+/// Calls in every form, complete and broken, and text that resembles a call.
 const TEXTS: [&str; 22] = [
     "Let me see.\n<tool_call>{\"name\": \"get_time\"}</tool_call> done",
     "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Pa\\\"ris\", \"days\": 2}}\n</tool_call>",
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A whole body is a seed, too: the targets read every input both ways.
+/// Whole bodies are seeds, too: the targets read every input both ways.
 fn streams(folder: &Path) -> Result<usize, Box<dyn Error>> {
     let mut written = 0;
     for transcript in transcripts::all()? {

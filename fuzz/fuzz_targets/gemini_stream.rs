@@ -1,4 +1,4 @@
-//! Any bytes as a streamed answer of this wire. The laws are those of [`streams::check`].
+//! Decodes arbitrary bytes as a streamed answer. [`streams::check`] lists the invariants.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,10 +9,10 @@ use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_common::decode_sse;
 use switchboard_providers_gemini::{
     SchemaForm,
-    generate::{ToolMapping, GenerateDecoder, LocalIds, events_from_body},
+    generate::{GenerateDecoder, LocalIds, ToolMapping, events_from_body},
 };
 
-/// What a request leaves to its decoder.
+/// Tool mapping of a request.
 static DECLARED: LazyLock<ToolMapping> =
     LazyLock::new(|| ToolMapping::of(&streams::request(), SchemaForm::OpenApi));
 

@@ -1,4 +1,4 @@
-//! Any bytes as a streamed answer of this wire. The laws are those of [`streams::check`].
+//! Decodes arbitrary bytes as a streamed answer. [`streams::check`] lists the invariants.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes as a streamed answer of this wire. The laws are those of [`streams::check`].
+//! Decodes arbitrary bytes as a streamed answer. [`streams::check`] lists the invariants.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +12,7 @@ use switchboard_providers_openai::{
     chat::{ChatDecoder, LocalIds, events_from_body, to_wire},
 };
 
-/// What a strict request leaves to its decoder.
+/// Tool mapping of a strict request.
 static TOOL_MAPPING: LazyLock<ToolMapping> = LazyLock::new(|| {
     let (model, request) = (streams::model("openai"), streams::request());
     let mut profile = Profile::openai();

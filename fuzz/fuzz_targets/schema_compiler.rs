@@ -1,4 +1,4 @@
-//! Any JSON as a schema for every dialect. The laws are those of [`schemas::check`].
+//! Compiles arbitrary JSON as a schema for every dialect. [`schemas::check`] lists the invariants.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

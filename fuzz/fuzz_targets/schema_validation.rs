@@ -1,5 +1,5 @@
-//! Any JSON as a schema, and any JSON as the value that is checked. The laws are those of
-//! [`schemas::check_validation`].
+//! Validates arbitrary JSON against an arbitrary schema. [`schemas::check_validation`] lists the
+//! invariants.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any text of a model, in any pieces. The laws are those of [`texts::check`].
+//! Parses arbitrary model text in arbitrary pieces. [`texts::check`] lists the invariants.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

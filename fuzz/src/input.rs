@@ -1,16 +1,17 @@
-//! An input is a few places to cut at, and what is to be cut.
+//! Format of the inputs: cut positions, followed by the content.
 
-/// Cuts at most, of one input.
+/// Upper bound, exclusive, of the number of cuts of one input.
 const MAX_CUTS: u8 = 8;
 
-/// The places that an input begins with, and the rest of it.
+/// Splits an input into its cut positions and its content.
 ///
 /// ```text
-/// count: u8, then (count % 8) places of two bytes each (little endian), then what is cut
+/// count: u8, then (count % 8) positions of two bytes each (little endian), then the content
 /// ```
 ///
-/// A place counts modulo the length of the rest, so that each one means a cut. They come sorted;
-/// two may be the same, which makes an empty piece. An input that ends within its places has none.
+/// A position counts modulo the length of the content, so that every position is valid. Positions
+/// are sorted. Equal positions make an empty piece. An input that ends within its positions has
+/// none.
 pub fn places(input: &[u8]) -> (Vec<usize>, &[u8]) {
     let Some((&count, rest)) = input.split_first() else {
         return (Vec::new(), input);

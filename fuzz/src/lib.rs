@@ -1,6 +1,6 @@
-//! What the fuzz targets have in common: how an input is read, and the laws that are asserted.
+//! Shared code of the fuzz targets: parsing of inputs and checks of invariants.
 //!
-//! `docs/fuzzing.md` says how to run them and what came of it.
+//! `docs/fuzzing.md` describes how to run them and lists the results.
 #![deny(missing_docs)]
 
 pub mod input;

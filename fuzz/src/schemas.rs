@@ -1,4 +1,4 @@
-//! The laws of the schema compiler and of the validation against schemas.
+//! Invariants of the schema compiler and of the validation against schemas.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 use switchboard_domain::json_schema::SchemaValidator;
 use switchboard_providers_common::schema::{Compiled, Dialect, compile, measure, restore};
 
-/// What came out of the largest schema of the compiler's own tests is below this, in bytes of JSON;
-/// the input of a fuzzer is a thousand times smaller.
+/// Maximum size of a compiled schema in bytes of JSON. The largest schema of the compiler's own
+/// tests is below it, and inputs of a fuzzer are a thousand times smaller.
 const MAX_COMPILED: usize = 8_000_000;
 
-/// What the compiler says of a schema of which no pass makes anything that stays the same.
+/// Message of the compiler for a schema without a stable form.
 const LAST_RESORT: &str = "it has no stable form: any object is taken";
 
-/// Keys of which schemas are made; the last ones are names of properties.
+/// Keys of generated schemas. The last ones are property names.
 const KEYS: [&str; 48] = [
     "type",
     "properties",
@@ -97,18 +97,18 @@ const WORDS: [&str; 26] = [
 
 /// Compiles the schema of an input for every dialect.
 ///
-/// An input that is JSON is the schema (any JSON is); of every other one a schema is made, as its
-/// bytes say, of the keywords that there are.
+/// A JSON input is the schema. For any other input, its bytes select the keywords of a generated
+/// schema.
 ///
 /// # Panics
 ///
-/// If a law is broken:
-/// - nothing panics, also when an answer is restored or a schema is measured;
-/// - what was compiled stays the same when it is compiled again, without the last resort;
-/// - the same input gives the same text;
-/// - the schema is borrowed where nothing changed, and only there;
+/// If an invariant is violated:
+/// - nothing panics, also while an answer is restored or a schema is measured;
+/// - compiling a compiled schema does not change it or use the last resort;
+/// - equal inputs give equal texts;
+/// - the schema is borrowed if and only if nothing changed;
 /// - the output is bounded;
-/// - where answers are not encoded they are restored to themselves.
+/// - answers that need no encoding are restored unchanged.
 pub fn check(input: &[u8]) {
     let schema = serde_json::from_slice(input).unwrap_or_else(|_| made_of(input));
     for dialect in Dialect::ALL {
@@ -125,7 +125,7 @@ pub fn check(input: &[u8]) {
         stable(&compiled, dialect);
         assert_eq!(text, compile(&schema, dialect).schema.to_string(), "{name}");
         measure(&compiled.schema);
-        // As good an answer as any other.
+        // An arbitrary answer.
         for answer in [&schema, &*compiled.schema] {
             let restored = restore(&schema, dialect, answer.clone());
             if matches!(dialect, Dialect::OpenAiLoose | Dialect::OllamaTools) {
@@ -135,16 +135,16 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// Checks a value against a schema, both made of the input's bytes.
+/// Validates a value against a schema. The input determines both.
 ///
 /// An input of two lines of JSON is the schema and the value. Any other input is split in half, and
-/// schema and value are made of the halves.
+/// schema and value are generated from the halves.
 ///
 /// # Panics
 ///
-/// If a law is broken:
-/// - nothing panics, and the check ends (libFuzzer's `-timeout` finds what does not);
-/// - a value fits exactly if it has no errors.
+/// If an invariant is violated:
+/// - nothing panics, and the validation ends (libFuzzer's `-timeout` finds endless ones);
+/// - a value is valid if and only if it has no errors.
 pub fn check_validation(input: &[u8]) {
     let middle = input.iter().position(|&byte| byte == b'\n');
     let (first, second) = input.split_at(middle.unwrap_or(input.len() / 2));
@@ -169,14 +169,14 @@ fn stable(compiled: &Compiled<'_>, dialect: Dialect) {
         again.schema,
         again.changes
     );
-    // The last resort would hide that a rule is not stable. Messages quote the schema, so only the
-    // whole message tells.
+    // The last resort would hide an unstable rule. Messages quote the schema, so the whole message
+    // is compared.
     let mut changes = compiled.changes.iter();
     let resorted = changes.find(|it| it.message == LAST_RESORT);
     assert!(resorted.is_none(), "{name}: {resorted:?}");
 }
 
-/// A schema of these bytes, which ends when they do.
+/// Generates a schema until the bytes are used up.
 fn made_of(bytes: &[u8]) -> Value {
     let mut source = Unstructured::new(bytes);
     value(&mut source, 0).unwrap_or(Value::Null)

@@ -20,13 +20,13 @@ pub struct Wire {
     pub whole: fn(&str) -> Result<Vec<ModelEvent>, ModelError>,
 }
 
-/// A model's name, for a decoder that is asked for nothing in particular.
+/// Returns the model id for a decoder without special settings.
 pub fn model(provider: &str) -> ModelId {
     ModelId::new(provider, "any-model")
 }
 
-/// A request whose answer is not read as it comes: calls of its tools are held back until they are whole
-/// and given another shape (optional fields), and come under other names than were asked for.
+/// Returns a request whose answers need conversion: tool calls are buffered until they are
+/// complete, optional fields are removed, and aliases of tools are replaced.
 pub fn request() -> ChatRequest {
     let weather = serde_json::json!({
         "type": "object",
@@ -41,16 +41,16 @@ pub fn request() -> ChatRequest {
     ChatRequest::new([Message::user("Rain?")]).with_tools(tools)
 }
 
-/// Feeds the bytes of an input to a decoder in four ways, and as a whole body.
+/// Decodes an input as a stream in four ways, and as a whole body.
 ///
 /// # Panics
 ///
-/// If a law is broken:
-/// - nothing panics, and no stream waits for ever or goes on after its error;
-/// - the events keep the grammar, also where the stream ends early: not only those that come out
-///   (`decode_*` withholds the others), but those that the decoder makes;
-/// - in one piece, byte by byte, in two, and at the places that the input names, the events and the
-///   error are the same;
+/// If an invariant is violated:
+/// - nothing panics, and no stream blocks forever or continues after its error;
+/// - the decoder's events follow the grammar, also if the stream ends early. This includes events
+///   that `decode_*` withholds;
+/// - events and errors are equal for one piece, single bytes, two pieces, and the cuts of the
+///   input;
 /// - a whole body gives either an error or a whole answer.
 pub fn check(wire: &Wire, input: &[u8]) {
     let (places, bytes) = places(input);
@@ -88,7 +88,8 @@ fn run(
     play(bytes, delivery, decode).unwrap_or_else(|broken| panic!("{broken}"))
 }
 
-/// The error is the wire's, not the decoder's: that no `Finished` came is for the wire to answer for.
+/// Checks that the decoder did not violate the grammar. A missing `Finished` is an error of the
+/// wire.
 fn faultless(error: &ModelError) {
     let fault = error
         .source()

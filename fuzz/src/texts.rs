@@ -1,4 +1,4 @@
-//! The laws of the recovery of tool calls from text.
+//! Invariants of the recovery of tool calls from text.
 
 use serde_json::json;
 use switchboard_domain::{
@@ -11,33 +11,33 @@ use switchboard_providers_common::text_tool_calls::{
 
 use crate::input::places;
 
-/// Those that are offered; with a name that no wire takes as it is.
+/// Names of offered tools, including one that every wire replaces by an alias.
 const NAMES: [&str; 3] = ["get_weather", "get_time", "crm/find.one"];
 
-/// How the answer of a stream ends.
+/// Ways to end the stream of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The part is closed, then the answer.
+    /// The part ends, then the answer.
     Closed,
-    /// The answer ends with the part open.
+    /// The answer ends while the part is open.
     Open,
-    /// Nothing comes after the text.
+    /// The stream ends after the text.
     Broken,
 }
 
-/// Reads an input as text of a model, in one piece and cut at the places that the input names, and in
-/// the forms that it names: a byte with a bit for each, and one that says how the answer ends.
+/// Parses an input as text of a model, in one piece and cut at the positions of the input. The
+/// first bytes select the forms (a bit for each) and the end of the answer.
 ///
-/// Bytes that are no UTF-8 become replacement characters: a text is a string by now.
+/// Bytes that are not UTF-8 become replacement characters, because the parser receives strings.
 ///
 /// # Panics
 ///
-/// If a law is broken:
-/// - nothing panics, and the events keep the grammar;
-/// - text that names no offered tool comes out as it went in;
-/// - a cut changes nothing but the deltas of the text;
-/// - no two calls have one id, and each calls an offered tool;
-/// - what is recovered does not depend on how the answer ends.
+/// If an invariant is violated:
+/// - nothing panics, and the events follow the grammar;
+/// - text that names no offered tool is returned unchanged;
+/// - a cut changes only the deltas of the text;
+/// - call ids are unique, and each call names an offered tool;
+/// - recovered calls do not depend on the end of the answer.
 pub fn check(input: &[u8]) {
     let (&[forms, end], input) = input.split_first_chunk().unwrap_or((&[255, 0], input));
     let wanted = |bit: usize| (forms >> bit) & 1 == 1;
@@ -82,7 +82,7 @@ pub fn check(input: &[u8]) {
     assert_eq!(response.message, self::response(&closed).message, "{end:?}");
 }
 
-/// A name may also stand there in escapes, of JSON or of Python.
+/// Returns whether the text may name a tool, also in escapes of JSON or Python.
 fn may_name_a_tool(text: &str) -> bool {
     let escaped = text.split('\\').skip(1);
     let mut escaped = escaped.filter_map(|after| after.chars().next());
@@ -115,7 +115,7 @@ fn request() -> ChatRequest {
     ChatRequest::new([Message::user("What is the weather in Paris?")]).with_tools(tools)
 }
 
-/// The text before and after each place; a place within a character is before it.
+/// Splits the text at each position. A position within a character moves to its start.
 fn pieces<'a>(text: &'a str, places: &[usize]) -> Vec<&'a str> {
     let ends = places.iter().map(|&place| text.floor_char_boundary(place));
     let mut from = 0;
@@ -165,7 +165,7 @@ fn response(events: &[ModelEvent]) -> ChatResponse {
     answer.interrupted()
 }
 
-/// Joins the deltas of a text that follow one another.
+/// Joins consecutive deltas of a text.
 fn joined(events: Vec<ModelEvent>) -> Vec<ModelEvent> {
     let mut all: Vec<ModelEvent> = Vec::new();
     for event in events {
