@@ -1,8 +1,8 @@
-//! A fake model server: real HTTP/1.1 on loopback, scripted answers, no wire of its own.
+//! A fake model server: real HTTP/1.1 on loopback with scripted answers for any wire.
 //!
 //! A test queues [`Answer`]s, points a provider (or a whole application) at
-//! [`FakeModel::base_url`], and looks at the [`Request`]s that arrived. What has to happen in a
-//! certain order is ordered by [`Gate`]s, never by time.
+//! [`FakeModel::base_url`], and inspects the received [`Request`]s. [`Gate`]s order events, never
+//! time.
 //!
 //! ```
 //! # use switchboard_testkit::fake::*;
@@ -13,8 +13,8 @@
 //! fake.answer(Answer::new(200).piece("data: one\n\n").gate(&gate).piece("data: two\n\n"));
 //! fake.answer(Answer::openai_chat([Say::text("Hello.")]));
 //! assert!(fake.base_url().starts_with("http://127.0.0.1:"));
-//! // … a client asks; `fake.request(0).await` is what it sent, `gate.open()` lets it have the rest,
-//! // and `fake.request(0).await.client_gone().await` ends when it has dropped the answer.
+//! // … a client sends a request: `fake.request(0).await` returns it, `gate.open()` releases the
+//! // rest, and `fake.request(0).await.client_gone().await` returns when it has dropped the answer.
 //! assert_eq!(fake.unused(), 2);
 //! # Ok(())
 //! # }
@@ -52,7 +52,7 @@ use answer::Step;
 use gate::Latch;
 use request::Watch;
 
-/// The server. Dropping it cuts every answer that is still under way.
+/// A fake model server. Dropping it aborts every unfinished answer.
 #[derive(Debug)]
 pub struct FakeModel {
     address: SocketAddr,
@@ -60,12 +60,12 @@ pub struct FakeModel {
     server: JoinHandle<()>,
 }
 
-/// Makes the answer to a request of this number.
+/// Creates the answer to a request by its number.
 type Otherwise = dyn Fn(usize, &Request) -> Answer + Send + Sync;
 
 struct Shared {
     state: Mutex<Script>,
-    /// How many requests have arrived.
+    /// Number of received requests.
     arrived: watch::Sender<usize>,
     closing: Latch,
 }
@@ -74,7 +74,7 @@ struct Shared {
 struct Script {
     answers: VecDeque<Answer>,
     otherwise: Option<Arc<Otherwise>>,
-    /// Answers to what a client asks on the way, by path.
+    /// Fixed answers by path.
     aside: Vec<(String, Answer)>,
     requests: Vec<Request>,
 }
@@ -84,7 +84,7 @@ impl FakeModel {
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        // Pieces leave when they are written.
+        // Sends each piece immediately.
         let listener = listener.tap_io(|stream| {
             let _ = stream.set_nodelay(true);
         });
@@ -97,7 +97,7 @@ impl FakeModel {
             .fallback(serve)
             .with_state(Arc::clone(&shared));
         let server = tokio::spawn(async move {
-            // Never ends by itself.
+            // The loop ends only when the task is aborted.
             let _ = axum::serve(listener, router).await;
         });
         Ok(Self {
@@ -107,39 +107,39 @@ impl FakeModel {
         })
     }
 
-    /// `http://127.0.0.1:<port>`, without a slash at its end.
+    /// Returns `http://127.0.0.1:<port>`, without a trailing slash.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Queues an answer: the first is for the first request, whatever its path, and so on.
+    /// Queues an answer. Requests take answers in order, independent of their path.
     pub fn answer(&self, answer: Answer) {
         self.shared.script().answers.push_back(answer);
     }
 
-    /// Answers requests that find the queue empty, by their number (from 0) and content. Without
-    /// it they get status 400, which no client tries again.
+    /// Sets a fallback for requests that find the queue empty, by number (from 0) and content.
+    /// Without it such requests get status 400, which no client retries.
     pub fn otherwise(&self, answer: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) {
         self.shared.script().otherwise = Some(Arc::new(answer));
     }
 
-    /// Answers every request for this path so, whatever is queued. For what a client asks on its way
-    /// to a model, such as what a model can do: such a request is not counted among
-    /// [`requests`](Self::requests).
+    /// Answers every request for this path with this answer instead of the queue. For side requests
+    /// of a client, such as a model's capabilities. [`requests`](Self::requests) does not count
+    /// them.
     pub fn aside(&self, path: impl Into<String>, answer: Answer) {
         self.shared.script().aside.push((path.into(), answer));
     }
 
-    /// The requests that have arrived so far, in order.
+    /// Returns the requests received so far, in order.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.script().requests.clone()
     }
 
-    /// Waits until the request of this number, counted from 0, has arrived with its whole body.
+    /// Waits until the request with this number (from 0) has arrived with its whole body.
     pub async fn request(&self, number: usize) -> Request {
         loop {
             let mut arrived = self.shared.arrived.subscribe();
-            // The sender is ours, so it cannot be gone.
+            // The server owns the sender, so it exists.
             let _ = arrived.wait_for(|count| *count > number).await;
             if let Some(request) = self.shared.script().requests.get(number) {
                 return request.clone();
@@ -147,7 +147,7 @@ impl FakeModel {
         }
     }
 
-    /// How many queued answers nobody has asked for.
+    /// Returns the number of unused answers.
     pub fn unused(&self) -> usize {
         self.shared.script().answers.len()
     }
@@ -165,7 +165,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a request and finds its answer.
+    /// Records a request and selects its answer.
     fn take(&self, request: &Request) -> Answer {
         let (number, answer, otherwise) = {
             let mut script = self.script();
@@ -200,7 +200,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// In a form that error mappings of every wire find something in.
+/// An error body that the error mapping of every wire can parse.
 fn refusal(message: &str) -> Answer {
     let error = json!({"type": "invalid_request_error", "message": message});
     Answer::json(400, &json!({"type": "error", "error": error}))
@@ -209,7 +209,7 @@ fn refusal(message: &str) -> Answer {
 async fn serve(State(shared): State<Arc<Shared>>, request: axum::extract::Request) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(body) = axum::body::to_bytes(body, usize::MAX).await else {
-        // The client broke off while it asked: there is nobody to answer and nothing to note.
+        // The client aborted its request: no answer is needed and nothing is recorded.
         return Response::default();
     };
     let request = Request::new(parts, body);
@@ -236,7 +236,7 @@ async fn serve(State(shared): State<Arc<Shared>>, request: axum::extract::Reques
     })
 }
 
-/// Why a body ends early.
+/// A reason for an early end of a body.
 #[derive(Debug, thiserror::Error)]
 #[error("the script breaks off here")]
 struct Broken;
@@ -250,7 +250,7 @@ fn scripted(steps: Vec<Step>, watch: Watch, closing: Latch) -> Body {
     Body::from_stream(stream::unfold(state, |state| async move {
         let (mut steps, mut watch, closing) = state?;
         loop {
-            // Lets the connection write out what it has: each piece alone, and all before a break.
+            // Lets the connection flush: each piece separately, and all pieces before an abort.
             tokio::task::yield_now().await;
             match steps.next() {
                 Some(Step::Piece(bytes)) => {

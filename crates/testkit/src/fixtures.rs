@@ -1,8 +1,8 @@
-//! Conversations that every provider has to map, each about one thing.
+//! Conversations that every provider must map, each with one topic.
 //!
-//! They are lawful histories (every tool use has its one result, in call order) that a provider
-//! accepts when its adapter does its work: the golden tests put each through every provider, and
-//! `cargo xtask oracle` asks the official SDKs about what came out.
+//! They are valid histories: every tool use has one result, in call order. A provider accepts them
+//! if its adapter is correct. The golden tests map each one with every provider, and `cargo xtask
+//! oracle` validates the results with the official SDKs.
 
 mod choices;
 mod conversations;
@@ -15,12 +15,12 @@ use switchboard_domain::{ChatRequest, ModelId};
 
 pub use tools::{list_cities, screenshot, weather};
 
-/// A request and what it is there for.
+/// A request and its purpose.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fixture {
-    /// Unique, in `snake_case`: part of the name of its snapshots.
+    /// A unique `snake_case` name, which is part of the snapshot names.
     pub name: &'static str,
-    /// What a reader of its snapshots should look at.
+    /// The purpose, for a reader of the snapshots.
     pub about: &'static str,
     /// The request.
     pub request: ChatRequest,
@@ -36,31 +36,32 @@ impl Fixture {
     }
 }
 
-/// The Anthropic model that the golden tests ask, and that minted Anthropic's state in the fixtures.
+/// Returns the Anthropic model of the golden tests, which also created Anthropic's state in the
+/// fixtures.
 ///
-/// One that still takes everything (forced tools, sampling), so that the mapping itself is seen.
+/// It supports every option (forced tools, sampling), so that the tests cover the whole mapping.
 pub fn anthropic_model() -> ModelId {
     ModelId::new("anthropic", "claude-haiku-4-5")
 }
 
-/// The OpenAI model that the golden tests ask, and that minted OpenAI's state in the fixtures.
+/// Returns the OpenAI model of the golden tests, which also created OpenAI's state in the fixtures.
 ///
-/// One that takes everything, like [`anthropic_model`].
+/// It supports every option, like [`anthropic_model`].
 pub fn openai_model() -> ModelId {
     ModelId::new("openai", "gpt-4.1")
 }
 
-/// The model of a server that speaks OpenAI's Chat Completions, and adds to it.
+/// Returns the model of a server with an extended form of OpenAI's Chat Completions.
 pub fn compatible_model() -> ModelId {
     ModelId::new("deepseek", "deepseek-v4")
 }
 
-/// A model that is never asked: what it minted is foreign to everyone.
+/// Returns a model that receives no requests. Its state is foreign to every provider.
 pub fn foreign_model() -> ModelId {
     ModelId::new("gemini", "gemini-3.8-flash")
 }
 
-/// Every fixture.
+/// Returns every fixture.
 pub fn all() -> Vec<Fixture> {
     [
         conversations::all(),
@@ -88,7 +89,7 @@ mod tests {
         assert_eq!(names.len(), fixtures.len());
         for Fixture { name, about, .. } in &fixtures {
             let snake = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-            // A double underscore divides the parts of a snapshot's name.
+            // A double underscore separates the parts of a snapshot's name.
             assert!(
                 name.chars().all(snake) && !name.contains("__"),
                 "{name} is not in snake_case"
@@ -97,7 +98,7 @@ mod tests {
         }
     }
 
-    /// The invariant that every history handed out by a run has.
+    /// Checks the invariant of every history that a run returns.
     #[test]
     fn every_tool_use_is_answered_in_the_next_message_in_call_order() {
         for Fixture { name, request, .. } in all() {

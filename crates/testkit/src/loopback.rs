@@ -1,4 +1,4 @@
-//! What the test of every adapter over real HTTP needs beside its own configuration.
+//! Shared checks for the tests of adapters over real HTTP.
 //!
 //! ```
 //! # use switchboard_testkit::{fake::{FakeModel, Gate}, loopback};
@@ -29,8 +29,8 @@ use crate::{
     transcripts::{self, Form},
 };
 
-/// A question that two tools without parameters may answer: `get_weather` and `list_cities`, as the
-/// stored transcripts call them.
+/// Returns a question for two tools without parameters: `get_weather` and `list_cities`, the names
+/// in the stored transcripts.
 pub fn question() -> ChatRequest {
     let tool = |name| {
         let schema = json!({"type": "object", "properties": {}});
@@ -40,10 +40,11 @@ pub fn question() -> ChatRequest {
     ChatRequest::new([Message::user(words)]).with_tools(["get_weather", "list_cities"].map(tool))
 }
 
-/// A stored stream, by its path below `transcripts/`, that waits at the gate after so many of its
-/// frames.
+/// Returns a stored stream, by its path below `transcripts/`, that waits at the gate after the
+/// given number of frames.
 ///
-/// Fails like [`transcripts::read`], and with [`io::ErrorKind::InvalidData`] for what is no stream.
+/// Fails like [`transcripts::read`], and with [`io::ErrorKind::InvalidData`] if the transcript is
+/// not a stream.
 pub fn held_after(path: &str, frames: usize, gate: &Gate) -> io::Result<Answer> {
     let transcript = transcripts::read(path)?;
     let no_stream = |what| io::Error::new(io::ErrorKind::InvalidData, format!("{path} {what}"));
@@ -62,9 +63,9 @@ pub fn held_after(path: &str, frames: usize, gate: &Gate) -> io::Result<Answer> 
         .piece(after.to_owned()))
 }
 
-/// The error that a question ends with.
+/// Returns the error of a question.
 ///
-/// `Err` is the answer, if there is one.
+/// Returns the answer as `Err` if there is one.
 pub async fn failure(
     model: &dyn ChatModel,
     request: &ChatRequest,
@@ -75,32 +76,32 @@ pub async fn failure(
     }
 }
 
-/// What an adapter did not do when its work was dropped.
+/// A violated requirement of cancellation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LetGoError {
     /// The transcript cannot be scripted.
     #[error(transparent)]
     Script(#[from] io::Error),
-    /// It failed before it was dropped.
+    /// The stream failed before it was dropped.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// It said nothing although the beginning of the answer was there.
+    /// The stream emitted no event although the beginning of the answer had arrived.
     #[error("the stream ended before anything was said")]
     Silent,
-    /// It let go of the server while its stream was wanted.
+    /// The adapter closed the connection while its stream was in use.
     #[error("the connection was given up while the stream was read")]
     TooEarly,
-    /// It answered before the server did.
+    /// The adapter answered before the server did.
     #[error("it answered before the server said anything")]
     Answered,
 }
 
-/// Sees to it that a model lets go of the server when its stream is dropped in the middle of an
-/// answer, and when the question is dropped before the server has said anything.
+/// Checks that a model closes its connection when its stream is dropped in the middle of an answer,
+/// and when the request is dropped before the server has answered.
 ///
-/// Asks twice. `path` is a stored stream of the model's wire, `frames` how many of its frames hold at
-/// least one event. A model that does not let go makes this wait for ever.
+/// Sends two requests. `path` is a stored stream of the model's wire. `frames` is the number of
+/// frames that contain at least one event. Blocks forever if the model keeps the connection.
 pub async fn lets_go(
     fake: &FakeModel,
     model: &dyn ChatModel,
@@ -126,7 +127,7 @@ pub async fn lets_go(
     let arrived = Box::pin(fake.request(asked + 1));
     let request = match select(model.stream(&question), arrived).await {
         Either::Left(_) => return Err(LetGoError::Answered),
-        // The question is dropped here.
+        // The request is dropped here.
         Either::Right((request, _)) => request,
     };
     request.client_gone().await;

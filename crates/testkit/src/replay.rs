@@ -1,8 +1,8 @@
-//! Feeds a stored stream to a decoder in every way a network may cut it.
+//! Feeds a stored stream to a decoder in every way that a network may split it.
 //!
-//! What a stream means does not depend on where its bytes were cut. [`replay`] checks this for every
-//! place there is, together with the grammar of [`ModelEvent`]. And what is there of a stream that
-//! ends too early is no answer: [`break_off`] checks that for every place.
+//! The result must not depend on the positions of the cuts. [`replay`] checks this and the grammar
+//! of [`ModelEvent`] for every position. A stream that ends early must not pass for a complete
+//! answer: [`break_off`] checks this for every position.
 
 use std::{
     collections::VecDeque,
@@ -27,24 +27,24 @@ use switchboard_domain::{
 #[path = "replay_tests.rs"]
 mod tests;
 
-/// A body as it arrives: what a provider's transport gives.
+/// A body as a provider's transport returns it.
 pub type Body = Pin<Box<dyn Stream<Item = Result<Bytes, ModelError>> + Send>>;
 
-/// What a stream came to.
+/// The result of a stream.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Replayed {
-    /// Its events.
+    /// The events.
     pub events: Vec<ModelEvent>,
-    /// The error it ended with, if it did.
+    /// The final error, if any.
     pub failure: Option<Failure>,
-    /// What the events add up to; of a stream that failed, what there was.
+    /// The response accumulated from the events. It is partial if the stream failed.
     pub response: ChatResponse,
 }
 
-/// A [`ModelError`], comparable.
+/// A comparable form of [`ModelError`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// Its kind, as in [`ModelErrorKind::as_str`](switchboard_domain::ModelErrorKind::as_str).
+    /// The kind, as in [`ModelErrorKind::as_str`](switchboard_domain::ModelErrorKind::as_str).
     pub kind: String,
     /// The whole message.
     pub message: String,
@@ -59,38 +59,38 @@ impl From<&ModelError> for Failure {
     }
 }
 
-/// How the bytes of a transcript were handed over.
+/// The split of a transcript's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cutting {
-    /// In one piece.
+    /// One piece.
     Whole,
-    /// In two, the first of so many bytes.
+    /// Two pieces. The number is the length of the first.
     InTwo(usize),
-    /// Each byte alone.
+    /// Single bytes.
     Bytes,
-    /// Each byte alone, with an empty piece before each.
+    /// Single bytes, with an empty piece before each.
     BytesAndNothing,
-    /// Only so many, in one piece, and then the end as if nothing were missing.
+    /// Only this many bytes, in one piece, and then a regular end.
     EndAfter(usize),
-    /// Only so many, in one piece, and then an error of the transport.
+    /// Only this many bytes, in one piece, and then an error of the transport.
     ErrorAfter(usize),
 }
 
-/// Whether the next piece is there when the last one is used up.
+/// The availability of pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// It is.
+    /// Every piece is available immediately.
     AtOnce,
-    /// It is not, and neither is the end: the decoder has to wait for each.
+    /// The decoder must wait for every piece and for the end.
     Later,
 }
 
-/// A handing over at which something was wrong.
+/// The delivery of a transcript's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delivery {
-    /// Where the bytes were cut.
+    /// The split of the bytes.
     pub cutting: Cutting,
-    /// When the pieces came.
+    /// The availability of the pieces.
     pub arrival: Arrival,
 }
 
@@ -111,66 +111,66 @@ impl fmt::Display for Delivery {
     }
 }
 
-/// A law that a decoder broke.
+/// A requirement that a decoder violated.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
     /// The events break the grammar.
     #[error("{delivery}: event {number}: {source}")]
     Grammar {
-        /// How the bytes came.
+        /// The delivery of the bytes.
         delivery: Delivery,
-        /// The event's number from 0; their count if the end itself is wrong.
+        /// The event's number from 0, or the number of events if the end is wrong.
         number: usize,
-        /// What is wrong.
+        /// A description of the violation.
         source: GrammarViolation,
     },
-    /// The events differ from those of the transcript in one piece.
+    /// The events differ from those of the delivery in one piece.
     #[error("{delivery}: event {number} is {found}, in one piece it is {expected}")]
     Differs {
-        /// How the bytes came.
+        /// The delivery of the bytes.
         delivery: Delivery,
-        /// The event's number from 0; their count if the end differs.
+        /// The event's number from 0, or the number of events if the end differs.
         number: usize,
-        /// What came, as JSON.
+        /// The result, as JSON.
         found: String,
-        /// What came of the transcript in one piece, as JSON.
+        /// The result of the delivery in one piece, as JSON.
         expected: String,
     },
-    /// A part of the transcript passes for an answer, or fails as if something else were wrong.
+    /// A truncated transcript passes for an answer, or fails with another kind of error.
     #[error("{delivery}: it came to {found}, whole it is {expected}")]
     BrokenOff {
-        /// How the bytes came.
+        /// The delivery of the bytes.
         delivery: Delivery,
-        /// What it came to, as JSON.
+        /// The result, as JSON.
         found: String,
-        /// What comes of the whole transcript, as JSON.
+        /// The result of the whole transcript, as JSON.
         expected: String,
     },
-    /// Something followed an error.
+    /// An event followed an error.
     #[error("{delivery}: the stream goes on after its error")]
     AfterFailure {
-        /// How the bytes came.
+        /// The delivery of the bytes.
         delivery: Delivery,
     },
-    /// The decoder waits, though nothing will wake it.
+    /// The decoder waits without a registered wake-up.
     #[error("{delivery}: the stream waits for nothing after {events} events")]
     Stalled {
-        /// How the bytes came.
+        /// The delivery of the bytes.
         delivery: Delivery,
-        /// The events before.
+        /// The events before the wait.
         events: usize,
     },
 }
 
-/// Decodes a transcript in one piece, cut in two at every byte, and byte by byte; with the pieces
-/// there at once, and with the decoder waiting for each.
+/// Decodes a transcript in one piece, in two pieces split at every byte, and byte by byte. Pieces
+/// are available immediately or only after a wait.
 ///
-/// `decode` makes a model's stream of a body, as an adapter does: `decode_sse` or `decode_ndjson`
+/// `decode` creates a model's stream from a body, like an adapter: `decode_sse` or `decode_ndjson`
 /// with its decoder.
 ///
-/// Fails on the first law that is broken. An error in the stream breaks none: it is part of the
-/// [outcome](Replayed), and has to be the same every time.
+/// Fails on the first violation. An error in the stream is not a violation: it is part of the
+/// [outcome](Replayed) and must be equal for every delivery.
 pub fn replay(
     transcript: &[u8],
     decode: impl Fn(Body) -> ModelStream,
@@ -182,7 +182,7 @@ pub fn replay(
     };
     let expected = play_bytes(&bytes, whole, &decode)?;
     let cut = (1..bytes.len()).map(Cutting::InTwo);
-    // Where pieces come at once, a cut in two is no other than one of the cuts of byte by byte.
+    // If pieces are available immediately, the byte-by-byte delivery covers every split in two.
     let waited_for = [Cutting::Whole, Cutting::Bytes].into_iter().chain(cut);
     let later = waited_for.map(|cutting| (cutting, Arrival::Later));
     let at_once = [Cutting::Bytes, Cutting::BytesAndNothing].map(|it| (it, Arrival::AtOnce));
@@ -194,13 +194,14 @@ pub fn replay(
     Ok(expected)
 }
 
-/// Decodes every beginning of a transcript, once ended quietly and once by an error of the transport.
+/// Decodes every prefix of a transcript, once with a regular end and once with an error of the
+/// transport.
 ///
-/// Each has to fail as interrupted, or come to the message and the finish reason of the whole: then
-/// only what does not count was missing, such as a report of the usage. A whole that fails may fail
-/// early in its own way.
+/// Each prefix must fail as interrupted, or give the message and the finish reason of the whole
+/// transcript. In the second case the missing part is optional, such as a usage report. If the
+/// whole transcript fails, a prefix may fail with another error.
 ///
-/// Fails on the first beginning that does neither, or breaks the grammar.
+/// Fails on the first prefix that does neither, or violates the grammar.
 pub fn break_off(
     transcript: &[u8],
     decode: impl Fn(Body) -> ModelStream,
@@ -242,7 +243,7 @@ fn summary(replayed: &Replayed) -> String {
 
 /// Decodes a transcript once.
 ///
-/// Fails if that breaks the grammar, goes on after an error, or waits for nothing.
+/// Fails if the stream violates the grammar, continues after an error, or waits without a wake-up.
 pub fn play(
     transcript: &[u8],
     delivery: Delivery,
@@ -306,7 +307,7 @@ fn play_bytes(
 }
 
 fn same(delivery: Delivery, found: &Replayed, expected: &Replayed) -> Result<(), ReplayError> {
-    // Their sum follows from the events.
+    // The accumulated response follows from the events.
     if found.events == expected.events && found.failure == expected.failure {
         return Ok(());
     }
@@ -329,10 +330,10 @@ fn same(delivery: Delivery, found: &Replayed, expected: &Replayed) -> Result<(),
     })
 }
 
-/// A body whose pieces are all there, but may have to be waited for.
+/// A body whose pieces are complete but may need a wait.
 struct Pieces {
     rest: VecDeque<Bytes>,
-    /// Comes after them.
+    /// Error after the pieces.
     error: Option<ModelError>,
     arrival: Arrival,
     waited: bool,
@@ -382,7 +383,7 @@ impl Stream for Pieces {
     }
 }
 
-/// Notes that it was woken.
+/// Records a wake-up.
 #[derive(Default)]
 struct Alarm(AtomicBool);
 

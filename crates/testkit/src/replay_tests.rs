@@ -28,7 +28,7 @@ fn fault(message: &str) -> ModelError {
     ModelError::new("p", ModelErrorKind::Interrupted, message)
 }
 
-/// What a decoder says that has read everything.
+/// Last event of a test decoder.
 fn after_all(
     body: Body,
     say: impl Fn(Vec<u8>) -> Vec<Result<ModelEvent, ModelError>> + Send + 'static,
@@ -93,7 +93,7 @@ fn a_decoder_that_takes_pieces_for_frames_is_caught() {
 #[test]
 fn a_decoder_that_cannot_hold_half_a_character_is_caught() {
     let error = replay("ü".as_bytes(), |body| {
-        // Wrong: each piece is made text by itself.
+        // Deliberately wrong: decodes each piece as text separately.
         let whole = body.fold(String::new(), |all, piece| async move {
             all + &String::from_utf8_lossy(&piece.unwrap_or_default())
         });
@@ -179,7 +179,7 @@ fn a_stream_that_forgets_to_be_woken_is_caught() {
     );
 }
 
-/// A decoder of texts that end with a full stop, which it asks for if it is strict.
+/// A decoder of texts that end with a full stop. A strict decoder requires it.
 fn sentences(strict: bool) -> impl Fn(Body) -> ModelStream {
     move |body| {
         let pieces = body.fold((Vec::new(), None), |(mut all, failed), piece| async move {

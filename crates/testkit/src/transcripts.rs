@@ -1,7 +1,7 @@
-//! Answers as they came over the wires: `transcripts/<wire>/<stem>.<form>` of this crate.
+//! Recorded answers: `transcripts/<wire>/<stem>.<form>` of this crate.
 //!
-//! Files with the same stem say the same thing in several forms: `two-calls.sse` as a stream and
-//! `two-calls.json` as a whole body.
+//! Files with the same stem contain the same answer in several forms: `two-calls.sse` as a stream
+//! and `two-calls.json` as a whole body.
 
 use std::{
     ffi::OsStr,
@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How an answer came.
+/// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Form {
     /// Server-sent events (`.sse`).
@@ -21,7 +21,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form that a file's extension names.
+    /// Returns the form for a file extension.
     fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "sse" => Some(Self::Sse),
@@ -31,7 +31,7 @@ impl Form {
         }
     }
 
-    /// The media type under which a server sends it.
+    /// Returns the media type of the form.
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Sse => "text/event-stream",
@@ -41,29 +41,30 @@ impl Form {
     }
 }
 
-/// One stored answer.
+/// A stored answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
     /// The wire: the name of its folder, such as `openai-chat`.
     pub wire: String,
     /// The file's name without its extension.
     pub stem: String,
-    /// How it came.
+    /// The form.
     pub form: Form,
-    /// The bytes as they came.
+    /// The recorded bytes.
     pub bytes: Vec<u8>,
 }
 
 /// Reads one answer by its path below `transcripts/`, such as `openai-chat/text.sse`.
 ///
-/// Fails with the path in the message if there is no such file, or its extension names no [`Form`].
+/// Fails with the path in the message if the file is missing, or if its extension is not a
+/// [`Form`].
 pub fn read(path: &str) -> io::Result<Transcript> {
     read_file(&folder().join(path))
 }
 
 /// Reads every stored answer, in the order of wire, stem and form.
 ///
-/// Fails on a file that is no transcript, so that none is forgotten for the sake of its name.
+/// Fails if a file is not a transcript, so that a misspelled name cannot hide one.
 pub fn all() -> io::Result<Vec<Transcript>> {
     let mut transcripts = Vec::new();
     for wire in fs::read_dir(folder())? {

@@ -1,7 +1,7 @@
-//! A stand-in for a TRAPI service, on loopback: it knows a few things, checks every query and every
-//! answer of its own against the published form, and misbehaves where a test says so.
+//! A fake TRAPI service on loopback. It serves a small data set, validates every query and answer
+//! against the published schema, and fails as a test requests.
 //!
-//! With the feature `trapi`.
+//! Requires the feature `trapi`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -28,37 +28,37 @@ use axum::{
 use serde_json::{Map, Value, json};
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
 
-/// What the service does with a query, by the number of the query (from 0).
+/// A script that selects the reply by the number of the query (from 0).
 type Script = Arc<dyn Fn(usize, &Value) -> Reply + Send + Sync>;
 
-/// What comes back.
+/// A reply.
 pub enum Reply {
-    /// What the service knows.
+    /// The answer from the data set.
     Knowledge,
-    /// This, whatever it is: status, headers, body.
+    /// A fixed reply: status, headers, body.
     Body(u16, Vec<(&'static str, &'static str)>, Body),
-    /// Nothing, ever.
+    /// No reply.
     Silence,
 }
 
-/// A running service. It ends with this value.
+/// A running service. Dropping it stops the service.
 pub struct Service {
-    /// Its address, up to and with `/v1`.
+    /// The base address, including `/v1`.
     pub url: String,
-    /// The name resolver beside it.
+    /// The address of the name resolver.
     pub names: String,
     shared: Arc<Shared>,
-    /// One message for each query that came in, and one for each unanswered one that was given up.
+    /// One message for each query, and one for each unanswered query that the client cancelled.
     pub seen: mpsc::UnboundedReceiver<Seen>,
     server: JoinHandle<()>,
 }
 
-/// What a running service saw.
+/// An event of a running service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// A query came in.
+    /// A query arrived.
     Query,
-    /// Whoever waited for its answer went away.
+    /// The client cancelled an unanswered query.
     GivenUp,
 }
 
@@ -70,13 +70,13 @@ struct Shared {
 }
 
 impl Reply {
-    /// JSON with this status.
+    /// Creates a JSON reply with this status.
     pub fn json(status: u16, body: &Value) -> Self {
         let headers = vec![("content-type", "application/json")];
         Self::Body(status, headers, Body::from(body.to_string()))
     }
 
-    /// Text with this status, which says nothing of its type.
+    /// Creates a text reply with this status and without a content type.
     pub fn text(status: u16, body: &'static str) -> Self {
         Self::Body(status, Vec::new(), Body::from(body))
     }
@@ -95,12 +95,12 @@ impl Reply {
 }
 
 impl Service {
-    /// One that answers every query.
+    /// Starts a service that answers every query.
     pub async fn good() -> Self {
         Self::scripted(|_, _| Reply::Knowledge).await
     }
 
-    /// One that replies to each query as the script says, which is given its number and its query graph.
+    /// Starts a service with a script, which receives the number and the query graph of each query.
     pub async fn scripted(script: impl Fn(usize, &Value) -> Reply + Send + Sync + 'static) -> Self {
         let (tell, seen) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
@@ -126,12 +126,12 @@ impl Service {
         }
     }
 
-    /// The query graphs that came in so far.
+    /// Returns the query graphs received so far.
     pub fn queries(&self) -> Vec<Value> {
         self.shared.queries.lock().unwrap().clone()
     }
 
-    /// How often the meta knowledge graph was read.
+    /// Returns the number of reads of the meta knowledge graph.
     pub fn metas(&self) -> usize {
         *self.shared.metas.lock().unwrap()
     }
@@ -161,7 +161,7 @@ impl Drop for Service {
     }
 }
 
-/// Tells when a query that was not answered is given up.
+/// Reports the cancellation of an unanswered query.
 struct Waiting(mpsc::UnboundedSender<Seen>);
 
 impl Drop for Waiting {
@@ -225,7 +225,7 @@ async fn query(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byte
     }
 }
 
-/// TRAPI says that the body of a 400 is a string.
+/// TRAPI specifies a string as the body of a 400.
 fn bad(why: &str) -> Response {
     (StatusCode::BAD_REQUEST, axum::Json(why.to_owned())).into_response()
 }
@@ -252,7 +252,7 @@ async fn meta_knowledge_graph(State(shared): State<Arc<Shared>>) -> Response {
     axum::Json(graph).into_response()
 }
 
-/// The name resolver. Its parameters are checked as `FastAPI` checks them, unknown ones besides.
+/// Serves the name resolver. Validates its parameters like `FastAPI` and also refuses unknown ones.
 async fn lookup(uri: Uri) -> Response {
     let parameters = parameters(uri.query().unwrap_or_default());
     let value = |name: &str| {
@@ -294,7 +294,7 @@ async fn lookup(uri: Uri) -> Response {
     axum::Json(found.collect::<Vec<_>>()).into_response()
 }
 
-/// The names and values of a query string.
+/// Parses the names and values of a query string.
 fn parameters(query: &str) -> Vec<(String, String)> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     pairs
@@ -303,7 +303,7 @@ fn parameters(query: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// As forms are encoded: `+` is a space, and `%` begins a byte in hexadecimal.
+/// Decodes form encoding: `+` is a space, and `%` starts a byte in hexadecimal.
 fn decoded(text: &str) -> String {
     let text = text.replace('+', " ");
     let mut bytes = Vec::new();
@@ -409,7 +409,7 @@ const EDGES: &[(&str, &str, &str, &str, &[&str], f64)] = &[
     ),
 ];
 
-/// Whether a thing of this category is one of the wanted ones.
+/// Returns whether the category matches one of the requested categories.
 fn is_a(category: &str, wanted: &str) -> bool {
     let wider: &[&str] = match category {
         "biolink:Disease" => &["biolink:DiseaseOrPhenotypicFeature"],
@@ -433,10 +433,10 @@ fn node_fits(id: &str, wanted: &Value) -> bool {
         && categories.is_none_or(|all| all.iter().any(|it| is_a(category, it.as_str().unwrap())))
 }
 
-/// Which known node takes which place of the question.
+/// A binding of known nodes to the nodes of the query.
 type Nodes = BTreeMap<String, String>;
 
-/// Every way to put known nodes and edges in the places of the question.
+/// Returns every binding of known nodes and edges to the query.
 fn matches(graph: &Value) -> Vec<(Nodes, BTreeMap<String, usize>)> {
     let mut partial = vec![(BTreeMap::new(), BTreeMap::new())];
     for (key, wanted) in graph["edges"].as_object().unwrap() {

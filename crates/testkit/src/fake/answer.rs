@@ -1,4 +1,4 @@
-//! What the server says.
+//! Scripted answers of the server.
 
 use std::io;
 
@@ -10,13 +10,13 @@ use crate::transcripts::{self, Form};
 
 /// A scripted answer: a status, headers, and a body in pieces with [gates](Gate) between them.
 ///
-/// Every piece is written apart from the others, so that a client sees them arrive one by one.
+/// Every piece is written separately, so that a client receives the pieces one by one.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Answer {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
-    /// Before the status.
+    /// Gate before the status.
     pub(super) held_by: Vec<Gate>,
     pub(super) steps: Vec<Step>,
 }
@@ -29,7 +29,7 @@ pub(super) enum Step {
 }
 
 impl Answer {
-    /// An answer with this status, no headers and an empty body.
+    /// Creates an answer with this status, no headers and an empty body.
     pub fn new(status: u16) -> Self {
         Self {
             status,
@@ -39,23 +39,23 @@ impl Answer {
         }
     }
 
-    /// A whole JSON body.
+    /// Creates an answer with a JSON body.
     pub fn json(status: u16, body: &Value) -> Self {
         Self::whole(status, Form::Json, body.to_string())
     }
 
-    /// Status 200 and server-sent events in one piece.
+    /// Creates an answer of status 200 with server-sent events in one piece.
     pub fn sse(body: impl Into<Bytes>) -> Self {
         Self::whole(200, Form::Sse, body)
     }
 
-    /// Status 200 and JSON lines in one piece.
+    /// Creates an answer of status 200 with JSON lines in one piece.
     pub fn ndjson(body: impl Into<Bytes>) -> Self {
         Self::whole(200, Form::Ndjson, body)
     }
 
-    /// Status 200 and a stored transcript in one piece, by its path below `transcripts/`, such as
-    /// `openai-chat/text.sse`. The media type follows from the extension.
+    /// Creates an answer of status 200 with a stored transcript in one piece, by its path below
+    /// `transcripts/`, such as `openai-chat/text.sse`. The extension determines the media type.
     ///
     /// Fails like [`transcripts::read`].
     pub fn transcript(path: &str) -> io::Result<Self> {
@@ -81,22 +81,22 @@ impl Answer {
         self
     }
 
-    /// Waits here, after all that was added so far, until the gate is opened.
+    /// Adds a gate after all pieces so far.
     pub fn gate(mut self, gate: &Gate) -> Self {
         self.steps.push(Step::Gate(gate.clone()));
         self
     }
 
-    /// Puts a gate into a body that is already there: before its piece number `piece`, counted
-    /// from 0, or before its end if it has fewer.
+    /// Adds a gate to an existing body: before the piece with this number (from 0), or at its end
+    /// if it has fewer pieces.
     pub fn gate_before(mut self, piece: usize, gate: &Gate) -> Self {
         let at = self.place_of(piece);
         self.steps.insert(at, Step::Gate(gate.clone()));
         self
     }
 
-    /// Cuts the connection before piece number `piece`, counted from 0, of a body that is already
-    /// there, or before its end if it has fewer.
+    /// Aborts the connection before the piece with this number (from 0) of an existing body, or at
+    /// its end if it has fewer pieces.
     pub fn break_before(mut self, piece: usize) -> Self {
         let at = self.place_of(piece);
         self.steps.insert(at, Step::BreakOff);
@@ -111,19 +111,19 @@ impl Answer {
             .map_or(self.steps.len(), |(at, _)| at)
     }
 
-    /// Keeps back the whole answer, its status included, until the gate is opened.
+    /// Withholds the whole answer, including its status, until the gate is opened.
     pub fn held_by(mut self, gate: &Gate) -> Self {
         self.held_by.push(gate.clone());
         self
     }
 
-    /// Cuts the connection here instead of ending the body. What is added later is never sent.
+    /// Aborts the connection here instead of ending the body. Later pieces are never sent.
     pub fn break_off(mut self) -> Self {
         self.steps.push(Step::BreakOff);
         self
     }
 
-    /// How many pieces its body has.
+    /// Returns the number of pieces of the body.
     pub fn pieces(&self) -> usize {
         let pieces = self.steps.iter();
         pieces.filter(|step| matches!(step, Step::Piece(_))).count()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Something that happens once and stays so.
+/// A one-time event.
 #[derive(Debug, Clone)]
 pub(super) struct Latch(Arc<watch::Sender<bool>>);
 
@@ -22,15 +22,15 @@ impl Latch {
     }
 
     pub(super) async fn wait(&self) {
-        // The sender is ours, so it cannot be gone.
+        // The caller owns the sender, so it exists.
         let _ = self.0.subscribe().wait_for(|set| *set).await;
     }
 }
 
-/// A point in an [`Answer`](super::Answer) at which the server waits until the test opens it. This
-/// is how a test knows what has happened on the other side, without waiting for time to pass.
+/// A point in an [`Answer`](super::Answer) at which the server waits until the test opens it. A
+/// test uses gates to observe the progress of the other side without sleeping.
 ///
-/// Clones are the same gate. Open once, it stays open for every answer that has it.
+/// Clones are the same gate. An open gate stays open for every answer that contains it.
 #[derive(Debug, Clone)]
 pub struct Gate {
     reached: Latch,
@@ -44,7 +44,7 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// A closed gate.
+    /// Creates a closed gate.
     pub fn new() -> Self {
         Self {
             reached: Latch::new(),
@@ -52,17 +52,17 @@ impl Gate {
         }
     }
 
-    /// Lets the server go on.
+    /// Opens the gate.
     pub fn open(&self) {
         self.opened.set();
     }
 
-    /// Waits until the server stands at it: everything before it is on its way to the client.
+    /// Waits until the server has reached the gate and has sent everything before it.
     pub async fn reached(&self) {
         self.reached.wait().await;
     }
 
-    /// The server's side.
+    /// Marks the gate as reached and waits until it is open.
     pub(super) async fn pass(&self) {
         self.reached.set();
         self.opened.wait().await;

@@ -1,4 +1,4 @@
-//! What the server was asked.
+//! Requests that the server received.
 
 use std::{fmt, sync::Arc};
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::gate::Latch;
 
-/// Headers whose values are secrets, also in tests against one's own account.
+/// Headers with secret values, because tests may also run against real accounts.
 const SECRETS: [&str; 5] = [
     "authorization",
     "x-api-key",
@@ -19,9 +19,9 @@ const SECRETS: [&str; 5] = [
     "cookie",
 ];
 
-/// A request as it arrived, and what became of its answer. Clones are the same request.
+/// A received request and the state of its answer. Clones are the same request.
 ///
-/// `Debug` leaves out the values of headers that carry keys.
+/// `Debug` omits the values of headers with keys.
 #[derive(Clone)]
 pub struct Request(Arc<Inner>);
 
@@ -56,48 +56,48 @@ impl Request {
         }))
     }
 
-    /// The method, such as `POST`.
+    /// Returns the method, such as `POST`.
     pub fn method(&self) -> &str {
         &self.0.method
     }
 
-    /// The path, such as `/v1/messages`.
+    /// Returns the path, such as `/v1/messages`.
     pub fn path(&self) -> &str {
         &self.0.path
     }
 
-    /// What stands behind the `?`, still encoded.
+    /// Returns the query string after `?`, still encoded.
     pub fn query(&self) -> Option<&str> {
         self.0.query.as_deref()
     }
 
-    /// The first value of a header, if it is text. Names are compared without regard to case.
+    /// Returns the first value of a header if it is text. Names are case-insensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.0.headers.get(name)?.to_str().ok()
     }
 
-    /// The body's bytes.
+    /// Returns the bytes of the body.
     pub fn body(&self) -> &[u8] {
         &self.0.body
     }
 
-    /// The body as JSON; `null` if it was none.
+    /// Returns the body as JSON, or `null` if it is not JSON.
     pub fn json(&self) -> &Value {
         &self.0.json
     }
 
-    /// Waits until the client has closed the connection before the answer was complete, which is
-    /// what dropping a model's stream has to do.
+    /// Waits until the client has closed the connection before the end of the answer. Dropping a
+    /// model's stream must do this.
     pub async fn client_gone(&self) {
         self.0.client_gone.wait().await;
     }
 
-    /// Whether the client has closed the connection before the answer was complete.
+    /// Returns whether the client closed the connection before the end of the answer.
     pub fn is_client_gone(&self) -> bool {
         self.0.client_gone.is_set()
     }
 
-    /// Waits until the answer was given to its end, be it a [break](super::Answer::break_off).
+    /// Waits until the answer was sent completely, or up to its [abort](super::Answer::break_off).
     pub async fn answered(&self) {
         self.0.answered.wait().await;
     }
@@ -127,19 +127,19 @@ impl fmt::Debug for Request {
     }
 }
 
-/// Rides on the answer. Dropped with it before its end, it tells that the client has gone: nobody
-/// else drops an answer.
+/// A guard that is attached to the answer. If it is dropped before the end of the answer, the
+/// client has disconnected, because only the connection drops an answer.
 pub(super) struct Watch(Option<Request>);
 
 impl Watch {
-    /// The answer was given.
+    /// Marks the answer as complete.
     pub(super) fn answered(&mut self) {
         if let Some(request) = self.0.take() {
             request.0.answered.set();
         }
     }
 
-    /// The server itself ends.
+    /// Ignores a shutdown of the server itself.
     pub(super) fn abandon(&mut self) {
         self.0 = None;
     }

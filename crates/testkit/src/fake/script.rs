@@ -1,32 +1,32 @@
-//! Answers in the words of a wire, for tests that are not about the wire.
+//! Answers in the format of a wire, for tests that are not about the wire.
 
 use serde_json::{Value, json};
 
 use super::Answer;
 
-/// What a scripted model says.
+/// A piece of a scripted model's output.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Say {
-    /// A piece of text; several in a row go on with the same text.
+    /// A text delta. Consecutive deltas belong to the same text.
     Text(String),
     /// A tool use.
     Call {
-        /// Its id.
+        /// The id.
         id: String,
-        /// The tool's name.
+        /// The name of the tool.
         name: String,
-        /// Its input, an object.
+        /// The input, an object.
         input: Value,
     },
 }
 
 impl Say {
-    /// A piece of text.
+    /// Creates a text delta.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A tool use.
+    /// Creates a tool use.
     pub fn call(id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
         Self::Call {
             id: id.into(),
@@ -40,12 +40,12 @@ impl Say {
     }
 }
 
-/// What every wire reports: 20 tokens in, 10 out.
+/// Usage in every answer: 20 input tokens and 10 output tokens.
 const TOKENS: (u32, u32) = (20, 10);
 
 impl Answer {
-    /// A streamed answer of OpenAI's Chat Completions: one piece per frame, the usage in a chunk of
-    /// its own (20 tokens in, 10 out), `[DONE]` at the end.
+    /// Creates a streamed answer of OpenAI's Chat Completions: one frame per piece, the usage in a
+    /// separate chunk (20 input tokens, 10 output tokens), `[DONE]` at the end.
     pub fn openai_chat(said: impl IntoIterator<Item = Say>) -> Self {
         let said: Vec<Say> = said.into_iter().collect();
         let finish = if said.iter().any(Say::is_call) {
@@ -88,7 +88,8 @@ impl Answer {
         streamed(frames.chain(["data: [DONE]\n\n".to_owned()]))
     }
 
-    /// A streamed answer of OpenAI's Responses: one piece per event, 20 tokens in, 10 out.
+    /// Creates a streamed answer of OpenAI's Responses: one event per piece, 20 input tokens, 10
+    /// output tokens.
     pub fn openai_responses(said: impl IntoIterator<Item = Say>) -> Self {
         let response = |status: &str, usage: Value| {
             json!({
@@ -112,7 +113,7 @@ impl Answer {
             "type": "response.created", "response": response("in_progress", Value::Null),
         })];
         let mut items = 0;
-        // The text of the message that is being said.
+        // Text of the open message.
         let mut text: Option<String> = None;
         let finish = |text: String, index: usize, events: &mut Vec<Value>| {
             let id = format!("msg_fake_{index}");
@@ -174,7 +175,8 @@ impl Answer {
         named(&events)
     }
 
-    /// A streamed answer of Anthropic's Messages: one piece per event, 20 tokens in, 10 out.
+    /// Creates a streamed answer of Anthropic's Messages: one event per piece, 20 input tokens, 10
+    /// output tokens.
     pub fn anthropic(said: impl IntoIterator<Item = Say>) -> Self {
         let said: Vec<Say> = said.into_iter().collect();
         let stop_reason = if said.iter().any(Say::is_call) {
@@ -231,8 +233,8 @@ impl Answer {
 }
 
 impl Answer {
-    /// A streamed answer of Gemini's: one piece per frame, 20 tokens in, 10 out. Its calls have the
-    /// ids that are given.
+    /// Creates a streamed answer of Gemini: one frame per piece, 20 input tokens, 10 output tokens.
+    /// The calls use the given ids.
     pub fn gemini(said: impl IntoIterator<Item = Say>) -> Self {
         let chunk = |parts: Value, finish: Option<&str>| {
             let mut candidate = json!({"index": 0, "content": {"role": "model", "parts": parts}});
@@ -254,7 +256,7 @@ impl Answer {
             })
             .collect();
         let (prompt, output) = TOKENS;
-        // Calls end with `STOP` like everything else.
+        // Answers with calls end with `STOP`, too.
         let mut last = chunk(json!([{"text": ""}]), Some("STOP"));
         last["usageMetadata"] = json!({
             "promptTokenCount": prompt, "candidatesTokenCount": output,
@@ -264,7 +266,8 @@ impl Answer {
         streamed(chunks.iter().map(|chunk| format!("data: {chunk}\n\n")))
     }
 
-    /// A streamed answer of Ollama's `/api/chat`: one piece per line, 20 tokens in, 10 out.
+    /// Creates a streamed answer of Ollama's `/api/chat`: one line per piece, 20 input tokens, 10
+    /// output tokens.
     pub fn ollama(said: impl IntoIterator<Item = Say>) -> Self {
         let line = |message: Value| {
             json!({
@@ -287,7 +290,7 @@ impl Answer {
         let (prompt, output) = TOKENS;
         let mut last = line(json!({"role": "assistant", "content": ""}));
         last["done"] = true.into();
-        // Calls end with `stop` like everything else.
+        // Answers with calls end with `stop`, too.
         last["done_reason"] = "stop".into();
         last["prompt_eval_count"] = prompt.into();
         last["eval_count"] = output.into();
@@ -306,7 +309,7 @@ fn block_delta(index: u32, delta: &Value) -> Value {
     json!({"type": "content_block_delta", "index": index, "delta": delta})
 }
 
-/// Events under their names.
+/// Formats named server-sent events.
 fn named(events: &[Value]) -> Answer {
     streamed(events.iter().map(|event| {
         let name = event["type"].as_str().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The published form of TRAPI 1.5.0 as JSON Schema: what a query must be, and what an answer must
-//! be. Written after `TranslatorReasonerAPI.yaml` at v1.5.0; where that lets anything be added to a
-//! query, this does not, so that a misspelt field is noticed.
+//! The published schema of TRAPI 1.5.0 for queries and answers, as JSON Schema. Based on
+//! `TranslatorReasonerAPI.yaml` at v1.5.0. Additional properties of a query are refused here,
+//! unlike in the source, so that misspelled fields are detected.
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ pub(super) fn query() -> Validator {
     .unwrap()
 }
 
-/// Checks the body of a good answer.
+/// Checks the body of a successful answer.
 pub(super) fn response() -> Validator {
     jsonschema::validator_for(&json!({
         "type": "object",
