@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let differences = differences(&committed.replace("\r\n", "\n"), text);
             if !differences.is_empty() {
                 bail!(
-                    "{name} is not what litellm {} and {OVERLAY} give: run `cargo xtask \
+                    "{name} differs from the output of litellm {} and {OVERLAY} give: run `cargo xtask \
                      catalogue` and commit what it writes\n{}",
                     source::VERSION,
                     differences.join("\n")

@@ -132,7 +132,7 @@ fn run_browser(required: bool) -> Result<()> {
     if required || browser::works() {
         return browser::run(&browser::Args::default());
     }
-    println!("SKIPPED: there is no npm or no Chromium, so the web page was NOT tested.");
+    println!("SKIPPED: npm or Chromium is missing, so the web page was NOT tested.");
     Ok(())
 }
 

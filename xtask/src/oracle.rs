@@ -142,7 +142,7 @@ fn judge(python: &Path, wire: &str, golden: &[&Golden]) -> Result<Vec<String>> {
 
 /// Returns the validator's complaint about a body, if any.
 fn problem(golden: &Golden, verdict: &str) -> Result<Option<String>> {
-    let verdict: Value = serde_json::from_str(verdict).context("a verdict is no JSON")?;
+    let verdict: Value = serde_json::from_str(verdict).context("a verdict is not valid JSON")?;
     if verdict["valid"] == Value::Bool(true) {
         return Ok(None);
     }

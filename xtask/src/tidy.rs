@@ -129,7 +129,7 @@ fn dumping_ground(file: &str) -> Option<Problem> {
     DUMPING_GROUNDS.contains(&name).then(|| {
         problem(
             0,
-            format!("`{name}` says nothing: name the file after its topic"),
+            format!("`{name}` has no topic: name the file after its topic"),
         )
     })
 }
@@ -165,7 +165,7 @@ fn real_waiting(file: &str, text: &str) -> Vec<Problem> {
             problems.push(problem(
                 at,
                 "a test waits for real time: wait for the event itself, or pause tokio's clock; \
-                 if it has to be, say why with `// sleep: reason`",
+                 if the wait is required, give the reason with `// sleep: reason`",
             ));
         }
         before = [before[1], code];

@@ -59,7 +59,7 @@ pub(super) fn field(name: &str) -> Option<&'static str> {
 
 /// The entries of all models that can chat, by `provider/name`.
 pub(super) fn of_source(models: &Value) -> Result<BTreeMap<String, Entry>> {
-    let models = models.as_object().context("the source is no object")?;
+    let models = models.as_object().context("the source is not an object")?;
     // An entry with its provider as a prefix is more specific than one without it.
     let mut entries: BTreeMap<String, (bool, Entry)> = BTreeMap::new();
     for (key, model) in models {
@@ -75,7 +75,7 @@ pub(super) fn of_source(models: &Value) -> Result<BTreeMap<String, Entry>> {
         let name = own.unwrap_or(key);
         ensure!(
             !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic()),
-            "`{key}` is no name for the data"
+            "`{key}` cannot be used as a name in the data"
         );
         let entry = of_model(model).with_context(|| format!("the source's `{key}`"))?;
         if entry.is_empty() {

@@ -16,7 +16,7 @@ pub(super) type Featured = BTreeMap<String, Vec<String>>;
 /// that the overlay stays minimal.
 pub(super) fn apply(overlay: &str, entries: &mut BTreeMap<String, Entry>) -> Result<Featured> {
     let overlay: Map<String, Value> =
-        serde_json::from_str(overlay).context("the overlay is no JSON object")?;
+        serde_json::from_str(overlay).context("the overlay is not a JSON object")?;
     only_keys(&overlay, &["about", "featured", "rules"])?;
     let rules = overlay.get("rules").and_then(Value::as_array);
     for (number, rule) in rules
@@ -30,7 +30,7 @@ pub(super) fn apply(overlay: &str, entries: &mut BTreeMap<String, Entry>) -> Res
     let featured = overlay.get("featured").context("no `featured`")?;
     let featured: Featured = featured
         .as_object()
-        .context("`featured` is no object")?
+        .context("`featured` is not an object")?
         .iter()
         .map(|(provider, names)| Ok((provider.clone(), texts(names)?)))
         .collect::<Result<_>>()?;
@@ -44,7 +44,7 @@ pub(super) fn apply(overlay: &str, entries: &mut BTreeMap<String, Entry>) -> Res
 }
 
 fn apply_rule(rule: &Value, entries: &mut BTreeMap<String, Entry>) -> Result<()> {
-    let rule = rule.as_object().context("it is no object")?;
+    let rule = rule.as_object().context("the rule is not an object")?;
     only_keys(rule, &["why", "models", "add", "where", "set"])?;
     let why = rule.get("why").and_then(Value::as_str).unwrap_or_default();
     ensure!(!why.is_empty(), "it does not say why");
@@ -67,7 +67,10 @@ fn apply_rule(rule: &Value, entries: &mut BTreeMap<String, Entry>) -> Result<()>
             }
         }
         (None, Some(names)) => {
-            ensure!(conditions.is_empty(), "`where` has nothing to look at");
+            ensure!(
+                conditions.is_empty(),
+                "`where` selects existing models: it cannot go with `add`"
+            );
             for name in texts(names)? {
                 let mut entry = Entry::new();
                 change(&mut entry, &set);
@@ -103,7 +106,7 @@ fn fields(rule: &Map<String, Value>, key: &str) -> Result<Vec<(&'static str, Val
     };
     let value = value
         .as_object()
-        .with_context(|| format!("`{key}` is no object"))?;
+        .with_context(|| format!("`{key}` is not an object"))?;
     value
         .iter()
         .map(|(name, value)| {
@@ -125,7 +128,7 @@ fn texts(value: &Value) -> Result<Vec<String>> {
     let texts: Option<Vec<String>> = texts.map(|text| text.as_str().map(str::to_owned)).collect();
     texts
         .filter(|texts| !texts.is_empty())
-        .with_context(|| format!("{value} is no list of names"))
+        .with_context(|| format!("{value} is not a list of names"))
 }
 
 /// Returns whether a name matches a pattern. `*` matches any text.

@@ -74,7 +74,7 @@ fn rules_that_say_nothing_are_errors() {
         ),
         (
             json!({ "why": "x", "models": [], "set": { "tools": true } }),
-            "no list of names",
+            "not a list of names",
         ),
     ] {
         let error = format!("{:#}", applied(&json!([rule])).unwrap_err());

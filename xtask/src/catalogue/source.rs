@@ -65,7 +65,7 @@ pub(super) fn load() -> Result<Source> {
     let licence = fs::read_to_string(folder.join("LICENSE"))
         .context("the wheel of litellm has no licence")?;
     Ok(Source {
-        models: serde_json::from_str(&models).context("litellm's price list is no JSON")?,
+        models: serde_json::from_str(&models).context("litellm's price list is not valid JSON")?,
         licence: licence.replace("\r\n", "\n"),
     })
 }

@@ -146,7 +146,7 @@ fn check_third_party(from: &Row, dependency: &Dependency) -> Option<Violation> {
             edge: edge(from, package, dependency.kind),
             rule: format!("`{}` never depends on {package}: {}", rule.folder, rule.why),
             way_out:
-                "describe what is needed as a port (a trait) in `domain`, and implement it in \
+                "describe the requirement as a port (a trait) in `domain`, and implement it in \
                       an adapter"
                     .to_owned(),
         });
