@@ -119,8 +119,8 @@ fn cell(sent: &Sent) -> String {
         .iter()
         .filter(|warning| warning.kind != WarningKind::ToolChoiceRelaxed)
         .map(|warning| match warning.kind {
-            WarningKind::OptionDropped | WarningKind::PartDropped => "left out in part",
-            WarningKind::PartDowngraded => "in a poorer form",
+            WarningKind::OptionDropped | WarningKind::PartDropped => "partly omitted",
+            WarningKind::PartDowngraded => "degraded",
             _ => "with a warning",
         })
         .collect();

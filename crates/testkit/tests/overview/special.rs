@@ -79,7 +79,7 @@ pub(crate) fn reasoning_replay(wire: Wire) -> String {
     let dropped = sent.warnings.iter();
     let dropped = dropped.filter(|it| it.kind == WarningKind::PartDropped);
     let said = if dropped.count() > 0 {
-        "left out"
+        "omitted"
     } else {
         "native"
     };
@@ -104,9 +104,9 @@ pub(crate) fn schemas(wire: Wire) -> String {
         .iter()
         .filter(|keyword| sent.bytes.contains(&format!("\"{keyword}\":")));
     let said = match there.count() {
-        0 => "in words",
+        0 => "as text",
         all if all == keywords.len() => "native",
-        _ => "partly in words",
+        _ => "partly as text",
     };
     said.to_owned()
 }
@@ -192,5 +192,5 @@ fn searching(wire: Wire, request: &ChatRequest) -> String {
         return crate::cell(&sent);
     }
     assert!(!sent.warnings.is_empty(), "{}", sent.bytes);
-    "left out".to_owned()
+    "omitted".to_owned()
 }
