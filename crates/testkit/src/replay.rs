@@ -148,7 +148,7 @@ pub enum ReplayError {
         expected: String,
     },
     /// An event followed an error.
-    #[error("{delivery}: the stream goes on after its error")]
+    #[error("{delivery}: the stream continues after its error")]
     AfterFailure {
         /// The delivery of the bytes.
         delivery: Delivery,

@@ -82,7 +82,7 @@ fn read_file(path: &Path) -> io::Result<Transcript> {
     let stem = name(path.file_stem());
     let (Some(wire), Some(stem), Some(form)) = (wire, stem, Form::of(path)) else {
         let message = format!(
-            "{} is no transcript: <wire>/<stem>.sse, .ndjson or .json",
+            "{} is not a transcript: <wire>/<stem>.sse, .ndjson or .json",
             path.display()
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));

@@ -180,7 +180,7 @@ async fn query(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byte
         }
     }
     let Ok(body) = serde_json::from_slice::<Value>(&body) else {
-        return bad("the query is no JSON");
+        return bad("the query is not valid JSON");
     };
     if let Err(error) = form::query().validate(&body) {
         return bad(&format!(
