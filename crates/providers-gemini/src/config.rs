@@ -196,7 +196,7 @@ impl ProviderConfig for GeminiConfig {
         }
         if self.api_key.as_ref().is_none_or(is_blank) && self.is_google() {
             let [first, second] = API_KEY_VARIABLES;
-            let message = format!("there is no key for Gemini: set {second} or {first}");
+            let message = format!("the key for Gemini is missing: set {second} or {first}");
             return Err(self.configuration_error(message));
         }
         Ok(())

@@ -20,7 +20,7 @@ pub(crate) enum InvalidHost {
     #[error("`{0}://` is not spoken: write http:// or https://")]
     Scheme(String),
     /// Not the form of a host.
-    #[error("`{0}` is no address: write host, host:port or http://host:port")]
+    #[error("`{0}` is not an address: write host, host:port or http://host:port")]
     Host(String),
 }
 

@@ -89,7 +89,7 @@ impl OllamaClient {
     /// The models that the server has (`GET /api/tags`), in its order: the newest first.
     pub async fn list_models(&self) -> Result<Vec<InstalledModel>, ModelError> {
         let answer = self.get(&self.server.transport, "api/tags").await?;
-        self.read(answer, "the answer is no list of models", installed)
+        self.read(answer, "the answer is not a list of models", installed)
             .await
     }
 

@@ -12,7 +12,8 @@ use switchboard_providers_common::{Classified, ErrorClassifier, HttpFailure, Sta
 /// The feature that a model without tools lacks.
 pub(crate) const TOOLS: &str = "tool use by this model";
 /// Advice for a model that does not support tools.
-pub(crate) const TOOLS_WAY_OUT: &str = "`tools_by_prompt` has such models told of tools in words";
+pub(crate) const TOOLS_WAY_OUT: &str =
+    "set `tools_by_prompt` to describe tools to such models in the prompt";
 /// The feature that a model lacks that does not think.
 pub(crate) const THINKING: &str = "thinking by this model";
 /// The feature that older servers lack for most models.

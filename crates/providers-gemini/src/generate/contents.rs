@@ -72,14 +72,14 @@ pub(crate) fn conversation<'a>(
     };
     if mapper.reasoning_dropped > 0 {
         let message = format!(
-            "{} reasoning part(s) left out: {why}",
+            "{} reasoning part(s) omitted: {why}",
             mapper.reasoning_dropped
         );
         mapper.warn(WarningKind::PartDropped, message);
     }
     if mapper.states_dropped > 0 {
         let message = format!(
-            "{} part(s) sent without what a model had attached for itself: {why}",
+            "{} part(s) sent without the state that a model had attached: {why}",
             mapper.states_dropped
         );
         mapper.warn(WarningKind::PartDowngraded, message);
@@ -267,7 +267,7 @@ impl<'a> Turn<'a> {
             self.responses.push(if let Some(at) = found {
                 mapper.result(results.remove(at), wire_id, name, &mut beside)
             } else {
-                let message = format!("call `{id}` has no result; the model is told so");
+                let message = format!("call `{id}` has no result; the model receives a note");
                 mapper.warn(WarningKind::PartDowngraded, message);
                 FunctionResponse {
                     id: wire_id,

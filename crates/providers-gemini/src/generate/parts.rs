@@ -147,7 +147,7 @@ impl Mapper<'_> {
         let words = opaque.text.as_deref().and_then(said);
         let (kind, what) = match words {
             Some(_) => (WarningKind::PartDowngraded, "was sent as its text"),
-            None => (WarningKind::PartDropped, "was left out"),
+            None => (WarningKind::PartDropped, "was omitted"),
         };
         let message = format!("a `{}` that this model did not mint {what}", opaque.kind);
         self.warn(kind, message);
@@ -213,7 +213,7 @@ impl Mapper<'_> {
 
     fn dropped<T>(&mut self, part: &Part, why: &str) -> Option<T> {
         let what = part.in_words();
-        self.warn(WarningKind::PartDropped, format!("{what} left out: {why}"));
+        self.warn(WarningKind::PartDropped, format!("{what} omitted: {why}"));
         None
     }
 

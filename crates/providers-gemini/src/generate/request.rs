@@ -191,14 +191,14 @@ fn sampling<'a>(
     config.stop_sequences = &sampling.stop[..sampling.stop.len().min(MAX_STOPS)];
     if sampling.stop.len() > MAX_STOPS {
         dropped(format!(
-            "{} stop sequence(s) left out: this wire takes {MAX_STOPS}",
+            "{} stop sequence(s) omitted: this wire takes {MAX_STOPS}",
             sampling.stop.len() - MAX_STOPS
         ));
     }
     config.seed = sampling.seed.and_then(|seed| i32::try_from(seed).ok());
     if let Some(seed) = sampling.seed.filter(|_| config.seed.is_none()) {
         dropped(format!(
-            "seed {seed} left out: this wire takes 0 to {}",
+            "seed {seed} omitted: this wire takes 0 to {}",
             i32::MAX
         ));
     }

@@ -42,7 +42,7 @@ impl Mapper<'_> {
                 } = content
                 {
                     let message = format!(
-                        "{} of the result of `{}` was sent as these words: nobody says what it is",
+                        "{} of the result of `{}` was sent as text: its media type is unknown",
                         content.as_text(),
                         result.name
                     );

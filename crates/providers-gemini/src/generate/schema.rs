@@ -64,8 +64,8 @@ pub(crate) fn parameters<'a>(
     let mut schema = compiled.schema;
     if !is_of_objects(&schema) {
         let message = format!(
-            "the schema of tool `{tool}` is not sent as it is: arguments are an object, and the root \
-             is none"
+            "the schema of tool `{tool}` is replaced: arguments are an object, and the root \
+             is not"
         );
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
         schema = Cow::Owned(json!({"type": "object"}));
@@ -103,7 +103,7 @@ pub(crate) fn answer<'a>(
 fn warn<'c>(what: &str, changes: impl Iterator<Item = &'c Change>, warnings: &mut Vec<Warning>) {
     let changes: Vec<String> = changes.map(ToString::to_string).collect();
     if !changes.is_empty() {
-        let message = format!("{what} is not sent as it is: {}", changes.join("; "));
+        let message = format!("{what} is changed: {}", changes.join("; "));
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
 }
@@ -176,7 +176,7 @@ mod tests {
                 assert!(
                     warnings
                         .iter()
-                        .any(|it| it.message.contains("the root is none")),
+                        .any(|it| it.message.contains("and the root is not")),
                     "{schema}: {warnings:?}"
                 );
             }

@@ -510,7 +510,7 @@ impl GenerateDecoder {
         }
         if self.nameless > 0 {
             let message = format!(
-                "{} call(s) came without a name and were left out",
+                "{} call(s) came without a name and were omitted",
                 self.nameless
             );
             warn(WarningKind::UnknownWireValue, message, events);

@@ -95,7 +95,8 @@ pub(crate) fn tools<'a>(
         };
     }
     if request.parallel_tool_use == Some(false) && !plan.functions.is_empty() {
-        let message = "the model may call several tools at once: this wire has no switch for it";
+        let message =
+            "the model may call several tools in parallel: this wire has no switch for it";
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
     let (mode, allowed, outcome) = context.choose(&mut plan, warnings);
@@ -323,7 +324,7 @@ impl<'a, 'm> Context<'a, 'm> {
 }
 
 fn left_out(tool: &ServerTool, why: &str, warnings: &mut Vec<Warning>) {
-    let message = format!("the provider's own `{}` was left out: {why}", tool.name());
+    let message = format!("the provider's own `{}` was omitted: {why}", tool.name());
     warnings.push(Warning::new(WarningKind::ToolUnavailable, message));
 }
 

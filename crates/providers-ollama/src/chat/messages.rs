@@ -47,14 +47,14 @@ pub(crate) fn messages<'a>(
     }
     if mapper.reasoning_dropped > 0 {
         let message = format!(
-            "{} reasoning part(s) left out: another model wrote them",
+            "{} reasoning part(s) omitted: another model wrote them",
             mapper.reasoning_dropped
         );
         mapper.warn(WarningKind::PartDropped, message);
     }
     if mapper.states_dropped > 0 {
         let message = format!(
-            "{} part(s) sent without what another model had attached for itself",
+            "{} part(s) sent without the state that another model had attached",
             mapper.states_dropped
         );
         mapper.warn(WarningKind::PartDowngraded, message);
@@ -210,8 +210,7 @@ impl<'a> Mapper<'a, '_> {
                 ..wire::Message::new(RoleName::Assistant, content)
             });
         } else if !thinking.is_empty() {
-            let message =
-                "reasoning left out: nothing came of it, and no answer is reasoning alone";
+            let message = "reasoning omitted: the message has no other content, and an answer cannot be reasoning alone";
             self.warn(WarningKind::PartDropped, message.to_owned());
         }
     }
@@ -348,7 +347,7 @@ impl<'a> Mapper<'a, '_> {
 
     fn dropped(&mut self, part: &Part, why: &str) {
         let what = part.in_words();
-        self.warn(WarningKind::PartDropped, format!("{what} left out: {why}"));
+        self.warn(WarningKind::PartDropped, format!("{what} omitted: {why}"));
     }
 
     fn downgraded(&mut self, what: &str, to: &str) {

@@ -83,7 +83,7 @@ pub(crate) fn options<'a>(
     for (name, value) in &request.extra {
         match (name.as_str(), value) {
             (STREAM, _) => {
-                let message = "`stream` cannot be set: the answer is read as it is asked for";
+                let message = "`stream` cannot be set: the adapter sets it for each request";
                 warnings.push(Warning::new(WarningKind::OptionDropped, message));
             }
             (OPTIONS, Value::Object(given)) => options.extend(given.clone()),

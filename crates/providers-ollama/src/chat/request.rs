@@ -123,7 +123,7 @@ fn answer_format<'a>(
         // "expected \"json\" or a valid JSON Schema object", says the server.
         let field = Some("format".to_owned());
         let kind = ModelErrorKind::InvalidRequest { field };
-        let message = format!("schema `{name}` is no JSON object");
+        let message = format!("schema `{name}` is not a JSON object");
         return Err(ModelError::new(&*model.provider, kind, message));
     }
     Ok(Some((name, schema)))

@@ -319,7 +319,7 @@ impl ChatDecoder {
         self.close(events);
         if self.nameless > 0 {
             let nameless = self.nameless;
-            let message = format!("{nameless} tool call(s) came without a name and were left out");
+            let message = format!("{nameless} tool call(s) came without a name and were omitted");
             warn(WarningKind::UnknownWireValue, message, events);
             if self.calls == 0 && reason == FinishReason::Stop {
                 reason = FinishReason::MalformedToolCall;

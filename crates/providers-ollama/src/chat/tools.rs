@@ -34,7 +34,7 @@ pub(crate) fn tools<'a>(
             outcome: if request.tools.is_empty() {
                 ToolChoiceOutcome::Native
             } else {
-                emulated("the tools were left out: this wire has no tool choice")
+                emulated("the tools were omitted: this wire has no tool choice")
             },
         });
     }
