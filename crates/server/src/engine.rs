@@ -1,4 +1,4 @@
-//! What the server sees of the rest of the program: who makes agents, and what there is to choose from.
+//! The interface between the server and the program that builds agents.
 
 use std::time::Duration;
 
@@ -11,14 +11,15 @@ use switchboard_orchestration::{
 };
 use utoipa::ToSchema;
 
-/// Makes agents, and says what models, recipes, servers and tools there are.
+/// Builds agents, and lists models, recipes, servers and tools.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
-    /// Returns an agent for a wish. It has no approver, no session and no checkpoints: the server gives it these. Called
-    /// for every run, so that what is costly should be kept between calls.
+    /// Returns an agent for the parameters of a request. It has no approver, session and
+    /// checkpoints; the server adds them. It is called for every run, so expensive parts should be
+    /// shared between calls.
     ///
-    /// `session` is the session of the run, which is stored only when the run begins; `None` for a run that is in no
-    /// session. An agent that is kept between calls must not hold values of one session, principal or client.
+    /// `session` is the session of the run, which is stored when the run begins. `None` means no
+    /// session. A shared agent must not contain values of one session, principal or client.
     async fn agent(
         &self,
         wish: &Wish,
@@ -26,47 +27,48 @@ pub trait Engine: Send + Sync + 'static {
         session: Option<&SessionId>,
     ) -> Result<Agent, WishError>;
 
-    /// The models that can be named.
+    /// Returns the available models.
     async fn models(&self) -> Vec<ModelInfo>;
 
-    /// The recipes that can be named.
+    /// Returns the available recipes.
     async fn recipes(&self) -> Vec<RecipeInfo>;
 
-    /// Every MCP server and how it stands, one JSON object each: the objects of `switchboard servers --output json`.
+    /// Returns the state of every MCP server: the objects of `switchboard servers --output json`.
     async fn servers(&self) -> Vec<Value>;
 
-    /// The tools there are now.
+    /// Returns the current tools.
     async fn tools(&self) -> ToolCatalog;
 
-    /// The tools that have a page of their own for showing what they do (MCP Apps), of the servers that are ready.
+    /// Returns the tools of ready servers that have a page (MCP Apps).
     async fn tool_pages(&self) -> Vec<ToolPage> {
         Vec::new()
     }
 
-    /// Reads such a page as HTML, which is untrusted. The error says why there is none.
+    /// Returns such a page as untrusted HTML. The error states why there is none.
     async fn read_tool_page(&self, server: &str, uri: &str) -> Result<String, String> {
         Err(format!("server `{server}` has no page `{uri}`"))
     }
 
-    /// Whether everything that is required is there; else what is missing.
+    /// Checks that all required servers are ready. The error names what is missing.
     async fn readiness(&self) -> Result<(), String>;
 
-    /// Whether a model is one that is configured or that a catalogue has. Clients may name others, which are counted apart
-    /// only within limits.
+    /// Returns whether a model is configured or in the catalogue. Metrics limit the number of other
+    /// models.
     fn knows_model(&self, _model: &ModelId) -> bool {
         true
     }
 
-    /// Where what servers ask is answered, if anybody can be asked. The same that agents and the tool host were given.
+    /// Returns the elicitation requests of servers, if clients can answer them. Agents and tool
+    /// host must have the same.
     fn questions(&self) -> Option<&Questions> {
         None
     }
 
-    /// A session is deleted, or a run that is in none is over: what somebody decided for it alone (by the session's id,
-    /// or the run's) is needed no more.
+    /// Releases the decisions of a deleted session or a finished run without session. `id` is the
+    /// id of the session or the run.
     fn forget(&self, _principal: &Principal, _session: &str) {}
 
-    /// Who watches a run, for an audit, say.
+    /// Returns an observer for a run, such as an audit.
     fn observer(
         &self,
         _principal: &Principal,
@@ -76,26 +78,26 @@ pub trait Engine: Send + Sync + 'static {
     }
 }
 
-/// Watches one run.
+/// Observer of one run.
 #[async_trait]
 pub trait Observer: Send {
-    /// Told of every event once it is stored, but for pieces of text and of input. The run waits for it.
+    /// Receives every stored event except deltas of text and input. The run waits for it.
     async fn observe(&mut self, event: &RunEvent);
 }
 
-/// What a client wants a run to be like. What it does not say is as configured.
+/// The parameters of a request. Missing values use the configuration.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Wish {
-    /// The provider, where `model` does not name it.
+    /// The provider, if `model` does not contain it.
     pub provider: Option<String>,
-    /// The model as the client names it: `PROVIDER/MODEL` or a name alone. The engine resolves it.
+    /// The model: `PROVIDER/MODEL` or a name alone. The engine resolves it.
     pub model: Option<String>,
-    /// The recipe, by its name; never a file.
+    /// The name of the recipe, never a file.
     pub recipe: Option<String>,
-    /// How it is asked.
+    /// The parameters of the run.
     pub parameters: Parameters,
-    /// Values for tools that the model does not see. They are never stored: a run that is resumed lacks them. An engine
-    /// refuses the names that it does not know.
+    /// Values for tools that are hidden from the model. They are not stored, so a resumed run lacks
+    /// them. An engine refuses unknown names.
     pub context: ClientContext,
 }
 
@@ -103,7 +105,7 @@ pub struct Wish {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// 0 is the most predictable; the upper end depends on the provider, and is 2 at most.
+    /// From 0, the most predictable, to a maximum of the provider, at most 2.
     #[schema(minimum = 0.0, maximum = 2.0)]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -113,40 +115,40 @@ pub struct Parameters {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub top_p: Option<f64>,
-    /// Texts at which the answer ends; 16 at most.
+    /// Stop sequences, at most 16.
     #[schema(max_items = 16)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// For answers that can be had again, where the provider supports it.
+    /// The seed for reproducible answers, where the provider supports one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub seed: Option<u64>,
-    /// Calls of the model at most. A limit of a recipe holds as well.
+    /// Maximum number of model calls. The limit of a recipe applies too.
     #[schema(minimum = 1)]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub max_steps: Option<u32>,
-    /// Tokens of one answer at most.
+    /// Maximum number of tokens of one answer.
     #[schema(minimum = 1)]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub max_output_tokens: Option<u32>,
-    /// Which tools the model must use in its first step: `"auto"`, `"none"`, `"required"`, or
+    /// The tool choice of the first step: `"auto"`, `"none"`, `"required"`, or
     /// `{"only": ["NAME", …]}`.
     #[schema(value_type = Option<ToolChoiceWord>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub tool_choice: Option<ToolChoice>,
-    /// How much thinking is wanted.
+    /// The reasoning effort.
     #[schema(value_type = Option<ReasoningWord>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub reasoning: Option<ReasoningEffort>,
-    /// Whether several tool uses in one answer are welcome.
+    /// Whether one answer may contain several tool uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub parallel_tool_use: Option<bool>,
-    /// Which tool calls need a person's word. Only what is stricter than the configuration counts.
+    /// The approval policy. Only a stricter policy than the configured one has an effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub approve: Option<Approve>,
@@ -156,7 +158,7 @@ pub struct Parameters {
     pub tools: Option<bool>,
 }
 
-/// Which tools the model must use in its first step.
+/// The tool choice of the first step.
 #[derive(Debug, ToSchema)]
 #[schema(as = ToolChoice)]
 #[expect(
@@ -168,15 +170,15 @@ pub struct Parameters {
 pub(crate) enum ToolChoiceWord {
     /// The model decides.
     Auto,
-    /// No tool, though they stay declared.
+    /// No tool. The tools stay declared.
     None,
-    /// At least one tool, whichever.
+    /// At least one tool of any name.
     Required,
-    /// At least one tool, of these names.
+    /// At least one tool of these names.
     Only(Vec<String>),
 }
 
-/// How much thinking is wanted before the answer.
+/// The amount of reasoning before the answer.
 #[derive(Debug, ToSchema)]
 #[schema(as = ReasoningEffort)]
 #[expect(
@@ -186,30 +188,30 @@ pub(crate) enum ToolChoiceWord {
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ReasoningWord {
-    /// None, where it can be switched off.
+    /// No reasoning, where the model can switch it off.
     None,
-    /// A little.
+    /// Little reasoning.
     Low,
-    /// A middling amount.
+    /// A medium amount.
     Medium,
-    /// A lot.
+    /// Much reasoning.
     High,
 }
 
-/// Which tool calls need a person's word.
+/// The tool calls that need approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Approve {
-    /// None.
+    /// No calls.
     All,
-    /// Those of tools that do not say they are read-only.
+    /// Calls of tools that are not read-only.
     Ask,
-    /// None may run but those of tools that say they are read-only.
+    /// Only calls of read-only tools are allowed.
     None,
 }
 
 impl Parameters {
-    /// Looks at what types do not say. The error names the field.
+    /// Checks what types do not express. The error names the field.
     pub fn check(&self) -> Result<(), WishError> {
         let invalid = |field: &str, message: &str| {
             Err(WishError::Invalid {
@@ -247,73 +249,73 @@ impl Parameters {
     }
 }
 
-/// Why there is no agent for a wish.
+/// The reason why there is no agent for the parameters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WishError {
-    /// Something of this name is not there.
+    /// A named thing does not exist.
     #[error("{message}")]
     Unknown {
-        /// The field of the request that names it.
+        /// The field of the request.
         field: String,
-        /// What is not there, and what there is.
+        /// The missing thing and the existing ones.
         message: String,
     },
-    /// A field's value cannot be.
+    /// A field has an invalid value.
     #[error("`{field}` {message}")]
     Invalid {
         /// The field.
         field: String,
-        /// What it should be.
+        /// The expected value.
         message: String,
     },
-    /// It cannot be had now.
+    /// Something is unavailable.
     #[error("{message}")]
     Unavailable {
-        /// What is missing, and what to do about it.
+        /// The missing thing and a remedy.
         message: String,
-        /// When it is worth trying again.
+        /// When a retry may succeed.
         retry_after: Option<Duration>,
     },
 }
 
-/// A model that can be named.
+/// An available model.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ModelInfo {
-    /// As `model` wants it: `PROVIDER/MODEL`.
+    /// The name for `model`: `PROVIDER/MODEL`.
     pub id: String,
     /// The provider.
     pub provider: String,
-    /// Its name at the provider.
+    /// The provider's name of the model.
     pub name: String,
-    /// The provider can be asked: its key is there, or it needs none.
+    /// Whether the provider is usable: it has a key or needs none.
     pub ready: bool,
-    /// It is asked where nobody names one.
+    /// Whether it is the default model.
     pub default: bool,
-    /// It takes tools.
+    /// Whether it supports tools.
     pub tools: bool,
-    /// It takes images.
+    /// Whether it supports images.
     pub images: bool,
-    /// Tokens of prompt and answer together, where known.
+    /// Tokens of prompt and answer together, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub context_window: Option<u64>,
-    /// Tokens of one answer at most, where known.
+    /// Maximum tokens of one answer, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub max_output_tokens: Option<u64>,
-    /// US dollars for a million tokens of input, where known.
+    /// US dollars for a million input tokens, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub input_price: Option<f64>,
-    /// US dollars for a million tokens of output, where known.
+    /// US dollars for a million output tokens, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub output_price: Option<f64>,
 }
 
 impl ModelInfo {
-    /// The default model, of which nothing more is known.
+    /// Returns the default model without further information.
     pub fn unknown(id: &ModelId) -> Self {
         Self {
             id: id.to_string(),
@@ -331,31 +333,31 @@ impl ModelInfo {
     }
 }
 
-/// A tool with a page of its own.
+/// A tool with a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ToolPage {
     /// The server.
     pub server: String,
-    /// The tool's own name there.
+    /// The original name of the tool.
     pub tool: String,
-    /// The page's address, in the scheme `ui:`.
+    /// The URI of the page, with the scheme `ui:`.
     pub uri: String,
 }
 
-/// A recipe that can be named.
+/// An available recipe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RecipeInfo {
-    /// As `recipe` wants it.
+    /// The name for `recipe`.
     pub name: String,
-    /// Its name for people.
+    /// The title.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub title: Option<String>,
-    /// What it is for.
+    /// The description.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub description: Option<String>,
-    /// The model that it wants, if it names one.
+    /// The model of the recipe.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub model: Option<String>,

@@ -1,7 +1,8 @@
-//! How the types of the domain and the core look in JSON, for the OpenAPI document.
+//! Schemas of domain and core types for the OpenAPI document.
 //!
-//! They stand here because the crates that have these types know no OpenAPI. A test holds real answers against the
-//! document. Whatever is open to additions upstream is open here.
+//! They are defined here because the crates of these types do not depend on OpenAPI. A test
+//! validates real responses with the document. A type that may get more values upstream accepts
+//! them here too.
 #![allow(
     dead_code,
     reason = "only what is derived of them is used: their schemas"
@@ -13,63 +14,63 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// A conversation that is kept.
+/// A stored conversation.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Session {
-    /// Its id.
+    /// The id.
     id: String,
-    /// What it is about.
+    /// The title.
     title: String,
-    /// When it began, RFC 3339 in UTC.
+    /// The time of creation, RFC 3339 in UTC.
     #[schema(format = DateTime)]
     created_at: String,
-    /// How many messages it holds.
+    /// The number of messages.
     messages: u64,
 }
 
-/// How a run stands.
+/// The state of a run.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RunState {
-    /// A process is at work on it.
+    /// A process executes it.
     Running,
-    /// It waits for somebody's word and is stored; the next word goes on with it.
+    /// It is stored and waits for a decision, which resumes it.
     Waiting,
-    /// Its process ended before it did; `POST /runs/{id}/continue` goes on with it.
+    /// Its process ended early. `POST /runs/{id}/continue` resumes it.
     Interrupted,
-    /// It is over.
+    /// It is finished.
     Finished,
 }
 
 /// A run.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunRecord {
-    /// Its id. Ids sort by time.
+    /// The id. Ids sort by time.
     id: String,
-    /// The session it belongs to; empty for a run that is not kept.
+    /// The session. Empty for an ephemeral run.
     session: String,
-    /// How it stands.
+    /// The state.
     state: RunState,
-    /// The model it began with, as `PROVIDER/MODEL`.
+    /// The model at the start, as `PROVIDER/MODEL`.
     model: String,
-    /// When it began, RFC 3339 in UTC.
+    /// The time of creation, RFC 3339 in UTC.
     #[schema(format = DateTime)]
     created_at: String,
-    /// When the store last heard of it, RFC 3339 in UTC.
+    /// The time of the last stored change, RFC 3339 in UTC.
     #[schema(format = DateTime)]
     updated_at: String,
-    /// How many events the earlier runs of its session have: the event `seq` of the run has the number
-    /// `events_before + seq` in the session.
+    /// The number of events of earlier runs of the session. The event `seq` of the run has the
+    /// number `events_before + seq` in the session.
     events_before: u64,
-    /// The number of its last event; 0 before the first.
+    /// The number of the last event. 0 before the first.
     last_event: u64,
-    /// How it ended.
+    /// The outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     outcome: Option<Outcome>,
 }
 
-/// How a run ended: with an answer, at a limit, with an error, or because somebody stopped it.
+/// The outcome of a run: an answer, a limit, an error, or a cancellation.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
@@ -79,16 +80,16 @@ pub(crate) enum Outcome {
     Cancelled,
 }
 
-/// What was said by one side.
+/// A message.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Message {
-    /// Who speaks.
+    /// The author.
     role: Role,
-    /// What was said, in order.
+    /// The parts, in order.
     parts: Vec<Part>,
 }
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Role {
@@ -98,131 +99,133 @@ pub(crate) enum Role {
     Tool,
 }
 
-/// A piece of a message: `text`, `image`, `document`, `audio`, `reasoning`, `tool_use` or `tool_result`. `opaque` is for its
-/// provider only.
+/// A part of a message: `text`, `image`, `document`, `audio`, `reasoning`, `tool_use` or
+/// `tool_result`. `opaque` parts are only for their provider.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Part {
-    /// What it is.
+    /// The type.
     #[serde(rename = "type")]
     kind: String,
-    /// Its fields.
+    /// The fields of the type.
     #[serde(flatten)]
     #[schema(value_type = BTreeMap<String, Value>)]
     fields: BTreeMap<String, Value>,
 }
 
-/// How a run ended and what it did.
+/// The report of a finished run.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunReport {
     /// The run.
     run_id: String,
-    /// The session it belongs to.
+    /// The session.
     session_id: Option<String>,
-    /// The model that was asked, as `PROVIDER/MODEL`.
+    /// The model, as `PROVIDER/MODEL`.
     model: String,
-    /// The answer as text; what there is of it if the run ended early.
+    /// The answer as text, incomplete if the run ended early.
     answer: String,
-    /// The answer in its items.
+    /// The items of the answer.
     content: Vec<AnswerItem>,
-    /// How it ended.
+    /// The outcome.
     outcome: Outcome,
-    /// Why the model stopped last: `stop`, `tool_use`, `length`…; an object for a provider's own word.
+    /// The last finish reason: `stop`, `tool_use`, `length`…, or an object with a provider-specific
+    /// reason.
     #[schema(value_type = Option<Value>)]
     finish_reason: Option<Value>,
-    /// Calls of the model.
+    /// The number of model calls.
     steps: u32,
-    /// Tokens of all steps together.
+    /// The token counts of all steps.
     usage: Usage,
-    /// The tool calls, in the order in which the model asked.
+    /// The tool calls, in the order of the model.
     tool_calls: Vec<ToolCallRecord>,
-    /// What was not done as asked.
+    /// The warnings.
     warnings: Vec<Warning>,
-    /// Why it failed or which limit it met.
+    /// The error or the reached limit.
     error: Option<RunError>,
 }
 
-/// An item of an answer: `text` with `text`, or an `artifact` with `artifactType`, `title`, `content` and `language`.
+/// An item of an answer: `text` with `text`, or an `artifact` with `artifactType`, `title`,
+/// `content` and `language`.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AnswerItem {
-    /// What it is.
+    /// The type.
     #[serde(rename = "type")]
     kind: String,
-    /// Its fields.
+    /// The fields of the type.
     #[serde(flatten)]
     #[schema(value_type = BTreeMap<String, Value>)]
     fields: BTreeMap<String, Value>,
 }
 
-/// Tokens. What a provider did not say is `null`.
+/// Token counts. A count that the provider did not report is `null`.
 #[derive(Serialize, ToSchema)]
 #[expect(clippy::struct_field_names, reason = "their names in JSON")]
 pub(crate) struct Usage {
-    /// Of the whole prompt.
+    /// Tokens of the whole prompt.
     input_tokens: Option<u64>,
-    /// Written, reasoning included.
+    /// Output tokens, including reasoning.
     output_tokens: Option<u64>,
-    /// Of the input, read from a prompt cache.
+    /// Input tokens read from a prompt cache.
     cache_read_tokens: Option<u64>,
-    /// Of the input, written to a prompt cache.
+    /// Input tokens written to a prompt cache.
     cache_write_tokens: Option<u64>,
-    /// Of the output, reasoning.
+    /// Output tokens for reasoning.
     reasoning_tokens: Option<u64>,
 }
 
-/// One tool call of a run.
+/// A tool call of a run.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolCallRecord {
-    /// The tool use it belongs to.
+    /// The id of the tool use.
     id: String,
-    /// The server that offers the tool.
+    /// The server of the tool.
     server: Option<String>,
-    /// The tool's own name.
+    /// The original name of the tool.
     tool: String,
-    /// The input with which it ran, or what the model wrote if that was no object.
+    /// The executed input, or the malformed text of the model.
     input: Value,
-    /// The tool did not run or says that it failed.
+    /// Whether the tool failed or was not executed.
     is_error: bool,
-    /// Why there is no proper result.
+    /// The kind of failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     failure: Option<String>,
-    /// The result came from the cache.
+    /// Whether the result is from the cache.
     cached: bool,
-    /// How often it was tried; 0 if it did not run.
+    /// The number of attempts. 0 if the tool was not executed.
     attempts: u32,
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     duration_ms: u64,
-    /// What it gave.
+    /// The result.
     result: RecordedResult,
 }
 
-/// What a tool gave.
+/// The result of a tool.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RecordedResult {
-    /// What the model read.
+    /// The content for the model.
     content: Vec<Part>,
-    /// The same as data.
+    /// The structured result.
     #[serde(skip_serializing_if = "Option::is_none")]
     structured: Option<Value>,
 }
 
-/// Something that was not done as asked.
+/// A deviation from the request.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Warning {
-    /// What sort of thing.
+    /// The kind.
     kind: String,
-    /// What happened.
+    /// The description.
     message: String,
 }
 
-/// Why a run has no proper answer.
+/// The reason why a run has no complete answer.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunError {
-    /// What sort of thing.
+    /// The kind.
     kind: String,
-    /// What happened and what to do.
+    /// The description and a remedy.
     message: String,
-    /// The provider that said so.
+    /// The provider that reported the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     provider: Option<String>,
@@ -230,70 +233,71 @@ pub(crate) struct RunError {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     status: Option<u16>,
-    /// The provider's id of the request.
+    /// The provider's request id.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     request_id: Option<String>,
 }
 
-/// One thing that happened in a run: the data of a server-sent event. docs/http.md lists the types with their fields.
+/// An event of a run: the data of a server-sent event. docs/http.md lists the types with their
+/// fields.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunEvent {
     /// The run.
     run_id: String,
-    /// Its number within the run: 1, 2, 3, … without gaps.
+    /// The number within the run: 1, 2, 3, … without gaps.
     #[schema(minimum = 1)]
     seq: u64,
-    /// When it happened, RFC 3339 in UTC.
+    /// The time, RFC 3339 in UTC.
     #[schema(format = DateTime)]
     time: String,
-    /// What happened.
+    /// The type.
     #[serde(rename = "type")]
     kind: String,
-    /// The fields of that type.
+    /// The fields of the type.
     #[serde(flatten)]
     #[schema(value_type = BTreeMap<String, Value>)]
     fields: BTreeMap<String, Value>,
 }
 
-/// A call that waits for a person's word.
+/// A call that waits for an approval decision.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ApprovalRequest {
     /// The run that waits.
     run_id: String,
     /// The call with its input.
     tool_use: ToolUse,
-    /// Where the tool lives.
+    /// The origin of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     origin: Option<ToolOrigin>,
-    /// What the tool says about itself; untrusted.
+    /// The annotations of the tool. Untrusted.
     annotations: ToolAnnotations,
-    /// What the tool says it does; untrusted.
+    /// The description of the tool. Untrusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     description: Option<String>,
-    /// The input that will run, where the model's was repaired.
+    /// The repaired input that will be executed, if it differs from the model's.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     input: Option<BTreeMap<String, Value>>,
-    /// A fingerprint of the tool's definition, to be compared only.
+    /// A fingerprint of the tool's definition, for comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     fingerprint: Option<String>,
-    /// The definition is not what it was when the tool was last seen or approved.
+    /// Whether the definition changed since the tool was last seen or approved.
     #[serde(default)]
     redefined: bool,
-    /// Until when an answer counts, RFC 3339 in UTC.
+    /// The end of the request, RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     expires_at: Option<String>,
 }
 
-/// The model asks for a tool.
+/// A tool use.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolUse {
-    /// The call's id.
+    /// The id of the call.
     id: String,
     /// The tool's name as declared to the model.
     name: String,
@@ -301,76 +305,76 @@ pub(crate) struct ToolUse {
     input: BTreeMap<String, Value>,
 }
 
-/// Where a tool lives.
+/// The origin of a tool.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolOrigin {
     /// The server.
     server: String,
-    /// The tool's own name.
+    /// The original name of the tool.
     tool: String,
 }
 
-/// A tool's word about its effects. What is missing was not said, which is not "no".
+/// A tool's statements about its effects. A missing value means unknown.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolAnnotations {
-    /// It changes nothing.
+    /// The tool changes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     read_only: Option<bool>,
-    /// What it changes may be lost.
+    /// The tool may delete or overwrite data.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     destructive: Option<bool>,
-    /// Calling it again changes nothing more.
+    /// A second call with the same input has no additional effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     idempotent: Option<bool>,
-    /// It reaches beyond a closed world of data.
+    /// The tool accesses external systems.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     open_world: Option<bool>,
 }
 
-/// What a server wants to know of the person.
+/// An elicitation request of a server.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Elicitation {
-    /// The server that asks.
+    /// The server.
     server: String,
-    /// What it says; untrusted.
+    /// The message. Untrusted.
     message: String,
-    /// `fields`, with `schema`; or `url`, with `url` and `id`.
+    /// `fields` with `schema`, or `url` with `url` and `id`.
     form: String,
-    /// Its fields.
+    /// The fields of the form.
     #[serde(flatten)]
     #[schema(value_type = BTreeMap<String, Value>)]
     fields: BTreeMap<String, Value>,
 }
 
-/// A server that cannot say which tools it has.
+/// A server with missing tools.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ServerProblem {
     /// The server.
     server: String,
-    /// What is wrong and what to do about it.
+    /// The problem and its remedy.
     message: String,
 }
 
-/// An MCP server and how it stands: the object of `switchboard servers --output json`.
+/// The state of an MCP server: the object of `switchboard servers --output json`.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ServerStatus {
-    /// Its name in the configuration.
+    /// The name in the configuration.
     name: String,
-    /// Its state in one word, such as `ready` or `failed`.
+    /// The state, such as `ready` or `failed`.
     state: String,
     /// Whether it is required.
     required: bool,
-    /// How many tools it offers to models.
+    /// The number of tools for models.
     tools: u64,
-    /// Why it is in this state.
+    /// The reason for the state.
     reason: Option<String>,
-    /// How it is reached, without secrets.
+    /// The transport without secrets.
     transport: String,
-    /// The last lines that it wrote to its standard error.
+    /// The last lines of standard error.
     stderr_tail: Vec<String>,
     /// Further fields.
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! Runs begin, and go on.
+//! Start and continuation of runs.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -25,19 +25,19 @@ use super::{
 };
 use crate::{Parameters, Problem, Wish, WishError, project::CLIENT};
 
-/// Characters of a session's title at most, where it is made of the first message.
+/// Maximum characters of a session's title that is made from the first message.
 const TITLE: usize = 80;
-/// Characters of an id that a client chose which stand in the stored one. With a dot and the hash there
-/// are 128 at most, so that a client can use the stored id, too.
+/// Characters of a client's id in the stored id. With a dot and the hash the stored id has at most
+/// 128 characters, so that a client can use it too.
 const SHOWN_OF_ID: usize = 95;
 /// Bytes of the keyed hash in a stored id.
 const BYTES_OF_TAG: usize = 16;
 
 impl Hub {
-    /// Begins a run. It goes on whether or not anybody reads it.
+    /// Begins a run. It continues without readers.
     pub(crate) async fn start(&self, start: Start) -> Result<Started, Problem> {
         if matches!(start.talk, Talk::Loose { .. }) {
-            // Nothing of it is kept: with its client it is gone.
+            // An ephemeral run ends with its client.
             return self.start_now(start).await;
         }
         let hub = self.clone();
@@ -53,7 +53,7 @@ impl Hub {
         } = start;
         wish.parameters.check()?;
         let place = self.place(&principal)?;
-        // The id of a new session is chosen here: the agent may depend on it.
+        // The id of a new session is created here, because the agent may depend on it.
         let (session, is_new) = match &talk {
             Talk::Loose { .. } => (None, false),
             Talk::Session { id, .. } => (Some(id.clone().unwrap_or_else(new_id)), id.is_none()),
@@ -90,7 +90,7 @@ impl Hub {
         }
     }
 
-    /// Goes on with a run that waits or was interrupted, with a word about one of its calls if there is one.
+    /// Resumes a waiting or interrupted run, optionally with a decision about one call.
     pub(crate) async fn resume(
         &self,
         principal: &Principal,
@@ -109,7 +109,7 @@ impl Hub {
         let agent = match agent {
             Ok(agent) => agent,
             Err(problem) => {
-                // Before this is told: whoever hears of it may end it.
+                // Released before the error is returned, because the client may retry at once.
                 taken.release().await;
                 return Err(problem);
             }
@@ -132,13 +132,13 @@ impl Hub {
         Ok(self.started(principal.clone(), record, desk, run, place))
     }
 
-    /// The agent that goes on, like the one with which the run began.
+    /// Returns the agent for a resumed run, equal to the one at its start.
     async fn agent_for(&self, taken: &LeasedRun, principal: &Principal) -> Result<Agent, Problem> {
         let begun = RunParameters::read(taken.record().parameters.as_ref());
         if taken.has_only_conversation() {
             return self.agent_anew(taken, begun, principal).await;
         }
-        // The rest is in the run: its options, its recipe, its instructions.
+        // The run contains its options, recipe and instructions.
         let begun = begun.unwrap_or_default();
         let parameters = Parameters {
             tools: begun.without_tools.then_some(false),
@@ -148,7 +148,7 @@ impl Hub {
         let wishes = [
             (model.clone(), begun.recipe.clone()),
             (None, begun.recipe.clone()),
-            // It follows the recipe as it was, should there be none of that name by now.
+            // The run keeps its recipe, even if the file no longer exists.
             (model, None),
             (None, None),
         ];
@@ -161,8 +161,8 @@ impl Hub {
         Ok(self.first_agent(taken, &wishes, principal).await?)
     }
 
-    /// The agent with which a run begins that was interrupted before it had begun to do anything: nothing is known of it
-    /// but what it was asked to be like.
+    /// Returns the agent for a run that was interrupted before its first step. Only its parameters
+    /// are known.
     async fn agent_anew(
         &self,
         taken: &LeasedRun,
@@ -176,7 +176,7 @@ impl Hub {
                  /runs/{run}/cancel) and ask again"
             ))
         };
-        // With other approvals and limits than it was begun with it does not go on.
+        // The run does not continue with other approvals and limits.
         let options = begun.as_ref().and_then(RunParameters::options);
         let (Some(begun), Some(options)) = (begun, options) else {
             return Err(ask_again("what it was to be like is not known"));
@@ -204,7 +204,7 @@ impl Hub {
         Ok(agent.with_options(options))
     }
 
-    /// The agent for the first of these wishes that can be had: a model or a recipe may be gone by now.
+    /// Returns the agent for the first usable parameters: a model or a recipe may no longer exist.
     async fn first_agent(
         &self,
         taken: &LeasedRun,
@@ -231,7 +231,7 @@ impl Hub {
         }))
     }
 
-    /// Begins a run in a session that is there.
+    /// Begins a run in an existing session.
     async fn begin(
         &self,
         begun: Beginning<'_>,
@@ -254,14 +254,14 @@ impl Hub {
         Ok((kept, desk))
     }
 
-    /// Begins a run in a session that is made for it.
+    /// Begins a run in a new session.
     async fn begin_new(
         &self,
         begun: Beginning<'_>,
         id: SessionId,
     ) -> Result<(PersistedRun, Arc<Desk>), Problem> {
         if let Some(keep) = begun.keep.filter(|keep| *keep > 0) {
-            // There is nothing of which anything could stay.
+            // A new session has no messages to remove.
             return Err(SessionStoreError::Conflict {
                 id,
                 expected: keep,
@@ -280,7 +280,7 @@ impl Hub {
         let made = durable_runs.begin_session(&agent, &session, begun.messages.clone(), parameters);
         match made.await {
             Ok(kept) => Ok((kept, desk)),
-            // Somebody else made it meanwhile, on the same principal's behalf.
+            // Another request of the principal created it meanwhile.
             Err(DurableRunError::Store(SessionStoreError::Exists { .. })) => {
                 if self.has_session(begun.principal, &id).await? {
                     self.begin(begun, &id).await
@@ -295,7 +295,7 @@ impl Hub {
         }
     }
 
-    /// The agent of a run that is kept, where its questions go, and what the store is told of what it is to be like.
+    /// Returns the agent of a durable run, the target of its questions, and the stored parameters.
     fn prepared(&self, begun: &Beginning<'_>) -> (Agent, Arc<Desk>, Option<serde_json::Value>) {
         let mut begun_with = RunParameters::of(&begun.agent);
         begun_with.recipe.clone_from(&begun.wish.recipe);
@@ -321,7 +321,7 @@ impl Hub {
             .with_principal(principal.clone(), None)
             .with_approver(Arc::clone(&desk) as Arc<dyn Approver>);
         let mut stream = agent.run(messages);
-        // It says at once which run it is.
+        // The response names the run immediately.
         let first = stream.next().await.ok_or_else(Problem::internal)?;
         let model = match &first.kind {
             RunEventKind::RunStarted { model, .. } => model.to_string(),
@@ -352,7 +352,7 @@ impl Hub {
         place: Place,
     ) -> Started {
         let is_kept = matches!(run, Driven::Kept(_));
-        // Between this program and its store.
+        // Only this program and its store need the parameters.
         record.parameters = None;
         let active = Active {
             log: Arc::new(RunLog::new(record.last_event, self.options().log_bytes)),
@@ -374,7 +374,7 @@ impl Hub {
         started
     }
 
-    /// A place for one more run.
+    /// Acquires a slot for one more run.
     fn place(&self, principal: &Principal) -> Result<Place, Problem> {
         if self.shared.stopping.is_cancelled() {
             return Err(Problem::unavailable(
@@ -399,9 +399,9 @@ impl Hub {
         })
     }
 
-    /// Returns the session that a client means by an id of its own choice. Ids are unique in a store, and
-    /// sessions of other principals do not exist for a client. So the session of a principal with a name
-    /// has an id that only this principal comes to.
+    /// Returns the session for an id that a client chose. Ids are unique in a store, and sessions
+    /// of other principals do not exist for a client. The id of a named principal is therefore
+    /// derived, so that only this principal can use it.
     pub(crate) async fn session_named(
         &self,
         principal: &Principal,
@@ -418,7 +418,7 @@ impl Hub {
         Ok(self.sessions().get(principal, id).await?.is_some())
     }
 
-    /// Makes a session.
+    /// Creates a session.
     pub(crate) async fn create(
         &self,
         principal: &Principal,
@@ -431,12 +431,12 @@ impl Hub {
     }
 }
 
-/// A run that is to begin in a session.
+/// A run to begin in a session.
 struct Beginning<'a> {
     agent: Agent,
     wish: &'a Wish,
     principal: &'a Principal,
-    /// What stays of the session, if not all.
+    /// The number of messages to keep, if not all.
     keep: Option<u64>,
     messages: Vec<Arc<Message>>,
 }
@@ -445,7 +445,7 @@ fn new_id() -> SessionId {
     SessionId(Uuid::now_v7().to_string())
 }
 
-/// A session that is not there yet.
+/// A session to create.
 fn session_of(id: Option<SessionId>, title: String) -> Session {
     Session {
         id: id.unwrap_or_else(new_id),
@@ -455,12 +455,12 @@ fn session_of(id: Option<SessionId>, title: String) -> Session {
     }
 }
 
-/// Returns the id under which the session `id` of a principal is stored. It begins with `id`, cut at
-/// [`SHOWN_OF_ID`] characters. The rest is a keyed hash of tenant, user and `id`: nobody can compute
-/// it without the key of the store, and so nobody can take the id before its owner does.
+/// Returns the stored id for the client's id of a principal. It begins with `id`, cut at
+/// [`SHOWN_OF_ID`] characters. The rest is a keyed hash of tenant, user and `id`. Nobody can
+/// compute it without the key of the store, so nobody can take the id first.
 fn id_of(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<SessionId, Problem> {
     let mac = Hmac::<Sha256>::new_from_slice(key.as_bytes());
-    // HMAC takes keys of any length.
+    // HMAC accepts keys of any length.
     let mut mac = mac.map_err(|_| Problem::internal())?;
     for part in [&principal.tenant, &principal.user, &id.0] {
         mac.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
@@ -476,7 +476,7 @@ fn id_of(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<SessionId
     Ok(SessionId(format!("{shown}.{mark}")))
 }
 
-/// A call that waits for a word is among these.
+/// Checks that a call waits for a decision.
 fn is_open(taken: &LeasedRun, call: &str) -> Result<(), Problem> {
     let waiting = taken.run().pending_approvals();
     if let Some(request) = waiting.iter().find(|it| it.tool_use.id == call) {
@@ -493,7 +493,7 @@ fn is_open(taken: &LeasedRun, call: &str) -> Result<(), Problem> {
     ))
 }
 
-/// A word about a call that the client makes itself.
+/// Returns the error for a decision about a client call.
 pub(super) fn of_client(run: &str, call: &str) -> Problem {
     Problem::conflict(format!(
         "the call `{call}` is of a tool of the client that asked: the client makes it, and answers it with the results that \
@@ -501,7 +501,7 @@ pub(super) fn of_client(run: &str, call: &str) -> Problem {
     ))
 }
 
-/// A word about a call that waits for none.
+/// Returns the error for a decision about a call that does not wait.
 pub(super) fn not_open<'w>(call: &str, waiting: impl Iterator<Item = &'w str>) -> Problem {
     let waiting: Vec<&str> = waiting.collect();
     let others = if waiting.is_empty() {
@@ -514,9 +514,9 @@ pub(super) fn not_open<'w>(call: &str, waiting: impl Iterator<Item = &'w str>) -
     ))
 }
 
-/// The first line of a message, cut at a word.
+/// Returns the first line of a message, cut at a word.
 fn title_of(text: &str) -> String {
-    // A store may refuse control characters, and a list has no use for them.
+    // Stores may reject control characters.
     let mut lines = text.lines().map(|line| line.replace(char::is_control, " "));
     let line = lines.find(|line| !line.trim().is_empty());
     let line = line.as_deref().unwrap_or_default().trim();

@@ -1,4 +1,4 @@
-//! Runs in a session, which go on without their client: those of the AI SDK's chat and of AG-UI.
+//! Durable runs in a session, which continue without their client: those of the AI SDK and AG-UI.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -18,56 +18,57 @@ use crate::{
     read::check_id,
 };
 
-/// Words about calls of a run that waits for them.
+/// Decisions about waiting calls of a run.
 #[derive(Debug, PartialEq)]
 pub(super) struct Words {
     pub(super) run: String,
-    /// The number of the last event that the client has seen.
+    /// The number of the last event that the client received.
     pub(super) seen: u64,
-    /// By the ids of the calls.
+    /// The decisions by call id.
     pub(super) said: Vec<(String, ApprovalDecision)>,
 }
 
-/// What a client says of its conversation.
+/// The client's view of its conversation.
 pub(super) trait Talks {
-    /// What is new, where the session is known.
+    /// The new message, if the session is known.
     fn newest(&self) -> Result<Vec<Arc<Message>>, Problem>;
 
-    /// The whole conversation, where the session is not known.
+    /// The whole conversation, if the session is unknown.
     fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem>;
 
-    /// What was said last, where the answer to it is wanted anew.
+    /// The last question, if its answer is requested again.
     fn again(&self) -> Result<Option<Again>, Problem> {
         Ok(None)
     }
 
-    /// What it ends with, if that is results of tools: by the ids of their calls.
+    /// The results of client tools at the end, by call id.
     fn results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
         Ok(Vec::new())
     }
 }
 
-/// A question whose answer is wanted anew.
+/// A question whose answer is requested again.
 #[derive(Debug)]
 pub(super) struct Again {
     pub(super) question: Arc<Message>,
-    /// What the person said before it, as far as the client has that. `None` is what cannot be read.
+    /// The user messages before it, as far as the client has them. `None` marks an unreadable
+    /// message.
     pub(super) before: Vec<Option<Arc<Message>>>,
 }
 
-/// What a request comes to.
+/// The result of a parsed request.
 pub(super) struct Asked<'t, T> {
     pub(super) session: SessionId,
     pub(super) wish: Wish,
     pub(super) words: Option<Words>,
-    /// The tools that run at the client: names, descriptions, schemas.
+    /// The client tools: names, descriptions, schemas.
     pub(super) tools: Vec<(String, String, Value)>,
     pub(super) talk: &'t T,
 }
 
 impl<T: Talks> Asked<'_, T> {
-    /// Begins a run in the session, or goes on with the one that waits for what this request brings. The response ends where
-    /// the run waits.
+    /// Begins a run in the session, or resumes the waiting run that the request is for. The
+    /// response ends when the run waits.
     pub(super) async fn begin(
         self,
         app: App,
@@ -77,7 +78,7 @@ impl<T: Talks> Asked<'_, T> {
         let known = app.hub().sessions().get(&principal, &self.session).await?;
         let results = match known {
             Some(_) => self.talk.results()?,
-            // Of runs that were elsewhere.
+            // Of runs in another process.
             None => Vec::new(),
         };
         if self.words.is_some() || !results.is_empty() {
@@ -92,9 +93,10 @@ impl<T: Talks> Asked<'_, T> {
         let again = self.talk.again()?;
         let messages = match (&known, &again) {
             (None, _) => self.talk.conversation()?,
-            // What was said is in the session, and is answered once more.
+            // The question is in the session and is answered again.
             (Some(_), Some(_)) => Vec::new(),
-            // The client's own copy of what was said is not read: the session has it, with all that models need back.
+            // The client's copy of the messages is ignored: the session has them with their
+            // provider state.
             (Some(_), None) => self.talk.newest()?,
         };
         let tools = ClientTools::new(&app, self.tools).await?;
@@ -125,10 +127,10 @@ impl<T: Talks> Asked<'_, T> {
 }
 
 impl Again {
-    /// The position behind the question in a session.
+    /// Returns the position after the question in a session.
     ///
-    /// What stands behind it is set aside, so that it has to be sure which one is meant: a client may have all of the
-    /// session from its beginning, or only the last of it.
+    /// Later messages are removed, so the question must be identified: a client may have the whole
+    /// session or only its end.
     fn behind(&self, said: &[Arc<Message>]) -> Result<u64, Problem> {
         let places = (1_u64..).zip(said);
         let asked: Vec<(u64, &Message)> = places
@@ -146,11 +148,11 @@ impl Again {
                     .enumerate()
                     .filter(|(_, these)| self.is_like(these));
                 match (fitting.next(), fitting.next()) {
-                    // The session's beginning, and nothing else in it.
+                    // The whole session, from its beginning.
                     (Some((0, these)), None) => these.last(),
-                    // It could be this one or another.
+                    // Several questions match.
                     (Some((0, _)), Some(_)) => None,
-                    // Nothing is set aside but its own answer.
+                    // Only its own answer is removed.
                     _ => asked.last().filter(is_it),
                 }
             }
@@ -158,7 +160,7 @@ impl Again {
         found.map(|(behind, _)| *behind).ok_or_else(which_is_meant)
     }
 
-    /// The client has these, which are as many as it has.
+    /// Returns whether the client's messages up to the question equal these.
     fn is_like(&self, these: &[(u64, &Message)]) -> bool {
         let before = self.before.iter().map(Option::as_deref);
         let all = before.chain([Some(&*self.question)]);
@@ -182,7 +184,7 @@ fn which_is_meant() -> Problem {
     .at("messages")
 }
 
-/// Somebody said something new while a run was not over: they stopped it, or went on without it.
+/// Ends unfinished runs of the session, because the client sent a new message.
 async fn end_what_is_open(
     app: &App,
     principal: &Principal,
@@ -194,7 +196,7 @@ async fn end_what_is_open(
     Ok(())
 }
 
-/// What a run waits for: words about its calls, and results of those that its client makes.
+/// The input that a run waits for: decisions, and results of client tools.
 struct Answers {
     session: SessionId,
     words: Option<Words>,
@@ -202,7 +204,7 @@ struct Answers {
 }
 
 impl Answers {
-    /// Says the words and gives the results, and tells what comes of them.
+    /// Applies the decisions and results, and returns the following events.
     async fn go_on(
         self,
         app: App,
@@ -218,14 +220,14 @@ impl Answers {
             },
         };
         check_id(&run, || Problem::no_run(&run))?;
-        // No client has seen more than there was before its word.
+        // No client has received later events.
         let last = hub.view(&principal, &run).await?.run.last_event;
         let seen = self
             .words
             .as_ref()
             .map_or(last, |words| words.seen.min(last));
         let (tools, calls) = waiting.look(&principal, &run).unzip();
-        // The other results are those of the server's own tools, which the client has from it.
+        // Other results are of server tools, and the client received them from the server.
         let mut results = self.results;
         let is_asked = |id: &String| calls.iter().flatten().any(|call| call == id);
         results.retain(|(id, _)| is_asked(id));
@@ -243,7 +245,8 @@ impl Answers {
             },
             words: self.words,
         };
-        // To its end, whether or not the client waits for it: a part of its answers would leave the run waiting.
+        // Applied completely even if the client disconnects, because a partial set would leave the
+        // run waiting.
         let said = tokio::spawn(all.say()).await;
         let (held_at, decided) = said.map_err(|_| Problem::internal())??;
         let reader = hub.reader(&principal, &run, 0).await?;
@@ -256,7 +259,7 @@ impl Answers {
     }
 }
 
-/// What is said to a run, all of it.
+/// All decisions and results for a run.
 struct Said {
     hub: Hub,
     principal: Principal,
@@ -266,13 +269,13 @@ struct Said {
 }
 
 impl Said {
-    /// Gives the results, and then the words. Tells the number of the last event that the client was told of, if it brings
-    /// results alone, and the calls that go on.
+    /// Applies results first, then decisions. Returns the last event number of the client if there
+    /// are only results, and the calls that continue.
     async fn say(self) -> Result<(Option<u64>, HashSet<String>), Problem> {
         let run = self.results.run.clone();
         let mut decided = HashSet::new();
         let mut held_at = None;
-        // A person may answer what they are asked before the client is done with its calls.
+        // A decision may arrive before the client finishes its calls.
         if self.words.is_none() || !self.results.results.is_empty() {
             let held = self.waiting.take(&self.principal, &self.results)?;
             if self.words.is_none() {
@@ -284,7 +287,7 @@ impl Said {
         for (call, word) in self.words.into_iter().flat_map(|words| words.said) {
             match self.hub.decide(&self.principal, &run, &call, word).await {
                 Ok(_) => drop(decided.insert(call)),
-                // Somebody else had a word, or the run went on without: what came of it is told all the same.
+                // Another client decided, or the run continued. Its events follow.
                 Err(problem) if problem.status == StatusCode::CONFLICT => {}
                 Err(problem) => return Err(problem),
             }
@@ -293,7 +296,7 @@ impl Said {
     }
 }
 
-/// Refuses words that no store takes. `place` says which they are.
+/// Rejects texts that a store cannot contain. `place` names the field.
 pub(super) fn check_word(place: &str, word: &ApprovalDecision) -> Result<(), String> {
     match word {
         ApprovalDecision::Allow {

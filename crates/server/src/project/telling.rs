@@ -1,9 +1,9 @@
-//! A run in an order that every dialect can say.
+//! Ordering of run events for the dialects.
 //!
-//! The events of a run are told as they happen. The dialects want more order than that: a part is begun, grows and is
-//! done, one at a time; a tool call is begun, has its input, and has one result; a step is done before the next
-//! begins. [`Telling`] keeps that order, so that each dialect only has to find words for a [`Beat`]. It holds the names
-//! of the calls and nothing of what was said.
+//! The events of different calls interleave. Dialects need more order: a part starts, grows and
+//! ends before the next one; a tool call starts, has its input, and has one result; a step ends
+//! before the next one starts. [`Telling`] establishes this order, so that a dialect only converts
+//! each [`Beat`]. It stores the names of calls, but no content.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use switchboard_orchestration::{
 
 use super::client_tools;
 
-/// What a dialect finds words for.
+/// An ordered event for a dialect.
 ///
 /// ```text
 /// run    = Began (step | call | Note | Void)* Ended?
@@ -24,65 +24,67 @@ use super::client_tools;
 /// call   = CallBegan CallGrew* (CallReady … CallDone | CallDropped)
 /// ```
 ///
-/// Between `CallReady` and `CallDone` come `CallChanged`, `CallAsks` and `CallDenied`. Parts never overlap; calls may.
+/// `CallChanged`, `CallAsks` and `CallDenied` come between `CallReady` and `CallDone`. Parts do not
+/// overlap, but calls may.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Beat<'a> {
-    /// The first of all, once.
+    /// The first event, emitted once.
     Began {
-        /// The event that says so.
+        /// The original event.
         event: &'a RunEvent,
-        /// The model that will be asked.
+        /// The model.
         model: &'a ModelId,
     },
-    /// A model is asked.
+    /// Start of a step.
     StepBegan {
-        /// 1 for the first time.
+        /// The number of the step, from 1.
         step: u32,
     },
-    /// What was begun by it is done.
+    /// End of a step.
     StepDone {
-        /// Which.
+        /// The step.
         step: u32,
     },
-    /// Text or thinking begins.
+    /// Start of text or reasoning.
     PartBegan(Part),
-    /// More of it.
+    /// More text of the part.
     PartGrew(Part, &'a str),
-    /// It is whole.
+    /// End of the part.
     PartDone(Part),
-    /// The model begins to write a call.
+    /// Start of a call.
     CallBegan(&'a Call),
-    /// More of its input, as JSON text.
+    /// More JSON text of the input.
     CallGrew(&'a Call, &'a str),
-    /// The input is whole.
+    /// The input is complete.
     CallReady(&'a Call, &'a Value),
-    /// The input is another one now: mended, or changed by a person.
+    /// The input was replaced by a repair or by a person.
     CallChanged(&'a Call, &'a Value),
-    /// The input was never whole, and there is no call.
+    /// The input was not completed, and the call does not exist.
     CallDropped(&'a Call),
-    /// A person is asked whether it may run.
+    /// The call needs an approval decision.
     CallAsks(&'a Call),
-    /// It will not run.
+    /// The call will not be executed.
     CallDenied(&'a Call),
-    /// It has its result.
+    /// The call has its result.
     CallDone(&'a Call, Outcome<'a>),
-    /// The text since the step began is no part of the answer: it is said again, or in another way.
+    /// The text since the start of the step is not part of the answer. It is emitted again,
+    /// possibly changed.
     Void,
-    /// Something a dialect has no word of its own for.
+    /// An event without an equivalent in the dialect.
     Note(&'a RunEvent),
-    /// An item of the answer that stands for itself.
+    /// A separate item of the answer.
     Artifact(&'a AnswerItem),
-    /// The run is over.
+    /// The run is finished.
     Ended(&'a RunReport),
 }
 
-/// Text or thinking.
+/// A text or reasoning part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) kind: PartKind,
-    /// Unique within the run: 1, 2, 3, …
+    /// The number within the run: 1, 2, 3, …
     pub(super) number: u32,
-    /// Text that does not go on where the text before it stopped.
+    /// Whether the text does not continue the text before it.
     pub(super) is_fresh: bool,
 }
 
@@ -92,28 +94,28 @@ pub(super) enum PartKind {
     Reasoning,
 }
 
-/// A tool call, as a client knows it.
+/// A tool call as a client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Call {
-    /// The id that the client sees: the run's own, unless that stood for a call that was dropped.
+    /// The id for the client: the id of the run, unless a dropped call had it.
     pub(super) id: String,
-    /// The run's id of it.
+    /// The id in the run.
     pub(super) tool_use: String,
-    /// As it was declared to the model, where that is known, else the tool's own name.
+    /// The name declared to the model if known, otherwise the original name.
     pub(super) name: String,
-    /// The server that offers the tool.
+    /// The server of the tool.
     pub(super) server: Option<String>,
-    /// The tool's own name.
+    /// The original name of the tool.
     pub(super) tool: Option<String>,
-    /// Its input was told piece by piece.
+    /// Whether the input was streamed.
     pub(super) is_streamed: bool,
-    /// A person was asked about it.
+    /// Whether a decision was requested.
     pub(super) was_asked: bool,
     stage: Stage,
 }
 
 impl Call {
-    /// It is of a tool that runs at the client.
+    /// Whether the tool runs at the client.
     pub(super) fn is_clients(&self) -> bool {
         self.server.as_deref() == Some(client_tools::SERVER)
     }
@@ -121,13 +123,13 @@ impl Call {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The model writes its input.
+    /// The model writes the input.
     Written,
-    /// The input is whole.
+    /// The input is complete.
     Ready,
-    /// A person is asked.
+    /// A decision was requested.
     Asked,
-    /// It will not run.
+    /// It will not be executed.
     Denied,
     /// It has its result.
     Done,
@@ -139,7 +141,7 @@ enum Stage {
 pub(super) struct Outcome<'a> {
     pub(super) is_error: bool,
     pub(super) failure: Option<ToolFailure>,
-    /// [`Beat::CallDenied`] said it already.
+    /// Whether [`Beat::CallDenied`] was already emitted.
     pub(super) was_denied: bool,
     pub(super) content: &'a [ToolContent],
     pub(super) structured: Option<&'a Value>,
@@ -153,18 +155,18 @@ pub(super) struct Telling {
     step: Option<u32>,
     part: Option<Part>,
     parts: u32,
-    /// Calls by the run's id.
+    /// The calls by their id in the run.
     calls: HashMap<String, Call>,
     dropped: u32,
-    /// Text was said that counts.
+    /// Whether text of the answer was emitted.
     has_said: bool,
-    /// Text was said since the step began.
+    /// Whether text was emitted since the start of the step.
     said_in_step: bool,
-    /// A model is at it.
+    /// Whether a model call is in progress.
     is_asking: bool,
-    /// The next text does not go on where the last one stopped.
+    /// Whether the next text does not continue the last one.
     is_fresh: bool,
-    /// There was a call since the step began.
+    /// Whether there was a call since the start of the step.
     has_called: bool,
     is_formatting: bool,
 }
@@ -175,7 +177,7 @@ impl Telling {
             return;
         }
         if !self.has_begun {
-            // A log is read from its first event; were it not, there would still be a beginning.
+            // A log starts with this event; other input still needs a beginning.
             let unknown = ModelId::new("unknown", "unknown");
             let model = match &event.kind {
                 RunEventKind::RunStarted { model, .. }
@@ -187,7 +189,7 @@ impl Telling {
         }
         match &event.kind {
             RunEventKind::RunStarted { resumed: true, .. } => {
-                // What a model had begun to say is void: it is asked again.
+                // The partial answer is void, because the model is called again.
                 self.takes_back(say);
                 say(Beat::Note(event));
             }
@@ -197,7 +199,7 @@ impl Telling {
                 self.step = Some(*step);
                 self.said_in_step = false;
                 self.is_asking = true;
-                // What is said after a call's result is another saying.
+                // Text after a result is a new part.
                 self.is_fresh |= std::mem::take(&mut self.has_called);
                 say(Beat::StepBegan { step: *step });
             }
@@ -256,19 +258,20 @@ impl Telling {
         }
     }
 
-    /// Closes what is open in a response that ends while the run does not: the rest is told in another one.
+    /// Closes open parts in a response that ends before the run. The next response contains the
+    /// rest.
     pub(super) fn rests(&mut self, say: &mut dyn FnMut(Beat<'_>)) {
         self.takes_back(say);
         self.ends_step(say);
     }
 
-    /// The calls that wait for a person, in no order.
+    /// Returns the waiting calls, unordered.
     pub(super) fn asked(&self) -> impl Iterator<Item = &Call> {
         let calls = self.calls.values();
         calls.filter(|call| call.stage == Stage::Asked)
     }
 
-    /// What happens to a call that is planned; everything else is a note.
+    /// Handles events of planned calls. All others are notes.
     fn about_a_call(&mut self, event: &RunEvent, say: &mut dyn FnMut(Beat<'_>)) {
         match &event.kind {
             RunEventKind::ToolInputRepaired { id, input, .. } => {
@@ -333,7 +336,7 @@ impl Telling {
         is_open.then_some(call)
     }
 
-    /// A call of this id begins. One that was dropped under the same id keeps it for a client.
+    /// Starts a call. A call that reuses the id of a dropped one gets another id for the client.
     fn begins(&mut self, id: &str, name: &str) -> &mut Call {
         let visible = if self.calls.contains_key(id) {
             self.dropped += 1;
@@ -369,12 +372,12 @@ impl Telling {
         match stage {
             Some(Stage::Written) => {}
             None | Some(Stage::Dropped) => {
-                // It came whole, or its pieces were told to somebody else.
+                // The input was not streamed, or another reader received it.
                 let call = self.begins(id, tool);
                 call.is_streamed = false;
                 say(Beat::CallBegan(call));
             }
-            // Told again to whoever watches only from here on.
+            // Repeated for readers that start here.
             Some(_) => return,
         }
         if let Some(call) = self.calls.get_mut(id) {
@@ -414,7 +417,7 @@ impl Telling {
         self.ends_part(say);
         self.drops_what_was_written(say);
         if !self.has_said && !report.answer.is_empty() {
-            // An answer of which nothing was told on the way.
+            // An answer without any delta.
             self.grows(PartKind::Text, &report.answer, say);
             self.ends_part(say);
         }
@@ -427,7 +430,7 @@ impl Telling {
         say(Beat::Ended(report));
     }
 
-    /// An answer that was being given is given anew, or by nobody.
+    /// Marks the partial answer as void.
     fn takes_back(&mut self, say: &mut dyn FnMut(Beat<'_>)) {
         self.ends_part(say);
         self.drops_what_was_written(say);
@@ -471,7 +474,7 @@ impl Telling {
     }
 }
 
-/// The name under which an event is told where a dialect has no word of its own for it: the `type` of its JSON.
+/// Returns the name of an event without an equivalent: the `type` of its JSON.
 pub(super) fn name(event: &RunEvent) -> &'static str {
     match &event.kind {
         RunEventKind::RunStarted { .. } => "run_started",
