@@ -1,6 +1,6 @@
-//! Makes a page of a report: `page REPORT.json [EARLIER.json] > page.html`.
+//! Renders a report as a page: `page REPORT.json [EARLIER.json] > page.html`.
 //!
-//! The tests of the page in a browser do so with reports that want to do harm.
+//! The browser tests use it with hostile reports.
 
 use std::{env, error::Error, fs, io::Write as _};
 
@@ -10,12 +10,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut files = env::args_os().skip(1);
     let report = files
         .next()
-        .ok_or("which report? page REPORT.json [EARLIER.json]")?;
+        .ok_or("usage: page REPORT.json [EARLIER.json]")?;
     let report = Report::read(&fs::read_to_string(report)?)?;
     let earlier = match files.next() {
         Some(file) => Some(Report::read(&fs::read_to_string(file)?)?),
         None => None,
     };
-    let page = page::html(&report, earlier.as_ref());
+    let page = page::html(&report, earlier.as_ref())?;
     Ok(std::io::stdout().write_all(page.as_bytes())?)
 }

@@ -1,12 +1,11 @@
-//! Measures how well a model uses tools, and keeps runs so that they can be had again.
+//! Evaluates how well models use tools, and records and replays runs.
 //!
-//! - [`recording`]: what models and tools said in a run, written down as it happens and said again later:
-//!   in tests, without network and keys.
-//! - [`suite`]: scenarios, with the calls and answers that are right.
-//! - [`runner`]: runs them, many at once.
-//! - [`scoring`]: whether the calls of a run were these.
-//! - [`bfcl`]: suites from the data of the Berkeley Function Calling Leaderboard.
-//! - [`report`]: every run, and what they add up to, also as an HTML page and beside an earlier report.
+//! - [`recording`]: recordings of model and tool traffic, replayed without network and keys.
+//! - [`suite`]: scenarios with expected calls and answers.
+//! - [`runner`]: runs scenarios concurrently.
+//! - [`scoring`]: compares calls with the expected ones.
+//! - [`bfcl`]: imports the data of the Berkeley Function Calling Leaderboard.
+//! - [`report`]: results, summaries, comparison with an earlier report, and the HTML page.
 #![deny(missing_docs)]
 
 pub mod bfcl;

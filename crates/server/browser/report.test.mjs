@@ -18,25 +18,25 @@ const seen = (text) => text.replace("\u202e", "[U+202E]").replace("\u202c", "[U+
 
 const usage = { input_tokens: 1200, output_tokens: 80 };
 const entries = (said) => [
-  { at_ms: 0, type: "asked", step: 1, model: "acme/one", tools: 3 },
+  { at_ms: 0, type: "model_request", step: 1, model: "acme/one", tools: 3 },
   { at_ms: 40, type: "reasoning", text: "The customer is named by a number." },
-  { at_ms: 300, type: "answered", step: 1, reason: "tool_use", usage },
-  { at_ms: 301, type: "call", id: "1", server: "shop", tool: "look_up", judged: 0, input: { text: "{\"id\":42}" },
-    course: [{ at_ms: 310, about: "tool_retried", text: "attempt 2, since the connection broke" }],
+  { at_ms: 300, type: "model_response", step: 1, reason: "tool_use", usage },
+  { at_ms: 301, type: "call", id: "1", server: "shop", tool: "look_up", scored_call: 0, input: { text: "{\"id\":42}" },
+    notes: [{ at_ms: 310, kind: "tool_retried", text: "attempt 2, since the connection broke" }],
     result: { at_ms: 420, is_error: false, cached: false, attempts: 2, duration_ms: 110, content: [{ type: "text", text: said },
-      { type: "text", text: `long ${"and longer ".repeat(400)}` }, { type: "bytes", kind: "image", media_type: "image/png", bytes: 70 }] } },
-  { at_ms: 430, type: "note", about: "warning", text: "option dropped: no temperature" },
+      { type: "text", text: `long ${"and longer ".repeat(400)}` }, { type: "media", kind: "image", media_type: "image/png", bytes: 70 }] } },
+  { at_ms: 430, type: "note", kind: "warning", text: "option dropped: no temperature" },
   { at_ms: 440, type: "text", text: said },
 ];
 const turn = (said, faults) => ({
-  said, answer: said, outcome: "completed", faults, missing: [], steps: 2, usage, cost_usd: 0.0123, duration_ms: 1240,
-  calls: [{ server: "shop", tool: "look_up", input: { id: 42 }, end: "successful", worth: faults.length ? "wrong_input" : "right", why: faults[0], duration_ms: 110, result: said }],
+  message: said, answer: said, outcome: "completed", faults, missing: [], steps: 2, usage, cost_usd: 0.0123, duration_ms: 1240,
+  calls: [{ server: "shop", tool: "look_up", input: { id: 42 }, outcome: "successful", verdict: faults.length ? "wrong_input" : "right", reason: faults[0], duration_ms: 110, result: said }],
   transcript: { entries: entries(said) },
 });
 const run = (model, kind, scenario, repetition, said, faults = []) => ({
   scenario, kind, model, repetition, passed: faults.length === 0, turns: [turn(said, faults), turn("And then?", [])],
 });
-const report = (title, runs) => ({ version: 1, title, program: "switchboard 0.1.0", made: "2026-01-01T00:00:00Z", thresholds: { passed: 0.9, accuracy: 0.9 }, runs });
+const report = (title, runs) => ({ format: "switchboard-evaluation", version: 1, title, program: "switchboard 0.1.0", created_at: "2026-01-01T00:00:00Z", thresholds: { passed: 0.9, accuracy: 0.9 }, runs });
 
 const RUNS = [
   run("acme/one", "entity exists", "The customer exists", 1, "What is the value of customer 42?"),
@@ -150,7 +150,7 @@ describe("the page of a report", { concurrency: false }, () => {
 
   test("charts say in words what they show, and tables have captions and headers", async () => {
     const page = await open(address);
-    const charts = await page.locator("svg[role=img]").evaluateAll((all) => all.map((it) => it.getAttribute("aria-label")));
+    const charts = await page.locator("figure [role=img]").evaluateAll((all) => all.map((it) => it.getAttribute("aria-label")));
     assert.equal(charts.length, 3);
     assert.match(charts[0], /^Runs that passed, by kind\. .*entity exists: acme\/one, 1 of 2\./);
     assert.match(charts[1], /acme\/one, 6 successful\./);
@@ -158,7 +158,7 @@ describe("the page of a report", { concurrency: false }, () => {
     // No bar leaves its track, and words stay within the figure.
     const outside = await page.locator("figure").evaluateAll((all) => all.flatMap((figure) => {
       const box = figure.getBoundingClientRect();
-      return [...figure.querySelectorAll("rect, text")].filter((it) => it.getBoundingClientRect().right > box.right + 0.5).map((it) => it.outerHTML);
+      return [...figure.querySelectorAll("rect, p")].filter((it) => it.getBoundingClientRect().right > box.right + 0.5).map((it) => it.outerHTML);
     }));
     assert.deepEqual(outside, []);
     const tables = await page.locator("table").evaluateAll((all) => all.map((it) => [it.caption?.textContent ?? "", it.querySelectorAll("thead th[scope=col]").length, it.querySelectorAll("tbody tr").length - it.querySelectorAll("tbody th[scope=row]").length]));
@@ -176,7 +176,7 @@ describe("the page of a report", { concurrency: false }, () => {
     const course = run.locator(".course").first();
     await course.waitFor();
     const told = await course.innerText();
-    for (const words of ["What is the value of customer 42?", "acme/one is asked, with 3 tools", "The customer is named by a number.", "shop/look_up", "wrong arguments",
+    for (const words of ["What is the value of customer 42?", "request to acme/one with 3 tools", "The customer is named by a number.", "shop/look_up", "wrong arguments",
       "`id` is 43, expected 42", "\"id\": 42", "tool retried: attempt 2, since the connection broke", "[image image/png, 70 bytes]", "option dropped", "1,200 tokens in"]) {
       assert.ok(told.includes(words), `${words}\n${told}`);
     }

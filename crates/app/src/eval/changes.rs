@@ -22,7 +22,7 @@ pub(crate) fn of(comparison: &Comparison) -> String {
         if model.partial {
             text.push_str("of the scenarios that both reports have\n");
         }
-        text.push_str(&figures(model));
+        text.push_str(&metrics(model));
         text.push_str(&scenarios(model));
     }
     for (models, when) in [
@@ -40,19 +40,19 @@ pub(crate) fn of(comparison: &Comparison) -> String {
     text
 }
 
-fn figures(model: &ModelComparison) -> String {
+fn metrics(model: &ModelComparison) -> String {
     let mut rows = vec![
         ["", "before", "now", "difference", ""]
             .map(str::to_owned)
             .to_vec(),
     ];
-    for it in &model.figures {
+    for it in &model.metrics {
         let word = match it.change {
             Change::Better | Change::Worse => it.change.as_str(),
             _ => "",
         };
         rows.push(vec![
-            it.figure.title().to_owned(),
+            it.metric.title().to_owned(),
             it.earlier_text(),
             it.later_text(),
             it.difference_text(),

@@ -12,7 +12,7 @@ use switchboard_domain::{
     ApprovalDecision, ApprovalRequest, Approver, ChatModel, ModelId, ToolCall, ToolCallError,
     ToolCatalog, ToolHost, ToolHostChanges, ToolOutput, Usage, redact::Redactor,
 };
-use switchboard_evals::runner::{Engine, Wish};
+use switchboard_evals::runner::{Conversation, Engine};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
     Agent, RunEvent, RunEventKind, ToolCallRecord, recipe::Recipe, strategy::Strategy,
@@ -83,44 +83,44 @@ impl Evaluator<'_> {
     }
 
     /// Returns the part of a recording that belongs to a conversation.
-    fn recording(&self, wish: &Wish<'_>) -> RecordingMode {
+    fn recording(&self, settings: &Conversation<'_>) -> RecordingMode {
         self.recording.conversation(&format!(
             "{} · {} · {}",
-            wish.scenario.name, wish.model, wish.repetition
+            settings.scenario.name, settings.model, settings.repetition
         ))
     }
 
     fn model(
         &self,
-        wish: &Wish<'_>,
+        settings: &Conversation<'_>,
         recording: &RecordingMode,
     ) -> Result<Arc<dyn ChatModel>, String> {
         let found = match recording {
-            RecordingMode::Replay(player) => player.model(wish.model),
+            RecordingMode::Replay(player) => player.model(settings.model),
             RecordingMode::Off | RecordingMode::Recording(_) => {
-                let model = self.models.get(wish.model);
+                let model = self.models.get(settings.model);
                 model.map(|model| recording.recorded(Arc::clone(model)))
             }
         };
-        found.ok_or_else(|| format!("unknown model {}", wish.model))
+        found.ok_or_else(|| format!("unknown model {}", settings.model))
     }
 
     /// Returns the tools of a conversation.
     async fn tools(
         &self,
-        wish: &Wish<'_>,
+        settings: &Conversation<'_>,
         recording: &RecordingMode,
     ) -> Result<Arc<dyn ToolHost>, String> {
-        if let Some(declared) = &wish.tools {
+        if let Some(declared) = &settings.tools {
             return Ok(Arc::clone(declared));
         }
-        if !recording.is_replay() && !wish.scenario.fresh_servers {
-            let mut named = wish.servers.into_iter().flatten();
+        if !recording.is_replay() && !settings.scenario.fresh_servers {
+            let mut named = settings.servers.into_iter().flatten();
             if let Some(why) = named.find_map(|name| self.shared.missing(name)) {
                 return Err(why);
             }
         }
-        let host: Arc<dyn ToolHost> = if wish.scenario.fresh_servers && !recording.is_replay() {
+        let host: Arc<dyn ToolHost> = if settings.scenario.fresh_servers && !recording.is_replay() {
             let one = self.fresh().await?;
             let started = Arc::clone(&one.started);
             started.with_files(Arc::new(one))
@@ -129,7 +129,7 @@ impl Evaluator<'_> {
         };
         // The complete list is recorded for all conversations.
         let host = recording.tools(host);
-        Ok(match wish.servers {
+        Ok(match settings.servers {
             None => host,
             Some(servers) => Arc::new(SelectedServers {
                 host,
@@ -154,20 +154,20 @@ impl Evaluator<'_> {
 
 #[async_trait]
 impl Engine for Evaluator<'_> {
-    async fn agent(&self, wish: Wish<'_>) -> Result<Agent, String> {
-        let recording = self.recording(&wish);
+    async fn agent(&self, settings: Conversation<'_>) -> Result<Agent, String> {
+        let recording = self.recording(&settings);
         let chosen = Chosen {
-            model: self.model(&wish, &recording)?,
+            model: self.model(&settings, &recording)?,
             reason: ChoiceReason::Named,
         };
-        let recipe = match wish.recipe {
+        let recipe = match settings.recipe {
             None => None,
             Some(name) => {
                 let found = self.recipes.get(name).cloned();
                 Some(found.ok_or_else(|| format!("unknown recipe `{name}`"))?)
             }
         };
-        let parameters = parameters(wish.parameters)?;
+        let parameters = parameters(settings.parameters)?;
         // A fallback model would be counted as the evaluated one.
         let mut plan = self.args.settle(self.context, recipe, chosen, Vec::new());
         apply(&parameters, &mut plan.options);
@@ -179,7 +179,7 @@ impl Engine for Evaluator<'_> {
             // The author of the suite may raise the limit, unlike a client.
             plan.options.limits.max_steps = steps;
         }
-        if wish.tools.is_some() && self.args.strategy.is_none() {
+        if settings.tools.is_some() && self.args.strategy.is_none() {
             // Such a scenario evaluates only the calls.
             plan.options.strategy = Strategy::Loop;
         }
@@ -197,7 +197,7 @@ impl Engine for Evaluator<'_> {
         if without {
             return Ok(agent);
         }
-        Ok(agent.with_tools(self.tools(&wish, &recording).await?))
+        Ok(agent.with_tools(self.tools(&settings, &recording).await?))
     }
 
     fn cost(&self, model: &ModelId, usage: &Usage) -> Option<f64> {
@@ -214,14 +214,14 @@ impl Engine for Evaluator<'_> {
         self.redactor.clone()
     }
 
-    fn is_input_redacted(&self, wish: &Wish<'_>, call: &ToolCallRecord) -> bool {
-        match self.recording(wish) {
+    fn is_input_redacted(&self, settings: &Conversation<'_>, call: &ToolCallRecord) -> bool {
+        match self.recording(settings) {
             RecordingMode::Replay(player) => player.is_input_redacted(&call.id),
             RecordingMode::Off | RecordingMode::Recording(_) => false,
         }
     }
 
-    async fn heard(&self, event: &RunEvent) {
+    async fn observe(&self, event: &RunEvent) {
         let mut audits = self.background.audits.lock().await;
         let recorder = audits
             .entry(Arc::clone(&event.run_id))

@@ -38,12 +38,12 @@ fn errors_in_a_suite_name_their_location() {
             "a.yaml",
             "scenarios:\n  - name: One\n    turns:\n      - say: x\n        calls:\n          - \
              tool: t\n            input:\n              id: {$like: 1}\n",
-            "a.yaml: line 8: scenarios[0].turns[0].calls[0].input.id: `$like` is no matcher",
+            "a.yaml: line 8: scenarios[0].turns[0].calls[0].input.id: unknown matcher `$like`",
         ),
         (
             "a.json",
             "{\n  // as editors write it\n  \"scenarios\": [\n    {\"name\": \"\", \"turns\": []}\n  ]\n}",
-            "a.json: line 4: scenarios[0].name: is empty",
+            "a.json: line 4: scenarios[0].name: must not be empty",
         ),
         (
             "a.json",

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use switchboard_domain::{ModelId, Usage};
 use switchboard_evals::{
-    report::{Counts, ModelSummary, Report, RunResult},
-    scoring::Worth,
+    report::{CallCounts, ModelSummary, Report, RunResult},
+    scoring::Verdict,
 };
 use unicode_width::UnicodeWidthStr as _;
 
@@ -142,8 +142,7 @@ fn unknown(summary: &[ModelSummary]) -> String {
     match summary.iter().map(|it| it.counts.unknown).sum() {
         0 => String::new(),
         count => format!(
-            "\nnot known of {count} {}: a secret was struck out of the arguments when they were \
-             recorded\n",
+            "\nnot known: {count} {} with redacted arguments\n",
             if count == 1_u64 { "call" } else { "calls" }
         ),
     }
@@ -190,15 +189,15 @@ fn faults(run: &RunResult) -> Vec<String> {
     let is_long = run.turns.len() > 1;
     for (at, turn) in run.turns.iter().enumerate() {
         // A missing call is explained by the calls that were made instead.
-        let instead = turn.judgement.calls.iter().filter_map(|call| {
+        let instead = turn.score.calls.iter().filter_map(|call| {
             let is_near = matches!(
-                call.worth,
-                Worth::WrongInput | Worth::WrongOrder | Worth::Hallucinated
+                call.verdict,
+                Verdict::WrongInput | Verdict::WrongOrder | Verdict::Hallucinated
             );
-            let why = call.why.as_ref().filter(|_| is_near)?;
+            let why = call.reason.as_ref().filter(|_| is_near)?;
             Some(format!("`{}` was called, but {why}", call.tool))
         });
-        let instead = instead.filter(|_| !turn.judgement.missing.is_empty());
+        let instead = instead.filter(|_| !turn.score.missing.is_empty());
         faults.extend(turn.faults.iter().cloned().chain(instead).map(|fault| {
             if is_long {
                 format!("turn {}: {fault}", at + 1)
@@ -213,7 +212,7 @@ fn faults(run: &RunResult) -> Vec<String> {
 }
 
 /// Returns calls, successful, failed, hallucinated, unnecessary, accuracy.
-fn counts(counts: &Counts) -> [String; 6] {
+fn counts(counts: &CallCounts) -> [String; 6] {
     [
         counts.calls.to_string(),
         counts.successful.to_string(),

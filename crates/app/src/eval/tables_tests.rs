@@ -3,15 +3,15 @@ use serde_json::json;
 use super::*;
 
 fn report() -> Report {
-    let call = |tool: &str, end: &str, worth: &str| {
+    let call = |tool: &str, outcome: &str, verdict: &str| {
         json!({
-            "server": "shop", "tool": tool, "input": {}, "end": end, "worth": worth,
+            "server": "shop", "tool": tool, "input": {}, "outcome": outcome, "verdict": verdict,
             "duration_ms": 12, "result": "…",
         })
     };
     let turn = |faults: &[&str], calls: &[serde_json::Value]| {
         json!({
-            "said": "?", "answer": "!", "outcome": "completed", "faults": faults, "calls": calls,
+            "message": "?", "answer": "!", "outcome": "completed", "faults": faults, "calls": calls,
             "missing": [], "steps": 1, "usage": {"input_tokens": 20, "output_tokens": 10},
             "cost_usd": 0.25, "duration_ms": 1_234,
         })
@@ -32,7 +32,7 @@ fn report() -> Report {
         ],
     );
     let report = json!({
-        "version": 1, "title": "A shop", "program": "test", "made": "2026-11-22T00:00:00Z",
+        "format": "switchboard-evaluation", "version": 1, "title": "A shop", "program": "test", "created_at": "2026-11-22T00:00:00Z",
         "thresholds": {}, "not_run": 1,
         "runs": [
             run("One", "entity exists", "acme/one", std::slice::from_ref(&right)),

@@ -67,7 +67,7 @@ async fn the_planner_is_evaluated_with_the_bundled_server() {
     assert_eq!(report["runs"].as_array().unwrap().len(), 2);
     let call = &report["runs"][0]["turns"][0]["calls"][0];
     assert_eq!(
-        (&call["tool"], &call["worth"]),
+        (&call["tool"], &call["verdict"]),
         (&json!("calculate_account_value"), &json!("right"))
     );
     assert_eq!(report["summary"][0]["passed"], 2);
@@ -226,7 +226,7 @@ async fn errors_in_a_suite_name_their_location() {
         (&["--scenario", "nothing*"], "no scenario is of this name"),
         (&["--approve", "later"], "an evaluation cannot wait"),
         (&["--min-passed", "90"], "it must be a share"),
-        (&["--compare", "shop.yaml"], "this is no report"),
+        (&["--compare", "shop.yaml"], "the file is not an evaluation report"),
         (
             &["--compare", "nope.json"],
             "error: nope.json: the report cannot be read: file not found\n",
@@ -393,7 +393,7 @@ async fn an_evaluation_asks_no_person_and_denies_restricted_calls() {
     let done = eval(&place, &args).await;
     let report = done.json();
     let call = &report["runs"][0]["turns"][0]["calls"][0];
-    assert_eq!(call["end"], "not_executed", "{done}");
+    assert_eq!(call["outcome"], "not_executed", "{done}");
 }
 
 #[tokio::test]

@@ -70,16 +70,16 @@ async fn redacted_values_are_neither_right_nor_wrong() {
     let passed = (&summary["passed"], &summary["passed_unknown"]);
     assert_eq!(passed, (&json!(1), &json!(1)), "{summary}");
     let call = &report["runs"][0]["turns"][0]["calls"][0];
-    assert_eq!(call["worth"], json!("unknown"), "{call}");
+    assert_eq!(call["verdict"], json!("unknown"), "{call}");
     assert_eq!(
-        call["why"],
-        json!("what `password` was is not known: a secret was struck out when it was recorded")
+        call["reason"],
+        json!("`password` was redacted in the recording")
     );
     let done = other.run(replay).await;
     assert!(done.stdout.contains("1 (1 not known)"), "{done}");
     assert!(
         done.stdout
-            .contains("not known of 1 call: a secret was struck out"),
+            .contains("not known: 1 call with redacted arguments"),
         "{done}"
     );
 }
@@ -114,7 +114,7 @@ async fn a_redacted_value_does_not_hide_other_errors() {
             "wrong_input",
         ),
         (note(&format!("x {TOKEN} y")), between, "wrong_input"),
-        // Nothing is redacted here.
+        // The model wrote the placeholder.
         (note("[redacted]"), note("Berlin"), "wrong_input"),
         // The loop repairs the quoted number, also beside a redacted value.
         (
@@ -150,7 +150,7 @@ async fn a_redacted_value_does_not_hide_other_errors() {
         .with_file("login.json", &suite.to_string());
     let worths = |report: &Value| {
         let turns = report["runs"][0]["turns"].as_array().unwrap().clone();
-        let verdict = |turn: &Value| turn["calls"][0]["worth"].as_str().unwrap().to_owned();
+        let verdict = |turn: &Value| turn["calls"][0]["verdict"].as_str().unwrap().to_owned();
         turns.iter().map(verdict).collect::<Vec<_>>()
     };
     let record = [

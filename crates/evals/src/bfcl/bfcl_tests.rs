@@ -3,8 +3,8 @@ use switchboard_orchestration::{RecordedResult, ToolCallRecord, ToolFailure};
 
 use super::*;
 use crate::{
-    scoring::{CallEnd, Cut, Worth, bfcl::judge},
-    suite::{Scenario, Speaker, Turn},
+    scoring::{CallOutcome, InputRedaction, Verdict, bfcl::score_turn},
+    suite::{MessageRole, Scenario, Turn},
 };
 
 fn question(id: &str, change: impl FnOnce(&mut Value)) -> String {
@@ -72,11 +72,11 @@ fn failed(call: ToolCallRecord, failure: ToolFailure) -> ToolCallRecord {
     }
 }
 
-/// What each call is worth, and how many expected ones are missing.
-fn worth(turn: &Turn, calls: &[ToolCallRecord]) -> (Vec<Worth>, usize) {
-    let judged = judge(turn, calls, &|_| Cut::Nothing);
-    let worth = judged.calls.iter().map(|it| it.worth).collect();
-    (worth, judged.missing.len())
+/// What each call is verdict, and how many expected ones are missing.
+fn verdict(turn: &Turn, calls: &[ToolCallRecord]) -> (Vec<Verdict>, usize) {
+    let score = score_turn(turn, calls, &|_| InputRedaction::None);
+    let verdict = score.calls.iter().map(|it| it.verdict).collect();
+    (verdict, score.missing.len())
 }
 
 #[test]
@@ -165,9 +165,9 @@ fn what_was_said_before_comes_before_the_turn() {
             .map(|said| (said.role, said.text.as_str()))
             .collect::<Vec<_>>(),
         [
-            (Speaker::System, "Be brief."),
-            (Speaker::User, "Hello"),
-            (Speaker::Assistant, "Hello!")
+            (MessageRole::System, "Be brief."),
+            (MessageRole::User, "Hello"),
+            (MessageRole::Assistant, "Hello!")
         ]
     );
 }
@@ -198,35 +198,32 @@ fn simple_entries_have_one_function_whatever_the_answer_calls_it() {
     );
     // One call, and no other.
     let turn = &simple.turns[0];
-    assert_eq!(worth(turn, &[right(10)]), (vec![Worth::Right], 0));
-    assert_eq!(worth(turn, &[right(9)]), (vec![Worth::WrongInput], 1));
-    let judged = judge(turn, &[right(9)], &|_| Cut::Nothing);
+    assert_eq!(verdict(turn, &[right(10)]), (vec![Verdict::Right], 0));
+    assert_eq!(verdict(turn, &[right(9)]), (vec![Verdict::WrongInput], 1));
+    let score = score_turn(turn, &[right(9)], &|_| InputRedaction::None);
+    assert_eq!(score.missing, [r#"geometry.area {"base":10,"height":5.0}"#]);
     assert_eq!(
-        judged.missing,
-        [r#"geometry.area {"base":10,"height":5.0}"#]
-    );
-    assert_eq!(
-        judged.calls[0].why.as_deref(),
+        score.calls[0].reason.as_deref(),
         Some("`base` is 9, expected 10")
     );
     assert_eq!(
-        worth(turn, &[right(10), right(10)]),
-        (vec![Worth::Right, Worth::Unnecessary], 0)
+        verdict(turn, &[right(10), right(10)]),
+        (vec![Verdict::Right, Verdict::Unnecessary], 0)
     );
     assert_eq!(
-        worth(turn, &[call("geometry.volume", json!({}))]),
-        (vec![Worth::Unnecessary], 1)
+        verdict(turn, &[call("geometry.volume", json!({}))]),
+        (vec![Verdict::Unnecessary], 1)
     );
-    assert_eq!(worth(turn, &[]), (vec![], 1));
+    assert_eq!(verdict(turn, &[]), (vec![], 1));
     let unknown = failed(call("area", json!({})), ToolFailure::UnknownTool);
-    assert_eq!(worth(turn, &[unknown]), (vec![Worth::Hallucinated], 1));
+    assert_eq!(verdict(turn, &[unknown]), (vec![Verdict::Hallucinated], 1));
     let null = call(
         "geometry.area",
         json!({"base": 10, "height": 5, "options": null}),
     );
-    let judged = judge(turn, &[null], &|_| Cut::Nothing);
+    let score = score_turn(turn, &[null], &|_| InputRedaction::None);
     assert_eq!(
-        judged.calls[0].why.as_deref(),
+        score.calls[0].reason.as_deref(),
         Some("`options` is not expected")
     );
 }
@@ -237,23 +234,23 @@ fn parallel_calls_come_in_any_order_and_each_takes_the_first_that_fits() {
     let turn = &parallel.turns[0];
     assert!(turn.any_order);
     assert_eq!(
-        worth(turn, &[right(20), right(10)]),
-        (vec![Worth::Right, Worth::Right], 0)
+        verdict(turn, &[right(20), right(10)]),
+        (vec![Verdict::Right, Verdict::Right], 0)
     );
     assert_eq!(
-        worth(turn, &[right(10), right(10)]),
-        (vec![Worth::Right, Worth::WrongInput], 1)
+        verdict(turn, &[right(10), right(10)]),
+        (vec![Verdict::Right, Verdict::WrongInput], 1)
     );
     // The first answer takes the call that the second one needs, as in the benchmark.
     let either = json!({"geometry.area": {"base": [10, 20], "height": [5.0], "unit": ["cm", ""]}});
     let greedy = scenario("parallel_multiple", &json!([either, area(10)]));
     assert_eq!(
-        worth(&greedy.turns[0], &[right(10), right(20)]),
-        (vec![Worth::Right, Worth::WrongInput], 1)
+        verdict(&greedy.turns[0], &[right(10), right(20)]),
+        (vec![Verdict::Right, Verdict::WrongInput], 1)
     );
     assert_eq!(
-        worth(&greedy.turns[0], &[right(20), right(10)]),
-        (vec![Worth::Right, Worth::Right], 0)
+        verdict(&greedy.turns[0], &[right(20), right(10)]),
+        (vec![Verdict::Right, Verdict::Right], 0)
     );
 }
 
@@ -265,10 +262,10 @@ fn the_answers_decide_and_not_the_schema() {
         call("geometry.area", json!({"base": "b", "height": 5.0})),
         ToolFailure::InvalidInput,
     );
-    let judged = judge(&multiple.turns[0], &[refused], &|_| Cut::Nothing);
+    let score = score_turn(&multiple.turns[0], &[refused], &|_| InputRedaction::None);
     assert_eq!(
-        (judged.calls[0].worth, judged.calls[0].end),
-        (Worth::Right, CallEnd::NotExecuted)
+        (score.calls[0].verdict, score.calls[0].outcome),
+        (Verdict::Right, CallOutcome::NotExecuted)
     );
 }
 
@@ -278,8 +275,8 @@ fn a_parameter_that_no_answer_knows_makes_every_call_wrong() {
     for input in [json!({"base": 10}), json!({"base": 10, "height": 5.0})] {
         let calls = [call("geometry.area", input)];
         assert_eq!(
-            worth(&multiple.turns[0], &calls),
-            (vec![Worth::WrongInput], 1)
+            verdict(&multiple.turns[0], &calls),
+            (vec![Verdict::WrongInput], 1)
         );
     }
 }
@@ -311,12 +308,12 @@ fn what_cannot_be_imported_is_refused() {
         (
             question("simple_java_0", |_| {}),
             None,
-            "`simple_java_0` is of the category `simple_java`, which is not imported; there are: simple_python, multiple",
+            "`simple_java_0` has the unsupported category `simple_java`; supported: simple_python, multiple",
         ),
         (
             question("multi_turn_base_0", |_| {}),
             None,
-            "`multi_turn_base_0` is of the category `multi_turn_base`",
+            "`multi_turn_base_0` has the unsupported category `multi_turn_base`",
         ),
         (
             // They have none.
@@ -324,7 +321,7 @@ fn what_cannot_be_imported_is_refused() {
                 it.as_object_mut().unwrap().remove("function");
             }),
             None,
-            "`multi_turn_base_1` is of the category `multi_turn_base`",
+            "`multi_turn_base_1` has the unsupported category `multi_turn_base`",
         ),
         (
             question("irrelevance_1", |it| {
@@ -333,16 +330,20 @@ fn what_cannot_be_imported_is_refused() {
             None,
             "`irrelevance_1`: it has no `function`",
         ),
-        (question("odd", |_| {}), None, "`odd` is of the category ``"),
+        (
+            question("odd", |_| {}),
+            None,
+            "`odd` has the unsupported category ``",
+        ),
         (
             question(id, |_| {}),
             None,
-            "there is no answer to `multiple_0`: entries of `multiple` need the file",
+            "`multiple_0` has no answer: `multiple` needs the file",
         ),
         (
             question(id, |_| {}),
             Some(answer("multiple_1", &json!([area(10)]))),
-            "there is no answer to `multiple_0`",
+            "`multiple_0` has no answer",
         ),
         (
             format!("{}\n{}", question(id, |_| {}), question(id, |_| {})),
@@ -357,41 +358,41 @@ fn what_cannot_be_imported_is_refused() {
         (
             question(id, |it| it["question"] = json!([[]])),
             Some(fine.clone()),
-            "`multiple_0`: nothing is said",
+            "`multiple_0`: it has no message",
         ),
         (
             question(id, |it| {
                 it["question"] = json!([[{"role": "assistant", "content": "x"}]]);
             }),
             Some(fine.clone()),
-            "`multiple_0`: its last message is not what a person says",
+            "`multiple_0`: its last message must be a text of the user",
         ),
         (
             question(id, |_| {}),
             Some(with(json!([area(10), area(20)]))),
-            "`multiple_0`: its category has one right call",
+            "`multiple_0`: its answer must have exactly one call",
         ),
         (
             question(id, |_| {}),
             Some(with(json!([{"a": {}, "b": {}}]))),
-            "`multiple_0`: a right call is one function",
+            "`multiple_0`: a call must have one function",
         ),
         (
             question(id, |_| {}),
             Some(with(json!([{"geometry.length": {}}]))),
-            "`multiple_0`: there is no function `geometry.length`",
+            "`multiple_0`: the answer calls the unknown function `geometry.length`",
         ),
         (
             question(id, |_| {}),
             Some(with(json!([{"geometry.area": {"base": 10}}]))),
-            "`multiple_0`: the right values of `base` are no list",
+            "`multiple_0`: the values of `base` must be a list",
         ),
         (
             question(id, |it| {
                 it["function"][0]["parameters"]["properties"]["base"]["type"] = json!("HashMap");
             }),
             Some(fine.clone()),
-            "`multiple_0`: `base` is of an unknown type, \"HashMap\"",
+            "`multiple_0`: `base` has the unknown type \"HashMap\"",
         ),
         (
             question(id, |it| {
@@ -405,7 +406,7 @@ fn what_cannot_be_imported_is_refused() {
                 it["function"][0]["parameters"]["properties"]["base"] = json!({"type": "array"});
             }),
             Some(fine),
-            "`multiple_0`: it is not said what the items of `base` are",
+            "`multiple_0`: the items of `base` have no type",
         ),
     ];
     for (questions, answers, said) in table {

@@ -1,28 +1,29 @@
-//! One entry, and the scenario it is.
+//! Converts an entry to a scenario.
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
-use super::{BfclError, Parameter, Type, schema};
+use super::{BfclError, schema};
 use crate::suite::{
-    AnswerCheck, DeclaredTool, ExpectedCall, Said, Scenario, Scoring, Speaker, Turn,
+    AnswerCheck, BfclParameter, BfclType, DeclaredTool, EarlierMessage, ExpectedCall, MessageRole,
+    Scenario, ScoringRules, Turn,
 };
 
-/// A line of a question file. Its further fields are of other categories.
+/// An entry of a question file. Other fields belong to other categories.
 #[derive(Debug, Deserialize)]
 pub(super) struct Question {
     pub(super) id: String,
-    /// The messages of each turn.
+    /// Messages by turn.
     #[serde(rename = "question")]
     turns: Vec<Vec<Message>>,
-    /// Not in entries of some categories, which are told of by their names.
+    /// `None` in unsupported categories.
     #[serde(rename = "function")]
     functions: Option<Vec<Function>>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Message {
-    role: Speaker,
+    role: MessageRole,
     content: String,
 }
 
@@ -34,21 +35,21 @@ struct Function {
     parameters: Map<String, Value>,
 }
 
-/// A line of an answer file: by function, what each argument may be.
+/// An entry of an answer file: the right values of each argument by function.
 #[derive(Debug, Deserialize)]
 pub(super) struct Answer {
     pub(super) id: String,
     ground_truth: Vec<Map<String, Value>>,
 }
 
-/// What is judged how.
+/// The expectation of a category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Category {
     /// One call of the first function.
     Simple,
     /// One call of one of the functions.
     Multiple,
-    /// Several calls.
+    /// Several calls in any order.
     Parallel,
     /// No call.
     Irrelevance,
@@ -68,24 +69,25 @@ const CATEGORIES: [(&str, Category); 11] = [
     ("live_irrelevance", Category::Irrelevance),
 ];
 
-/// The same for people; `simple` is what older versions call `simple_python`.
-pub(super) const KNOWN: &str = "simple_python, multiple, parallel, parallel_multiple, irrelevance, live_simple, \
-                                live_multiple, live_parallel, live_parallel_multiple, live_irrelevance";
+/// The supported categories for people. `simple` is an older name of `simple_python`.
+pub(super) const SUPPORTED: &str = "simple_python, multiple, parallel, parallel_multiple, irrelevance, \
+    live_simple, live_multiple, live_parallel, live_parallel_multiple, live_irrelevance";
 
-/// The entries of a file, which is JSON Lines or an array.
+/// Parses the entries of a file, which is JSON Lines or an array.
 pub(super) fn entries<T: DeserializeOwned>(
     text: &str,
     file: &'static str,
 ) -> Result<Vec<T>, BfclError> {
-    let wrong = |number: usize, fault: serde_json::Error| BfclError::Form {
+    let invalid = |number: usize, error: serde_json::Error| BfclError::Form {
         file,
         number,
-        fault: fault.to_string(),
+        error: error.to_string(),
     };
     let text = text.trim_start_matches('\u{feff}').trim();
     let entries: Vec<T> = if text.starts_with('[') {
-        let array: Vec<Value> = serde_json::from_str(text).map_err(|fault| wrong(1, fault))?;
-        let read = |(at, entry)| serde_json::from_value(entry).map_err(|it| wrong(at + 1, it));
+        let array: Vec<Value> = serde_json::from_str(text).map_err(|error| invalid(1, error))?;
+        let read =
+            |(at, entry)| serde_json::from_value(entry).map_err(|error| invalid(at + 1, error));
         array
             .into_iter()
             .enumerate()
@@ -93,7 +95,7 @@ pub(super) fn entries<T: DeserializeOwned>(
             .collect::<Result<_, _>>()?
     } else {
         let lines = text.lines().filter(|line| !line.trim().is_empty());
-        let read = |(at, line)| serde_json::from_str(line).map_err(|fault| wrong(at + 1, fault));
+        let read = |(at, line)| serde_json::from_str(line).map_err(|error| invalid(at + 1, error));
         lines.enumerate().map(read).collect::<Result<_, _>>()?
     };
     if entries.is_empty() {
@@ -107,7 +109,7 @@ impl Question {
         self.functions.as_deref().unwrap_or_default()
     }
 
-    pub(super) fn wrong(&self, reason: impl Into<String>) -> BfclError {
+    pub(super) fn invalid(&self, reason: impl Into<String>) -> BfclError {
         BfclError::Meaning {
             id: self.id.clone(),
             reason: reason.into(),
@@ -115,7 +117,7 @@ impl Question {
     }
 
     pub(super) fn scenario(&self, answer: Option<&Answer>) -> Result<Scenario, BfclError> {
-        // What stands behind the last `_` is the entry's number.
+        // The number of the entry follows the last `_`.
         let kind = self.id.rsplit_once('_').map_or("", |(kind, _)| kind);
         let Some((_, category)) = CATEGORIES.iter().find(|(name, _)| *name == kind) else {
             return Err(BfclError::Category {
@@ -124,16 +126,16 @@ impl Question {
             });
         };
         if self.functions.is_none() {
-            return Err(self.wrong("it has no `function`"));
+            return Err(self.invalid("it has no `function`"));
         }
         let [messages] = self.turns.as_slice() else {
-            return Err(self.wrong("it has several turns, and one is imported"));
+            return Err(self.invalid("it has several turns, but only one is supported"));
         };
         let Some((last, before)) = messages.split_last() else {
-            return Err(self.wrong("nothing is said to the model"));
+            return Err(self.invalid("it has no message"));
         };
-        if last.role != Speaker::User || last.content.trim().is_empty() {
-            return Err(self.wrong("its last message is not what a person says"));
+        if last.role != MessageRole::User || last.content.trim().is_empty() {
+            return Err(self.invalid("its last message must be a text of the user"));
         }
         let calls = match (category, answer) {
             (Category::Irrelevance, _) => Vec::new(),
@@ -145,7 +147,7 @@ impl Question {
                 });
             }
         };
-        let before = before.iter().map(|message| Said {
+        let before = before.iter().map(|message| EarlierMessage {
             role: message.role,
             text: message.content.clone(),
         });
@@ -172,31 +174,29 @@ impl Question {
                 any_order: *category == Category::Parallel,
                 forbidden: Vec::new(),
                 answer: AnswerCheck::default(),
-                scoring: Scoring::Bfcl,
+                scoring: ScoringRules::Bfcl,
             }],
         })
     }
 
     fn calls(&self, category: Category, answer: &Answer) -> Result<Vec<ExpectedCall>, BfclError> {
         if category != Category::Parallel && answer.ground_truth.len() != 1 {
-            return Err(self.wrong("its category has one right call, and its answer has not"));
+            return Err(self.invalid("its answer must have exactly one call"));
         }
         let mut calls = Vec::with_capacity(answer.ground_truth.len());
         for call in &answer.ground_truth {
             let mut named = call.iter();
             let (Some((name, Value::Object(arguments))), None) = (named.next(), named.next())
             else {
-                return Err(self.wrong("a right call is one function with its arguments"));
+                return Err(self.invalid("a call must have one function with its arguments"));
             };
             let function = match category {
-                // Whatever the answer calls it.
+                // The name in the answer is ignored.
                 Category::Simple => self.functions().first(),
                 _ => self.functions().iter().find(|it| it.name == *name),
             };
             let function = function.ok_or_else(|| {
-                self.wrong(format!(
-                    "there is no function `{name}` that is to be called"
-                ))
+                self.invalid(format!("the answer calls the unknown function `{name}`"))
             })?;
             calls.push(self.call(function, arguments)?);
         }
@@ -216,28 +216,28 @@ impl Question {
             .map(|names| names.iter().filter_map(Value::as_str).collect())
             .unwrap_or_default();
         let mut input = Map::new();
-        let mut expect = |name: &str, parameter: &Parameter| {
+        let mut expect = |name: &str, parameter: &BfclParameter| {
             input.insert(name.to_owned(), json!({ "$bfcl": parameter }));
         };
         for (name, allowed) in arguments {
             let Value::Array(allowed) = allowed else {
-                return Err(self.wrong(format!("the right values of `{name}` are no list")));
+                return Err(self.invalid(format!("the values of `{name}` must be a list")));
             };
             let property = declared.and_then(|it| it.get(name));
             let of = |place: &str| self.type_at(name, property?.pointer(place)?).transpose();
             let declared = of("/type").transpose()?;
             let items = match declared {
-                Some(Type::Array | Type::Tuple) => {
+                Some(BfclType::Array | BfclType::Tuple) => {
                     Some(of("/items/type").transpose()?.ok_or_else(|| {
-                        self.wrong(format!("it is not said what the items of `{name}` are"))
+                        self.invalid(format!("the items of `{name}` have no type"))
                     })?)
                 }
                 _ => None,
             };
             if property.is_some() && declared.is_none() {
-                return Err(self.wrong(format!("`{name}` has no type")));
+                return Err(self.invalid(format!("`{name}` has no type")));
             }
-            let parameter = Parameter {
+            let parameter = BfclParameter {
                 declared,
                 items,
                 allowed: allowed.clone(),
@@ -245,9 +245,9 @@ impl Question {
             };
             expect(name, &parameter);
         }
-        // Required, and the answer does not know it: neither to give it nor to leave it out is right.
+        // A required parameter without an answer: no call is right.
         for name in required.iter().filter(|it| !arguments.contains_key(**it)) {
-            let parameter = Parameter {
+            let parameter = BfclParameter {
                 declared: None,
                 items: None,
                 allowed: Vec::new(),
@@ -265,8 +265,8 @@ impl Question {
         })
     }
 
-    fn type_at(&self, name: &str, value: &Value) -> Result<Option<Type>, BfclError> {
-        let read = Type::deserialize(value).map(Some);
-        read.map_err(|_| self.wrong(format!("`{name}` is of an unknown type, {value}")))
+    fn type_at(&self, name: &str, value: &Value) -> Result<Option<BfclType>, BfclError> {
+        let read = BfclType::deserialize(value).map(Some);
+        read.map_err(|_| self.invalid(format!("`{name}` has the unknown type {value}")))
     }
 }

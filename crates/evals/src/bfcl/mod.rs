@@ -1,70 +1,68 @@
-//! Suites from the data of the Berkeley Function Calling Leaderboard (BFCL).
+//! Importer of the Berkeley Function Calling Leaderboard (BFCL).
 //!
-//! The `PyPI` package `bfcl-eval` carries the data: files of questions such as `BFCL_v4_simple_python.json`, and in
-//! `possible_answer/` files of the same names with the right calls. [`read`] makes a suite of such a pair, with the
-//! functions as tools that the evaluation declares and answers itself. Facts here are those of version 2026.3.23:
-//! `eval_checker/ast_eval/ast_checker.py`, `eval_checker/eval_runner.py` and `model_handler/utils.py`.
+//! The data is in the `PyPI` package `bfcl-eval`: files of questions such as
+//! `BFCL_v4_simple_python.json`, and files of the same names with the right calls in
+//! `possible_answer/`. [`read`] converts such a pair to a suite that declares the functions as
+//! tools. The rules are those of version 2026.3.23: `eval_checker/ast_eval/ast_checker.py`,
+//! `eval_checker/eval_runner.py` and `model_handler/utils.py`.
 //!
-//! | category | a run passes if the first answer has |
+//! | category | a run passes if the first response has |
 //! |---|---|
 //! | `simple_python`, `multiple`, `live_simple`, `live_multiple` | exactly the one right call |
 //! | `parallel`, `parallel_multiple`, and these of `live` | exactly the right calls, in any order |
-//! | `irrelevance`, `live_irrelevance` | no call, or one whose input cannot be read |
+//! | `irrelevance`, `live_irrelevance` | no call, or one with unreadable input |
 //!
-//! A call is right if it names the function, leaves out no required parameter, has none that the answers do not know,
-//! and each argument [fits](Parameter). All others of the benchmark's categories are refused: they need its own
-//! programs (Java and JavaScript texts, several turns, memory, web search), or judge nothing but that there is a call.
+//! A call is right if it names the function, has all required and no unknown parameters, and each
+//! argument [matches](crate::suite::BfclParameter). The other categories are rejected: they need
+//! programs of the benchmark, or check only that there is a call.
 //!
-//! What a model reads is what the benchmark sends through an API with function calling: the types are mapped to
-//! those of JSON Schema (`dict` to `object`, `float` to `number`, `tuple` to `array`, `any` to `string`), and the
-//! descriptions get its remarks on Python and on numbers. Dots in names are replaced by each provider's adapter where
-//! the wire takes none; calls are judged by the original names.
+//! Models receive the same functions as from the benchmark with function calling. Types are mapped
+//! to JSON Schema (`dict` to `object`, `float` to `number`, `tuple` to `array`, `any` to `string`),
+//! and descriptions have its remarks on Python and on numbers. Provider adapters replace dots in
+//! names where necessary; calls are scored by the original names.
 //!
-//! # Where it is not the same
+//! # Differences
 //!
-//! - The benchmark parses calls out of an answer's text itself for models without function calling; here they come
-//!   through an adapter as they always do, also those that an adapter finds in the text.
-//! - A call whose input is `null` or an empty text is read as one without arguments; there it cannot be read.
-//! - The benchmark sets the temperature to 0.001; here it is what the configuration, the recipe or the suite says.
-//! - A run that failed (no network, a key that is not accepted) never passes; there, a failed request passes as an
-//!   answer without a call in `irrelevance`.
-//! - Whole numbers beyond 64 bits are read as fractions.
-//! - Where its checker would crash on its own data, nothing is right.
+//! - The benchmark parses calls from the text of models without function calling. Here the adapters
+//!   find such calls.
+//! - Input that is `null` or an empty text has no arguments here, and is unreadable there.
+//! - The temperature is 0.001 there, and the configured one here.
+//! - A failed request never passes here. There it passes as a response without calls.
+//! - Whole numbers beyond 64 bits are floats here.
+//! - Where its checker crashes on its own data, no call is right here.
 
 mod entry;
 mod schema;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-pub use crate::suite::{Parameter, Type};
-
 use crate::suite::{Suite, Thresholds};
 use entry::{Answer, Question};
 
-/// What is wrong with entries.
+/// An error in the data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BfclError {
-    /// No entry.
+    /// The file is empty.
     #[error("the {file} file has no entry")]
     Empty {
         /// `question` or `answer`.
         file: &'static str,
     },
-    /// It is no JSON, or an entry is of another form.
-    #[error("entry {number} of the {file} file: {fault}")]
+    /// An entry is not valid.
+    #[error("entry {number} of the {file} file: {error}")]
     Form {
         /// `question` or `answer`.
         file: &'static str,
-        /// From 1.
+        /// Number of the entry, from 1.
         number: usize,
-        /// What is wrong.
-        fault: String,
+        /// The problem.
+        error: String,
     },
-    /// The category, which the id tells, is none of those that are imported.
+    /// The category of the id is not supported.
     #[error(
-        "`{id}` is of the category `{category}`, which is not imported; there are: {}",
-        entry::KNOWN
+        "`{id}` has the unsupported category `{category}`; supported: {}",
+        entry::SUPPORTED
     )]
     Category {
         /// The entry.
@@ -72,9 +70,9 @@ pub enum BfclError {
         /// Its category.
         category: String,
     },
-    /// The right calls are needed and not there.
+    /// The answer is missing.
     #[error(
-        "there is no answer to `{id}`: entries of `{category}` need the file of the same name in `possible_answer`"
+        "`{id}` has no answer: `{category}` needs the file of the same name in `possible_answer`"
     )]
     NoAnswer {
         /// The entry.
@@ -82,18 +80,18 @@ pub enum BfclError {
         /// Its category.
         category: String,
     },
-    /// What cannot be meant.
+    /// An entry contradicts itself.
     #[error("`{id}`: {reason}")]
     Meaning {
         /// The entry.
         id: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
 }
 
-/// Makes a suite of the text of a question file and of the answer file that belongs to it; `irrelevance` has none.
-/// Both are JSON Lines or a JSON array.
+/// Converts a question file and its answer file to a suite. `irrelevance` has no answers. Both files
+/// are JSON Lines or a JSON array.
 ///
 /// ```
 /// let questions = r#"{"id": "simple_python_0", "question": [[{"role": "user", "content": "Factorial of 5?"}]],
@@ -117,7 +115,7 @@ pub fn read(questions: &str, answers: Option<&str>) -> Result<Suite, BfclError> 
     let mut ids = BTreeSet::new();
     for question in &questions {
         if !ids.insert(question.id.as_str()) {
-            return Err(question.wrong("another entry has this id"));
+            return Err(question.invalid("another entry has this id"));
         }
         let scenario = question.scenario(answers.get(question.id.as_str()).copied())?;
         if !kinds.contains(&scenario.kind) {

@@ -1,4 +1,4 @@
-//! What is better and what is worse than it was in an earlier report.
+//! Comparison with an earlier report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,21 +7,21 @@ use switchboard_domain::ModelId;
 
 use super::{
     Report, RunResult,
-    metric::{Figure, Growth},
+    metric::{Direction, Metric},
     summary::ModelSummary,
 };
 
-/// What two reports have to say of the same models and scenarios.
+/// The differences between two reports.
 ///
-/// Scenarios are the same by their name. Of each, all repetitions are taken together: 2 of 3 runs is better than
-/// 1 of 3. With few repetitions such a difference may be chance, and nothing here says that it is not.
+/// Scenarios are matched by name. The repetitions of a scenario count together: 2 of 3 passed runs
+/// are better than 1 of 3. With few repetitions, a difference may be random.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Models of both reports, in the order of the later one.
     pub models: Vec<ModelComparison>,
-    /// Models of the earlier report only.
+    /// Models that are only in the earlier report.
     pub only_earlier: Vec<ModelId>,
-    /// Models of the later report only.
+    /// Models that are only in the later report.
     pub only_later: Vec<ModelId>,
 }
 
@@ -30,73 +30,73 @@ pub struct Comparison {
 pub struct ModelComparison {
     /// The model.
     pub model: ModelId,
-    /// Whether one report has scenarios that the other has not: the figures are of those that both have.
+    /// Whether one report has additional scenarios. The metrics then cover the common ones.
     pub partial: bool,
-    /// Its figures, side by side.
-    pub figures: Vec<FigureChange>,
-    /// Its scenarios: those of the later report in its order, then those that are gone.
+    /// The metrics of both reports.
+    pub metrics: Vec<MetricChange>,
+    /// The scenarios of the later report, then the removed ones.
     pub scenarios: Vec<ScenarioChange>,
 }
 
-/// A figure and what it was.
+/// A metric in two reports.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct FigureChange {
-    /// Which.
-    pub figure: Figure,
-    /// What it was.
+pub struct MetricChange {
+    /// The metric.
+    pub metric: Metric,
+    /// The value in the earlier report.
     pub earlier: Option<f64>,
-    /// What it is.
+    /// The value in the later report.
     pub later: Option<f64>,
-    /// What there is in the difference. Time, tokens and costs are never better or worse: they depend on more than
-    /// the model.
+    /// The rating. Time, tokens and cost are never better or worse, because they depend on more
+    /// than the model.
     pub change: Change,
 }
 
-/// A scenario and how it went before.
+/// A scenario in two reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioChange {
-    /// Its name.
+    /// The name.
     pub scenario: String,
-    /// Its kind.
+    /// The kind.
     pub kind: String,
-    /// How it went; `None` if it is new.
-    pub earlier: Option<Tally>,
-    /// How it goes; `None` if it is gone.
-    pub later: Option<Tally>,
-    /// What there is in the difference.
+    /// The runs of the earlier report. `None` for a new scenario.
+    pub earlier: Option<PassCount>,
+    /// The runs of the later report. `None` for a removed scenario.
+    pub later: Option<PassCount>,
+    /// The rating.
     pub change: Change,
 }
 
-/// How often a scenario was run, and how often it passed.
+/// Numbers of runs and of passed runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Tally {
-    /// How often it was run.
+pub struct PassCount {
+    /// All runs.
     pub runs: u64,
-    /// How often it passed.
+    /// Passed runs.
     pub passed: u64,
 }
 
-/// What there is in a difference.
+/// The rating of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Change {
-    /// It is better.
+    /// Better.
     Better,
-    /// It is worse.
+    /// Worse.
     Worse,
-    /// There is none.
+    /// Equal.
     Same,
-    /// It is another, neither better nor worse; or one of the two is not known.
+    /// Different without a rating, or one value is unknown.
     Changed,
-    /// It was not there before.
+    /// Only in the later report.
     New,
-    /// It is not there any more.
+    /// Only in the earlier report.
     Gone,
 }
 
 impl Change {
-    /// Its name in JSON, which is a word for people too.
+    /// Returns the name, as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -110,7 +110,7 @@ impl Change {
 }
 
 impl Comparison {
-    /// Compares two reports, of the same suite or of two that share scenarios.
+    /// Compares two reports of the same suite, or of suites with common scenarios.
     pub fn of(earlier: &Report, later: &Report) -> Self {
         let (before, now) = (earlier.models(), later.models());
         let lacking = |these: &[&ModelId], others: &[&ModelId]| {
@@ -127,36 +127,36 @@ impl Comparison {
         }
     }
 
-    /// Whether the reports have no scenario of a model in common: nothing is compared then.
+    /// Returns whether the reports have no scenario of a model in common.
     pub fn is_empty(&self) -> bool {
         !self.models.iter().any(ModelComparison::has_both)
     }
 
-    /// Whether a model passes a scenario less often than before, or its share of passed runs, its accuracy, or its
-    /// share of failed, hallucinated, unnecessary or forbidden calls got worse. Time, tokens and costs do not matter
-    /// here, nor what only one of the reports has.
+    /// Returns whether a model passes a scenario less often, or a metric of passed runs, accuracy,
+    /// or failed, hallucinated, unnecessary or forbidden calls is worse. Ignores time, tokens and
+    /// cost, and scenarios of only one report.
     pub fn is_worse(&self) -> bool {
         self.models.iter().any(|model| {
-            let figures = model.figures.iter().map(|it| it.change);
+            let metrics = model.metrics.iter().map(|it| it.change);
             let scenarios = model.scenarios.iter().map(|it| it.change);
-            figures.chain(scenarios).any(|it| it == Change::Worse)
+            metrics.chain(scenarios).any(|it| it == Change::Worse)
         })
     }
 
-    /// All for which [`is_worse`](Self::is_worse) is true, one sentence each.
+    /// Returns everything that is worse, one sentence each.
     pub fn worse(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         for ModelComparison {
             model,
-            figures,
+            metrics,
             scenarios,
             ..
         } in &self.models
         {
-            for it in figures.iter().filter(|it| it.change == Change::Worse) {
+            for it in metrics.iter().filter(|it| it.change == Change::Worse) {
                 sentences.push(format!(
                     "{model}: {}: {} before, {} now",
-                    it.figure.title().to_lowercase(),
+                    it.metric.title().to_lowercase(),
                     it.earlier_text(),
                     it.later_text()
                 ));
@@ -175,136 +175,136 @@ impl Comparison {
 }
 
 impl ModelComparison {
-    /// Whether the reports have a scenario of it in common, of which the figures are.
+    /// Returns whether the reports have a scenario of this model in common.
     pub fn has_both(&self) -> bool {
         let mut scenarios = self.scenarios.iter();
         scenarios.any(|it| it.earlier.is_some() && it.later.is_some())
     }
 
     fn of(model: &ModelId, earlier: &Report, later: &Report) -> Self {
-        let (before, now) = (Pooled::of(model, earlier), Pooled::of(model, later));
+        let (before, now) = (Scenarios::of(model, earlier), Scenarios::of(model, later));
         let mut scenarios = Vec::new();
-        for (name, kind, tally) in now.in_order() {
+        for (name, kind, count) in now.in_order() {
             scenarios.push(ScenarioChange::of(
                 name,
                 kind,
-                before.tally(name),
-                Some(tally),
+                before.count(name),
+                Some(count),
             ));
         }
-        for (name, kind, tally) in before.in_order() {
-            if now.tally(name).is_none() {
-                scenarios.push(ScenarioChange::of(name, kind, Some(tally), None));
+        for (name, kind, count) in before.in_order() {
+            if now.count(name).is_none() {
+                scenarios.push(ScenarioChange::of(name, kind, Some(count), None));
             }
         }
         let of_both = |report: &Report| {
             let runs = report.runs.iter().filter(|run| {
                 run.model == *model
-                    && before.tally(&run.scenario).is_some()
-                    && now.tally(&run.scenario).is_some()
+                    && before.count(&run.scenario).is_some()
+                    && now.count(&run.scenario).is_some()
             });
             ModelSummary::of(model, runs)
         };
         let (was, is) = (of_both(earlier), of_both(later));
-        let figure = |figure: Figure| FigureChange::of(figure, figure.of(&was), figure.of(&is));
+        let change = |metric: Metric| MetricChange::of(metric, metric.of(&was), metric.of(&is));
         Self {
             model: model.clone(),
             partial: before.names() != now.names(),
-            figures: Figure::ALL.into_iter().map(figure).collect(),
+            metrics: Metric::ALL.into_iter().map(change).collect(),
             scenarios,
         }
     }
 }
 
-/// The scenarios of a model, with all repetitions together.
-struct Pooled<'a> {
+/// The scenarios of a model.
+struct Scenarios<'a> {
     order: Vec<&'a RunResult>,
-    tallies: BTreeMap<&'a str, Tally>,
+    counts: BTreeMap<&'a str, PassCount>,
 }
 
-impl<'a> Pooled<'a> {
+impl<'a> Scenarios<'a> {
     fn of(model: &ModelId, report: &'a Report) -> Self {
-        let (mut order, mut tallies) = (Vec::new(), BTreeMap::<&str, Tally>::new());
+        let (mut order, mut counts) = (Vec::new(), BTreeMap::<&str, PassCount>::new());
         for run in report.runs.iter().filter(|run| run.model == *model) {
-            let tally = tallies.entry(&run.scenario).or_insert_with(|| {
+            let count = counts.entry(&run.scenario).or_insert_with(|| {
                 order.push(run);
-                Tally::default()
+                PassCount::default()
             });
-            tally.runs += 1;
-            tally.passed += u64::from(run.passed);
+            count.runs += 1;
+            count.passed += u64::from(run.passed);
         }
-        Self { order, tallies }
+        Self { order, counts }
     }
 
-    fn in_order(&self) -> impl Iterator<Item = (&'a str, &'a str, Tally)> {
+    fn in_order(&self) -> impl Iterator<Item = (&'a str, &'a str, PassCount)> {
         self.order.iter().filter_map(|run| {
             let (name, kind) = (run.scenario.as_str(), run.kind.as_str());
-            Some((name, kind, self.tally(name)?))
+            Some((name, kind, self.count(name)?))
         })
     }
 
-    fn tally(&self, name: &str) -> Option<Tally> {
-        self.tallies.get(name).copied()
+    fn count(&self, name: &str) -> Option<PassCount> {
+        self.counts.get(name).copied()
     }
 
     fn names(&self) -> BTreeSet<&str> {
-        self.tallies.keys().copied().collect()
+        self.counts.keys().copied().collect()
     }
 }
 
-impl FigureChange {
-    fn of(figure: Figure, earlier: Option<f64>, later: Option<f64>) -> Self {
+impl MetricChange {
+    fn of(metric: Metric, earlier: Option<f64>, later: Option<f64>) -> Self {
         let change = match (earlier, later) {
             (None, None) => Change::Same,
-            #[expect(clippy::float_cmp, reason = "the same counts give the same share")]
+            #[expect(clippy::float_cmp, reason = "equal counts give equal shares")]
             (Some(was), Some(is)) if was == is => Change::Same,
-            (Some(was), Some(is)) => match figure.growth() {
-                Growth::Neither => Change::Changed,
-                Growth::Good if is > was => Change::Better,
-                Growth::Bad if is < was => Change::Better,
-                Growth::Good | Growth::Bad => Change::Worse,
+            (Some(was), Some(is)) => match metric.direction() {
+                Direction::Neutral => Change::Changed,
+                Direction::HigherIsBetter if is > was => Change::Better,
+                Direction::LowerIsBetter if is < was => Change::Better,
+                Direction::HigherIsBetter | Direction::LowerIsBetter => Change::Worse,
             },
             _ => Change::Changed,
         };
         Self {
-            figure,
+            metric,
             earlier,
             later,
             change,
         }
     }
 
-    /// What it was, in words; `–` if that is not known.
+    /// Returns the earlier value as text, or `–` if it is unknown.
     pub fn earlier_text(&self) -> String {
         self.text(self.earlier)
     }
 
-    /// What it is, in words; `–` if that is not known.
+    /// Returns the later value as text, or `–` if it is unknown.
     pub fn later_text(&self) -> String {
         self.text(self.later)
     }
 
-    /// The difference in words, with its sign; `–` if it is not known.
+    /// Returns the difference with its sign, or `–` if it is unknown.
     pub fn difference_text(&self) -> String {
         match self.earlier.zip(self.later) {
-            Some((was, is)) => self.figure.difference(is - was),
+            Some((was, is)) => self.metric.difference(is - was),
             None => UNKNOWN.to_owned(),
         }
     }
 
     fn text(&self, value: Option<f64>) -> String {
-        value.map_or_else(|| UNKNOWN.to_owned(), |value| self.figure.text(value))
+        value.map_or_else(|| UNKNOWN.to_owned(), |value| self.metric.text(value))
     }
 }
 
-/// What stands where nothing is known.
+/// The text of an unknown value.
 pub(crate) const UNKNOWN: &str = "–";
 
 impl ScenarioChange {
-    fn of(name: &str, kind: &str, earlier: Option<Tally>, later: Option<Tally>) -> Self {
+    fn of(name: &str, kind: &str, earlier: Option<PassCount>, later: Option<PassCount>) -> Self {
         let change = match (earlier, later) {
             (Some(was), Some(is)) => {
-                // The shares, without dividing.
+                // Compares the shares without a division.
                 match (is.passed * was.runs).cmp(&(was.passed * is.runs)) {
                     std::cmp::Ordering::Greater => Change::Better,
                     std::cmp::Ordering::Less => Change::Worse,
@@ -323,20 +323,25 @@ impl ScenarioChange {
         }
     }
 
-    /// How it went, in words: `2 of 3`; `–` if it was not there.
-    pub fn earlier_text(&self) -> String {
-        in_words(self.earlier)
+    /// Returns whether the scenario has a difference.
+    pub fn is_changed(&self) -> bool {
+        self.change != Change::Same
     }
 
-    /// How it goes, in words: `2 of 3`; `–` if it is not there.
+    /// Returns the earlier runs as text, such as `2 of 3`, or `–`.
+    pub fn earlier_text(&self) -> String {
+        pass_text(self.earlier)
+    }
+
+    /// Returns the later runs as text, such as `2 of 3`, or `–`.
     pub fn later_text(&self) -> String {
-        in_words(self.later)
+        pass_text(self.later)
     }
 }
 
-fn in_words(tally: Option<Tally>) -> String {
-    match tally {
-        Some(Tally { runs, passed }) => format!("{passed} of {runs}"),
+fn pass_text(count: Option<PassCount>) -> String {
+    match count {
+        Some(PassCount { runs, passed }) => format!("{passed} of {runs}"),
         None => UNKNOWN.to_owned(),
     }
 }

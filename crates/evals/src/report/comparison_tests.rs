@@ -2,19 +2,19 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A report of runs: model, scenario, whether it passed, and its calls as their worth.
+/// A report of runs: model, scenario, whether it passed, and its calls as their verdict.
 fn report(runs: &[(&str, &str, bool, &[&str])]) -> Report {
     let run = |(model, scenario, passed, calls): &(&str, &str, bool, &[&str])| {
-        let calls = calls.iter().map(|worth| {
-            json!({"server": "s", "tool": "t", "input": {}, "end": "successful", "worth": worth, "duration_ms": 5, "result": ""})
+        let calls = calls.iter().map(|verdict| {
+            json!({"server": "s", "tool": "t", "input": {}, "outcome": "successful", "verdict": verdict, "duration_ms": 5, "result": ""})
         });
         json!({
             "scenario": scenario, "kind": "k", "model": model, "repetition": 1, "passed": passed,
-            "turns": [{"said": "x", "answer": "y", "outcome": "completed", "faults": [], "calls": calls.collect::<Value>(), "missing": [],
+            "turns": [{"message": "x", "answer": "y", "outcome": "completed", "faults": [], "calls": calls.collect::<Value>(), "missing": [],
                 "steps": 1, "usage": {"input_tokens": 10}, "cost_usd": 0.25, "duration_ms": 40}],
         })
     };
-    let value = json!({"version": 1, "title": "t", "program": "p", "made": "now", "thresholds": {}, "runs": runs.iter().map(run).collect::<Value>()});
+    let value = json!({"format": "switchboard-evaluation", "version": 1, "title": "t", "program": "p", "created_at": "now", "thresholds": {}, "runs": runs.iter().map(run).collect::<Value>()});
     Report::read(&value.to_string()).unwrap()
 }
 
@@ -25,8 +25,8 @@ fn changes(it: &ModelComparison) -> Vec<(&str, Change, String, String)> {
         .collect()
 }
 
-fn figure(it: &ModelComparison, figure: Figure) -> (Change, String, String, String) {
-    let found = it.figures.iter().find(|it| it.figure == figure).unwrap();
+fn figure(it: &ModelComparison, figure: Metric) -> (Change, String, String, String) {
+    let found = it.metrics.iter().find(|it| it.metric == figure).unwrap();
     (
         found.change,
         found.earlier_text(),
@@ -78,7 +78,7 @@ fn scenarios_are_matched_by_name_and_repetitions_are_pooled() {
     );
     // What only one of them has counts for nothing: 3 of 5 were, 3 of 6 are.
     assert!(model.partial);
-    let passed = figure(model, Figure::Passed);
+    let passed = figure(model, Metric::Passed);
     assert_eq!(
         passed,
         (
@@ -114,15 +114,15 @@ fn figures_are_better_or_worse_by_what_they_mean() {
     let found = Comparison::of(&earlier, &later);
     let model = &found.models[0];
     let change = |which| figure(model, which).0;
-    assert_eq!(change(Figure::Passed), Change::Same);
-    assert_eq!(change(Figure::Accuracy), Change::Same);
-    assert_eq!(change(Figure::Unnecessary), Change::Better);
-    assert_eq!(change(Figure::Hallucinated), Change::Worse);
-    assert_eq!(change(Figure::Forbidden), Change::Worse);
-    assert_eq!(change(Figure::Calls), Change::Changed);
+    assert_eq!(change(Metric::Passed), Change::Same);
+    assert_eq!(change(Metric::Accuracy), Change::Same);
+    assert_eq!(change(Metric::Unnecessary), Change::Better);
+    assert_eq!(change(Metric::Hallucinated), Change::Worse);
+    assert_eq!(change(Metric::Forbidden), Change::Worse);
+    assert_eq!(change(Metric::Calls), Change::Changed);
     // Neither time nor tokens nor costs make a model worse.
     assert_eq!(
-        figure(model, Figure::MedianTurn),
+        figure(model, Metric::MedianTurn),
         (
             Change::Changed,
             "40 ms".into(),
@@ -131,11 +131,11 @@ fn figures_are_better_or_worse_by_what_they_mean() {
         )
     );
     assert_eq!(
-        figure(model, Figure::Cost),
+        figure(model, Metric::Cost),
         (Change::Changed, "$0.2500".into(), "–".into(), "–".into())
     );
     assert_eq!(
-        figure(model, Figure::OutputTokens),
+        figure(model, Metric::OutputTokens),
         (Change::Same, "–".into(), "–".into(), "–".into())
     );
     assert_eq!(
@@ -154,7 +154,7 @@ fn a_report_is_like_itself_and_like_none_that_shares_nothing() {
         ("a/two", "s", false, &["unnecessary"]),
     ]);
     let same = Comparison::of(&one, &one);
-    let all = same.models.iter().flat_map(|it| &it.figures);
+    let all = same.models.iter().flat_map(|it| &it.metrics);
     assert!(all.clone().count() == 26 && all.into_iter().all(|it| it.change == Change::Same));
     assert!(!same.is_worse() && !same.is_empty());
     let other = report(&[("a/one", "t", false, &[])]);

@@ -1,53 +1,53 @@
-//! Figures of a model that can be held against others, whatever the number of runs.
+//! Metrics that do not depend on the number of runs.
 
 use serde::{Deserialize, Serialize};
 
 use super::summary::{ModelSummary, share};
 
-/// A figure. None depends on how many runs there were.
+/// A metric of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Figure {
-    /// Share of runs that did all that was expected.
+pub enum Metric {
+    /// Share of runs that met all expectations.
     Passed,
-    /// Share of expected and unexpected calls that were right.
+    /// Share of right calls, of all expected and unexpected ones.
     Accuracy,
-    /// Calls for each run.
+    /// Calls per run.
     Calls,
-    /// Share of calls with which the tool did its work.
+    /// Share of calls with a result.
     Successful,
-    /// Share of calls in which the tool or its server failed.
+    /// Share of calls where the tool or its server failed.
     Failed,
-    /// Share of calls with invalid or invented arguments, or of tools that do not exist.
+    /// Share of calls of unknown tools or with invalid or invented arguments.
     Hallucinated,
-    /// Share of calls that nobody expected, or whose result was there already.
+    /// Share of calls that were not expected or whose result was already known.
     Unnecessary,
-    /// Share of calls of tools that must not be called.
+    /// Share of calls of forbidden tools.
     Forbidden,
-    /// Milliseconds that half of the turns did not exceed.
+    /// Median duration of a turn in milliseconds.
     MedianTurn,
-    /// Milliseconds that 95 of 100 turns did not exceed.
+    /// 95th percentile of the duration of a turn in milliseconds.
     SlowTurn,
-    /// Tokens of all prompts, for each run; only if all were told.
+    /// Prompt tokens per run, if all were reported.
     InputTokens,
-    /// Tokens that the model wrote, for each run; only if all were told.
+    /// Response tokens per run, if all were reported.
     OutputTokens,
-    /// US dollars for each run; only if all is known.
+    /// US dollars per run, if all prices and tokens are known.
     Cost,
 }
 
-/// What is in it when a figure grows.
+/// The direction in which a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Growth {
-    Good,
-    Bad,
-    /// It depends: on the machine, the prices, the taste.
-    Neither,
+pub(crate) enum Direction {
+    HigherIsBetter,
+    LowerIsBetter,
+    /// Depends on more than the model, such as the machine and the prices.
+    Neutral,
 }
 
-impl Figure {
-    /// All, in the order in which they are shown.
+impl Metric {
+    /// All metrics in display order.
     pub const ALL: [Self; 13] = [
         Self::Passed,
         Self::Accuracy,
@@ -64,7 +64,7 @@ impl Figure {
         Self::Cost,
     ];
 
-    /// Its name, for people.
+    /// Returns the name for people.
     pub fn title(self) -> &'static str {
         match self {
             Self::Passed => "Passed",
@@ -83,50 +83,48 @@ impl Figure {
         }
     }
 
-    /// Its value; `None` if there is nothing that it could be taken of, or too little is known.
-    pub fn of(self, it: &ModelSummary) -> Option<f64> {
-        let counts = &it.counts;
+    /// Returns the value, or `None` if it is undefined or not known.
+    pub fn of(self, summary: &ModelSummary) -> Option<f64> {
+        let counts = &summary.counts;
+        let of_calls = |count: u64| share(count, counts.calls);
         let tokens = |count: Option<u64>| {
-            let all = (it.unmetered_turns == 0).then_some(count).flatten();
-            all.and_then(|count| share(count, it.runs))
+            let is_complete = summary.unmetered_turns == 0;
+            share(count.filter(|_| is_complete)?, summary.runs)
         };
-        let times = |pick: fn((u64, u64)) -> u64| it.turn_ms.and_then(|both| share(pick(both), 1));
         match self {
-            Self::Passed => share(it.passed, it.runs),
+            Self::Passed => share(summary.passed, summary.runs),
             Self::Accuracy => counts.accuracy(),
-            Self::Calls => share(counts.calls, it.runs),
-            Self::Successful => counts.successful_share(),
-            Self::Failed => counts.failed_share(),
+            Self::Calls => share(counts.calls, summary.runs),
+            Self::Successful => of_calls(counts.successful),
+            Self::Failed => of_calls(counts.failed),
             Self::Hallucinated => counts.hallucinated_share(),
             Self::Unnecessary => counts.unnecessary_share(),
-            Self::Forbidden => share(counts.forbidden, counts.calls),
-            Self::MedianTurn => times(|(median, _)| median),
-            Self::SlowTurn => times(|(_, slow)| slow),
-            Self::InputTokens => tokens(it.usage.input_tokens),
-            Self::OutputTokens => tokens(it.usage.output_tokens),
-            Self::Cost => it
-                .cost_usd
-                .zip(share(1, it.runs))
-                .map(|(sum, each)| sum * each),
+            Self::Forbidden => of_calls(counts.forbidden),
+            Self::MedianTurn => share(summary.turn_ms?.0, 1),
+            Self::SlowTurn => share(summary.turn_ms?.1, 1),
+            Self::InputTokens => tokens(summary.usage.input_tokens),
+            Self::OutputTokens => tokens(summary.usage.output_tokens),
+            Self::Cost => Some(summary.cost_usd? * share(1, summary.runs)?),
         }
     }
 
-    pub(crate) fn growth(self) -> Growth {
+    pub(crate) fn direction(self) -> Direction {
         match self {
-            Self::Passed | Self::Accuracy => Growth::Good,
-            Self::Failed | Self::Hallucinated | Self::Unnecessary | Self::Forbidden => Growth::Bad,
-            // A call more or less that succeeds is judged by the others.
+            Self::Passed | Self::Accuracy => Direction::HigherIsBetter,
+            Self::Failed | Self::Hallucinated | Self::Unnecessary | Self::Forbidden => {
+                Direction::LowerIsBetter
+            }
             Self::Calls
             | Self::Successful
             | Self::MedianTurn
             | Self::SlowTurn
             | Self::InputTokens
             | Self::OutputTokens
-            | Self::Cost => Growth::Neither,
+            | Self::Cost => Direction::Neutral,
         }
     }
 
-    /// A value in words: `93.3 %`, `1.24 s`, `1,234`, `$0.0012`.
+    /// Formats a value: `93.3 %`, `1.24 s`, `1,234`, `$0.0012`.
     pub fn text(self, value: f64) -> String {
         match self {
             Self::Passed
@@ -137,21 +135,21 @@ impl Figure {
             | Self::Unnecessary
             | Self::Forbidden => format!("{:.1} %", value * 100.0),
             Self::Calls => format!("{value:.2}"),
-            Self::MedianTurn | Self::SlowTurn => seconds(value),
+            Self::MedianTurn | Self::SlowTurn => milliseconds(value),
             Self::InputTokens | Self::OutputTokens => grouped(&format!("{value:.0}")),
             Self::Cost => dollars(value),
         }
     }
 
-    /// A difference in words, with its sign: `+3.1 points`, `−0.20 s`.
+    /// Formats a difference with its sign: `+3.1 points`, `−0.20 s`.
     pub(crate) fn difference(self, by: f64) -> String {
-        // Shares differ by points: `1 %` would be one of what it was.
-        let size = match self.text(by.abs()).strip_suffix(" %") {
+        let text = self.text(by.abs());
+        let size = match text.strip_suffix(" %") {
             Some(points) => format!("{points} points"),
-            None => self.text(by.abs()),
+            None => text,
         };
-        let is_nothing = !size.bytes().any(|it| (b'1'..=b'9').contains(&it));
-        match is_nothing {
+        let is_zero = !size.bytes().any(|it| (b'1'..=b'9').contains(&it));
+        match is_zero {
             true => "0".to_owned(),
             false if by < 0.0 => format!("−{size}"),
             false => format!("+{size}"),
@@ -159,19 +157,27 @@ impl Figure {
     }
 }
 
-/// A time in milliseconds: `12 ms`, `1.24 s`, `2 min 5 s`.
-pub(crate) fn seconds(ms: f64) -> String {
+/// Formats a duration in milliseconds: `12 ms`, `1.24 s`, `2 min 5 s`.
+pub(crate) fn duration(ms: u64) -> String {
+    milliseconds(share(ms, 1).unwrap_or(0.0))
+}
+
+fn milliseconds(ms: f64) -> String {
     if ms < 1_000.0 {
         format!("{ms:.0} ms")
     } else if ms < 60_000.0 {
         format!("{:.2} s", ms / 1_000.0)
     } else {
-        let whole = (ms / 1_000.0).round();
-        format!("{:.0} min {:.0} s", (whole / 60.0).floor(), whole % 60.0)
+        let seconds = (ms / 1_000.0).round();
+        format!(
+            "{:.0} min {:.0} s",
+            (seconds / 60.0).floor(),
+            seconds % 60.0
+        )
     }
 }
 
-/// US dollars: two digits after the point, or as many as show something of a small sum.
+/// Formats US dollars with two decimal places, or more for a small sum.
 pub(crate) fn dollars(sum: f64) -> String {
     match sum {
         0.0 => "$0".to_owned(),
@@ -182,7 +188,7 @@ pub(crate) fn dollars(sum: f64) -> String {
     }
 }
 
-/// The digits of a whole number in threes.
+/// Separates the thousands of a whole number.
 pub(crate) fn grouped(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -199,25 +205,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_told_in_the_unit_of_people() {
-        assert_eq!(Figure::Passed.text(0.933_333), "93.3 %");
-        assert_eq!(Figure::Calls.text(1.5), "1.50");
-        assert_eq!(Figure::MedianTurn.text(12.0), "12 ms");
-        assert_eq!(Figure::SlowTurn.text(1_240.0), "1.24 s");
-        assert_eq!(Figure::SlowTurn.text(125_000.0), "2 min 5 s");
-        assert_eq!(Figure::SlowTurn.text(119_700.0), "2 min 0 s");
-        assert_eq!(Figure::InputTokens.text(1_234_567.4), "1,234,567");
-        assert_eq!(Figure::InputTokens.text(123.0), "123");
-        let costs = [0.0, 0.000_000_12, 0.001_2, 0.12, 12.0].map(|it| Figure::Cost.text(it));
+    fn values_have_units() {
+        assert_eq!(Metric::Passed.text(0.933_333), "93.3 %");
+        assert_eq!(Metric::Calls.text(1.5), "1.50");
+        assert_eq!(Metric::MedianTurn.text(12.0), "12 ms");
+        assert_eq!(Metric::SlowTurn.text(1_240.0), "1.24 s");
+        assert_eq!(Metric::SlowTurn.text(125_000.0), "2 min 5 s");
+        assert_eq!(Metric::SlowTurn.text(119_700.0), "2 min 0 s");
+        assert_eq!(Metric::InputTokens.text(1_234_567.4), "1,234,567");
+        assert_eq!(Metric::InputTokens.text(123.0), "123");
+        let costs = [0.0, 0.000_000_12, 0.001_2, 0.12, 12.0].map(|it| Metric::Cost.text(it));
         assert_eq!(costs, ["$0", "$1.2e-7", "$0.001200", "$0.1200", "$12.00"]);
     }
 
     #[test]
-    fn differences_have_a_sign_unless_there_is_none() {
-        assert_eq!(Figure::Passed.difference(0.031), "+3.1 points");
-        assert_eq!(Figure::Passed.difference(-0.1), "−10.0 points");
-        assert_eq!(Figure::MedianTurn.difference(-200.0), "−200 ms");
-        assert_eq!(Figure::MedianTurn.difference(0.2), "0");
-        assert_eq!(Figure::Cost.difference(0.0), "0");
+    fn differences_have_a_sign_unless_they_are_zero() {
+        assert_eq!(Metric::Passed.difference(0.031), "+3.1 points");
+        assert_eq!(Metric::Passed.difference(-0.1), "−10.0 points");
+        assert_eq!(Metric::MedianTurn.difference(-200.0), "−200 ms");
+        assert_eq!(Metric::MedianTurn.difference(0.2), "0");
+        assert_eq!(Metric::Cost.difference(0.0), "0");
     }
 }

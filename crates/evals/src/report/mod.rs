@@ -1,28 +1,14 @@
-//! What came out: every run, and what they add up to.
+//! The results of a suite: every run, and summaries by model.
 //!
-//! The figures in the words of those who ask for them:
-//!
-//! | asked for | where it is |
+//! | question | source |
 //! |---|---|
-//! | calls, successful, failed | [`Counts::calls`], [`successful`](Counts::successful), [`failed`](Counts::failed) |
-//! | hallucinated: invalid or invented arguments | [`Counts::hallucinated`]; [`Counts::invalid`] are those that never ran |
-//! | unnecessary | [`Counts::unnecessary`]; what must not be called is counted apart ([`Counts::forbidden`]) |
-//! | accuracy: right tool, right arguments, right order | [`Counts::accuracy`] |
-//! | latency | [`ModelSummary::turn_ms`], [`ToolSummary::call_ms`] |
+//! | calls, successful, failed | [`CallCounts`] |
+//! | hallucinated: invalid or invented arguments | [`CallCounts::hallucinated`]; only [`CallCounts::invalid`] calls were not executed |
+//! | unnecessary and forbidden calls | [`CallCounts::unnecessary`], [`CallCounts::forbidden`] |
+//! | accuracy: right tool, arguments and order | [`CallCounts::accuracy`] |
+//! | duration | [`ModelSummary::turn_ms`], [`ToolSummary::call_ms`] |
 //! | tokens, cost | [`ModelSummary::usage`], [`ModelSummary::cost_usd`] |
 //! | success rate | [`ModelSummary::passed`] of [`ModelSummary::runs`] |
-
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-use switchboard_domain::{ModelId, Usage};
-use switchboard_orchestration::Outcome;
-
-use crate::{
-    scoring::Judgement,
-    suite::{Suite, Thresholds},
-};
-use transcript::Transcript;
 
 pub mod comparison;
 pub mod metric;
@@ -31,192 +17,212 @@ mod summary;
 pub mod transcript;
 mod transcript_builder;
 
-pub use summary::{Counts, ModelSummary, ToolSummary, share};
-pub(crate) use transcript_builder::Scribe;
+use std::collections::BTreeMap;
 
-/// The form of a report that this program writes. It grows when an older program would misread a newer report; a
-/// field more is no reason.
+use serde::{Deserialize, Serialize};
+use switchboard_domain::{ModelId, Usage};
+use switchboard_orchestration::Outcome;
+
+use crate::{
+    scoring::TurnScore,
+    suite::{Suite, Thresholds},
+};
+use transcript::Transcript;
+
+pub use summary::{CallCounts, ModelSummary, ToolSummary, share};
+pub(crate) use transcript_builder::TranscriptBuilder;
+
+/// The version of the report format. Additional fields do not change it.
 pub const VERSION: u32 = 1;
 
-/// Everything that came out of a suite, as it is written to a file.
+/// The `format` field of a report.
+const FORMAT: &str = "switchboard-evaluation";
+
+/// The runs of a suite.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SuiteRuns {
+    /// The results in the order of the suite.
+    pub runs: Vec<RunResult>,
+    /// Number of planned runs that were not made, because the evaluation was stopped.
+    pub not_run: u64,
+}
+
+/// The results of a suite, as stored in a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
+    /// Identifies the file.
+    pub format: String,
     /// [`VERSION`].
     pub version: u32,
-    /// The suite's title.
+    /// The title of the suite.
     pub title: String,
-    /// Who made it, such as `switchboard 0.1.0`.
+    /// The program that created the report, such as `switchboard 0.1.0`.
     pub program: String,
-    /// When it was made (RFC 3339, UTC).
-    pub made: String,
-    /// What was to be reached.
+    /// Creation time (RFC 3339, UTC).
+    pub created_at: String,
+    /// The thresholds of the results.
     pub thresholds: Thresholds,
-    /// Runs that were planned and not made, because somebody stopped the evaluation. 0 if it is finished.
+    /// Number of planned runs that were not made, because the evaluation was stopped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_run: u64,
-    /// Every run, in the order of the suite.
+    /// All runs in the order of the suite.
     pub runs: Vec<RunResult>,
 }
 
-/// What was run of a suite.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ran {
-    /// What came out, in the order of the suite.
-    pub runs: Vec<RunResult>,
-    /// How many more were planned and not made, because it was stopped.
-    pub not_run: u64,
-}
-
-/// One conversation with one model.
+/// The result of one conversation with one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// The scenario's name.
+    /// The name of the scenario.
     pub scenario: String,
-    /// Its kind.
+    /// The kind of the scenario.
     pub kind: String,
-    /// The model that was asked.
+    /// The evaluated model.
     pub model: ModelId,
-    /// The recipe that was followed.
+    /// The recipe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
-    /// From 1.
+    /// Number of the repetition, from 1.
     pub repetition: u32,
-    /// Everything that was expected was done, and nothing forbidden.
+    /// Whether the run met all expectations.
     pub passed: bool,
-    /// Why it could not be run, or not to its end.
+    /// The error that prevented or stopped the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The turns that were run.
+    /// The finished turns.
     pub turns: Vec<TurnResult>,
-    /// The turn in which it stopped without an end, if it did.
+    /// The turn that has no end, if the run stopped in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub broken_off: Option<BrokenOff>,
-    /// Calls that were expected in the turns that were not run, or that did not end, for people.
+    pub unfinished_turn: Option<UnfinishedTurn>,
+    /// Descriptions of the expected calls of turns that did not run or end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_reached: Vec<String>,
 }
 
-/// One question and its answer.
+/// The result of one user message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnResult {
-    /// What was said.
-    pub said: String,
-    /// The answer as text.
+    /// The user message.
+    pub message: String,
+    /// The text of the answer.
     pub answer: String,
-    /// How the run ended.
+    /// The outcome of the run.
     pub outcome: Outcome,
-    /// Why it did not end well.
+    /// The error of a run that did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What is wrong, one sentence each; the turn is as expected if there is none.
+    /// Violated expectations, one sentence each.
     pub faults: Vec<String>,
-    /// The calls.
+    /// The scored calls.
     #[serde(flatten)]
-    pub judgement: Judgement,
-    /// Calls of the model.
+    pub score: TurnScore,
+    /// Number of model calls.
     pub steps: u32,
-    /// Tokens, as far as the provider told them.
+    /// Tokens that the provider reported.
     pub usage: Usage,
-    /// Calls of the model whose tokens are not in `usage`, or not all of them: the provider did not tell, or the
-    /// answer broke off.
+    /// Number of model calls whose tokens were not reported completely.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unmetered: u32,
-    /// What it cost in US dollars; `None` if a price is not known, or not all tokens of a model that is not free.
+    /// Cost in US dollars, if all prices and tokens are known.
     pub cost_usd: Option<f64>,
-    /// How long it took from the question to the end of the answer, in milliseconds.
+    /// Duration from the user message to the end of the answer, in milliseconds.
     pub duration_ms: u64,
-    /// Its whole course.
+    /// The events of the turn.
     #[serde(default, skip_serializing_if = "Transcript::is_empty")]
     pub transcript: Transcript,
 }
 
-/// A turn that has no end: it waits for somebody.
+/// A turn that waits for an approval, which an evaluation cannot give.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BrokenOff {
-    /// What was said.
-    pub said: String,
-    /// Its course until there.
+pub struct UnfinishedTurn {
+    /// The user message.
+    pub message: String,
+    /// The events until the end of the run.
     #[serde(default)]
     pub transcript: Transcript,
 }
 
-/// Why a report cannot be read.
+/// An error that prevents reading a report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// A newer program wrote it.
-    #[error(
-        "the report is of version {found}, and this program reads up to version {VERSION}: take a newer switchboard"
-    )]
-    Newer {
-        /// Its version.
+    /// A newer program wrote the report.
+    #[error("the report has version {found}, and this program reads version {VERSION}: update it")]
+    UnknownVersion {
+        /// The version in the file.
         found: u64,
     },
-    /// It is no report.
-    #[error("this is no report of an evaluation: {reason}")]
-    Shape {
-        /// What is wrong, with its place.
+    /// The report was written before version 1.
+    #[error(
+        "the report has an old format: commit f008d49 is the last one that reads it; run the \
+         evaluation again"
+    )]
+    OldFormat,
+    /// The file is not a report.
+    #[error("the file is not an evaluation report: {reason}")]
+    Invalid {
+        /// The problem with its position.
         reason: String,
     },
 }
 
 impl Report {
-    /// What came out of a suite. `program` is who made it, `made` when (RFC 3339, UTC).
+    /// Creates a report. `created_at` is a time (RFC 3339, UTC).
     pub fn new(
         suite: &Suite,
         program: impl Into<String>,
-        made: impl Into<String>,
-        ran: Ran,
+        created_at: impl Into<String>,
+        runs: SuiteRuns,
     ) -> Self {
         Self {
+            format: FORMAT.to_owned(),
             version: VERSION,
             title: suite.title.clone(),
             program: program.into(),
-            made: made.into(),
+            created_at: created_at.into(),
             thresholds: suite.thresholds,
-            not_run: ran.not_run,
-            runs: ran.runs,
+            not_run: runs.not_run,
+            runs: runs.runs,
         }
     }
 
-    /// Reads a report from its JSON. Fields that are not known are left out.
+    /// Parses the JSON of a report. Unknown fields are ignored.
     ///
     /// ```
     /// use switchboard_evals::report::{Report, ReportError};
     ///
-    /// let newer = Report::read(r#"{"version": 1000, "of": "what is to come"}"#);
-    /// assert!(matches!(newer, Err(ReportError::Newer { found: 1000 })));
+    /// let newer = Report::read(r#"{"format": "switchboard-evaluation", "version": 1000}"#);
+    /// assert!(matches!(newer, Err(ReportError::UnknownVersion { found: 1000 })));
     /// ```
     pub fn read(text: &str) -> Result<Self, ReportError> {
         #[derive(Deserialize)]
-        struct Head {
+        struct Header {
+            format: Option<String>,
             version: u64,
         }
-        let shape = |fault: serde_json::Error| ReportError::Shape {
-            reason: fault.to_string(),
+        let invalid = |error: serde_json::Error| ReportError::Invalid {
+            reason: error.to_string(),
         };
-        // The version first: the rest may have any form.
-        let Head { version: found } = serde_json::from_str(text).map_err(shape)?;
-        if found > u64::from(VERSION) {
-            return Err(ReportError::Newer { found });
+        let header: Header = serde_json::from_str(text).map_err(invalid)?;
+        match header.format.as_deref() {
+            None => Err(ReportError::OldFormat),
+            Some(FORMAT) if header.version != u64::from(VERSION) => {
+                Err(ReportError::UnknownVersion {
+                    found: header.version,
+                })
+            }
+            Some(FORMAT) => serde_json::from_str(text).map_err(invalid),
+            Some(_) => Err(ReportError::Invalid {
+                reason: format!("`format` must be `{FORMAT}`"),
+            }),
         }
-        serde_json::from_str(text).map_err(shape)
     }
 
-    /// Its JSON, as a file of its own: indented, with a new line at its end.
-    pub fn to_json(&self) -> String {
-        // Only maps with keys that are no texts and failing writers are errors, and there are none of these.
-        let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
-        json.push('\n');
-        json
-    }
-
-    /// Whether somebody stopped the evaluation before all runs were made.
+    /// Returns whether the evaluation was stopped before all runs were made.
     pub fn is_unfinished(&self) -> bool {
         self.not_run > 0
     }
 
-    /// The models, in the order in which they were asked.
+    /// Returns the models in the order of their first runs.
     pub fn models(&self) -> Vec<&ModelId> {
         let mut models: Vec<&ModelId> = Vec::new();
         for run in &self.runs {
@@ -227,19 +233,18 @@ impl Report {
         models
     }
 
-    /// What it adds up to, by model, in the order in which they were asked.
+    /// Returns the summary of each model, in the order of their first runs.
     pub fn summary(&self) -> Vec<ModelSummary> {
         let of = |model| ModelSummary::of(model, self.runs.iter().filter(|it| it.model == *model));
         self.models().into_iter().map(of).collect()
     }
 
-    /// What was to be reached and was not, one sentence each: runs that were not made or could not be, and for
-    /// every model each threshold.
+    /// Returns the missed requirements, one sentence each: failed or missing runs, and the missed
+    /// thresholds of each model.
     ///
-    /// A threshold is not held by default:
-    /// - `accuracy` is missed if no call was expected and none made: a suite of which this is right asks for `passed`.
-    /// - `hallucinated` and `unnecessary` are missed if no call was made though some were expected. Where none was
-    ///   expected and none made, as in a suite in which tools are of no use, they are held.
+    /// An unknown value misses its threshold:
+    /// - `accuracy`, if no call was expected and none was made. Such a suite needs `passed`.
+    /// - `hallucinated` and `unnecessary`, if calls were expected and none was made.
     pub fn missed(&self) -> Vec<String> {
         let mut missed: Vec<String> = Vec::new();
         if self.runs.is_empty() {
@@ -252,15 +257,15 @@ impl Report {
                 self.not_run.saturating_add(self.runs.len() as u64),
             ));
         }
-        missed.extend(self.not_runnable());
+        missed.extend(self.failed_runs());
         for it in self.summary() {
             self.missed_by(&it, &mut missed);
         }
         missed
     }
 
-    /// Runs with an error, those of one model with the same one together.
-    fn not_runnable(&self) -> Vec<String> {
+    /// Returns the runs with an error, grouped by model and error.
+    fn failed_runs(&self) -> Vec<String> {
         let mut order = Vec::new();
         let mut found: BTreeMap<(String, &str), (&str, usize)> = BTreeMap::new();
         for run in &self.runs {
@@ -274,63 +279,61 @@ impl Report {
             });
             entry.1 += 1;
         }
-        let told = order.into_iter().filter_map(|key| {
+        let sentences = order.into_iter().filter_map(|key| {
             let (first, count) = *found.get(&key)?;
             let (model, error) = key;
             let more = match count {
                 1 => String::new(),
-                many => format!(" and {} more", many - 1),
+                count => format!(" and {} more", count - 1),
             };
-            Some(format!(
-                "{model}: `{first}`{more} could not be run: {error}"
-            ))
+            Some(format!("{model}: `{first}`{more} failed: {error}"))
         });
-        told.collect()
+        sentences.collect()
     }
 
-    fn missed_by(&self, it: &ModelSummary, missed: &mut Vec<String>) {
+    fn missed_by(&self, summary: &ModelSummary, missed: &mut Vec<String>) {
         let Thresholds {
             passed,
             accuracy,
             hallucinated,
             unnecessary,
         } = self.thresholds;
-        let model = &it.model;
-        let least = [
-            ("passed", passed, share(it.passed, it.runs)),
-            ("accuracy", accuracy, it.counts.accuracy()),
+        let model = &summary.model;
+        let counts = &summary.counts;
+        let minimums = [
+            ("passed", passed, share(summary.passed, summary.runs)),
+            ("accuracy", accuracy, counts.accuracy()),
         ];
-        for (name, least, found) in least {
-            match (least, found) {
-                (Some(least), Some(found)) if found < least => missed.push(format!(
-                    "{model}: {name} is {found:.3}, at least {least} is asked for"
+        for (name, minimum, value) in minimums {
+            match (minimum, value) {
+                (Some(minimum), Some(value)) if value < minimum => missed.push(format!(
+                    "{model}: {name} is {value:.3}, but must be at least {minimum}"
                 )),
-                (Some(least), None) => {
-                    let why = match it.counts.unknown {
-                        0 => "no call was expected and none made",
-                        _ => {
-                            "secrets were struck out of all calls that were expected when they were recorded"
-                        }
+                (Some(minimum), None) => {
+                    let cause = match counts.unknown {
+                        0 => "no call was expected, and none was made",
+                        _ => "the arguments of all expected calls were redacted in the recording",
                     };
                     missed.push(format!(
-                        "{model}: {name} is not known, since {why}; at least {least} is asked for"
+                        "{model}: {name} is unknown, but must be at least {minimum}: {cause}"
                     ));
                 }
                 _ => {}
             }
         }
-        let most = [
-            ("hallucinated", hallucinated, it.counts.hallucinated_share()),
-            ("unnecessary", unnecessary, it.counts.unnecessary_share()),
+        let maximums = [
+            ("hallucinated", hallucinated, counts.hallucinated_share()),
+            ("unnecessary", unnecessary, counts.unnecessary_share()),
         ];
-        for (name, most, found) in most {
-            match (most, found) {
-                (Some(most), Some(found)) if found > most => missed.push(format!(
-                    "{model}: {name} is {found:.3}, at most {most} is allowed"
+        for (name, maximum, value) in maximums {
+            match (maximum, value) {
+                (Some(maximum), Some(value)) if value > maximum => missed.push(format!(
+                    "{model}: {name} is {value:.3}, but must be at most {maximum}"
                 )),
-                (Some(most), None) if it.counts.judged > 0 => missed.push(format!(
-                    "{model}: {name} is not known, since none of the {} calls that were expected was made; at most {most} is allowed",
-                    it.counts.judged
+                (Some(maximum), None) if counts.judged > 0 => missed.push(format!(
+                    "{model}: {name} is unknown, but must be at most {maximum}: none of the {} \
+                     expected calls was made",
+                    counts.judged
                 )),
                 _ => {}
             }
@@ -338,7 +341,7 @@ impl Report {
     }
 }
 
-/// Whether a number need not be written.
+/// Returns whether a number is omitted from JSON.
 pub(crate) fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
     *number == N::default()
 }

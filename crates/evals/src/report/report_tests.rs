@@ -2,37 +2,37 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    report::metric::Figure,
-    scoring::{CallEnd, JudgedCall, Worth},
+    report::metric::Metric,
+    scoring::{CallOutcome, ScoredCall, Verdict},
 };
 
-fn call(tool: &str, end: CallEnd, worth: Worth, duration_ms: u64) -> JudgedCall {
-    JudgedCall {
+fn call(tool: &str, outcome: CallOutcome, verdict: Verdict, duration_ms: u64) -> ScoredCall {
+    ScoredCall {
         server: Some("shop".to_owned()),
         tool: tool.to_owned(),
         input: Value::Null,
-        end,
-        worth,
-        why: None,
+        outcome,
+        verdict,
+        reason: None,
         duration_ms,
         result: String::new(),
     }
 }
 
 fn turn(
-    calls: Vec<JudgedCall>,
+    calls: Vec<ScoredCall>,
     missing: usize,
     attempted: usize,
     duration_ms: u64,
     cost_usd: Option<f64>,
 ) -> TurnResult {
     TurnResult {
-        said: "x".to_owned(),
+        message: "x".to_owned(),
         answer: "y".to_owned(),
         outcome: Outcome::Completed,
         error: None,
         faults: Vec::new(),
-        judgement: Judgement {
+        score: TurnScore {
             calls,
             missing: vec!["z".to_owned(); missing],
             attempted,
@@ -60,14 +60,15 @@ fn report(runs: Vec<(bool, Vec<TurnResult>)>) -> Report {
         passed,
         error: None,
         turns,
-        broken_off: None,
+        unfinished_turn: None,
         not_reached: Vec::new(),
     };
     Report {
+        format: FORMAT.to_owned(),
         version: VERSION,
         title: "t".to_owned(),
         program: "p".to_owned(),
-        made: "2026-01-01T00:00:00Z".to_owned(),
+        created_at: "2026-01-01T00:00:00Z".to_owned(),
         thresholds: Thresholds::default(),
         not_run: 0,
         runs: runs.into_iter().map(run).collect(),
@@ -76,15 +77,15 @@ fn report(runs: Vec<(bool, Vec<TurnResult>)>) -> Report {
 
 #[test]
 fn every_call_is_counted_for_what_it_is() {
-    use CallEnd::{Failed, Hallucinated, NotExecuted, Successful};
+    use CallOutcome::{Failed, Hallucinated, NotExecuted, Successful};
     let calls = vec![
-        call("a", Successful, Worth::Right, 5),
-        call("a", Failed, Worth::Right, 7),
-        call("b", NotExecuted, Worth::Unnecessary, 0),
-        call("b", Successful, Worth::WrongInput, 9),
-        call("b", Hallucinated, Worth::Hallucinated, 0),
-        call("c", Successful, Worth::Unjudged, 1),
-        call("c", Successful, Worth::Forbidden, 1),
+        call("a", Successful, Verdict::Right, 5),
+        call("a", Failed, Verdict::Right, 7),
+        call("b", NotExecuted, Verdict::Unnecessary, 0),
+        call("b", Successful, Verdict::WrongInput, 9),
+        call("b", Hallucinated, Verdict::Hallucinated, 0),
+        call("c", Successful, Verdict::Unjudged, 1),
+        call("c", Successful, Verdict::Forbidden, 1),
     ];
     let report = report(vec![
         (true, vec![turn(calls, 2, 1, 100, Some(0.5))]),
@@ -103,7 +104,7 @@ fn every_call_is_counted_for_what_it_is() {
     );
     assert_eq!(
         summary.counts,
-        Counts {
+        CallCounts {
             calls: 7,
             successful: 4,
             failed: 1,
@@ -146,7 +147,7 @@ fn nothing_expected_and_nothing_done_is_no_share() {
 
 #[test]
 fn what_was_not_reached_is_not_right() {
-    let right = call("a", CallEnd::Successful, Worth::Right, 1);
+    let right = call("a", CallOutcome::Successful, Verdict::Right, 1);
     let mut report = report(vec![(false, vec![turn(vec![right], 0, 0, 1, None)])]);
     report.runs[0].not_reached = vec!["b {}".to_owned(), "c {}".to_owned()];
     assert_eq!(report.summary()[0].counts.accuracy(), Some(1.0 / 3.0));
@@ -155,14 +156,14 @@ fn what_was_not_reached_is_not_right() {
     report.runs[0].error = Some("there is no such recipe".to_owned());
     assert_eq!(
         report.missed(),
-        ["acme/one: `s` could not be run: there is no such recipe"]
+        ["acme/one: `s` failed: there is no such recipe"]
     );
 }
 
 #[test]
 fn a_threshold_that_is_missed_is_named_with_both_numbers() {
-    let right = || call("a", CallEnd::Successful, Worth::Right, 1);
-    let extra = call("a", CallEnd::Successful, Worth::Unnecessary, 1);
+    let right = || call("a", CallOutcome::Successful, Verdict::Right, 1);
+    let extra = call("a", CallOutcome::Successful, Verdict::Unnecessary, 1);
     let mut report = report(vec![
         (
             true,
@@ -182,9 +183,9 @@ fn a_threshold_that_is_missed_is_named_with_both_numbers() {
     assert_eq!(
         report.missed(),
         [
-            "acme/one: passed is 0.500, at least 0.51 is asked for",
-            "acme/one: accuracy is 0.750, at least 0.8 is asked for",
-            "acme/one: unnecessary is 0.250, at most 0.2 is allowed",
+            "acme/one: passed is 0.500, but must be at least 0.51",
+            "acme/one: accuracy is 0.750, but must be at least 0.8",
+            "acme/one: unnecessary is 0.250, but must be at most 0.2",
         ]
     );
 }
@@ -192,13 +193,13 @@ fn a_threshold_that_is_missed_is_named_with_both_numbers() {
 #[test]
 fn a_threshold_with_nothing_to_judge_is_not_held_by_that() {
     let all = json!({"passed": 0.5, "accuracy": 0.5, "hallucinated": 0, "unnecessary": 0});
-    // Nothing was expected and nothing done: no call was made up, and none can have been right.
+    // Nothing was expected and nothing done: no call was invented, and none can have been right.
     let mut casual = report(vec![(true, vec![turn(Vec::new(), 0, 0, 1, None)])]);
     casual.thresholds = serde_json::from_value(all.clone()).unwrap();
     assert_eq!(
         casual.missed(),
         [
-            "acme/one: accuracy is not known, since no call was expected and none made; at least 0.5 is asked for"
+            "acme/one: accuracy is unknown, but must be at least 0.5: no call was expected, and none was made"
         ]
     );
     // Two calls were expected and none made: nothing is known of calls, whatever is allowed.
@@ -207,9 +208,9 @@ fn a_threshold_with_nothing_to_judge_is_not_held_by_that() {
     assert_eq!(
         silent.missed(),
         [
-            "acme/one: accuracy is 0.000, at least 0.5 is asked for",
-            "acme/one: hallucinated is not known, since none of the 2 calls that were expected was made; at most 0 is allowed",
-            "acme/one: unnecessary is not known, since none of the 2 calls that were expected was made; at most 0 is allowed",
+            "acme/one: accuracy is 0.000, but must be at least 0.5",
+            "acme/one: hallucinated is unknown, but must be at most 0: none of the 2 expected calls was made",
+            "acme/one: unnecessary is unknown, but must be at most 0: none of the 2 expected calls was made",
         ]
     );
     // And nothing at all is no success.
@@ -243,8 +244,8 @@ fn runs_with_the_same_error_are_told_together() {
     assert_eq!(
         report.missed(),
         [
-            "acme/one: `s` and 1 more could not be run: no key",
-            "acme/one: `s` could not be run: no server"
+            "acme/one: `s` and 1 more failed: no key",
+            "acme/one: `s` failed: no server"
         ]
     );
 }
@@ -264,7 +265,7 @@ fn tokens_that_were_told_in_part_are_no_whole_sum() {
         (Some(20), None)
     );
     assert_eq!(
-        (Figure::InputTokens.of(&summary), Figure::Cost.of(&summary)),
+        (Metric::InputTokens.of(&summary), Metric::Cost.of(&summary)),
         (None, None)
     );
 }
@@ -291,53 +292,68 @@ fn times_are_those_of_the_nearest_rank() {
 }
 
 #[test]
-fn a_report_is_read_by_whoever_is_not_older() {
-    let right = call("a", CallEnd::Successful, Worth::Right, 1);
+fn a_report_is_read_unless_it_has_another_version() {
+    let right = call("a", CallOutcome::Successful, Verdict::Right, 1);
     let report = report(vec![(true, vec![turn(vec![right], 1, 1, 1, Some(0.5))])]);
-    let json = report.to_json();
+    let json = serde_json::to_string(&report).unwrap();
     assert_eq!(Report::read(&json).unwrap(), report);
-    // A newer program of the same version says more.
+    // Additional fields of a newer program.
     let mut value: Value = serde_json::from_str(&json).unwrap();
     value["mood"] = json!("good");
     value["runs"][0]["turns"][0]["mood"] = json!({"is": "good"});
     value["runs"][0]["turns"][0]["transcript"] =
-        json!({"entries": [{"at_ms": 1, "type": "sung", "by": "the model"}]});
+        json!({"entries": [{"at_ms": 1, "type": "future", "by": "the model"}]});
     let read = Report::read(&value.to_string()).unwrap();
     let entry = &read.runs[0].turns[0].transcript.entries[0];
     assert_eq!(entry.event, crate::report::transcript::Event::Unknown);
-    assert_eq!(
-        read.runs[0].turns[0].judgement,
-        report.runs[0].turns[0].judgement
-    );
+    assert_eq!(read.runs[0].turns[0].score, report.runs[0].turns[0].score);
     value["version"] = json!(VERSION + 1);
     value["runs"] = json!("elsewhere");
     let newer = Report::read(&value.to_string()).unwrap_err().to_string();
     assert_eq!(
         newer,
-        "the report is of version 2, and this program reads up to version 1: take a newer switchboard"
+        "the report has version 2, and this program reads version 1: update it"
     );
     for (text, part) in [
         ("", "EOF"),
         ("[]", "invalid length"),
-        (r#"{"version": 1}"#, "missing field `title`"),
+        (
+            r#"{"format": "switchboard-evaluation", "version": 1}"#,
+            "missing field `title`",
+        ),
+        (r#"{"format": "x", "version": 1}"#, "`format` must be"),
         (r#"{"version": "x"}"#, "u64"),
     ] {
         let fault = Report::read(text).unwrap_err().to_string();
         assert!(
-            fault.starts_with("this is no report of an evaluation: ") && fault.contains(part),
+            fault.starts_with("the file is not an evaluation report: ") && fault.contains(part),
             "{fault}"
         );
     }
 }
 
 #[test]
-fn figures_of_a_report_may_be_any() {
-    let counts = Counts {
+fn a_report_of_an_old_format_is_rejected() {
+    let error = Report::read(r#"{"version": 1, "title": "t"}"#).unwrap_err();
+    assert!(error.to_string().contains("commit f008d49"), "{error}");
+}
+
+/// A report of version 1. It must stay readable.
+#[test]
+fn the_fixture_of_version_1_is_read() {
+    let report = Report::read(include_str!("fixtures/version_1.json")).unwrap();
+    assert_eq!((report.version, report.runs.len()), (1, 3));
+    assert_eq!(report.summary()[0].counts.calls, 2);
+}
+
+#[test]
+fn a_report_may_contain_any_numbers() {
+    let counts = CallCounts {
         calls: 3,
         successful: u64::MAX,
         failed: u64::MAX,
         not_executed: 1,
-        ..Counts::default()
+        ..CallCounts::default()
     };
     assert_eq!(counts.invalid(), 0);
     let turns = |tokens| {

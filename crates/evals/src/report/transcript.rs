@@ -1,186 +1,185 @@
-//! The whole course of a turn, to be read by people: what the model said and thought, each call with its input
-//! and result, approvals, retries and warnings, in their order.
+//! The events of a turn, for people.
 //!
-//! It is bounded: a text is cut at 64 KiB, an input or a result at 16 KiB, all texts of a turn together at 256 KiB,
-//! and there are no more than 2,000 entries; what was left out is counted where it is missing. Images, audio and
-//! other bytes are named by kind and size. What a tool tells of its progress is not in it.
+//! A transcript is limited: 64 KiB per text, 16 KiB per input or result, 256 KiB of text per turn
+//! and 2,000 entries. The numbers of omitted bytes and entries are stored. Media are described, not
+//! included. Progress of tools is omitted.
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ModelId, Usage};
 
 use super::is_zero;
 
-/// The course of a turn.
+/// The events of a turn.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Transcript {
-    /// What happened, in its order. A call stands where the model asked for it, with all that became of it.
+    /// The events in order. A tool call is at the position of the model's request.
     pub entries: Vec<Entry>,
-    /// Entries beyond the bound, which are not here.
+    /// Number of omitted entries.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub left_out: u64,
+    pub omitted: u64,
 }
 
 impl Transcript {
-    /// Whether nothing is known of the turn.
+    /// Returns whether there is no event.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.left_out == 0
+        self.entries.is_empty() && self.omitted == 0
     }
 }
 
-/// Something that happened.
+/// An event with its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Milliseconds since the question; of a text, those of its beginning.
+    /// Start of the event in milliseconds since the user message.
     pub at_ms: u64,
-    /// What it was.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// What happened.
+/// An event of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// A model was asked.
-    Asked {
-        /// 1 for the first call of the run.
+    /// A request to a model.
+    ModelRequest {
+        /// Number of the model call, from 1.
         step: u32,
         /// The model.
         model: ModelId,
-        /// How many tools it was offered.
+        /// Number of offered tools.
         tools: usize,
     },
-    /// The model thought this.
+    /// Reasoning of the model.
     Reasoning(Excerpt),
-    /// The model said this.
+    /// Text of the model.
     Text(Excerpt),
-    /// The provider did this on its own side.
+    /// An action of the provider, such as a web search.
     Provider {
-        /// Its own word for it, such as `web_search_tool_result`.
+        /// The provider's type, such as `web_search_tool_result`.
         kind: String,
-        /// What can be read of it.
+        /// The readable content.
         #[serde(flatten)]
         text: Excerpt,
     },
-    /// The model has answered.
-    Answered {
-        /// Which call.
+    /// The end of a response.
+    ModelResponse {
+        /// Number of the model call.
         step: u32,
-        /// The model, in the provider's words.
+        /// The model's name in the response.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// Why it stopped.
+        /// The finish reason.
         reason: String,
-        /// What it told of its tokens.
+        /// The reported tokens.
         #[serde(default, skip_serializing_if = "is_zero")]
         usage: Usage,
     },
-    /// The model asked for a tool.
+    /// A tool call.
     Call(Box<Call>),
-    /// Anything else: warnings, retries, another model, what a server wanted to know.
+    /// Any other event, such as a warning, a retry or an elicitation.
     Note {
-        /// What sort of thing: the name of the run's event, such as `warning` or `model_call_failed`.
-        about: String,
-        /// What it was, in words.
+        /// The name of the run event, such as `warning`.
+        kind: String,
+        /// Description.
         #[serde(flatten)]
         text: Excerpt,
     },
-    /// What a newer program knows of.
+    /// An event of a newer program.
     #[serde(other)]
     Unknown,
 }
 
-/// A text, or the beginning of it.
+/// The beginning of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Excerpt {
     /// The text.
     pub text: String,
-    /// Bytes that came after it and are not here.
+    /// Number of omitted bytes after it.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub left_out: u64,
+    pub omitted: u64,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// The tool use.
+    /// The id of the tool use.
     pub id: String,
-    /// The server; `None` for a tool of the program itself, or one that does not exist.
+    /// The server. `None` for built-in and unknown tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// The tool's own name.
     pub tool: String,
-    /// Which of the turn's judged calls it is, from 0.
+    /// Index of the scored call of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judged: Option<usize>,
-    /// What the model wrote, as JSON.
+    pub scored_call: Option<usize>,
+    /// The input as JSON.
     pub input: Excerpt,
-    /// What was said and decided about it before it ended: repairs, approvals, retries.
+    /// Repairs, approvals and retries before the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub course: Vec<CallNote>,
-    /// How it ended; `None` if it did not.
+    pub notes: Vec<CallNote>,
+    /// The result. `None` if the call did not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<CallResult>,
 }
 
-/// Something that happened to a call.
+/// An event of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallNote {
-    /// Milliseconds since the question.
+    /// Milliseconds since the user message.
     pub at_ms: u64,
-    /// What sort of thing: the name of the run's event, such as `tool_approved`.
-    pub about: String,
-    /// What it was, in words.
+    /// The name of the run event, such as `tool_approved`.
+    pub kind: String,
+    /// Description.
     #[serde(flatten)]
     pub text: Excerpt,
 }
 
-/// How a call ended.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallResult {
-    /// Milliseconds since the question.
+    /// Milliseconds since the user message.
     pub at_ms: u64,
-    /// It did not run, or the tool says that it failed.
+    /// The call was not executed, or the tool reported a failure.
     pub is_error: bool,
-    /// Why there is no proper result.
+    /// The reason of a missing result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// The result came from the cache.
+    /// Whether the result is from the cache.
     pub cached: bool,
-    /// How often it was tried; 0 if it did not run.
+    /// Number of attempts. 0 if the call was not executed.
     pub attempts: u32,
-    /// How long it took, in milliseconds, all attempts together.
+    /// Duration of all attempts in milliseconds.
     pub duration_ms: u64,
-    /// What the model read.
-    pub content: Vec<Piece>,
-    /// Pieces beyond the bound, which are not here.
+    /// The content for the model.
+    pub content: Vec<ContentPart>,
+    /// Number of omitted parts.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub left_out: u64,
+    pub omitted: u64,
 }
 
-/// A piece of a result.
+/// A part of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Piece {
+pub enum ContentPart {
     /// Text.
     Text(Excerpt),
-    /// What is no text, by what it is.
-    Bytes {
+    /// A description of other content.
+    Media {
         /// `image`, `audio` or `resource`.
         kind: String,
-        /// Its media type.
+        /// The media type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
-        /// Its address.
+        /// The address.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        address: Option<Excerpt>,
-        /// Its size in bytes, if it was given whole.
+        uri: Option<Excerpt>,
+        /// Size in bytes, if the content was included.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bytes: Option<u64>,
     },
-    /// What a newer program knows of.
+    /// Content of a newer program.
     #[serde(other)]
     Unknown,
 }

@@ -1,91 +1,94 @@
-//! Makes a transcript of the events of a run.
+//! Builds a transcript from the events of a run.
 
+use serde::Serialize;
 use serde_json::Value;
-use switchboard_domain::{Elicitation, Media, MediaSource, ToolContent, ToolHostChange};
+use switchboard_domain::{Media, MediaSource, ToolContent, ToolHostChange};
 use switchboard_orchestration::{RunEventKind, ToolCallRecord, ToolFailure};
 
-use super::transcript::{Call, CallNote, CallResult, Entry, Event, Excerpt, Piece, Transcript};
+use super::transcript::{
+    Call, CallNote, CallResult, ContentPart, Entry, Event, Excerpt, Transcript,
+};
 use crate::recording::Redaction;
 
-/// Bytes of a text of the model.
-const TEXT: usize = 64 << 10;
+/// Maximum size of a text of the model in bytes.
+const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// Bytes of an input, a result or a note.
-const DETAIL: usize = 16 << 10;
+/// Maximum size of an input, a result or a note in bytes.
+const MAX_DETAIL_BYTES: usize = 16 << 10;
 
-/// Bytes of all texts of a turn together.
-const TURN: usize = 256 << 10;
+/// Maximum size of all texts of a turn in bytes.
+const MAX_TURN_BYTES: usize = 256 << 10;
 
-/// Entries of a turn; also notes of a call, and pieces of a result.
-const ENTRIES: usize = 2_000;
+/// Maximum number of entries of a turn, notes of a call, and parts of a result.
+const MAX_ENTRIES: usize = 2_000;
 
-/// Bytes that no secret is longer than.
-const SECRET: usize = 16 << 10;
+/// Maximum size of a secret in bytes.
+const MAX_SECRET_BYTES: usize = 16 << 10;
 
-/// Bytes of a name.
-const NAME: usize = 512;
+/// Maximum size of a name in bytes.
+const MAX_NAME_BYTES: usize = 512;
 
-/// Writes down what happens in a run, without its secrets.
-pub(crate) struct Scribe<'a> {
+/// Builds a transcript without secrets.
+pub(crate) struct TranscriptBuilder<'a> {
     redaction: &'a Redaction,
     transcript: Transcript,
-    /// What the model is saying. It is written down when it is over: a secret may come in pieces.
-    saying: Option<Saying>,
-    /// Bytes that may still be kept.
-    room: usize,
+    /// The current text. It is added when it is complete, because a secret may be split.
+    text: Option<PendingText>,
+    /// Number of bytes left of [`MAX_TURN_BYTES`].
+    bytes_left: usize,
 }
 
-struct Saying {
+struct PendingText {
     at_ms: u64,
     is_reasoning: bool,
     text: String,
 }
 
-impl<'a> Scribe<'a> {
+impl<'a> TranscriptBuilder<'a> {
     pub(crate) fn new(redaction: &'a Redaction) -> Self {
         Self {
             redaction,
             transcript: Transcript::default(),
-            saying: None,
-            room: TURN,
+            text: None,
+            bytes_left: MAX_TURN_BYTES,
         }
     }
 
-    /// Takes in what happened so many milliseconds after the question.
-    pub(crate) fn take(&mut self, event: &RunEventKind, at_ms: u64) {
+    /// Adds an event with its time in milliseconds since the user message.
+    pub(crate) fn add(&mut self, event: &RunEventKind, at_ms: u64) {
         match event {
-            RunEventKind::TextDelta { text } => self.says(text, false, at_ms),
-            RunEventKind::ReasoningDelta { text } => self.says(text, true, at_ms),
-            // They say the same in pieces, or nothing that is of interest later.
+            RunEventKind::TextDelta { text } => self.add_delta(text, false, at_ms),
+            RunEventKind::ReasoningDelta { text } => self.add_delta(text, true, at_ms),
+            // Other events have the same content, or it is not relevant later.
             RunEventKind::ToolInputStarted { .. }
             | RunEventKind::ToolInputDelta { .. }
             | RunEventKind::ToolStarted { .. }
             | RunEventKind::ToolProgressed { .. }
             | RunEventKind::RunStarted { .. } => {}
             event => {
-                self.written();
-                self.happened(event, at_ms);
+                self.finish_text();
+                self.add_event(event, at_ms);
             }
         }
     }
 
-    /// The transcript. `calls` are all calls of the run in their order, by which those of the transcript are told.
+    /// Returns the transcript. `calls` are all calls of the run in the order of the scored calls.
     pub(crate) fn finish(mut self, calls: &[ToolCallRecord]) -> Transcript {
-        self.written();
+        self.finish_text();
         for entry in &mut self.transcript.entries {
             if let Event::Call(call) = &mut entry.event {
-                call.judged = calls.iter().position(|it| name(&it.id) == call.id);
+                call.scored_call = calls.iter().position(|it| short_name(&it.id) == call.id);
             }
         }
         self.transcript
     }
 
-    fn says(&mut self, text: &str, is_reasoning: bool, at_ms: u64) {
-        match &mut self.saying {
-            Some(saying) if saying.is_reasoning == is_reasoning => saying.text.push_str(text),
+    fn add_delta(&mut self, text: &str, is_reasoning: bool, at_ms: u64) {
+        match &mut self.text {
+            Some(pending) if pending.is_reasoning == is_reasoning => pending.text.push_str(text),
             _ => {
-                self.written();
-                self.saying = Some(Saying {
+                self.finish_text();
+                self.text = Some(PendingText {
                     at_ms,
                     is_reasoning,
                     text: text.to_owned(),
@@ -94,30 +97,26 @@ impl<'a> Scribe<'a> {
         }
     }
 
-    /// Writes down what the model was saying.
-    fn written(&mut self) {
-        let Some(saying) = self.saying.take() else {
+    fn finish_text(&mut self) {
+        let Some(pending) = self.text.take().filter(|it| !it.text.is_empty()) else {
             return;
         };
-        if saying.text.is_empty() {
-            return;
-        }
-        let excerpt = self.excerpt(&saying.text, TEXT);
-        let event = if saying.is_reasoning {
+        let excerpt = self.excerpt(&pending.text, MAX_TEXT_BYTES);
+        let event = if pending.is_reasoning {
             Event::Reasoning(excerpt)
         } else {
             Event::Text(excerpt)
         };
-        self.push(event, saying.at_ms);
+        self.push(event, pending.at_ms);
     }
 
-    fn happened(&mut self, event: &RunEventKind, at_ms: u64) {
+    fn add_event(&mut self, event: &RunEventKind, at_ms: u64) {
         match event {
             RunEventKind::ModelCallStarted {
                 step, model, tools, ..
             } => {
                 let (step, model, tools) = (*step, model.clone(), *tools);
-                self.push(Event::Asked { step, model, tools }, at_ms);
+                self.push(Event::ModelRequest { step, model, tools }, at_ms);
             }
             RunEventKind::ModelCallFinished {
                 step,
@@ -126,17 +125,17 @@ impl<'a> Scribe<'a> {
                 usage,
                 ..
             } => {
-                let event = Event::Answered {
+                let event = Event::ModelResponse {
                     step: *step,
-                    model: model.as_deref().map(name),
-                    reason: name(finish_reason.as_str()),
+                    model: model.as_deref().map(short_name),
+                    reason: short_name(finish_reason.as_str()),
                     usage: **usage,
                 };
                 self.push(event, at_ms);
             }
             RunEventKind::ProviderBlock { kind, text } => {
-                let text = self.excerpt(text.as_deref().unwrap_or_default(), DETAIL);
-                let kind = name(kind);
+                let text = self.excerpt(text.as_deref().unwrap_or_default(), MAX_DETAIL_BYTES);
+                let kind = short_name(kind);
                 self.push(Event::Provider { kind, text }, at_ms);
             }
             RunEventKind::ToolPlanned {
@@ -146,12 +145,12 @@ impl<'a> Scribe<'a> {
                 input,
             } => {
                 let call = Call {
-                    id: name(id),
-                    server: server.as_deref().map(name),
-                    tool: name(tool),
-                    judged: None,
+                    id: short_name(id),
+                    server: server.as_deref().map(short_name),
+                    tool: short_name(tool),
+                    scored_call: None,
                     input: self.json(input),
-                    course: Vec::new(),
+                    notes: Vec::new(),
                     result: None,
                 };
                 self.push(Event::Call(Box::new(call)), at_ms);
@@ -159,23 +158,22 @@ impl<'a> Scribe<'a> {
             RunEventKind::ToolInputRepaired { id, repairs, input } => {
                 let input = self.redaction.value(input);
                 let text = format!("{}: {input}", repairs.join("; "));
-                self.note_of_call(id, "tool_input_repaired", &text, at_ms);
+                self.add_call_note(id, "tool_input_repaired", &text, at_ms);
             }
-            RunEventKind::ToolFinished { .. } => self.finished(event, at_ms),
-            event => match of_call(event) {
-                Some((id, about, text)) => self.note_of_call(id, about, &text, at_ms),
-                None => {
-                    if let Some((about, text)) = in_words(event) {
-                        let text = self.excerpt(&text, DETAIL);
-                        let about = about.to_owned();
-                        self.push(Event::Note { about, text }, at_ms);
-                    }
+            RunEventKind::ToolFinished { .. } => self.add_result(event, at_ms),
+            event => {
+                if let Some((id, kind, text)) = call_note(event) {
+                    self.add_call_note(id, kind, &text, at_ms);
+                } else if let Some((kind, text)) = note(event) {
+                    let text = self.excerpt(&text, MAX_DETAIL_BYTES);
+                    let kind = kind.to_owned();
+                    self.push(Event::Note { kind, text }, at_ms);
                 }
-            },
+            }
         }
     }
 
-    fn finished(&mut self, event: &RunEventKind, at_ms: u64) {
+    fn add_result(&mut self, event: &RunEventKind, at_ms: u64) {
         let RunEventKind::ToolFinished {
             id,
             is_error,
@@ -189,12 +187,12 @@ impl<'a> Scribe<'a> {
         else {
             return;
         };
-        let mut pieces: Vec<Piece> = Vec::new();
-        for piece in content.iter().take(ENTRIES) {
-            pieces.push(self.piece(piece));
+        let mut parts = Vec::new();
+        for part in content.iter().take(MAX_ENTRIES) {
+            parts.push(self.content_part(part));
         }
         if let (true, Some(structured)) = (content.is_empty(), structured) {
-            pieces.push(Piece::Text(self.json(structured)));
+            parts.push(ContentPart::Text(self.json(structured)));
         }
         let result = CallResult {
             at_ms,
@@ -203,96 +201,87 @@ impl<'a> Scribe<'a> {
             cached: *cached,
             attempts: *attempts,
             duration_ms: *duration_ms,
-            content: pieces,
-            left_out: content.len().saturating_sub(ENTRIES) as u64,
+            content: parts,
+            omitted: content.len().saturating_sub(MAX_ENTRIES) as u64,
         };
         if let Some(call) = self.call(id) {
             call.result = Some(result);
         }
     }
 
-    fn note_of_call(&mut self, id: &str, about: &str, text: &str, at_ms: u64) {
-        let text = self.excerpt(text, DETAIL);
+    fn add_call_note(&mut self, id: &str, kind: &str, text: &str, at_ms: u64) {
+        let text = self.excerpt(text, MAX_DETAIL_BYTES);
         let note = CallNote {
             at_ms,
-            about: about.to_owned(),
+            kind: kind.to_owned(),
             text,
         };
         if let Some(call) = self.call(id)
-            && call.course.len() < ENTRIES
+            && call.notes.len() < MAX_ENTRIES
         {
-            call.course.push(note);
+            call.notes.push(note);
         }
     }
 
-    /// The call, which is most likely one of the last.
     fn call(&mut self, id: &str) -> Option<&mut Call> {
         let entries = self.transcript.entries.iter_mut().rev();
         let mut calls = entries.filter_map(|entry| match &mut entry.event {
             Event::Call(call) => Some(&mut **call),
             _ => None,
         });
-        calls.find(|call| call.id == name(id))
+        calls.find(|call| call.id == short_name(id))
     }
 
     fn push(&mut self, event: Event, at_ms: u64) {
-        if self.transcript.entries.len() < ENTRIES {
+        if self.transcript.entries.len() < MAX_ENTRIES {
             self.transcript.entries.push(Entry { at_ms, event });
         } else {
-            self.transcript.left_out += 1;
+            self.transcript.omitted += 1;
         }
     }
 
     fn json(&mut self, value: &Value) -> Excerpt {
         let clean = self.redaction.value(value).to_string();
-        self.cut(&clean, DETAIL)
+        self.cut(&clean, MAX_DETAIL_BYTES)
     }
 
-    fn excerpt(&mut self, text: &str, most: usize) -> Excerpt {
-        if self.room == 0 {
+    /// Returns the beginning of a text without secrets. Redacts only a part of a very long text,
+    /// and drops the end of that part, which may contain half a secret.
+    fn excerpt(&mut self, text: &str, max_bytes: usize) -> Excerpt {
+        if self.bytes_left == 0 {
             return self.cut(text, 0);
         }
-        // What is far beyond the bound need not be looked through. The end of what is looked through is not kept: half
-        // a secret may be there, which nobody finds.
-        let end = text.floor_char_boundary(most + 2 * SECRET);
+        let end = text.floor_char_boundary(max_bytes + 2 * MAX_SECRET_BYTES);
         let mut clean = self.redaction.text(&text[..end]);
         if end < text.len() {
-            clean.truncate(clean.floor_char_boundary(clean.len().saturating_sub(SECRET)));
+            let certain = clean.len().saturating_sub(MAX_SECRET_BYTES);
+            clean.truncate(clean.floor_char_boundary(certain));
         }
-        let looked_at = clean.len();
-        let mut excerpt = self.cut(&clean, most);
-        let kept = excerpt.text.len();
-        if kept < looked_at || end < text.len() {
-            excerpt.left_out = text.len().saturating_sub(kept).max(1) as u64;
+        let clean_bytes = clean.len();
+        let mut excerpt = self.cut(&clean, max_bytes);
+        let shown = excerpt.text.len();
+        if shown < clean_bytes || end < text.len() {
+            excerpt.omitted = text.len().saturating_sub(shown).max(1) as u64;
         }
         excerpt
     }
 
-    fn cut(&mut self, text: &str, most: usize) -> Excerpt {
-        let end = text.floor_char_boundary(most.min(self.room));
-        self.room -= end;
+    fn cut(&mut self, text: &str, max_bytes: usize) -> Excerpt {
+        let end = text.floor_char_boundary(max_bytes.min(self.bytes_left));
+        self.bytes_left -= end;
         Excerpt {
             text: text[..end].to_owned(),
-            left_out: (text.len() - end) as u64,
+            omitted: (text.len() - end) as u64,
         }
     }
 
-    fn piece(&mut self, content: &ToolContent) -> Piece {
-        let mut bytes =
-            |kind: &str, media_type: Option<&str>, address: Option<&str>, bytes| Piece::Bytes {
-                kind: kind.to_owned(),
-                media_type: media_type.map(name),
-                address: address.map(|it| self.excerpt(it, DETAIL)),
-                bytes,
-            };
-        match content {
+    fn content_part(&mut self, content: &ToolContent) -> ContentPart {
+        let (kind, media_type, uri, bytes) = match content {
             ToolContent::Image(media) => {
-                let (address, size) = place(media);
-                bytes("image", Some(&media.media_type), address, size)
+                ("image", Some(&media.media_type), uri(media), size(media))
             }
             ToolContent::Audio(media) => {
-                let (address, size) = place(media);
-                bytes("audio", Some(&media.media_type), address, size)
+                ("audio", Some(&media.media_type), uri(media), size(media))
             }
             ToolContent::Resource {
                 uri,
@@ -300,37 +289,47 @@ impl<'a> Scribe<'a> {
                 text: None,
                 blob,
             } => {
-                let size = blob.as_deref().map(decoded);
-                bytes("resource", media_type.as_deref(), Some(uri), size)
+                let size = blob.as_deref().map(decoded_size);
+                ("resource", media_type.as_ref(), Some(uri.as_str()), size)
             }
-            text => Piece::Text(self.excerpt(&text.as_text(), DETAIL)),
+            text => return ContentPart::Text(self.excerpt(&text.as_text(), MAX_DETAIL_BYTES)),
+        };
+        ContentPart::Media {
+            kind: kind.to_owned(),
+            media_type: media_type.map(|it| short_name(it)),
+            uri: uri.map(|it| self.excerpt(it, MAX_DETAIL_BYTES)),
+            bytes,
         }
     }
 }
 
-/// Names are short, or none.
-fn name(text: &str) -> String {
-    text[..text.floor_char_boundary(NAME)].to_owned()
+fn short_name(name: &str) -> String {
+    name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned()
 }
 
-/// Where a medium is, or how many bytes it has.
-fn place(media: &Media) -> (Option<&str>, Option<u64>) {
+fn uri(media: &Media) -> Option<&str> {
     match &media.source {
-        MediaSource::Base64(data) => (None, Some(decoded(data))),
-        MediaSource::Url(url) => (Some(url), None),
-        _ => (None, None),
+        MediaSource::Url(url) => Some(url),
+        _ => None,
     }
 }
 
-/// How many bytes base64 with padding stands for.
-fn decoded(base64: &str) -> u64 {
+fn size(media: &Media) -> Option<u64> {
+    match &media.source {
+        MediaSource::Base64(data) => Some(decoded_size(data)),
+        _ => None,
+    }
+}
+
+/// Returns the size of base64 data after decoding.
+fn decoded_size(base64: &str) -> u64 {
     let data = base64.trim_end_matches('=');
     (data.len() as u64).saturating_mul(3) / 4
 }
 
-/// What happened to a call before it ended: the call, the event's name, and what it was.
-fn of_call(event: &RunEventKind) -> Option<(&str, &'static str, String)> {
-    let told = match event {
+/// Returns the call id, the event name and the text of an event between call and result.
+fn call_note(event: &RunEventKind) -> Option<(&str, &'static str, String)> {
+    let (id, kind, text) = match event {
         RunEventKind::ToolAwaitingApproval { id } => (id, "tool_awaiting_approval", String::new()),
         RunEventKind::ToolApproved {
             id,
@@ -340,33 +339,32 @@ fn of_call(event: &RunEventKind) -> Option<(&str, &'static str, String)> {
         } => {
             let text = match (*edited, *remembered) {
                 (true, _) => "with another input",
-                (false, true) => "by an earlier answer",
+                (false, true) => "by an earlier decision",
                 (false, false) => "",
             };
             (id, "tool_approved", text.to_owned())
         }
         RunEventKind::ToolDenied { id, reason } => (id, "tool_denied", reason.clone()),
         RunEventKind::ToolRetried { id, retry } => {
-            let text = format!("attempt {}, since {}", retry.attempt, retry.reason);
+            let text = format!("attempt {}: {}", retry.attempt, retry.reason);
             (id, "tool_retried", text)
         }
         _ => return None,
     };
-    Some((told.0.as_str(), told.1, told.2))
+    Some((id, kind, text))
 }
 
-/// What else happened: the event's name, and what it was. `None` of what goes without saying.
-fn in_words(event: &RunEventKind) -> Option<(&'static str, String)> {
+/// Returns the name and the text of another event, or `None` if it is not relevant.
+fn note(event: &RunEventKind) -> Option<(&'static str, String)> {
     Some(match event {
         RunEventKind::ToolsUnavailable { problem } => (
             "tools_unavailable",
             format!("{}: {}", problem.server, problem.message),
         ),
-        RunEventKind::ServerChanged { change } => ("server_changed", changed(change)),
+        RunEventKind::ServerChanged { change } => ("server_changed", server_change(change)),
         RunEventKind::PhaseStarted { phase, mode } => {
-            let phase = plain(phase);
-            let by = mode.as_deref().map(|mode| format!(" by {mode}"));
-            ("phase_started", phase + &by.unwrap_or_default())
+            let mode = mode.as_deref().map(|mode| format!(" by {mode}"));
+            ("phase_started", plain(phase) + &mode.unwrap_or_default())
         }
         RunEventKind::HistoryTrimmed {
             left_out,
@@ -376,14 +374,14 @@ fn in_words(event: &RunEventKind) -> Option<(&'static str, String)> {
         } => (
             "history_trimmed",
             format!(
-                "{left_out} messages are left out: about {tokens_before} tokens become {tokens_after}"
+                "{left_out} messages omitted; about {tokens_before} tokens became {tokens_after}"
             ),
         ),
         RunEventKind::HistorySummarised { model, error, .. } => {
-            let how = error.as_ref().map(|error| format!(": {}", error.message));
+            let error = error.as_ref().map(|error| format!(": {}", error.message));
             (
                 "history_summarised",
-                format!("{model}{}", how.unwrap_or_default()),
+                format!("{model}{}", error.unwrap_or_default()),
             )
         }
         RunEventKind::ModelSwitched { from, to, reason } => {
@@ -409,45 +407,42 @@ fn in_words(event: &RunEventKind) -> Option<(&'static str, String)> {
             ("warning", text)
         }
         RunEventKind::QuestionAsked { question, .. } => {
-            let Elicitation {
-                server, message, ..
-            } = &**question;
-            ("question_asked", format!("{server}: {message}"))
+            let text = format!("{}: {}", question.server, question.message);
+            ("question_asked", text)
         }
         RunEventKind::QuestionAnswered { action, .. } => ("question_answered", plain(action)),
         RunEventKind::RunParked { waiting } => ("run_parked", waiting.join(", ")),
         RunEventKind::RunFinished { report } => {
-            let error = report.error.as_ref()?;
-            ("run_finished", error.message.clone())
+            ("run_finished", report.error.as_ref()?.message.clone())
         }
         _ => return None,
     })
 }
 
-fn changed(change: &ToolHostChange) -> String {
+fn server_change(change: &ToolHostChange) -> String {
     match change {
-        ToolHostChange::ToolsChanged { server } => format!("{server}: its tools"),
+        ToolHostChange::ToolsChanged { server } => format!("{server}: tools changed"),
         ToolHostChange::ToolRedefined { server, tool, .. } => {
-            format!("{server}: what `{tool}` is")
+            format!("{server}: definition of `{tool}` changed")
         }
-        ToolHostChange::PromptsChanged { server } => format!("{server}: its prompts"),
-        ToolHostChange::ResourcesChanged { server } => format!("{server}: its resources"),
+        ToolHostChange::PromptsChanged { server } => format!("{server}: prompts changed"),
+        ToolHostChange::ResourcesChanged { server } => format!("{server}: resources changed"),
         ToolHostChange::ServerState {
             server,
             state,
             reason,
         } => {
-            let why = reason.as_deref().map(|reason| format!(", {reason}"));
-            format!("{server} is {state}{}", why.unwrap_or_default())
+            let reason = reason.as_deref().map(|reason| format!(": {reason}"));
+            format!("{server} is {state}{}", reason.unwrap_or_default())
         }
         other => plain(other),
     }
 }
 
-/// A word of the protocol as people write it.
-fn plain(word: &impl serde::Serialize) -> String {
-    match serde_json::to_value(word) {
-        Ok(Value::String(word)) => word.replace('_', " "),
+/// Returns the name of a protocol value for people.
+fn plain(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(name)) => name.replace('_', " "),
         Ok(other) => other.to_string(),
         Err(_) => String::new(),
     }

@@ -3,16 +3,16 @@ use switchboard_domain::redact::Redactor;
 use switchboard_orchestration::RunEventKind;
 
 use super::*;
-use crate::{recording::Redaction, report::Scribe};
+use crate::{recording::Redaction, report::TranscriptBuilder};
 
 /// The transcript of these events, one after each other millisecond.
 fn of(scrubber: &Redaction, events: impl IntoIterator<Item = Value>) -> Transcript {
-    let mut scribe = Scribe::new(scrubber);
+    let mut builder = TranscriptBuilder::new(scrubber);
     for (at, event) in events.into_iter().enumerate() {
         let event: RunEventKind = serde_json::from_value(event).unwrap();
-        scribe.take(&event, at as u64);
+        builder.add(&event, at as u64);
     }
-    scribe.finish(&[])
+    builder.finish(&[])
 }
 
 fn text(text: &str) -> Value {
@@ -27,9 +27,9 @@ fn finished(id: &str, content: &Value) -> Value {
     json!({"type": "tool_finished", "id": id, "is_error": false, "cached": false, "attempts": 2, "duration_ms": 7, "content": content})
 }
 
-fn excerpt(text: &str, left_out: u64) -> Excerpt {
+fn excerpt(text: &str, omitted: u64) -> Excerpt {
     let text = text.to_owned();
-    Excerpt { text, left_out }
+    Excerpt { text, omitted }
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn pieces_of_a_text_are_one_and_calls_hold_what_became_of_them() {
             json!({"type": "tool_input_delta", "id": "1", "json": "{}"}),
             planned("1", &json!({"id": "7"})),
             planned("2", &json!({})),
-            json!({"type": "tool_input_repaired", "id": "1", "repairs": ["`id` made a number"], "input": {"id": 7}}),
+            json!({"type": "tool_input_repaired", "id": "1", "repairs": ["`id` became a number"], "input": {"id": 7}}),
             json!({"type": "tool_awaiting_approval", "id": "2"}),
             json!({"type": "tool_denied", "id": "2", "reason": "not now"}),
             json!({"type": "tool_started", "id": "1"}),
@@ -65,20 +65,20 @@ fn pieces_of_a_text_are_one_and_calls_hold_what_became_of_them() {
             {"at_ms": 0, "type": "reasoning", "text": "I think so"},
             {"at_ms": 2, "type": "text", "text": "Let me see"},
             {"at_ms": 6, "type": "call", "id": "1", "server": "shop", "tool": "look_up", "input": {"text": "{\"id\":\"7\"}"},
-                "course": [
-                    {"at_ms": 8, "about": "tool_input_repaired", "text": "`id` made a number: {\"id\":7}"},
-                    {"at_ms": 12, "about": "tool_retried", "text": "attempt 2, since it broke"},
+                "notes": [
+                    {"at_ms": 8, "kind": "tool_input_repaired", "text": "`id` became a number: {\"id\":7}"},
+                    {"at_ms": 12, "kind": "tool_retried", "text": "attempt 2: it broke"},
                 ],
                 "result": {"at_ms": 16, "is_error": false, "cached": false, "attempts": 2, "duration_ms": 7, "content": [{"type": "text", "text": "Ann"}]}},
             {"at_ms": 7, "type": "call", "id": "2", "server": "shop", "tool": "look_up", "input": {"text": "{}"},
-                "course": [
-                    {"at_ms": 9, "about": "tool_awaiting_approval", "text": ""},
-                    {"at_ms": 10, "about": "tool_denied", "text": "not now"},
+                "notes": [
+                    {"at_ms": 9, "kind": "tool_awaiting_approval", "text": ""},
+                    {"at_ms": 10, "kind": "tool_denied", "text": "not now"},
                 ]},
-            {"at_ms": 13, "type": "note", "about": "warning", "text": "option dropped: no temperature"},
-            {"at_ms": 14, "type": "note", "about": "question_asked", "text": "shop: Sure?"},
-            {"at_ms": 15, "type": "note", "about": "question_answered", "text": "decline"},
-            {"at_ms": 17, "type": "note", "about": "model_call_failed", "text": "later"},
+            {"at_ms": 13, "type": "note", "kind": "warning", "text": "option dropped: no temperature"},
+            {"at_ms": 14, "type": "note", "kind": "question_asked", "text": "shop: Sure?"},
+            {"at_ms": 15, "type": "note", "kind": "question_answered", "text": "decline"},
+            {"at_ms": 17, "type": "note", "kind": "model_call_failed", "text": "later"},
             {"at_ms": 18, "type": "text", "text": "done"},
         ])
     );
@@ -109,9 +109,9 @@ fn what_is_no_text_is_told_by_kind_and_size() {
     assert_eq!(
         told,
         json!([
-            {"type": "bytes", "kind": "image", "media_type": "image/png", "bytes": 4},
-            {"type": "bytes", "kind": "audio", "media_type": "audio/wav", "address": {"text": "https://a.example/x.wav"}},
-            {"type": "bytes", "kind": "resource", "address": {"text": "file:///a"}, "bytes": 3},
+            {"type": "media", "kind": "image", "media_type": "image/png", "bytes": 4},
+            {"type": "media", "kind": "audio", "media_type": "audio/wav", "uri": {"text": "https://a.example/x.wav"}},
+            {"type": "media", "kind": "resource", "uri": {"text": "file:///a"}, "bytes": 3},
             {"type": "text", "text": "words"},
             {"type": "text", "text": "[resource c: file:///c]"},
         ])
@@ -139,18 +139,21 @@ fn what_is_long_is_cut_and_counted() {
         panic!("{transcript:?}")
     };
     let content = &call.result.as_ref().unwrap().content;
-    assert_eq!(content[..], [Piece::Text(excerpt(&long[..16_384], 83_616))]);
+    assert_eq!(
+        content[..],
+        [ContentPart::Text(excerpt(&long[..16_384], 83_616))]
+    );
 
     // All texts of a turn together, and all entries.
     let warning = |_| json!({"type": "warning", "kind": "option_dropped", "message": long});
     let transcript = of(&scrubber, (0..2_005).map(warning));
-    assert_eq!((transcript.entries.len(), transcript.left_out), (2_000, 5));
+    assert_eq!((transcript.entries.len(), transcript.omitted), (2_000, 5));
     let sizes: usize = transcript
         .entries
         .iter()
         .map(|entry| match &entry.event {
             Event::Note { text, .. } => {
-                assert_eq!(text.text.len() as u64 + text.left_out, 100_016);
+                assert_eq!(text.text.len() as u64 + text.omitted, 100_016);
                 text.text.len()
             }
             other => panic!("{other:?}"),

@@ -8,11 +8,15 @@ use switchboard_domain::{
 use switchboard_orchestration::ApprovalPolicy;
 
 use super::*;
-use crate::report::transcript::{Event, Piece};
+use crate::{
+    report::transcript::{ContentPart, Event},
+    scoring::CallOutcome,
+    suite::{DECLARED_SERVER, DeclaredTool},
+};
 
-/// A model that calls the first tool with the number that is asked for, and then says what the tool gave. Asked for
-/// nothing with a number it says hello; asked for the end of the world it fails.
-struct Obliging {
+/// A model that calls the first tool with the number in the question and answers with the result.
+/// Without a number it says hello. A question about the end of the world fails.
+struct ScriptedModel {
     id: ModelId,
     capabilities: ModelCapabilities,
     is_metered: bool,
@@ -31,7 +35,7 @@ fn texts(message: &Message) -> String {
 }
 
 #[async_trait]
-impl ChatModel for Obliging {
+impl ChatModel for ScriptedModel {
     fn id(&self) -> &ModelId {
         &self.id
     }
@@ -81,46 +85,46 @@ impl ChatModel for Obliging {
 
 /// Gives agents with the tools that are wished for, and counts how many there were.
 #[derive(Default)]
-struct Workshop {
+struct TestEngine {
     agents: AtomicUsize,
     policy: ApprovalPolicy,
-    /// Each call waits for a word that comes later.
+    /// Each call waits for a later decision.
     parks: bool,
-    /// The tools of the server `shop`, of which nobody says that they change nothing.
+    /// The tools of the server `shop`, without annotations.
     shop: Vec<DeclaredTool>,
     events: AtomicUsize,
     secret: Option<&'static str>,
 }
 
-struct Later;
+struct DeferringApprover;
 
 #[async_trait]
-impl Approver for Later {
+impl Approver for DeferringApprover {
     async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
         ApprovalDecision::Later
     }
 }
 
 #[async_trait]
-impl Engine for Workshop {
-    async fn agent(&self, wish: Wish<'_>) -> Result<Agent, String> {
+impl Engine for TestEngine {
+    async fn agent(&self, conversation: Conversation<'_>) -> Result<Agent, String> {
         self.agents.fetch_add(1, Ordering::Relaxed);
-        if let Some(unknown) = wish.recipe.filter(|it| *it != "known") {
+        if let Some(unknown) = conversation.recipe.filter(|it| *it != "known") {
             return Err(format!("there is no recipe `{unknown}`"));
         }
         let capabilities = ModelCapabilities::default();
-        let id = wish.model.clone();
-        // The others do not tell their tokens.
+        let id = conversation.model.clone();
+        // The other models report no tokens.
         let is_metered = matches!(&*id.name, "one" | "two");
-        let mut agent = Agent::new(Arc::new(Obliging {
+        let mut agent = Agent::new(Arc::new(ScriptedModel {
             id,
             capabilities,
             is_metered,
         }));
-        match wish.tools {
+        match conversation.tools {
             Some(tools) if self.parks => {
-                agent = agent.with_asked_tools(DECLARED, tools);
-                agent = agent.with_approver(Arc::new(Later));
+                agent = agent.with_asked_tools(DECLARED_SERVER, tools);
+                agent = agent.with_approver(Arc::new(DeferringApprover));
             }
             Some(tools) => agent = agent.with_tools(tools),
             None if self.shop.is_empty() => {}
@@ -141,19 +145,19 @@ impl Engine for Workshop {
         Redactor::default().with_secrets(self.secret)
     }
 
-    async fn heard(&self, _: &RunEvent) {
+    async fn observe(&self, _: &RunEvent) {
         self.events.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-fn shop(tools: &[DeclaredTool]) -> Declared {
-    let mut declared = Declared::new(tools);
-    for tool in &mut declared.tools {
+fn shop(tools: &[DeclaredTool]) -> DeclaredToolHost {
+    let mut host = DeclaredToolHost::new(tools);
+    for tool in &mut host.tools {
         let tool = Arc::make_mut(tool);
         tool.annotations.read_only = None;
         tool.origin.as_mut().unwrap().server = "shop".to_owned();
     }
-    declared
+    host
 }
 
 fn suite(value: Value) -> Suite {
@@ -164,7 +168,7 @@ fn look_up() -> Value {
     json!([{"name": "look_up", "input_schema": {"type": "object", "properties": {"id": {"type": "integer"}}}, "result": {"name": "Ann"}}])
 }
 
-async fn run(suite: &Suite, engine: &Workshop, models: &[&str]) -> Vec<RunResult> {
+async fn run(suite: &Suite, engine: &TestEngine, models: &[&str]) -> Vec<RunResult> {
     let models: Vec<ModelId> = models.iter().map(|it| it.parse().unwrap()).collect();
     let mut told = 0;
     let never = std::future::pending();
@@ -185,7 +189,7 @@ async fn every_scenario_is_run_with_every_model_and_told_in_order() {
             {"say": "Who is 42?", "calls": [{"tool": "look_up", "input": {"id": 43}}], "answer": {"lacks": ["Ann"]}},
         ]},
     ]}));
-    let engine = Workshop::default();
+    let engine = TestEngine::default();
     let results = run(&suite, &engine, &["acme/one", "acme/two"]).await;
     let told = results.iter().map(|it| {
         (
@@ -214,15 +218,15 @@ async fn every_scenario_is_run_with_every_model_and_told_in_order() {
         (known[0].steps, known[0].cost_usd, known[1].steps),
         (2, Some(1.0), 1)
     );
-    assert_eq!(known[0].judgement.calls[0].worth, Worth::Right);
-    assert_eq!(known[0].judgement.calls[0].result, r#"{"name":"Ann"}"#);
+    assert_eq!(known[0].score.calls[0].verdict, Verdict::Right);
+    assert_eq!(known[0].score.calls[0].result, r#"{"name":"Ann"}"#);
     let wrong = &results[2].turns[0];
-    assert_eq!(wrong.judgement.calls[0].worth, Worth::WrongInput);
+    assert_eq!(wrong.score.calls[0].verdict, Verdict::WrongInput);
     assert_eq!(
         wrong.faults,
         [
-            r#"no such call at its place: look_up {"id":43}"#,
-            "`Ann` is in the answer"
+            r#"missing call at this position: look_up {"id":43}"#,
+            "the answer contains `Ann`"
         ]
     );
 }
@@ -232,11 +236,11 @@ async fn a_call_where_none_is_expected_is_a_fault() {
     let suite = suite(
         json!({"scenarios": [{"name": "chat", "tools": look_up(), "turns": [{"say": "I am 42", "calls": []}]}]}),
     );
-    let results = run(&suite, &Workshop::default(), &["acme/one"]).await;
+    let results = run(&suite, &TestEngine::default(), &["acme/one"]).await;
     assert!(!results[0].passed);
     assert_eq!(
         results[0].turns[0].faults,
-        ["`look_up` was called: no such call is expected"]
+        ["`look_up` was called: the call is not expected"]
     );
 }
 
@@ -247,7 +251,7 @@ async fn what_comes_after_a_failure_is_not_reached() {
         {"name": "fails", "tools": look_up(), "turns": [{"say": "the end of the world"}, {"say": "Who is 7?", "calls": calls}]},
         {"name": "no recipe", "recipe": "no-such", "tools": look_up(), "turns": [{"say": "Who is 7?", "calls": calls}]},
     ]}));
-    let results = run(&suite, &Workshop::default(), &["acme/one"]).await;
+    let results = run(&suite, &TestEngine::default(), &["acme/one"]).await;
     let [failed, unmade] = &results[..] else {
         panic!("{results:?}")
     };
@@ -276,9 +280,9 @@ async fn tools_of_a_scenario_change_nothing_and_need_no_word() {
     let suite = suite(
         json!({"scenarios": [{"name": "a", "tools": look_up(), "turns": [{"say": "Who is 1?", "calls": [{"tool": "look_up"}]}]}]}),
     );
-    let engine = Workshop {
+    let engine = TestEngine {
         policy: ApprovalPolicy::Ask,
-        ..Workshop::default()
+        ..TestEngine::default()
     };
     assert!(run(&suite, &engine, &["acme/one"]).await[0].passed);
 }
@@ -287,17 +291,17 @@ async fn tools_of_a_scenario_change_nothing_and_need_no_word() {
 fn told(transcript: &Transcript) -> Vec<String> {
     let entries = transcript.entries.iter();
     let told = entries.map(|entry| match &entry.event {
-        Event::Asked { model, tools, .. } => format!("{model} is asked with {tools}"),
+        Event::ModelRequest { model, tools, .. } => format!("{model} is asked with {tools}"),
         Event::Text(text) => format!("says {}", text.text),
-        Event::Answered { reason, .. } => format!("ends with {reason}"),
+        Event::ModelResponse { reason, .. } => format!("ends with {reason}"),
         Event::Call(call) => {
-            let course: Vec<&str> = call.course.iter().map(|note| &*note.about).collect();
+            let notes: Vec<&str> = call.notes.iter().map(|note| &*note.kind).collect();
             let result = call.result.as_ref().map(|it| match &it.content[..] {
-                [Piece::Text(text)] => text.text.clone(),
+                [ContentPart::Text(text)] => text.text.clone(),
                 other => format!("{other:?}"),
             });
             let (input, result) = (&call.input.text, result.as_deref().unwrap_or("nothing"));
-            format!("calls {} {input} {course:?} {result}", call.tool)
+            format!("calls {} {input} {notes:?} {result}", call.tool)
         }
         other => format!("{other:?}"),
     });
@@ -309,7 +313,7 @@ async fn the_whole_course_of_a_turn_is_told() {
     let suite = suite(
         json!({"recipe": "known", "scenarios": [{"name": "a", "tools": look_up(), "turns": [{"say": "Who is 42?"}]}]}),
     );
-    let engine = Workshop::default();
+    let engine = TestEngine::default();
     let results = run(&suite, &engine, &["acme/one"]).await;
     let turn = &results[0].turns[0];
     assert_eq!(
@@ -327,8 +331,8 @@ async fn the_whole_course_of_a_turn_is_told() {
         panic!("{:?}", turn.transcript)
     };
     assert_eq!(
-        (call.judged, call.server.as_deref()),
-        (Some(0), Some(DECLARED))
+        (call.scored_call, call.server.as_deref()),
+        (Some(0), Some(DECLARED_SERVER))
     );
     assert_eq!(results[0].recipe.as_deref(), Some("known"));
     assert!(engine.events.load(Ordering::Relaxed) > turn.transcript.entries.len());
@@ -339,7 +343,7 @@ async fn the_whole_course_of_a_turn_is_told() {
 async fn what_is_done_is_kept_when_it_is_stopped() {
     let suite =
         suite(json!({"repetitions": 5, "scenarios": [{"name": "a", "turns": [{"say": "Hi"}]}]}));
-    let engine = Workshop::default();
+    let engine = TestEngine::default();
     let done = AtomicUsize::new(0);
     let stop = std::future::poll_fn(|_| match done.load(Ordering::Relaxed) {
         2 => std::task::Poll::Ready(()),
@@ -365,17 +369,17 @@ async fn what_is_done_is_kept_when_it_is_stopped() {
 async fn a_turn_that_waits_for_a_word_is_told_as_far_as_it_came() {
     let turns = json!([{"say": "Who is 7?", "calls": [{"tool": "look_up"}]}, {"say": "Bye"}]);
     let suite = suite(json!({"scenarios": [{"name": "a", "tools": look_up(), "turns": turns}]}));
-    let engine = Workshop {
+    let engine = TestEngine {
         parks: true,
-        ..Workshop::default()
+        ..TestEngine::default()
     };
     let result = run(&suite, &engine, &["acme/one"]).await.remove(0);
     assert!(!result.passed && result.turns.is_empty(), "{result:?}");
     assert!(result.error.unwrap().contains("waits for an approval"));
     assert_eq!(result.not_reached, ["look_up {}"]);
-    let broken_off = result.broken_off.unwrap();
-    assert_eq!(broken_off.said, "Who is 7?");
-    let told = told(&broken_off.transcript);
+    let unfinished_turn = result.unfinished_turn.unwrap();
+    assert_eq!(unfinished_turn.message, "Who is 7?");
+    let told = told(&unfinished_turn.transcript);
     assert_eq!(
         told[2],
         r#"calls look_up {"id":7} ["tool_awaiting_approval"] nothing"#
@@ -386,7 +390,7 @@ async fn a_turn_that_waits_for_a_word_is_told_as_far_as_it_came() {
 #[tokio::test]
 async fn tokens_that_nobody_told_have_no_price() {
     let suite = suite(json!({"scenarios": [{"name": "a", "turns": [{"say": "Hi"}]}]}));
-    let results = run(&suite, &Workshop::default(), &["acme/silent", "acme/one"]).await;
+    let results = run(&suite, &TestEngine::default(), &["acme/silent", "acme/one"]).await;
     let turns: Vec<_> = results.iter().map(|it| &it.turns[0]).collect();
     assert_eq!((turns[0].unmetered, turns[0].cost_usd), (1, None));
     assert_eq!((turns[1].unmetered, turns[1].cost_usd), (0, Some(0.5)));
@@ -401,9 +405,9 @@ async fn secrets_are_in_no_result() {
             {"say": format!("{secret} 4711"), "calls": [{"tool": "look_up", "input": {"id": secret}}], "answer": {"contains": [secret]}},
         ]}]}),
     );
-    let engine = Workshop {
+    let engine = TestEngine {
         secret: Some(secret),
-        ..Workshop::default()
+        ..TestEngine::default()
     };
     let results = run(&suite, &engine, &["acme/one"]).await;
     let written = serde_json::to_string(&results).unwrap();
@@ -416,16 +420,16 @@ async fn secrets_are_in_no_result() {
     let faults = &results[0].turns[0].faults;
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert!(
-        faults[0].starts_with("no such call at its place"),
+        faults[0].starts_with("missing call at this position"),
         "{faults:?}"
     );
 }
 
 #[tokio::test]
 async fn what_no_tool_is_called_is_told() {
-    let engine = Workshop {
+    let engine = TestEngine {
         shop: serde_json::from_value(look_up()).unwrap(),
-        ..Workshop::default()
+        ..TestEngine::default()
     };
     let scenarios = json!([
         {"name": "typos", "turns": [{"say": "Who is 7?",
@@ -446,10 +450,10 @@ async fn what_no_tool_is_called_is_told() {
         [
             "there is no tool `look_upp`",
             "there is no tool `store/look_up` or `find`",
-            "`delete_*` forbids nothing: there is no such `tool` or `server/tool`",
-            "`shop/*_down` forbids nothing: there is no such `tool` or `server/tool`",
-            "`shop__look_up` forbids nothing: there is no such `tool` or `server/tool`",
-            "`Look_up` forbids nothing: there is no such `tool` or `server/tool`",
+            "`delete_*` forbids nothing: no `tool` or `server/tool` matches",
+            "`shop/*_down` forbids nothing: no `tool` or `server/tool` matches",
+            "`shop__look_up` forbids nothing: no `tool` or `server/tool` matches",
+            "`Look_up` forbids nothing: no `tool` or `server/tool` matches",
         ],
         "{:?}",
         faults(0)
@@ -457,10 +461,10 @@ async fn what_no_tool_is_called_is_told() {
     assert!(results[1].passed, "{:?}", faults(1));
     assert_eq!(
         *faults(2),
-        ["`look_up` was called: this tool must not be called here"]
+        ["`look_up` was called: the tool is forbidden in this turn"]
     );
     // Without any tool nothing can be called, whatever it is.
-    let results = run(&suite, &Workshop::default(), &["acme/one"]).await;
+    let results = run(&suite, &TestEngine::default(), &["acme/one"]).await;
     assert!(results[2].passed);
     let none = &results[1].turns[0].faults;
     assert_eq!(none[1..], ["there is no tool `shop/look_up` or `find`"]);
@@ -471,17 +475,20 @@ async fn a_right_call_that_did_not_run_does_not_pass() {
     let suite = suite(
         json!({"scenarios": [{"name": "a", "turns": [{"say": "Who is 7?", "calls": [{"tool": "look_up", "input": {"id": 7}}]}]}]}),
     );
-    let engine = |policy| Workshop {
+    let engine = |policy| TestEngine {
         shop: serde_json::from_value(look_up()).unwrap(),
         policy,
-        ..Workshop::default()
+        ..TestEngine::default()
     };
     assert!(run(&suite, &engine(ApprovalPolicy::All), &["acme/one"]).await[0].passed);
     for policy in [ApprovalPolicy::None, ApprovalPolicy::Ask] {
         let results = run(&suite, &engine(policy), &["acme/one"]).await;
         let turn = &results[0].turns[0];
-        let call = &turn.judgement.calls[0];
-        assert_eq!((call.worth, call.end), (Worth::Right, CallEnd::NotExecuted));
+        let call = &turn.score.calls[0];
+        assert_eq!(
+            (call.verdict, call.outcome),
+            (Verdict::Right, CallOutcome::NotExecuted)
+        );
         assert!(!results[0].passed);
         assert_eq!(turn.faults.len(), 1, "{:?}", turn.faults);
         let said = r#"the right call was not executed: look_up {"id":7} ("#;

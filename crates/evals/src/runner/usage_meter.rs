@@ -1,30 +1,30 @@
-//! What the calls of a model in one run cost.
+//! The cost of a run.
 
 use switchboard_domain::{ModelId, Usage};
 use switchboard_orchestration::RunEventKind;
 
-/// Adds up what each answer cost, by the model that gave it.
-pub(crate) struct Meter {
-    /// The model that is being asked.
+/// Sums the costs of all responses of a run, by the prices of their models.
+pub(crate) struct UsageMeter {
+    /// The model of the current response.
     model: ModelId,
-    /// It has said something of its answer.
-    is_heard: bool,
+    /// The current response has content.
+    has_content: bool,
     unmetered: u32,
     cost_usd: Option<f64>,
 }
 
-impl Meter {
+impl UsageMeter {
     pub(crate) fn new(model: &ModelId) -> Self {
         Self {
             model: model.clone(),
-            is_heard: false,
+            has_content: false,
             unmetered: 0,
             cost_usd: Some(0.0),
         }
     }
 
-    /// Takes in what happened. `price` is what an answer of a model with these tokens cost.
-    pub(crate) fn take(
+    /// Adds an event. `price` returns the cost of a response with these tokens.
+    pub(crate) fn add(
         &mut self,
         event: &RunEventKind,
         price: impl Fn(&ModelId, &Usage) -> Option<f64>,
@@ -32,23 +32,23 @@ impl Meter {
         match event {
             RunEventKind::ModelCallStarted { model, .. } => {
                 self.model.clone_from(model);
-                self.is_heard = false;
+                self.has_content = false;
             }
             RunEventKind::TextDelta { .. }
             | RunEventKind::ReasoningDelta { .. }
             | RunEventKind::ToolInputStarted { .. }
-            | RunEventKind::ProviderBlock { .. } => self.is_heard = true,
+            | RunEventKind::ProviderBlock { .. } => self.has_content = true,
             RunEventKind::ModelCallFinished { usage, .. } => {
                 let cost = cost(&self.model, usage, price);
-                self.add(usage, cost);
+                self.add_response(usage, cost);
             }
-            // What was never answered costs nothing; of what broke off nobody tells the tokens.
+            // A failed request without content is free. The tokens of a partial response are unknown.
             RunEventKind::ModelCallFailed { .. } | RunEventKind::ModelCallRetried { .. }
-                if std::mem::take(&mut self.is_heard) =>
+                if std::mem::take(&mut self.has_content) =>
             {
                 let usage = Usage::default();
                 let cost = cost(&self.model, &usage, price);
-                self.add(&usage, cost);
+                self.add_response(&usage, cost);
             }
             RunEventKind::HistorySummarised {
                 model,
@@ -57,35 +57,35 @@ impl Meter {
                 ..
             } if error.is_none() || usage.is_known() => {
                 let cost = cost(model, usage, price);
-                self.add(usage, cost);
+                self.add_response(usage, cost);
             }
             _ => {}
         }
     }
 
-    fn add(&mut self, usage: &Usage, cost: Option<f64>) {
-        self.unmetered += u32::from(!is_told(usage));
+    fn add_response(&mut self, usage: &Usage, cost: Option<f64>) {
+        self.unmetered += u32::from(!is_reported(usage));
         self.cost_usd = self.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
     }
 
-    /// Answers of whose tokens not all were told.
+    /// Returns the number of responses whose tokens were not reported completely.
     pub(crate) fn unmetered(&self) -> u32 {
         self.unmetered
     }
 
-    /// US dollars of all answers, if the price and the tokens of each are known.
+    /// Returns the cost of all responses in US dollars, if all prices and tokens are known.
     pub(crate) fn cost_usd(&self) -> Option<f64> {
         self.cost_usd
     }
 }
 
-/// What an answer cost. A model that is free costs nothing, whatever its tokens were.
+/// Returns the cost of a response. A free model costs nothing also if the tokens are unknown.
 fn cost(
     model: &ModelId,
     usage: &Usage,
     price: impl Fn(&ModelId, &Usage) -> Option<f64>,
 ) -> Option<f64> {
-    if is_told(usage) {
+    if is_reported(usage) {
         return price(model, usage);
     }
     let some = Usage {
@@ -96,8 +96,8 @@ fn cost(
     price(model, &some).filter(|it| *it <= 0.0)
 }
 
-/// Whether a provider told what an answer is paid by.
-fn is_told(usage: &Usage) -> bool {
+/// Returns whether the provider reported the tokens that cost money.
+fn is_reported(usage: &Usage) -> bool {
     usage.input_tokens.is_some() && usage.output_tokens.is_some()
 }
 
@@ -107,11 +107,11 @@ mod tests {
 
     use super::*;
 
-    fn met(events: Vec<Value>) -> (u32, Option<f64>) {
-        let mut meter = Meter::new(&ModelId::new("acme", "one"));
+    fn measure(events: Vec<Value>) -> (u32, Option<f64>) {
+        let mut meter = UsageMeter::new(&ModelId::new("acme", "one"));
         for event in events {
             let event: RunEventKind = serde_json::from_value(event).unwrap();
-            meter.take(&event, |model, usage| match &*model.name {
+            meter.add(&event, |model, usage| match &*model.name {
                 "one" => Some(f64::from(u32::try_from(usage.output_tokens?).unwrap())),
                 "free" => Some(0.0),
                 _ => None,
@@ -134,60 +134,68 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_broke_off_and_was_repeated_has_tokens_that_nobody_reported() {
-        let begun = json!({"type": "tool_input_started", "id": "a", "name": "find"});
+    fn a_partial_response_before_a_retry_has_unknown_tokens() {
+        let content = json!({"type": "tool_input_started", "id": "a", "name": "find"});
         let retried = json!({"type": "model_call_retried", "step": 1, "attempt": 2, "delay_ms": 5,
             "reason": "cut off"});
-        let told = finished(&json!({"input_tokens": 1, "output_tokens": 5}));
-        let heard = vec![started("acme/one"), begun, retried.clone(), told.clone()];
-        assert_eq!(met(heard), (1, None));
-        // The failed attempt had not begun to answer.
-        let silent = vec![started("acme/one"), retried, told];
-        assert_eq!(met(silent), (0, Some(5.0)));
+        let reported = finished(&json!({"input_tokens": 1, "output_tokens": 5}));
+        let partial = vec![
+            started("acme/one"),
+            content,
+            retried.clone(),
+            reported.clone(),
+        ];
+        assert_eq!(measure(partial), (1, None));
+        // The failed attempt had no content.
+        let unreported = vec![started("acme/one"), retried, reported];
+        assert_eq!(measure(unreported), (0, Some(5.0)));
     }
 
     #[test]
-    fn each_answer_has_the_price_of_its_own_model() {
-        let told = finished(&json!({"input_tokens": 1, "output_tokens": 5}));
+    fn each_response_has_the_price_of_its_model() {
+        let reported = finished(&json!({"input_tokens": 1, "output_tokens": 5}));
         let one = vec![
             started("acme/one"),
-            told.clone(),
+            reported.clone(),
             started("acme/free"),
-            told.clone(),
+            reported.clone(),
         ];
-        assert_eq!(met(one), (0, Some(5.0)));
-        assert_eq!(met(vec![started("acme/other"), told.clone()]), (0, None));
+        assert_eq!(measure(one), (0, Some(5.0)));
+        assert_eq!(
+            measure(vec![started("acme/other"), reported.clone()]),
+            (0, None)
+        );
         let summary = json!({"type": "history_summarised", "step": 1, "model": "acme/one",
             "usage": {"input_tokens": 2, "output_tokens": 3}});
         assert_eq!(
-            met(vec![summary, started("acme/one"), told]),
+            measure(vec![summary, started("acme/one"), reported]),
             (0, Some(8.0))
         );
-        assert_eq!(met(Vec::new()), (0, Some(0.0)));
+        assert_eq!(measure(Vec::new()), (0, Some(0.0)));
     }
 
     #[test]
-    fn tokens_that_were_told_in_part_have_no_price() {
-        let told = finished(&json!({"input_tokens": 1, "output_tokens": 5}));
+    fn partly_reported_tokens_have_no_price() {
+        let reported = finished(&json!({"input_tokens": 1, "output_tokens": 5}));
         let partly = finished(&json!({"input_tokens": 1}));
-        let events = vec![started("acme/one"), told, started("acme/one"), partly];
-        assert_eq!(met(events), (1, None));
-        // Unless there is nothing to pay.
-        let silent = finished(&json!({}));
+        let events = vec![started("acme/one"), reported, started("acme/one"), partly];
+        assert_eq!(measure(events), (1, None));
+        // A free model costs nothing.
+        let unreported = finished(&json!({}));
         assert_eq!(
-            met(vec![started("acme/free"), silent.clone()]),
+            measure(vec![started("acme/free"), unreported.clone()]),
             (1, Some(0.0))
         );
-        assert_eq!(met(vec![started("acme/other"), silent]), (1, None));
+        assert_eq!(measure(vec![started("acme/other"), unreported]), (1, None));
     }
 
     #[test]
-    fn an_answer_that_broke_off_has_tokens_that_nobody_told() {
-        let told = finished(&json!({"input_tokens": 1, "output_tokens": 5}));
+    fn a_partial_response_has_unknown_tokens() {
+        let reported = finished(&json!({"input_tokens": 1, "output_tokens": 5}));
         let text = json!({"type": "text_delta", "text": "I"});
-        let broke_off = vec![started("acme/one"), text, failed()];
-        assert_eq!(met(broke_off), (1, None));
-        let tried_again = vec![started("acme/one"), failed(), started("acme/one"), told];
-        assert_eq!(met(tried_again), (0, Some(5.0)));
+        let partial = vec![started("acme/one"), text, failed()];
+        assert_eq!(measure(partial), (1, None));
+        let tried_again = vec![started("acme/one"), failed(), started("acme/one"), reported];
+        assert_eq!(measure(tried_again), (0, Some(5.0)));
     }
 }

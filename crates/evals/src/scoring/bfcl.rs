@@ -1,121 +1,110 @@
-//! Whether the calls of a first answer are the right ones, and no more.
+//! Scoring by the rules of the Berkeley Function Calling Leaderboard: the calls of the first
+//! response must be exactly the expected ones.
 
 use switchboard_orchestration::{Outcome, RunErrorKind, RunReport, ToolCallRecord, ToolFailure};
 
 use super::{
-    CallEnd, Cut, JudgedCall, Judgement, Wanted, Worth, end_in, excerpt, in_words, not_known,
+    CallMatcher, CallOutcome, InputRedaction, ScoredCall, TurnScore, Verdict, describe,
+    failure_text, redacted_outcome, unknown_reason,
 };
-use crate::suite::{Fit, Turn};
+use crate::suite::{MatchResult, Turn};
 
-/// What the calls of a first answer are worth; `cut` as in [`super::judge`].
-pub(crate) fn judge(
+/// Scores the calls of a first response. `redaction` is as in [`super::score_turn`].
+pub(crate) fn score_turn(
     turn: &Turn,
     calls: &[ToolCallRecord],
-    cut: &dyn Fn(&ToolCallRecord) -> Cut,
-) -> Judgement {
+    redaction: &dyn Fn(&ToolCallRecord) -> InputRedaction,
+) -> TurnScore {
     let expected = turn.calls.as_deref().unwrap_or_default();
-    let wanted: Vec<Wanted<'_>> = expected.iter().map(Wanted::with_null).collect();
-    // The first that fits is taken, and not given back for another one: a call that fits two answers may be taken by
-    // the one that comes first.
-    let mut taken = vec![None; calls.len()];
-    for (one, wanted) in wanted.iter().enumerate() {
-        let mut free = calls.iter().zip(&mut taken);
-        if let Some((_, place)) =
-            free.find(|(call, of)| of.is_none() && wanted.fits(call, cut(call)))
-        {
+    let matchers: Vec<CallMatcher<'_>> = expected.iter().map(CallMatcher::with_null).collect();
+    let result = |one: usize, call| matchers[one].match_result(call, redaction(call));
+    // As in the benchmark, each expected call takes the first matching call and keeps it.
+    let mut assigned = vec![None; calls.len()];
+    for one in 0..matchers.len() {
+        let mut free = calls.iter().zip(&mut assigned);
+        let matching =
+            free.find(|(call, taken)| taken.is_none() && result(one, call) == MatchResult::Yes);
+        if let Some((_, place)) = matching {
             *place = Some(one);
         }
     }
-    let mut left: Vec<usize> = (0..wanted.len())
-        .filter(|one| !taken.contains(&Some(*one)))
+    let mut left: Vec<usize> = (0..matchers.len())
+        .filter(|one| !assigned.contains(&Some(*one)))
         .collect();
-    let mut unknown = vec![None; calls.len()];
-    for (at, call) in calls.iter().enumerate() {
-        if cut(call) != Cut::Nothing && taken[at].is_none() {
-            let may_fit = |one: &usize| wanted[*one].fit(call, cut(call)) == Fit::Unknown;
-            let place = left.iter().position(may_fit);
-            unknown[at] = place.map(|place| left.remove(place));
+    let mut is_unknown = vec![false; calls.len()];
+    for (position, call) in calls.iter().enumerate() {
+        if redaction(call) != InputRedaction::None && assigned[position].is_none() {
+            let mut ones = left.iter();
+            let possible = ones.position(|one| result(*one, call) == MatchResult::Unknown);
+            is_unknown[position] = possible.map(|place| left.remove(place)).is_some();
         }
     }
-    let missing = left.iter().map(|one| in_words(&expected[*one])).collect();
+    let missing = left.iter().map(|one| describe(&expected[*one])).collect();
     let mut attempted = 0;
-    let judged = calls.iter().zip(taken.iter().zip(&unknown));
-    let judged = judged.map(|(call, (taken, unknown))| {
-        let mut end = end_in(call, cut(call));
-        let (worth, why) = if unknown.is_some() {
-            if end == CallEnd::Hallucinated {
-                end = CallEnd::NotExecuted;
-            }
-            (Worth::Unknown, not_known(call))
-        } else if taken.is_some() {
-            // The schema is stricter than the answers here and there, and the answers decide.
-            if end == CallEnd::Hallucinated {
-                end = CallEnd::NotExecuted;
-            }
-            (Worth::Right, None)
-        } else if let Some(failure) = call.failure.filter(|it| is_invented(*it)) {
-            let why = failure.as_str().replace('_', " ");
-            (Worth::Hallucinated, Some(why))
-        } else if let Some(place) = left.iter().position(|one| wanted[*one].is_of(call)) {
+    let scored = calls.iter().enumerate().map(|(position, call)| {
+        let outcome = redacted_outcome(call, redaction(call));
+        // The rules accept some arguments that violate the schema.
+        let accepted = match outcome {
+            CallOutcome::Hallucinated => CallOutcome::NotExecuted,
+            outcome => outcome,
+        };
+        if is_unknown[position] {
+            return ScoredCall::new(call, accepted, Verdict::Unknown, unknown_reason(call));
+        }
+        if assigned[position].is_some() {
+            return ScoredCall::new(call, accepted, Verdict::Right, None);
+        }
+        let (verdict, reason) = if let Some(failure) = call.failure.filter(|it| is_invented(*it)) {
+            (Verdict::Hallucinated, Some(failure_text(failure)))
+        } else if let Some(place) = left.iter().position(|one| matchers[*one].is_tool_of(call)) {
             attempted += 1;
             let one = left.remove(place);
-            (Worth::WrongInput, wanted[one].difference(call, cut(call)))
+            let reason = matchers[one].difference(call, redaction(call));
+            (Verdict::WrongInput, reason)
         } else {
-            let why = "no such call is expected".to_owned();
-            (Worth::Unnecessary, Some(why))
+            let reason = "the call is not expected".to_owned();
+            (Verdict::Unnecessary, Some(reason))
         };
-        JudgedCall {
-            server: call.server.clone(),
-            tool: call.tool.clone(),
-            input: (*call.input).clone(),
-            end,
-            worth,
-            why,
-            duration_ms: call.duration_ms,
-            result: excerpt(call),
-        }
+        ScoredCall::new(call, outcome, verdict, reason)
     });
-    Judgement {
-        calls: judged.collect(),
+    TurnScore {
+        calls: scored.collect(),
         missing,
         attempted,
-        // The benchmark runs nothing.
+        // The benchmark executes nothing.
         not_executed: Vec::new(),
     }
 }
 
-/// Whether there is nothing that could have been right: input that does not fit the schema may be.
+/// Returns whether a call cannot be right. Input that violates the schema may be right.
 fn is_invented(failure: ToolFailure) -> bool {
     failure.is_hallucination() && failure != ToolFailure::InvalidInput
 }
 
-/// What is wrong with an answer, one sentence for each thing.
-pub(crate) fn faults(turn: &Turn, report: &RunReport, judgement: &Judgement) -> Vec<String> {
+/// Returns the violated expectations, one sentence each.
+pub(crate) fn faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
     let mut faults: Vec<String> = failure(report).into_iter().collect();
-    let missing = judgement.missing.iter();
-    faults.extend(missing.map(|call| format!("no such call: {call}")));
-    // Where none is expected, an answer that cannot be read has no call.
-    let is_unreadable = |call: &JudgedCall| !call.input.is_object();
+    let missing = score.missing.iter();
+    faults.extend(missing.map(|call| format!("missing call: {call}")));
+    // If no call is expected, a response with unreadable input counts as one without calls.
     let expects_none = turn.calls.as_ref().is_none_or(Vec::is_empty);
-    if expects_none && judgement.calls.iter().any(is_unreadable) {
+    if expects_none && score.calls.iter().any(|call| !call.input.is_object()) {
         return faults;
     }
-    let wrong = judgement
-        .calls
-        .iter()
-        .filter(|call| !matches!(call.worth, Worth::Right | Worth::Unknown));
+    let is_fine = |call: &ScoredCall| matches!(call.verdict, Verdict::Right | Verdict::Unknown);
+    let wrong = score.calls.iter().filter(|call| !is_fine(call));
     faults.extend(wrong.map(|call| {
-        let why = call.why.as_deref().unwrap_or("it is not expected");
-        format!("`{}` was called: {why}", call.tool)
+        let reason = call.reason.as_deref().unwrap_or("the call is not expected");
+        format!("`{}` was called: {reason}", call.tool)
     }));
     faults
 }
 
-/// Why there is no answer. One that ends at the limit of one step is there, and one without anything in it is one
-/// without a call.
+/// Returns the fault of a run without a response. A run that stops at its limit of one step has a
+/// response, and an empty response is one without calls.
 fn failure(report: &RunReport) -> Option<String> {
     let error = report.error.as_ref();
-    let is_answer = match report.outcome {
+    let has_response = match report.outcome {
         Outcome::Completed | Outcome::Limited => true,
         Outcome::Failed => error.is_some_and(|error| {
             matches!(
@@ -128,6 +117,6 @@ fn failure(report: &RunReport) -> Option<String> {
         }),
         Outcome::Cancelled => false,
     };
-    let why = error.map_or_else(String::new, |error| format!(": {}", error.message));
-    (!is_answer).then(|| format!("the run did not complete{why}"))
+    let message = error.map_or_else(String::new, |error| format!(": {}", error.message));
+    (!has_response).then(|| format!("the run did not complete{message}"))
 }

@@ -1,37 +1,35 @@
-//! What a model calls in its first answer, as it wrote it.
+//! The calls of the first response of a run.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_orchestration::{RunEventKind, ToolCallRecord};
 
-/// The calls of the first answer of a run.
+/// Collects the calls of the first response, as the model wrote them.
 #[derive(Debug, Default)]
-pub(crate) struct FirstAnswer {
+pub(crate) struct FirstResponse {
     calls: Vec<(String, Arc<Value>)>,
-    is_there: bool,
-    is_over: bool,
+    has_ended: bool,
+    has_second: bool,
 }
 
-impl FirstAnswer {
-    /// Takes what happened next.
-    pub(crate) fn see(&mut self, event: &RunEventKind) {
+impl FirstResponse {
+    pub(crate) fn add(&mut self, event: &RunEventKind) {
         match event {
-            RunEventKind::ModelCallFinished { .. } => self.is_there = true,
-            // Asked for the second time; one that broke off before was none.
-            RunEventKind::ModelCallStarted { .. } => self.is_over = self.is_there,
-            RunEventKind::ToolPlanned { id, input, .. } if !self.is_over => {
+            RunEventKind::ModelCallFinished { .. } => self.has_ended = true,
+            // A failed attempt has no response.
+            RunEventKind::ModelCallStarted { .. } => self.has_second = self.has_ended,
+            RunEventKind::ToolPlanned { id, input, .. } if !self.has_second => {
                 self.calls.push((id.clone(), Arc::clone(input)));
             }
             _ => {}
         }
     }
 
-    /// The records of these calls, with their input before anything was mended.
-    pub(crate) fn of(self, records: &[ToolCallRecord]) -> Vec<ToolCallRecord> {
+    /// Returns the records of the calls, with their input before repairs.
+    pub(crate) fn calls(self, records: &[ToolCallRecord]) -> Vec<ToolCallRecord> {
         let record = |(id, input): (String, Arc<Value>)| {
-            let record = records.iter().find(|record| record.id == id)?;
-            let mut record = record.clone();
+            let mut record = records.iter().find(|record| record.id == id)?.clone();
             record.input = input;
             Some(record)
         };

@@ -6,15 +6,15 @@ use super::*;
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn what_is_left_of_a_text_must_be_as_expected() {
-    use Worth::{Right, Unknown, WrongInput};
+    use Verdict::{Right, Unknown, WrongInput};
     let worth_of = |found: Value, wanted: Value| {
         let turn = turn(json!({"calls": [{"tool": "a", "input": {"note": wanted}}]}));
         let calls = [call("a", json!({"note": found}))];
-        judge(&turn, &calls, &[], &cut_out).calls[0].worth
+        score_turn(&turn, &calls, &[], &redacted).calls[0].verdict
     };
     let wrong = "completely wrong text token=[redacted] end";
     let data = r#"{"token":"[redacted]","n":1}"#;
-    for (found, wanted, worth) in [
+    for (found, wanted, verdict) in [
         (json!(wrong), json!("Berlin"), WrongInput),
         (json!(wrong), json!({"$exactly": "Berlin"}), WrongInput),
         (
@@ -121,14 +121,16 @@ fn what_is_left_of_a_text_must_be_as_expected() {
     ] {
         assert_eq!(
             worth_of(found.clone(), wanted.clone()),
-            worth,
+            verdict,
             "{found} {wanted}"
         );
     }
     // Named is what is wrong, and not what may be right.
     let exact = turn(json!({"calls": [{"tool": "a", "input": {"key": "k", "user": "ada"}}]}));
     let calls = [call("a", json!({"key": "[redacted]", "user": "bob"}))];
-    let why = judge(&exact, &calls, &[], &cut_out).calls[0].why.clone();
+    let why = score_turn(&exact, &calls, &[], &redacted).calls[0]
+        .reason
+        .clone();
     assert_eq!(why.as_deref(), Some("`user` is \"bob\", expected \"ada\""));
 }
 
@@ -154,8 +156,8 @@ fn a_call_that_the_tool_refuses_whatever_was_struck_out_is_hallucinated() {
     ));
     let validators = switchboard_orchestration::tools::arguments::Validators::default();
     let fits = |input: &Value| {
-        let may_have_fitted = &crate::suite::may_have_fitted;
-        let mended = validators.examine_recorded(&definition, input, may_have_fitted);
+        let may_have_matched = &crate::suite::may_have_matched;
+        let mended = validators.examine_recorded(&definition, input, may_have_matched);
         mended.is_some()
     };
     for (input, expected) in [
@@ -201,8 +203,8 @@ fn a_call_that_the_tool_refuses_whatever_was_struck_out_is_hallucinated() {
         assert_eq!(fits(&input), expected, "{input}");
     }
     let mended = |input: Value| {
-        let may_have_fitted = &crate::suite::may_have_fitted;
-        let mended = validators.examine_recorded(&definition, &input, may_have_fitted);
+        let may_have_matched = &crate::suite::may_have_matched;
+        let mended = validators.examine_recorded(&definition, &input, may_have_matched);
         mended.map(Value::Object)
     };
     assert_eq!(
@@ -212,10 +214,10 @@ fn a_call_that_the_tool_refuses_whatever_was_struck_out_is_hallucinated() {
     let turn = turn(json!({"calls": [{"tool": "pay", "input": {"to": 5}}]}));
     let input = json!({"pin": "not a number", "to": 5, "password": "[redacted]"});
     let refused = [failed("pay", input, ToolFailure::InvalidInput)];
-    for cut in [Cut::Refused, Cut::Nothing] {
-        let judged = judge(&turn, &refused, &[], &|_| cut);
+    for cut in [InputRedaction::Invalid, InputRedaction::None] {
+        let judged = score_turn(&turn, &refused, &[], &|_| cut);
         let one = &judged.calls[0];
-        let found = (one.worth, one.end, judged.missing.len());
-        assert_eq!(found, (Worth::Hallucinated, CallEnd::Hallucinated, 1));
+        let found = (one.verdict, one.outcome, judged.missing.len());
+        assert_eq!(found, (Verdict::Hallucinated, CallOutcome::Hallucinated, 1));
     }
 }

@@ -2,7 +2,8 @@ use proptest::prelude::*;
 use serde_json::json;
 use switchboard_orchestration::RecordedResult;
 
-use super::*;
+use super::{alignment::aligned, *};
+use crate::suite::Matcher;
 
 fn call(tool: &str, input: Value) -> ToolCallRecord {
     ToolCallRecord {
@@ -28,17 +29,17 @@ fn failed(tool: &str, input: Value, failure: ToolFailure) -> ToolCallRecord {
     }
 }
 
-/// Of what a model says now nothing is struck out.
-fn whole(_: &ToolCallRecord) -> Cut {
-    Cut::Nothing
+/// A live run has no redaction.
+fn unredacted(_: &ToolCallRecord) -> InputRedaction {
+    InputRedaction::None
 }
 
-/// A recording, of which the rest fits the tool.
-fn cut_out(call: &ToolCallRecord) -> Cut {
+/// A recording whose input is valid apart from redaction.
+fn redacted(call: &ToolCallRecord) -> InputRedaction {
     if crate::recording::is_redacted(&call.input) {
-        Cut::Fitting
+        InputRedaction::Valid
     } else {
-        Cut::Nothing
+        InputRedaction::None
     }
 }
 
@@ -51,21 +52,21 @@ fn turn(value: impl Into<Value>) -> Turn {
     serde_json::from_value(turn).unwrap()
 }
 
-fn worth(turn: &Turn, calls: &[ToolCallRecord]) -> Judged {
-    let judged = judge(turn, calls, &[], &whole);
+fn verdict(turn: &Turn, calls: &[ToolCallRecord]) -> Judged {
+    let judged = score_turn(turn, calls, &[], &unredacted);
     (
-        judged.calls.iter().map(|it| it.worth).collect(),
+        judged.calls.iter().map(|it| it.verdict).collect(),
         judged.missing.len(),
         judged.attempted,
     )
 }
 
-type Judged = (Vec<Worth>, usize, usize);
+type Judged = (Vec<Verdict>, usize, usize);
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn each_call_is_worth_what_it_is_worth() {
-    use Worth::{Forbidden, Hallucinated, Right, Unjudged, Unnecessary, WrongInput, WrongOrder};
+    use Verdict::{Forbidden, Hallucinated, Right, Unjudged, Unnecessary, WrongInput, WrongOrder};
     let (a, b, c) = (
         || call("a", json!({"id": 1})),
         || call("b", json!({"id": 2})),
@@ -236,7 +237,7 @@ fn each_call_is_worth_what_it_is_worth() {
                 .map(|it| (&it.tool, &it.input))
                 .collect::<Vec<_>>()
         );
-        assert_eq!(worth(&turn(value), &calls), expected, "{what}");
+        assert_eq!(verdict(&turn(value), &calls), expected, "{what}");
     }
 }
 
@@ -247,43 +248,48 @@ fn a_tool_of_the_program_itself_is_not_for_a_scenario_to_judge() {
         ..call("search_tools", json!({"query": "x"}))
     };
     assert_eq!(
-        worth(&turn(json!({"calls": []})), &[own]).0,
-        [Worth::Unjudged]
+        verdict(&turn(json!({"calls": []})), &[own]).0,
+        [Verdict::Unjudged]
     );
 }
 
 #[test]
 fn what_was_learnt_in_an_earlier_turn_need_not_be_asked_again() {
     let first = call("a", json!({"id": 1}));
-    let judged = judge(
+    let judged = score_turn(
         &turn(json!({"calls": []})),
         std::slice::from_ref(&first),
         std::slice::from_ref(&first),
-        &whole,
+        &unredacted,
     );
     assert_eq!(
-        judged.calls[0].why.as_deref(),
-        Some("its result was there already")
+        judged.calls[0].reason.as_deref(),
+        Some("its result was already known")
     );
     // A failed one had none.
     let before = failed("a", json!({"id": 1}), ToolFailure::Timeout);
-    let judged = judge(&turn(json!({"calls": []})), &[first], &[before], &whole);
+    let judged = score_turn(
+        &turn(json!({"calls": []})),
+        &[first],
+        &[before],
+        &unredacted,
+    );
     assert_eq!(
-        judged.calls[0].why.as_deref(),
-        Some("no such call is expected")
+        judged.calls[0].reason.as_deref(),
+        Some("the call is not expected")
     );
 }
 
 #[test]
 fn a_call_is_the_same_however_it_is_written() {
     let why = |first: Value, second: Value| {
-        let judged = judge(
+        let judged = score_turn(
             &turn(json!({"calls": []})),
             &[call("a", first), call("a", second)],
             &[],
-            &whole,
+            &unredacted,
         );
-        judged.calls[1].why.clone().unwrap()
+        judged.calls[1].reason.clone().unwrap()
     };
     let parsed = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
     for (first, second) in [
@@ -295,7 +301,7 @@ fn a_call_is_the_same_however_it_is_written() {
         ("null", "{}"),
     ] {
         let why = why(parsed(first), parsed(second));
-        assert_eq!(why, "its result was there already", "{first} {second}");
+        assert_eq!(why, "its result was already known", "{first} {second}");
     }
     for (first, second) in [
         (r#"{"id": 1}"#, r#"{"id": "1"}"#),
@@ -308,22 +314,22 @@ fn a_call_is_the_same_however_it_is_written() {
         (r#"{"a\":1,\"b": 1}"#, r#"{"a": 1, "b": 1}"#),
     ] {
         let why = why(parsed(first), parsed(second));
-        assert_eq!(why, "no such call is expected", "{first} {second}");
+        assert_eq!(why, "the call is not expected", "{first} {second}");
     }
 }
 
 #[test]
 fn what_was_right_and_did_not_run_is_told() {
     let told = |value: Value, calls: &[ToolCallRecord]| {
-        let judged = judge(&turn(value), calls, &[], &whole);
-        assert_eq!(judged.calls[0].worth, Worth::Right);
+        let judged = score_turn(&turn(value), calls, &[], &unredacted);
+        assert_eq!(judged.calls[0].verdict, Verdict::Right);
         judged.not_executed
     };
     let one = || json!({"calls": [{"tool": "a", "input": {"id": 1}}]});
     let held = |failure| failed("a", json!({"id": 1}), failure);
     for (failure, why) in [
-        (ToolFailure::NotApproved, "not approved: `approve` says"),
-        (ToolFailure::Denied, "denied: `approve` says"),
+        (ToolFailure::NotApproved, "not approved; `--approve` allows"),
+        (ToolFailure::Denied, "denied; `--approve` allows"),
         (ToolFailure::Skipped, "skipped"),
         (ToolFailure::LimitReached, "limit reached"),
         (ToolFailure::Withheld, "withheld"),
@@ -360,8 +366,8 @@ fn the_argument_that_is_wrong_is_named() {
     let turn =
         turn(json!({"calls": [{"tool": "a", "input": {"id": {"$one_of": [1, 2]}, "name": "x"}}]}));
     let why = |input: Value| {
-        judge(&turn, &[call("a", input)], &[], &whole).calls[0]
-            .why
+        score_turn(&turn, &[call("a", input)], &[], &unredacted).calls[0]
+            .reason
             .clone()
     };
     assert_eq!(
@@ -381,13 +387,13 @@ fn the_argument_that_is_wrong_is_named() {
         calls: Some(vec![several.unwrap()]),
         ..turn.clone()
     };
-    let judged = judge(&either, &[call("a", json!({"id": 5}))], &[], &whole);
+    let judged = score_turn(&either, &[call("a", json!({"id": 5}))], &[], &unredacted);
     assert_eq!(
-        judged.calls[0].why.as_deref(),
+        judged.calls[0].reason.as_deref(),
         Some("`id` is 5, expected 4")
     );
     assert_eq!(judged.missing, [r#"b {"x":1}, or a {"id":4}"#]);
-    assert_eq!(why(json!("text")).unwrap(), "the input is no object");
+    assert_eq!(why(json!("text")).unwrap(), "the input is not an object");
 }
 
 #[test]
@@ -445,26 +451,26 @@ fn matchers_mean_what_the_table_says() {
     for (matcher, argument, expected) in table {
         let found = Matcher::read(&matcher)
             .unwrap()
-            .fits((!argument.is_null()).then_some(&argument));
+            .matches((!argument.is_null()).then_some(&argument));
         assert_eq!(found, expected, "{matcher} {argument}");
     }
     for (matcher, said) in [
-        (json!({"$like": 1}), "`$like` is no matcher"),
+        (json!({"$like": 1}), "unknown matcher `$like`"),
         (
             json!({"$any": true, "b": 1}),
             "`$any` must be the only field",
         ),
-        (json!({"$any": 1}), "`$any` takes `true`"),
-        (json!({"$between": [1]}), "`$between` takes two numbers"),
+        (json!({"$any": 1}), "`$any` needs `true`"),
+        (json!({"$between": [1]}), "`$between` needs two numbers"),
         (json!({"$matches": "("}), "`$matches`:"),
-        (json!([{"$one_of": 1}]), "`$one_of` takes a list"),
+        (json!([{"$one_of": 1}]), "`$one_of` needs a list"),
         (
             json!({"$one_of": []}),
-            "`$one_of` takes a list with something in it",
+            "`$one_of` needs a list that is not empty",
         ),
         (
             json!({"$between": [5, 1]}),
-            "`$between` takes two numbers, the lower one first",
+            "`$between` needs two numbers, the smaller one first",
         ),
     ] {
         let error = Matcher::read(&matcher).unwrap_err().to_string();
@@ -486,7 +492,7 @@ proptest! {
     /// As many are paired as can be, no other twice, and only such as fit.
     #[test]
     fn pairs_are_the_most_there_can_be(grid in prop::collection::vec(prop::collection::vec(any::<bool>(), 5), 0..5)) {
-        let paired = pairs(grid.len(), 5, |one, other| grid[one][other]);
+        let paired = maximum_matching(grid.len(), 5, |one, other| grid[one][other]);
         let used: Vec<usize> = paired.iter().flatten().copied().collect();
         prop_assert_eq!(used.iter().collect::<HashSet<_>>().len(), used.len());
         for (one, other) in paired.iter().enumerate() {
@@ -510,7 +516,7 @@ proptest! {
 /// What a replay gives for a call out of which a secret was struck.
 #[test]
 fn what_was_struck_out_of_a_recording_is_neither_right_nor_wrong() {
-    use Worth::{Right, Unknown, WrongInput};
+    use Verdict::{Right, Unknown, WrongInput};
     let log_in = |user: &str, password: &str| {
         let login = json!({"user": user, "password": password});
         call("log_in", json!({"login": login, "tries": 3}))
@@ -520,17 +526,19 @@ fn what_was_struck_out_of_a_recording_is_neither_right_nor_wrong() {
     };
     let exact = wanted(json!({"user": "ada", "password": "hunter2"}), json!(3));
     let judged = |turn: &Turn, calls: &[ToolCallRecord], is_replay: bool| {
-        let cut = if is_replay { cut_out } else { whole };
-        let judged = judge(turn, calls, &[], &cut);
-        let worth: Vec<Worth> = judged.calls.iter().map(|it| it.worth).collect();
-        (worth, judged.missing.len(), judged.attempted)
+        let cut = if is_replay { redacted } else { unredacted };
+        let judged = score_turn(turn, calls, &[], &cut);
+        let verdict: Vec<Verdict> = judged.calls.iter().map(|it| it.verdict).collect();
+        (verdict, judged.missing.len(), judged.attempted)
     };
     let cut = [log_in("ada", "[redacted]")];
     assert_eq!(judged(&exact, &cut, true), (vec![Unknown], 0, 0));
-    let why = judge(&exact, &cut, &[], &cut_out).calls[0].why.clone();
+    let why = score_turn(&exact, &cut, &[], &redacted).calls[0]
+        .reason
+        .clone();
     assert_eq!(
         why.as_deref(),
-        Some("what `login` was is not known: a secret was struck out when it was recorded")
+        Some("`login` was redacted in the recording")
     );
     // Nothing is struck out of what a model says now.
     assert_eq!(judged(&exact, &cut, false), (vec![WrongInput], 1, 1));
@@ -578,17 +586,20 @@ fn what_a_schema_refuses_of_a_recording_is_no_fault_of_the_model() {
     let turn = turn(json!({"calls": [{"tool": "pay", "input": {"pin": 1234, "sum": 5}}]}));
     let input = json!({"pin": "[redacted]", "sum": 5});
     let refused = [failed("pay", input, ToolFailure::InvalidInput)];
-    let judged = judge(&turn, &refused, &[], &cut_out);
+    let judged = score_turn(&turn, &refused, &[], &redacted);
     let one = &judged.calls[0];
-    assert_eq!((one.worth, one.end), (Worth::Unknown, CallEnd::NotExecuted));
+    assert_eq!(
+        (one.verdict, one.outcome),
+        (Verdict::Unknown, CallOutcome::NotExecuted)
+    );
     assert!(judged.missing.is_empty() && judged.not_executed.is_empty());
-    let judged = judge(&turn, &refused, &[], &whole);
-    assert_eq!(judged.calls[0].worth, Worth::Hallucinated);
+    let judged = score_turn(&turn, &refused, &[], &unredacted);
+    assert_eq!(judged.calls[0].verdict, Verdict::Hallucinated);
 }
 
 #[test]
 fn a_call_that_the_tool_refuses_weighs_once() {
-    use Worth::{Hallucinated, Right, WrongInput};
+    use Verdict::{Hallucinated, Right, WrongInput};
     let turn = turn(json!({"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]}));
     let refused = || failed("a", json!({"id": "x"}), ToolFailure::InvalidInput);
     let b = || call("b", json!({}));
@@ -613,7 +624,7 @@ fn a_call_that_the_tool_refuses_weighs_once() {
             (vec![Hallucinated, Right], 1, 0),
         ),
     ] {
-        assert_eq!(worth(&turn, &calls), judged);
+        assert_eq!(verdict(&turn, &calls), judged);
     }
 }
 

@@ -1,37 +1,36 @@
-//! What an answer must be like.
+//! Checks of an answer.
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-/// What an answer must be like; what is left out is not asked for. Upper and lower case are alike but for the
-/// regular expression.
+/// Checks of an answer. All are optional, and all but the regular expression ignore case.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerCheck {
-    /// All of these are in it.
+    /// Texts that the answer must contain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contains: Vec<String>,
-    /// At least one of these is in it.
+    /// Texts of which the answer must contain at least one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contains_any: Vec<String>,
-    /// None of these is in it.
+    /// Texts that the answer must not contain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<String>,
-    /// This regular expression finds something in it.
+    /// A regular expression that must match a part of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matches: Option<String>,
-    /// It has an artifact of this type, such as `table`.
+    /// The type of a required artifact, such as `table`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
 }
 
 impl AnswerCheck {
-    /// Whether nothing is asked for.
+    /// Returns whether there is no check.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The field that is wrong and what is wrong with it.
+    /// Checks the fields. Returns an invalid one with its problem.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         for (field, texts) in [
             ("contains", &self.contains),
@@ -39,41 +38,41 @@ impl AnswerCheck {
             ("lacks", &self.lacks),
         ] {
             if texts.iter().any(String::is_empty) {
-                return Err((field, "an empty text is in every answer".to_owned()));
+                return Err((field, "a text must not be empty".to_owned()));
             }
         }
         match self.matches.as_deref().map(Regex::new) {
-            Some(Err(fault)) => Err(("matches", fault.to_string())),
+            Some(Err(error)) => Err(("matches", error.to_string())),
             _ => Ok(()),
         }
     }
 
-    /// What is wrong with an answer, one sentence for each thing; nothing if it is as it must be.
+    /// Returns the failed checks, one sentence each.
     pub fn faults(&self, answer: &str, artifacts: &[String]) -> Vec<String> {
         let lower = answer.to_lowercase();
         let has = |text: &String| lower.contains(&text.to_lowercase());
         let mut faults = Vec::new();
         for text in self.contains.iter().filter(|text| !has(text)) {
-            faults.push(format!("`{text}` is not in the answer"));
+            faults.push(format!("the answer does not contain `{text}`"));
         }
         if !self.contains_any.is_empty() && !self.contains_any.iter().any(has) {
             faults.push(format!(
-                "none of `{}` is in the answer",
+                "the answer contains none of `{}`",
                 self.contains_any.join("`, `")
             ));
         }
         for text in self.lacks.iter().filter(|text| has(text)) {
-            faults.push(format!("`{text}` is in the answer"));
+            faults.push(format!("the answer contains `{text}`"));
         }
         if let Some(pattern) = &self.matches
             && !Regex::new(pattern).is_ok_and(|it| it.is_match(answer))
         {
-            faults.push(format!("`{pattern}` finds nothing in the answer"));
+            faults.push(format!("the answer does not match `{pattern}`"));
         }
-        if let Some(wanted) = &self.artifact
-            && !artifacts.iter().any(|it| it == wanted)
+        if let Some(artifact) = &self.artifact
+            && !artifacts.iter().any(|it| it == artifact)
         {
-            faults.push(format!("the answer has no artifact of type `{wanted}`"));
+            faults.push(format!("the answer has no artifact of type `{artifact}`"));
         }
         faults
     }

@@ -1,81 +1,81 @@
-//! What one argument may be, by the rules of that benchmark's checker (`ast_checker.py`, Python).
+//! Comparison of an argument by the rules of the Berkeley Function Calling Leaderboard.
 //!
-//! The rules are those of a Python program that compares Python values, with its accidents: they are kept, so that
-//! the verdicts are the same. Where that program would crash, nothing fits.
+//! The rules are those of `ast_checker.py`, which compares Python values. Its peculiarities are
+//! kept, so that the verdicts are equal. Where that program would crash, nothing matches.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    python_value::{Class, equal, is_among, is_empty_text, standard, standard_text},
+    python_value::{PythonType, equal, is_among, is_empty_text, normalized, normalized_text},
     redacted_match::may_be,
 };
 use crate::recording::is_redacted;
 
-/// What one argument may be: what stands behind `$bfcl`.
+/// The accepted values of one argument, as in `$bfcl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Parameter {
-    /// Its declared type. Left out if the function does not declare it: then it may not be there.
+pub struct BfclParameter {
+    /// The declared type. An undeclared argument must be absent.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    pub declared: Option<Type>,
-    /// The type of its items, if it is an array or a tuple.
+    pub declared: Option<BfclType>,
+    /// The type of the items of an array or a tuple.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub items: Option<Type>,
-    /// The values that are right. An empty text among them says that it may be left out.
+    pub items: Option<BfclType>,
+    /// The right values. An empty text allows a missing argument.
     pub allowed: Vec<Value>,
-    /// Whether the function says that it is required.
+    /// Whether the function requires the argument.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
 }
 
-/// A type, in the words of the benchmark.
+/// A type of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum Type {
-    /// A text.
+pub enum BfclType {
+    /// Text.
     String,
-    /// A whole number.
+    /// Whole number.
     Integer,
-    /// A number; a whole one is taken for one with a fraction.
+    /// Number, also a whole one.
     Float,
     /// `true` or `false`.
     Boolean,
-    /// A list.
+    /// List.
     Array,
-    /// A list here.
+    /// List in JSON.
     Tuple,
-    /// An object.
+    /// Object.
     Dict,
-    /// A text.
+    /// Text.
     Any,
 }
 
-impl Type {
-    /// The class that the checker wants for it.
-    fn class(self) -> Class {
+impl BfclType {
+    /// Returns the Python type that the checker requires.
+    fn python_type(self) -> PythonType {
         match self {
-            Self::String | Self::Any => Class::Text,
-            Self::Integer => Class::Int,
-            Self::Float => Class::Float,
-            Self::Boolean => Class::Bool,
-            Self::Array | Self::Tuple => Class::List,
-            Self::Dict => Class::Dict,
+            Self::String | Self::Any => PythonType::Text,
+            Self::Integer => PythonType::Int,
+            Self::Float => PythonType::Float,
+            Self::Boolean => PythonType::Bool,
+            Self::Array | Self::Tuple => PythonType::List,
+            Self::Dict => PythonType::Dict,
         }
     }
 }
 
-/// The value is of the right type; whether of the declared one or of one that only the answers have.
-enum Typed {
-    AsDeclared,
-    /// The answers are of another type than declared: values are compared as they are.
-    AsAnswered,
+/// The accepted type of a value.
+enum TypeMatch {
+    Declared,
+    /// The type of the answers, which is not the declared one. Values must be equal.
+    Answered,
 }
 
-impl Parameter {
-    /// Whether an argument is right; `None` is one that is not there. Null is a value like any other.
-    pub fn fits(&self, argument: Option<&Value>) -> bool {
+impl BfclParameter {
+    /// Returns whether an argument is right. `None` is a missing argument, and null is a value.
+    pub fn matches(&self, argument: Option<&Value>) -> bool {
         match (argument, self.declared) {
             (None, _) => !self.required && self.allowed.iter().any(is_empty_text),
             (Some(_), None) => false,
@@ -83,9 +83,9 @@ impl Parameter {
         }
     }
 
-    /// Whether an argument out of which something was struck may have been right.
-    pub(crate) fn may_fit(&self, found: &Value) -> bool {
-        // What is not declared may not be there, and nothing that is empty is struck out.
+    /// Returns whether the original of a redacted argument may be right.
+    pub(super) fn may_match(&self, found: &Value) -> bool {
+        // An undeclared argument must be absent, and an empty text is not redacted.
         let answers = self.allowed.iter().filter(|it| !is_empty_text(it));
         self.declared.is_some()
             && answers
@@ -93,22 +93,24 @@ impl Parameter {
                 .any(|answer| may_be_answer(found, answer))
     }
 
-    fn is_right(&self, value: &Value, declared: Type) -> bool {
-        // A whole number is taken where a fraction is wanted, but not the other way.
-        let float = match (declared, Class::of(value)) {
-            (Type::Float, Class::Int) => value.as_f64().map(Value::from),
+    fn is_right(&self, value: &Value, declared: BfclType) -> bool {
+        // A whole number is accepted as a float, but not the reverse.
+        let float = match (declared, PythonType::of(value)) {
+            (BfclType::Float, PythonType::Int) => value.as_f64().map(Value::from),
             _ => None,
         };
         let value = float.as_ref().unwrap_or(value);
-        let class = declared.class();
-        let items = self.items.map(Type::class);
-        let items = items.filter(|_| class == Class::List);
-        match typed(value, &self.allowed, class, items) {
+        let class = declared.python_type();
+        let items = self.items.map(BfclType::python_type);
+        let items = items.filter(|_| class == PythonType::List);
+        match match_type(value, &self.allowed, class, items) {
             None => false,
-            Some(Typed::AsAnswered) => is_among(value, &self.allowed),
-            Some(Typed::AsDeclared) => match value {
+            Some(TypeMatch::Answered) => is_among(value, &self.allowed),
+            Some(TypeMatch::Declared) => match value {
                 Value::Object(fields) => is_dict(fields, &self.allowed),
-                Value::Array(list) if items == Some(Class::Dict) => is_dicts(list, &self.allowed),
+                Value::Array(list) if items == Some(PythonType::Dict) => {
+                    is_dicts(list, &self.allowed)
+                }
                 Value::Array(list) => is_list(list, &self.allowed),
                 Value::String(text) => is_text(text, &self.allowed),
                 _ => is_among(value, &self.allowed),
@@ -117,50 +119,55 @@ impl Parameter {
     }
 }
 
-/// Whether a value is of the class that is wanted, or at least of that of the answers.
-fn typed(value: &Value, allowed: &[Value], class: Class, items: Option<Class>) -> Option<Typed> {
+/// Returns whether a value has the declared type, or else that of the answers.
+fn match_type(
+    value: &Value,
+    allowed: &[Value],
+    expected: PythonType,
+    items: Option<PythonType>,
+) -> Option<TypeMatch> {
     let answered = answered(allowed);
-    let is_other = answered.is_some_and(|it| it != class);
-    let as_wanted = || {
+    let is_other = answered.is_some_and(|it| it != expected);
+    let declared = || {
         Some(if is_other {
-            Typed::AsAnswered
+            TypeMatch::Answered
         } else {
-            Typed::AsDeclared
+            TypeMatch::Declared
         })
     };
-    if Class::of(value) == class {
+    if PythonType::of(value) == expected {
         let (Some(items), Value::Array(list)) = (items, value) else {
-            return as_wanted();
+            return declared();
         };
-        // It is enough if all items are of the right class beside one of the answers; an answer that is no list
-        // asks for nothing.
+        // The items must have the right type for one of the answers. Another answer than a list has
+        // no requirement.
         let suits = |answer: &Value| match answer {
             Value::Array(answer) => list
                 .iter()
-                .all(|item| typed(item, answer, items, None).is_some()),
+                .all(|item| match_type(item, answer, items, None).is_some()),
             _ => true,
         };
-        return allowed.iter().any(suits).then(as_wanted).flatten();
+        return allowed.iter().any(suits).then(declared).flatten();
     }
-    (answered == Some(Class::of(value))).then_some(Typed::AsAnswered)
+    (answered == Some(PythonType::of(value))).then_some(TypeMatch::Answered)
 }
 
-/// The class of the first answer that is not "may be left out".
-fn answered(allowed: &[Value]) -> Option<Class> {
+/// Returns the type of the first answer that is not an empty text.
+fn answered(allowed: &[Value]) -> Option<PythonType> {
     allowed
         .iter()
         .find(|answer| !is_empty_text(answer))
-        .map(Class::of)
+        .map(PythonType::of)
 }
 
 fn is_text(text: &str, allowed: &[Value]) -> bool {
-    let text = standard_text(text);
+    let text = normalized_text(text);
     let mut texts = allowed.iter().filter_map(Value::as_str);
-    texts.any(|answer| standard_text(answer) == text)
+    texts.any(|answer| normalized_text(answer) == text)
 }
 
 fn is_list(list: &[Value], allowed: &[Value]) -> bool {
-    let list: Vec<Value> = list.iter().map(standard).collect();
+    let list: Vec<Value> = list.iter().map(normalized).collect();
     let Some(answers) = allowed.iter().map(sequence).collect::<Option<Vec<_>>>() else {
         return false;
     };
@@ -169,11 +176,11 @@ fn is_list(list: &[Value], allowed: &[Value]) -> bool {
             && answer
                 .iter()
                 .zip(&list)
-                .all(|(answer, item)| equal(&standard(answer), item))
+                .all(|(answer, item)| equal(&normalized(answer), item))
     })
 }
 
-/// What Python finds at the places of a value: a text has characters.
+/// Returns the items of a Python sequence. The items of a text are its characters.
 fn sequence(value: &Value) -> Option<Vec<Value>> {
     match value {
         Value::Array(items) => Some(items.clone()),
@@ -183,7 +190,7 @@ fn sequence(value: &Value) -> Option<Vec<Value>> {
     }
 }
 
-/// Whether it may have been this answer; of a dict each field has several.
+/// Returns whether a redacted value may be this answer. Each field of a dict has several answers.
 fn may_be_answer(found: &Value, answer: &Value) -> bool {
     match (found, answer) {
         (Value::Array(items), Value::Array(answers)) => {
@@ -198,10 +205,10 @@ fn may_be_answer(found: &Value, answer: &Value) -> bool {
             let mut others = answers
                 .iter()
                 .filter(|(name, _)| !fields.contains_key(*name));
-            fields.iter().all(is_field) && others.all(|(_, allowed)| may_be_left_out(allowed))
+            fields.iter().all(is_field) && others.all(|(_, allowed)| is_optional(allowed))
         }
-        (found, answer) if is_redacted(found) => may_be(&standard(found), &standard(answer)),
-        (found, answer) => equal(&standard(answer), &standard(found)),
+        (found, answer) if is_redacted(found) => may_be(&normalized(found), &normalized(answer)),
+        (found, answer) => equal(&normalized(answer), &normalized(found)),
     }
 }
 
@@ -215,7 +222,7 @@ fn is_dict(fields: &Map<String, Value>, allowed: &[Value]) -> bool {
             .all(|(name, value)| answer.get(name).is_some_and(|it| is_field(value, it)))
             && answer
                 .iter()
-                .all(|(name, allowed)| fields.contains_key(name) || may_be_left_out(allowed));
+                .all(|(name, allowed)| fields.contains_key(name) || is_optional(allowed));
         if is_right {
             return true;
         }
@@ -224,17 +231,17 @@ fn is_dict(fields: &Map<String, Value>, allowed: &[Value]) -> bool {
 }
 
 fn is_field(value: &Value, allowed: &Value) -> bool {
-    let value = standard(value);
+    let value = normalized(value);
     let allowed = sequence(allowed).unwrap_or_default();
     allowed
         .iter()
-        .any(|answer| equal(&standard(answer), &value))
+        .any(|answer| equal(&normalized(answer), &value))
 }
 
-fn may_be_left_out(allowed: &Value) -> bool {
+fn is_optional(allowed: &Value) -> bool {
     match allowed {
         Value::Array(items) => items.iter().any(is_empty_text),
-        // An empty text is in every text.
+        // Every Python text contains the empty text.
         Value::String(_) => true,
         Value::Object(fields) => fields.contains_key(""),
         _ => false,
@@ -245,7 +252,7 @@ fn is_dicts(list: &[Value], allowed: &[Value]) -> bool {
     for answer in allowed {
         let answers = match answer {
             Value::Array(answers) => answers.as_slice(),
-            // It is as long as an empty list, and then nothing is left to compare.
+            // It has the length of an empty list.
             Value::String(text) if text.is_empty() => &[],
             _ => return false,
         };

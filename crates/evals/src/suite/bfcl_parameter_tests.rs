@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-fn parameter(value: Value) -> Parameter {
+fn parameter(value: Value) -> BfclParameter {
     serde_json::from_value(value).unwrap()
 }
 
@@ -148,7 +148,7 @@ fn an_argument_is_right_as_the_benchmark_says() {
         (json!({"allowed": [1, ""]}), json!(1), false),
     ];
     for (value, argument, right) in table {
-        let found = parameter(value.clone()).fits(Some(&argument));
+        let found = parameter(value.clone()).matches(Some(&argument));
         assert_eq!(found, right, "{argument} by {value}");
     }
 }
@@ -165,7 +165,7 @@ fn what_may_be_left_out_is_said_by_an_empty_text() {
         (json!({"allowed": [1, ""]}), true),
         (json!({"allowed": [], "required": true}), false),
     ] {
-        assert_eq!(parameter(value.clone()).fits(None), right, "{value}");
+        assert_eq!(parameter(value.clone()).matches(None), right, "{value}");
     }
 }
 

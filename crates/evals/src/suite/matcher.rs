@@ -1,30 +1,30 @@
-//! What an argument must be like.
+//! Matchers of arguments.
 
 use regex::Regex;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use super::{assignment::pairs, bfcl_parameter::Parameter};
+use super::{bfcl_parameter::BfclParameter, bipartite::maximum_matching};
 
-/// What one argument of a call must be like.
+/// A matcher of one argument.
 ///
-/// A plain value means itself: texts are compared without white space around them, numbers by their value
-/// (`42` is `42.0`), lists item by item, and of an object every field that is named. A field whose name
-/// begins with `$` means something else, and then it is the only one:
+/// A plain value matches an equal argument: texts without surrounding white space, numbers by value
+/// (`42` equals `42.0`), lists item by item, and objects by the given fields. An object with a `$`
+/// field is one of these matchers:
 ///
-/// | value | an argument that |
+/// | matcher | accepts an argument that |
 /// |---|---|
-/// | `{$any: true}` | is there |
-/// | `{$absent: true}` | is not there, or null |
-/// | `{$one_of: [a, b]}` | is like one of these |
-/// | `{$matches: "^A.*"}` | is a text that the regular expression finds |
-/// | `{$contains: "x"}` | is a text with this in it, upper and lower case alike, or a list with such an item |
-/// | `{$ignoring_case: "x"}` | is this text, upper and lower case alike |
-/// | `{$between: [1, 5]}` | is a number from the first, which is not larger, to the second |
-/// | `{$optional: x}` | is not there, or like this |
-/// | `{$exactly: x}` | is this value, with no field more |
-/// | `{$unordered: [a, b]}` | is a list of as many items in any order |
-/// | `{$bfcl: {type: integer, allowed: [5]}}` | is right by the rules of the [Berkeley Function Calling Leaderboard](Parameter) |
+/// | `{$any: true}` | is present |
+/// | `{$absent: true}` | is absent or null |
+/// | `{$one_of: [a, b]}` | matches one of these |
+/// | `{$matches: "^A.*"}` | is a text that matches the regular expression |
+/// | `{$contains: "x"}` | is a text that contains this text, ignoring case, or a list with such an item |
+/// | `{$ignoring_case: "x"}` | equals this text, ignoring case |
+/// | `{$between: [1, 5]}` | is a number in this inclusive range |
+/// | `{$optional: x}` | is absent or matches this |
+/// | `{$exactly: x}` | equals this value, without additional fields |
+/// | `{$unordered: [a, b]}` | is a list of the same length in any order |
+/// | `{$bfcl: {type: integer, allowed: [5]}}` | is right by the rules of [`BfclParameter`] |
 #[derive(Debug, Clone)]
 pub enum Matcher {
     /// `$any`.
@@ -48,7 +48,7 @@ pub enum Matcher {
     /// `$unordered`.
     Unordered(Vec<Matcher>),
     /// `$bfcl`.
-    Bfcl(Parameter),
+    Bfcl(BfclParameter),
     /// A plain value.
     Value(Value),
     /// A list, item by item.
@@ -57,33 +57,33 @@ pub enum Matcher {
     Fields(Vec<(String, Matcher)>),
 }
 
-/// What is wrong with a matcher.
+/// An error in a matcher.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidMatcher {
-    /// The name is not known.
+    /// Unknown name.
     #[error(
-        "`{0}` is no matcher; there are $any, $absent, $one_of, $matches, $contains, $ignoring_case, $between, $optional, $exactly, $unordered and $bfcl"
+        "unknown matcher `{0}`; available: $any, $absent, $one_of, $matches, $contains, $ignoring_case, $between, $optional, $exactly, $unordered and $bfcl"
     )]
     Unknown(String),
-    /// A field beside a matcher.
+    /// Another field in the object.
     #[error("`{0}` must be the only field of its object")]
     NotAlone(String),
-    /// What stands behind the name is of another type.
-    #[error("`{name}` takes {wanted}")]
-    Takes {
+    /// The value has the wrong type.
+    #[error("`{name}` needs {expected}")]
+    WrongType {
         /// The matcher.
         name: String,
-        /// What it takes, in words.
-        wanted: &'static str,
+        /// The expected type.
+        expected: &'static str,
     },
-    /// A regular expression that cannot be read.
+    /// Invalid regular expression.
     #[error("`$matches`: {0}")]
     Regex(String),
 }
 
 impl Matcher {
-    /// Reads one.
+    /// Parses a matcher.
     pub fn read(value: &Value) -> Result<Self, InvalidMatcher> {
         match value {
             Value::Object(fields) => match fields.keys().find(|name| name.starts_with('$')) {
@@ -105,138 +105,140 @@ impl Matcher {
     }
 
     fn named(name: &str, value: &Value) -> Result<Self, InvalidMatcher> {
-        let takes = |wanted| InvalidMatcher::Takes {
+        let wrong_type = |expected| InvalidMatcher::WrongType {
             name: name.to_owned(),
-            wanted,
+            expected,
         };
         let text = || {
             value
                 .as_str()
                 .map(str::to_owned)
-                .ok_or_else(|| takes("a text"))
+                .ok_or_else(|| wrong_type("a text"))
         };
-        let items = || value.as_array().ok_or_else(|| takes("a list"));
+        let items = || value.as_array().ok_or_else(|| wrong_type("a list"));
         let yes = || {
             (*value == Value::Bool(true))
                 .then_some(())
-                .ok_or_else(|| takes("`true`"))
+                .ok_or_else(|| wrong_type("`true`"))
         };
         Ok(match name {
             "$any" => yes().map(|()| Self::Any)?,
             "$absent" => yes().map(|()| Self::Absent)?,
             "$one_of" => match items()?.as_slice() {
-                [] => return Err(takes("a list with something in it")),
+                [] => return Err(wrong_type("a list that is not empty")),
                 several => Self::OneOf(Self::list(several)?),
             },
             "$matches" => Self::Matches(
-                Regex::new(&text()?).map_err(|fault| InvalidMatcher::Regex(fault.to_string()))?,
+                Regex::new(&text()?).map_err(|error| InvalidMatcher::Regex(error.to_string()))?,
             ),
             "$contains" => Self::Contains(value.clone()),
             "$ignoring_case" => Self::IgnoringCase(text()?.trim().to_lowercase()),
             "$between" => match items()?.as_slice() {
                 [low, high] => {
-                    let number = |it: &Value| it.as_f64().ok_or_else(|| takes("two numbers"));
+                    let number = |it: &Value| it.as_f64().ok_or_else(|| wrong_type("two numbers"));
                     let (low, high) = (number(low)?, number(high)?);
                     if low > high {
-                        return Err(takes("two numbers, the lower one first"));
+                        return Err(wrong_type("two numbers, the smaller one first"));
                     }
                     Self::Between(low, high)
                 }
-                _ => return Err(takes("two numbers")),
+                _ => return Err(wrong_type("two numbers")),
             },
             "$optional" => Self::Optional(Box::new(Self::read(value)?)),
             "$exactly" => Self::Exactly(value.clone()),
             "$unordered" => Self::Unordered(Self::list(items()?)?),
-            "$bfcl" => Self::Bfcl(Parameter::deserialize(value).map_err(|_| {
-                takes("an object with `allowed` and, of a parameter that is declared, its `type`")
+            "$bfcl" => Self::Bfcl(BfclParameter::deserialize(value).map_err(|_| {
+                wrong_type("an object with `allowed`, and the `type` of a declared parameter")
             })?),
             other => return Err(InvalidMatcher::Unknown(other.to_owned())),
         })
     }
 
-    /// Whether an argument is like this; `None` is one that is not there.
-    pub fn fits(&self, argument: Option<&Value>) -> bool {
-        let there = argument.filter(|it| !it.is_null());
+    /// Returns whether an argument matches. `None` is a missing argument.
+    pub fn matches(&self, argument: Option<&Value>) -> bool {
+        let present = argument.filter(|it| !it.is_null());
         match self {
-            Self::Any => there.is_some(),
-            Self::Absent => there.is_none(),
-            Self::Optional(inner) => there.is_none() || inner.fits(argument),
-            Self::OneOf(several) => several.iter().any(|one| one.fits(argument)),
-            Self::Matches(regex) => there
+            Self::Any => present.is_some(),
+            Self::Absent => present.is_none(),
+            Self::Optional(inner) => present.is_none() || inner.matches(argument),
+            Self::OneOf(several) => several.iter().any(|one| one.matches(argument)),
+            Self::Matches(regex) => present
                 .and_then(Value::as_str)
                 .is_some_and(|it| regex.is_match(it)),
-            Self::Contains(wanted) => there.is_some_and(|it| contains(it, wanted)),
-            Self::IgnoringCase(wanted) => there
+            Self::Contains(expected) => present.is_some_and(|it| contains(it, expected)),
+            Self::IgnoringCase(expected) => present
                 .and_then(Value::as_str)
-                .is_some_and(|it| it.trim().to_lowercase() == *wanted),
-            Self::Between(low, high) => there
+                .is_some_and(|it| it.trim().to_lowercase() == *expected),
+            Self::Between(low, high) => present
                 .and_then(Value::as_f64)
                 .is_some_and(|it| (*low..=*high).contains(&it)),
-            Self::Exactly(wanted) => {
-                argument.unwrap_or(&Value::Null) == wanted || same(argument, wanted)
+            Self::Exactly(expected) => {
+                argument.unwrap_or(&Value::Null) == expected || equal(argument, expected)
             }
-            Self::Unordered(wanted) => match there {
-                Some(Value::Array(items)) => items.len() == wanted.len() && assigned(wanted, items),
+            Self::Unordered(expected) => match present {
+                Some(Value::Array(items)) => {
+                    items.len() == expected.len() && matches_in_any_order(expected, items)
+                }
                 _ => false,
             },
-            Self::Bfcl(parameter) => parameter.fits(argument),
-            Self::Value(wanted) => same(argument, wanted),
-            Self::List(wanted) => match there {
+            Self::Bfcl(parameter) => parameter.matches(argument),
+            Self::Value(expected) => equal(argument, expected),
+            Self::List(expected) => match present {
                 Some(Value::Array(items)) => {
-                    items.len() == wanted.len()
-                        && wanted
+                    items.len() == expected.len()
+                        && expected
                             .iter()
                             .zip(items)
-                            .all(|(one, item)| one.fits(Some(item)))
+                            .all(|(one, item)| one.matches(Some(item)))
                 }
                 _ => false,
             },
-            Self::Fields(wanted) => match there {
-                Some(Value::Object(fields)) => {
-                    wanted.iter().all(|(name, one)| one.fits(fields.get(name)))
-                }
+            Self::Fields(expected) => match present {
+                Some(Value::Object(fields)) => expected
+                    .iter()
+                    .all(|(name, one)| one.matches(fields.get(name))),
                 _ => false,
             },
         }
     }
 }
 
-/// Whether every matcher has an item of its own.
-fn assigned(wanted: &[Matcher], items: &[Value]) -> bool {
-    let fits = |one: usize, item: usize| wanted[one].fits(Some(&items[item]));
-    pairs(wanted.len(), items.len(), fits)
+/// Returns whether each matcher has a different item.
+fn matches_in_any_order(expected: &[Matcher], items: &[Value]) -> bool {
+    let matches = |one: usize, item: usize| expected[one].matches(Some(&items[item]));
+    maximum_matching(expected.len(), items.len(), matches)
         .iter()
         .all(Option::is_some)
 }
 
-fn contains(argument: &Value, wanted: &Value) -> bool {
-    match (argument, wanted) {
-        (Value::String(text), Value::String(wanted)) => {
-            text.to_lowercase().contains(&wanted.to_lowercase())
+fn contains(argument: &Value, expected: &Value) -> bool {
+    match (argument, expected) {
+        (Value::String(text), Value::String(expected)) => {
+            text.to_lowercase().contains(&expected.to_lowercase())
         }
-        (Value::Array(items), wanted) => items.iter().any(|item| same(Some(item), wanted)),
+        (Value::Array(items), expected) => items.iter().any(|item| equal(Some(item), expected)),
         _ => false,
     }
 }
 
-/// Whether two values mean the same.
-pub(super) fn same(argument: Option<&Value>, wanted: &Value) -> bool {
-    match (argument.unwrap_or(&Value::Null), wanted) {
-        // Two whole numbers are the same only if they are: as fractions, large ones would lose their last digits.
+/// Returns whether two values are equal, with the tolerance of plain values.
+pub(super) fn equal(argument: Option<&Value>, expected: &Value) -> bool {
+    match (argument.unwrap_or(&Value::Null), expected) {
+        // Large whole numbers are not exact as fractions.
         (Value::Number(a), Value::Number(b)) => {
             a == b || ((a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64())
         }
         (Value::String(a), Value::String(b)) => a.trim() == b.trim(),
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(Some(a), b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(Some(a), b))
         }
-        (Value::Object(a), Value::Object(b)) => same_fields(a, b),
+        (Value::Object(a), Value::Object(b)) => equal_fields(a, b),
         (a, b) => a == b,
     }
 }
 
-fn same_fields(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
+fn equal_fields(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
     a.len() == b.len()
         && b.iter()
-            .all(|(name, wanted)| a.contains_key(name) && same(a.get(name), wanted))
+            .all(|(name, expected)| a.contains_key(name) && equal(a.get(name), expected))
 }

@@ -1,38 +1,38 @@
-//! What was said before.
+//! Messages before the first turn.
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::Message;
 
-/// Something that was said before the first turn of a scenario.
+/// A message before the first turn of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Said {
-    /// Who said it.
-    pub role: Speaker,
-    /// What was said.
+pub struct EarlierMessage {
+    /// The author.
+    pub role: MessageRole,
+    /// The text.
     pub text: String,
 }
 
-/// Who said something.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Speaker {
-    /// Whoever instructs the model.
+pub enum MessageRole {
+    /// Instructions.
     System,
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
-impl Said {
-    /// The same as a message.
+impl EarlierMessage {
+    /// Returns the message for a request.
     pub fn to_message(&self) -> Message {
         match self.role {
-            Speaker::System => Message::system(&self.text),
-            Speaker::User => Message::user(&self.text),
-            Speaker::Assistant => Message::assistant(&self.text),
+            MessageRole::System => Message::system(&self.text),
+            MessageRole::User => Message::user(&self.text),
+            MessageRole::Assistant => Message::assistant(&self.text),
         }
     }
 }

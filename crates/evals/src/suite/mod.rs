@@ -1,12 +1,11 @@
-//! What is to be measured: scenarios with what a good run of them does.
+//! Suites: scenarios with expected calls and answers.
 //!
-//! A suite is a JSON or YAML document. Its fields and those of all its parts are checked: one that is not known
-//! is an error that names its place.
+//! A suite is a JSON or YAML document. An unknown field is an error with its path.
 //!
 //! ```yaml
 //! title: Customer service
-//! models: [offline/planner]          # those of the command line come instead
-//! recipe: customer_service           # for every scenario that names no other
+//! models: [offline/planner]          # the command line overrides them
+//! recipe: customer_service           # for scenarios without one
 //! repetitions: 2
 //! thresholds: {passed: 0.9, accuracy: 0.9, hallucinated: 0}
 //! scenarios:
@@ -22,8 +21,8 @@
 //! ```
 
 mod answer_check;
-mod assignment;
 mod bfcl_parameter;
+mod bipartite;
 mod declared_tools;
 mod matcher;
 mod message;
@@ -42,96 +41,95 @@ use serde_json::{Map, Value};
 use switchboard_domain::ModelId;
 
 pub use answer_check::AnswerCheck;
-pub(crate) use assignment::pairs;
-pub use bfcl_parameter::{Parameter, Type};
-pub use declared_tools::DECLARED;
+pub use bfcl_parameter::{BfclParameter, BfclType};
+pub(crate) use bipartite::maximum_matching;
+pub use declared_tools::DECLARED_SERVER;
 pub use matcher::{InvalidMatcher, Matcher};
-pub use message::{Said, Speaker};
-pub(crate) use redacted_match::{Fit, may_have_fitted};
-pub use scoring_rules::Scoring;
-pub(crate) use tool_pattern::{Forbidden, is_own_name};
+pub use message::{EarlierMessage, MessageRole};
+pub(crate) use redacted_match::{MatchResult, may_have_matched};
+pub use scoring_rules::ScoringRules;
+pub(crate) use tool_pattern::{ToolPattern, is_builtin_tool};
 
-/// Scenarios that are run and judged together.
+/// Scenarios that are run and scored together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
-    /// What it is about, for people.
+    /// The title in reports.
     #[serde(default)]
     pub title: String,
-    /// The models to ask, unless others are named when it is run.
+    /// The evaluated models, unless the caller names others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelId>,
-    /// The recipe of every scenario that names none.
+    /// The recipe of scenarios without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
-    /// The only servers whose tools are there; all that are configured if it is left out.
+    /// The servers whose tools are offered. The default is all servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<String>>,
-    /// Servers that are run for this suite instead of the configured ones: what stands under `mcp_servers` of a
-    /// configuration. This crate does not look into it.
+    /// Servers that replace the configured ones, in the format of `mcp_servers` of a configuration.
+    /// This crate does not read them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_servers: Option<Map<String, Value>>,
-    /// Text files that are there for these servers, by their paths in a folder of the evaluation.
+    /// Text files for these servers, by their paths in a temporary folder.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// How often each scenario is run with each model. 1.
-    #[serde(default = "once")]
+    /// Number of runs of each scenario with each model. The default is 1.
+    #[serde(default = "one")]
     pub repetitions: u32,
-    /// What the result must reach.
+    /// The thresholds of the results.
     #[serde(default)]
     pub thresholds: Thresholds,
     /// The scenarios.
     pub scenarios: Vec<Scenario>,
 }
 
-/// What the result must reach, as shares from 0 to 1; what is left out is not asked for.
+/// Thresholds as shares from 0 to 1, all optional.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thresholds {
-    /// Of the runs, those that did all that was expected: at least.
+    /// Minimum share of passed runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<f64>,
-    /// Of the calls, those that were right: at least.
+    /// Minimum share of right calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
-    /// Of the calls, hallucinated ones: at most.
+    /// Maximum share of hallucinated calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hallucinated: Option<f64>,
-    /// Of the calls, unnecessary ones: at most.
+    /// Maximum share of unnecessary calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unnecessary: Option<f64>,
 }
 
-/// One conversation and what is expected of it.
+/// One conversation with its expectations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Its name, of which there is one.
+    /// The unique name.
     pub name: String,
-    /// What kind of situation it is, such as `entity missing`; reports count by it.
+    /// The kind of situation, such as `entity missing`. Reports group results by it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Its own recipe.
+    /// Overrides the recipe of the suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
-    /// Its own servers.
+    /// Overrides the servers of the suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<String>>,
-    /// Whether each of its conversations has servers and files of its own, which are started for it: for scenarios
-    /// that change something.
+    /// Whether separate servers and files are created for each conversation, for scenarios that
+    /// change data.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fresh_servers: bool,
-    /// Tools that are declared and answered by the evaluation itself: the model's calls of them are judged, and
-    /// nothing runs.
+    /// Tools without a server. Calls return the declared results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<DeclaredTool>,
-    /// Fields of the run: `max_steps`, `tool_choice`, `temperature` and what else a request may have.
+    /// Parameters of the run, such as `max_steps`, `tool_choice` and `temperature`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
-    /// What was said before the first turn, such as instructions of the system.
+    /// Messages before the first turn, such as system instructions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub before: Vec<Said>,
-    /// What is said to the model, one after the other in one conversation.
+    pub before: Vec<EarlierMessage>,
+    /// The user messages in order.
     pub turns: Vec<Turn>,
 }
 
@@ -139,68 +137,68 @@ pub struct Scenario {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeclaredTool {
-    /// Its name, of which there is one: letters, digits, `_`, `-` and `.`.
+    /// The unique name: letters, digits, `_`, `-` and `.`.
     pub name: String,
-    /// What it does, for the model.
+    /// The description for the model.
     #[serde(default)]
     pub description: String,
-    /// JSON Schema of its input.
+    /// The JSON Schema of the input.
     #[serde(default = "any_object")]
     pub input_schema: Value,
-    /// What every call of it gives.
+    /// The result of every call.
     #[serde(default = "done")]
     pub result: Value,
 }
 
-/// Something that is said, and what is expected before the next.
+/// A user message with the expected calls and answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
-    /// What is said.
+    /// The user message.
     pub say: String,
-    /// The calls that are right; an empty list expects none. Left out, no call is right or wrong, but for those that
-    /// are forbidden and those that nobody could make.
+    /// The expected calls. With an empty list, no call is right. Without a list, only forbidden and
+    /// impossible calls are wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Vec<ExpectedCall>>,
-    /// Whether the calls may come in any order. By default they come in the order given.
+    /// Whether the order of the calls is ignored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_order: bool,
-    /// Tools that must not be called, as `tool` or `server/tool`. In both `*` stands for any characters or none and
-    /// `?` for one; capitals count. One that no tool of the run has is a fault: it would forbid nothing.
+    /// Forbidden tools as `tool` or `server/tool`, case-sensitive. `*` matches any text and `?` one
+    /// character. A pattern that matches no tool of the run is a fault.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbidden: Vec<String>,
-    /// What the answer must be like.
+    /// The checks of the answer.
     #[serde(default, skip_serializing_if = "AnswerCheck::is_empty")]
     pub answer: AnswerCheck,
-    /// By whose rules the calls are judged.
-    #[serde(default, skip_serializing_if = "Scoring::is_default")]
-    pub scoring: Scoring,
+    /// The rules of scoring.
+    #[serde(default, skip_serializing_if = "ScoringRules::is_default")]
+    pub scoring: ScoringRules,
 }
 
-/// A call that is right.
+/// An expected call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedCall {
     /// The tool's own name.
     pub tool: String,
-    /// The server, if it matters.
+    /// The server. The default is any server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// What each argument must be like.
+    /// The expected arguments, see [`Matcher`].
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub input: Map<String, Value>,
-    /// Whether an argument that is not named here is wrong.
+    /// Whether additional arguments are wrong.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exactly: bool,
-    /// Whether it is as right to leave the call out.
+    /// Whether the call may be missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
-    /// Calls that are as right in its place. Only this call itself can be optional and have others in its place.
+    /// Alternative calls. They cannot be optional and have no alternatives themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub or: Vec<ExpectedCall>,
 }
 
-fn once() -> u32 {
+fn one() -> u32 {
     1
 }
 
@@ -212,28 +210,28 @@ fn done() -> Value {
     Value::String("done".to_owned())
 }
 
-/// What is wrong with a suite.
+/// An error in a suite.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuiteError {
-    /// A field is missing, not known or of another type.
+    /// A field is missing, unknown or has the wrong type.
     #[error("{0}")]
     Shape(String),
-    /// Something that reads well and cannot be meant.
+    /// A value has no meaning.
     #[error("{place}: {reason}")]
     Meaning {
-        /// The place, such as `scenarios[2].turns[0]`.
+        /// The path, such as `scenarios[2].turns[0]`.
         place: String,
-        /// What is wrong and the way out.
+        /// The problem and its remedy.
         reason: String,
     },
 }
 
-/// More runs than this are a mistake in a number.
-const MOST_REPETITIONS: u32 = 1_000;
+/// Maximum number of repetitions.
+const MAX_REPETITIONS: u32 = 1_000;
 
 impl Suite {
-    /// Reads a suite.
+    /// Reads and checks a suite.
     ///
     /// ```
     /// use serde_json::json;
@@ -245,12 +243,12 @@ impl Suite {
     /// ```
     pub fn read(value: Value) -> Result<Self, SuiteError> {
         let suite: Self =
-            serde_json::from_value(value).map_err(|fault| SuiteError::Shape(fault.to_string()))?;
+            serde_json::from_value(value).map_err(|error| SuiteError::Shape(error.to_string()))?;
         suite.check()?;
         Ok(suite)
     }
 
-    /// Whether it can be meant. [`read`](Self::read) does it too; for a suite that was read in another way, or changed.
+    /// Checks a suite. [`read`](Self::read) does this too.
     pub fn check(&self) -> Result<(), SuiteError> {
         let wrong = |place: String, reason: &str| {
             Err(SuiteError::Meaning {
@@ -261,10 +259,10 @@ impl Suite {
         if self.scenarios.is_empty() {
             return wrong(
                 "scenarios".to_owned(),
-                "there is none; each needs a name and turns",
+                "there is no scenario: add one with a name and turns",
             );
         }
-        if self.repetitions == 0 || self.repetitions > MOST_REPETITIONS {
+        if self.repetitions == 0 || self.repetitions > MAX_REPETITIONS {
             return wrong("repetitions".to_owned(), "must be from 1 to 1000");
         }
         let Thresholds {
@@ -280,7 +278,7 @@ impl Suite {
             ("unnecessary", unnecessary),
         ] {
             if share.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
-                return wrong(format!("thresholds.{name}"), "is a share, from 0 to 1");
+                return wrong(format!("thresholds.{name}"), "must be a share from 0 to 1");
             }
         }
         for name in self.files.keys() {
@@ -289,7 +287,7 @@ impl Suite {
             if name.is_empty() || !is_inside || name.contains('\\') {
                 return wrong(
                     format!("files.{name}"),
-                    "is a path below the folder of the suite's files, with `/` between its parts",
+                    "must be a relative path without `..`, with `/` as separator",
                 );
             }
         }
@@ -297,7 +295,7 @@ impl Suite {
         for (at, scenario) in self.scenarios.iter().enumerate() {
             let place = format!("scenarios[{at}]");
             if scenario.name.trim().is_empty() {
-                return wrong(format!("{place}.name"), "is empty");
+                return wrong(format!("{place}.name"), "must not be empty");
             }
             if !names.insert(scenario.name.as_str()) {
                 return wrong(format!("{place}.name"), "another scenario has this name");
@@ -305,13 +303,13 @@ impl Suite {
             if scenario.fresh_servers && !scenario.tools.is_empty() {
                 return wrong(
                     format!("{place}.fresh_servers"),
-                    "tools that the scenario declares take the place of all servers: leave one of both out",
+                    "declared `tools` replace all servers: remove one of the two fields",
                 );
             }
             if scenario.turns.is_empty() {
                 return wrong(
                     format!("{place}.turns"),
-                    "there is none: what is said to the model?",
+                    "there is no turn: add one with `say`",
                 );
             }
             for (number, turn) in scenario.turns.iter().enumerate() {
@@ -326,15 +324,15 @@ impl Suite {
 impl Turn {
     fn check(&self, place: &str) -> Result<(), SuiteError> {
         if self.say.trim().is_empty() {
-            let (place, reason) = (format!("{place}.say"), "is empty".to_owned());
+            let (place, reason) = (format!("{place}.say"), "must not be empty".to_owned());
             return Err(SuiteError::Meaning { place, reason });
         }
         for (at, call) in self.calls.iter().flatten().enumerate() {
             call.check(&format!("{place}.calls[{at}]"))?;
         }
         for (at, pattern) in self.forbidden.iter().enumerate() {
-            if let Some(fault) = Forbidden::fault(pattern) {
-                let (place, reason) = (format!("{place}.forbidden[{at}]"), fault.to_owned());
+            if let Some(problem) = ToolPattern::problem(pattern) {
+                let (place, reason) = (format!("{place}.forbidden[{at}]"), problem.to_owned());
                 return Err(SuiteError::Meaning { place, reason });
             }
         }
@@ -348,7 +346,7 @@ impl Turn {
 }
 
 impl ExpectedCall {
-    /// The tool as people know it, with its server if that matters.
+    /// Returns the name for people, with the server if it is given.
     pub(crate) fn name(&self) -> String {
         match &self.server {
             Some(server) => format!("{server}/{}", self.tool),
@@ -358,20 +356,20 @@ impl ExpectedCall {
 
     fn check(&self, place: &str) -> Result<(), SuiteError> {
         if self.tool.trim().is_empty() {
-            let (place, reason) = (format!("{place}.tool"), "is empty".to_owned());
+            let (place, reason) = (format!("{place}.tool"), "must not be empty".to_owned());
             return Err(SuiteError::Meaning { place, reason });
         }
         for (name, wanted) in &self.input {
-            Matcher::read(wanted).map_err(|fault| SuiteError::Meaning {
+            Matcher::read(wanted).map_err(|error| SuiteError::Meaning {
                 place: format!("{place}.input.{name}"),
-                reason: fault.to_string(),
+                reason: error.to_string(),
             })?;
         }
         for (at, other) in self.or.iter().enumerate() {
             let place = format!("{place}.or[{at}]");
             if other.optional || !other.or.is_empty() {
                 let reason =
-                    "neither `optional` nor `or` can stand here: they are said of the call itself"
+                    "an alternative cannot have `optional` or `or`: set them on the call itself"
                         .to_owned();
                 return Err(SuiteError::Meaning { place, reason });
             }

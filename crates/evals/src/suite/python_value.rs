@@ -1,10 +1,10 @@
-//! Values as Python sees them.
+//! Comparison of JSON values by the rules of Python.
 
 use serde_json::Value;
 
-/// The class of a value that was read from JSON.
+/// The Python type of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum PythonType {
     None,
     Bool,
     Int,
@@ -14,7 +14,7 @@ pub(super) enum Class {
     Dict,
 }
 
-impl Class {
+impl PythonType {
     pub(super) fn of(value: &Value) -> Self {
         match value {
             Value::Null => Self::None,
@@ -28,7 +28,7 @@ impl Class {
     }
 }
 
-/// Python's `==`: numbers by their value, and truth values are the numbers 1 and 0.
+/// Implements `==` of Python: numbers are compared by value, and booleans are 1 and 0.
 pub(super) fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Null, Value::Null) => true,
@@ -52,8 +52,7 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The whole number that a number or truth value is: a fraction that is none is one too, so that no digit is lost
-/// where large numbers are compared.
+/// Returns the whole number of a number or boolean, exactly also for large ones.
 fn whole(value: &Value) -> Option<i128> {
     match value {
         Value::Bool(it) => Some(i128::from(*it)),
@@ -66,39 +65,39 @@ fn whole(value: &Value) -> Option<i128> {
     }
 }
 
-/// Whole fractions up to 2^64; beyond it there is no whole number in JSON that is read as one.
+/// Returns the whole number of a float up to 2^64. Larger JSON numbers are parsed as floats.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "it is whole and far below 2^127"
+    reason = "the number is whole and below 2^127"
 )]
 fn whole_of(number: f64) -> Option<i128> {
     const BEYOND: f64 = 18_446_744_073_709_551_616.0;
     (number.fract() == 0.0 && number.abs() <= BEYOND).then_some(number as i128)
 }
 
-/// Python's `in` of a list.
+/// Implements `in` of Python for a list.
 pub(super) fn is_among(value: &Value, list: &[Value]) -> bool {
     list.iter().any(|one| equal(one, value))
 }
 
-/// Whether it says "may be left out".
+/// Returns whether an answer is the empty text, which allows a missing argument.
 pub(super) fn is_empty_text(value: &Value) -> bool {
     value.as_str() == Some("")
 }
 
-/// A value as it is compared: a text in its standard form, all others as they are.
-pub(super) fn standard(value: &Value) -> Value {
+/// Returns the normal form of a text, or another value unchanged.
+pub(super) fn normalized(value: &Value) -> Value {
     match value {
-        Value::String(text) => Value::String(standard_text(text)),
+        Value::String(text) => Value::String(normalized_text(text)),
         other => other.clone(),
     }
 }
 
-/// A text without spaces and `,./-_*^`, in lower case, with one kind of quotation mark.
-pub(super) fn standard_text(text: &str) -> String {
-    let kept: String = text
+/// Returns a text in lower case, without spaces and `,./-_*^`, and with double quotation marks.
+pub(super) fn normalized_text(text: &str) -> String {
+    let text: String = text
         .chars()
         .filter(|it| !matches!(it, ' ' | ',' | '.' | '/' | '-' | '_' | '*' | '^'))
         .collect();
-    kept.to_lowercase().replace('\'', "\"")
+    text.to_lowercase().replace('\'', "\"")
 }

@@ -1,34 +1,34 @@
-//! What can be said of an argument out of which a secret was struck.
+//! Matching of redacted arguments.
 
 use serde_json::Value;
 use switchboard_domain::redact::REDACTED;
 use switchboard_orchestration::tools::arguments::Requirement;
 
 use super::{
-    assignment::pairs,
-    matcher::{Matcher, same},
+    bipartite::maximum_matching,
+    matcher::{Matcher, equal},
 };
 use crate::recording::{is_redacted, text_may_equal};
 
-/// Whether an argument is like what is expected, where that need not be known. In an order in which the least of
-/// several holds for all of them, and the greatest for one.
+/// The result of matching an argument that may be redacted. The minimum of several results is that
+/// of all together, and the maximum that of any of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Fit {
-    /// It is not: also what is left of it shows that.
+pub(crate) enum MatchResult {
+    /// The argument does not match, whatever the secret was.
     No,
-    /// That depends on what was struck out.
+    /// The result depends on the secret.
     Unknown,
-    /// It is, whatever was struck out.
+    /// The argument matches, whatever the secret was.
     Yes,
 }
 
-impl Fit {
-    fn known(fits: bool) -> Self {
-        if fits { Self::Yes } else { Self::No }
+impl MatchResult {
+    fn known(matches: bool) -> Self {
+        if matches { Self::Yes } else { Self::No }
     }
 
-    fn possible(may_fit: bool) -> Self {
-        if may_fit { Self::Unknown } else { Self::No }
+    fn possible(may_match: bool) -> Self {
+        if may_match { Self::Unknown } else { Self::No }
     }
 
     fn all(of: impl Iterator<Item = Self>) -> Self {
@@ -37,117 +37,120 @@ impl Fit {
 }
 
 impl Matcher {
-    /// Whether an argument of a recording fits, or fitted before something was struck out of it.
-    pub(crate) fn fit(&self, argument: Option<&Value>) -> Fit {
+    /// Matches an argument of a recording, which may be redacted.
+    pub(crate) fn match_redacted(&self, argument: Option<&Value>) -> MatchResult {
         let Some(found) = argument.filter(|it| is_redacted(it)) else {
-            return Fit::known(self.fits(argument));
+            return MatchResult::known(self.matches(argument));
         };
         match (self, found) {
-            // Whatever it was, it is there.
-            (Self::Any, _) => Fit::Yes,
-            (Self::Absent, _) => Fit::No,
-            (Self::Optional(wanted), _) => wanted.fit(argument),
+            (Self::Any, _) => MatchResult::Yes,
+            (Self::Absent, _) => MatchResult::No,
+            (Self::Optional(expected), _) => expected.match_redacted(argument),
             (Self::OneOf(several), _) => {
-                let of = several.iter().map(|it| it.fit(argument));
-                of.max().unwrap_or(Fit::No)
+                let of = several.iter().map(|it| it.match_redacted(argument));
+                of.max().unwrap_or(MatchResult::No)
             }
-            (Self::List(wanted), Value::Array(items)) if wanted.len() == items.len() => {
-                let pairs = wanted.iter().zip(items);
-                Fit::all(pairs.map(|(one, item)| one.fit(Some(item))))
+            (Self::List(expected), Value::Array(items)) if expected.len() == items.len() => {
+                let pairs = expected.iter().zip(items);
+                MatchResult::all(pairs.map(|(one, item)| one.match_redacted(Some(item))))
             }
-            (Self::Unordered(wanted), Value::Array(items)) if wanted.len() == items.len() => {
-                let is_paired = |least: Fit| {
-                    let fits =
-                        |one: usize, item: usize| wanted[one].fit(Some(&items[item])) >= least;
-                    let pairs = pairs(wanted.len(), items.len(), fits);
+            (Self::Unordered(expected), Value::Array(items)) if expected.len() == items.len() => {
+                let is_paired = |least: MatchResult| {
+                    let matches = |one: usize, item: usize| {
+                        expected[one].match_redacted(Some(&items[item])) >= least
+                    };
+                    let pairs = maximum_matching(expected.len(), items.len(), matches);
                     pairs.iter().all(Option::is_some)
                 };
-                let mut best = [Fit::Yes, Fit::Unknown].into_iter();
-                best.find(|it| is_paired(*it)).unwrap_or(Fit::No)
+                let mut best = [MatchResult::Yes, MatchResult::Unknown].into_iter();
+                best.find(|it| is_paired(*it)).unwrap_or(MatchResult::No)
             }
-            (Self::Fields(wanted), Value::Object(fields)) => {
-                Fit::all(wanted.iter().map(|(name, one)| one.fit(fields.get(name))))
-            }
+            (Self::Fields(expected), Value::Object(fields)) => MatchResult::all(
+                expected
+                    .iter()
+                    .map(|(name, one)| one.match_redacted(fields.get(name))),
+            ),
             (Self::List(_) | Self::Unordered(_) | Self::Fields(_), found) => {
-                Fit::possible(is_whole(found))
+                MatchResult::possible(is_completely_redacted(found))
             }
-            (Self::Contains(wanted), Value::Array(items)) => {
+            (Self::Contains(expected), Value::Array(items)) => {
                 let mut known = items.iter().filter(|it| !is_redacted(it));
-                if known.any(|item| same(Some(item), wanted)) {
-                    return Fit::Yes;
+                if known.any(|item| equal(Some(item), expected)) {
+                    return MatchResult::Yes;
                 }
-                Fit::possible(items.iter().any(|item| may_be(item, wanted)))
+                MatchResult::possible(items.iter().any(|item| may_be(item, expected)))
             }
-            (Self::Contains(Value::String(wanted)), Value::String(text)) => {
-                let (text, wanted) = (text.to_lowercase(), wanted.to_lowercase());
-                if text.split(REDACTED).any(|piece| piece.contains(&wanted)) {
-                    return Fit::Yes;
+            (Self::Contains(Value::String(expected)), Value::String(text)) => {
+                let (text, expected) = (text.to_lowercase(), expected.to_lowercase());
+                if text.split(REDACTED).any(|piece| piece.contains(&expected)) {
+                    return MatchResult::Yes;
                 }
-                Fit::Unknown
+                MatchResult::Unknown
             }
-            (Self::Contains(_), found) => Fit::possible(is_whole(found)),
-            // What a pattern finds around it says nothing of the whole.
-            (Self::Matches(_), found) => Fit::possible(found.is_string()),
-            (Self::IgnoringCase(wanted), found) => {
+            (Self::Contains(_), found) => MatchResult::possible(is_completely_redacted(found)),
+            // A match in the rest does not prove a match of the complete text.
+            (Self::Matches(_), found) => MatchResult::possible(found.is_string()),
+            (Self::IgnoringCase(expected), found) => {
                 let text = found.as_str().map(|it| it.trim().to_lowercase());
-                Fit::possible(text.is_some_and(|it| text_may_equal(&it, wanted)))
+                MatchResult::possible(text.is_some_and(|it| text_may_equal(&it, expected)))
             }
-            (Self::Between(..), found) => Fit::possible(may_be_number(found)),
-            (Self::Exactly(wanted) | Self::Value(wanted), found) => {
-                Fit::possible(may_be(found, wanted))
+            (Self::Between(..), found) => MatchResult::possible(may_be_number(found)),
+            (Self::Exactly(expected) | Self::Value(expected), found) => {
+                MatchResult::possible(may_be(found, expected))
             }
-            (Self::Bfcl(parameter), found) => Fit::possible(parameter.may_fit(found)),
+            (Self::Bfcl(parameter), found) => MatchResult::possible(parameter.may_match(found)),
         }
     }
 }
 
-/// Whether nothing is left of it: then it may have been anything.
-fn is_whole(found: &Value) -> bool {
+/// Returns whether nothing else is left of a value.
+fn is_completely_redacted(found: &Value) -> bool {
     found.as_str() == Some(REDACTED)
 }
 
-/// Whether it may have been a number: nothing else is left around what was struck out.
+/// Returns whether the original value may be a number.
 fn may_be_number(found: &Value) -> bool {
-    let is_of_one = |it: char| it.is_ascii_digit() || matches!(it, '.' | '+' | '-' | 'e' | 'E');
+    let is_numeric = |it: char| it.is_ascii_digit() || matches!(it, '.' | '+' | '-' | 'e' | 'E');
     found.as_str().is_some_and(|text| {
-        text.contains(REDACTED) && text.replace(REDACTED, "").chars().all(is_of_one)
+        text.contains(REDACTED) && text.replace(REDACTED, "").chars().all(is_numeric)
     })
 }
 
-/// Whether it may have been this value, which was compared as [`same`] does.
-pub(crate) fn may_be(found: &Value, wanted: &Value) -> bool {
-    match (found, wanted) {
-        // Neither of them is a secret.
+/// Returns whether the original value may [`equal`] this one.
+pub(super) fn may_be(found: &Value, expected: &Value) -> bool {
+    match (found, expected) {
+        // Null and booleans are not redacted.
         (Value::String(_), Value::Null | Value::Bool(_)) => false,
-        (found, _) if is_whole(found) => true,
+        (found, _) if is_completely_redacted(found) => true,
         (Value::String(_), Value::Number(_)) => may_be_number(found),
-        (Value::String(text), Value::String(wanted)) => {
-            text_may_equal(text.trim(), wanted.trim()) || may_be_data(text, wanted)
+        (Value::String(text), Value::String(expected)) => {
+            text_may_equal(text.trim(), expected.trim()) || may_be_data(text, expected)
         }
-        (Value::Array(items), Value::Array(wanted)) => {
-            let mut pairs = items.iter().zip(wanted);
-            items.len() == wanted.len() && pairs.all(|(item, wanted)| may_be(item, wanted))
+        (Value::Array(items), Value::Array(expected)) => {
+            let mut pairs = items.iter().zip(expected);
+            items.len() == expected.len() && pairs.all(|(item, expected)| may_be(item, expected))
         }
-        (Value::Object(fields), Value::Object(wanted)) => {
-            let is_there = |(name, wanted)| fields.get(name).is_some_and(|it| may_be(it, wanted));
-            fields.len() == wanted.len() && wanted.iter().all(is_there)
+        (Value::Object(fields), Value::Object(expected)) => {
+            let may_match =
+                |(name, expected)| fields.get(name).is_some_and(|it| may_be(it, expected));
+            fields.len() == expected.len() && expected.iter().all(may_match)
         }
-        (found, wanted) => same(Some(found), wanted),
+        (found, expected) => equal(Some(found), expected),
     }
 }
 
-/// The same of two texts that are JSON: what is struck out of one changes how it is written.
-fn may_be_data(text: &str, wanted: &str) -> bool {
+/// Returns whether two JSON texts may be equal. Redaction changes the formatting of JSON.
+fn may_be_data(text: &str, expected: &str) -> bool {
     let read = |text: &str| {
         let value: Option<Value> = serde_json::from_str(text).ok();
         value.filter(|it| it.is_array() || it.is_object())
     };
-    let both = read(text).zip(read(wanted));
-    both.is_some_and(|(found, wanted)| may_be(&found, &wanted))
+    let both = read(text).zip(read(expected));
+    both.is_some_and(|(found, expected)| may_be(&found, &expected))
 }
 
-/// Whether a value that does not fit its schema may have fitted before something was struck out of it.
-pub(crate) fn may_have_fitted(value: &Value, requirement: Requirement<'_>) -> bool {
+/// Returns whether the original of a redacted value may meet a requirement of a schema.
+pub(crate) fn may_have_matched(value: &Value, requirement: Requirement<'_>) -> bool {
     if !is_redacted(value) {
         return false;
     }
@@ -155,9 +158,9 @@ pub(crate) fn may_have_fitted(value: &Value, requirement: Requirement<'_>) -> bo
         Requirement::OneOf(options) => options.iter().any(|option| may_be(value, option)),
         Requirement::Type => may_be_number(value),
         Requirement::Format => value.is_string(),
-        Requirement::MaxLength(most) => value.as_str().is_some_and(|text| {
-            let left = text.replace(REDACTED, "").chars().count();
-            u64::try_from(left).is_ok_and(|left| left <= most)
+        Requirement::MaxLength(maximum) => value.as_str().is_some_and(|text| {
+            let length = text.replace(REDACTED, "").chars().count();
+            u64::try_from(length).is_ok_and(|length| length <= maximum)
         }),
         Requirement::Contents => true,
         _ => false,

@@ -1,23 +1,24 @@
-//! By whose rules calls are judged.
+//! The rules of scoring.
 
 use serde::{Deserialize, Serialize};
 
-/// By whose rules the calls of a turn are judged.
+/// The rules by which the calls of a turn are scored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Scoring {
-    /// All calls of the turn count, with the input that the tools got. What is not expected does no harm unless it
-    /// is forbidden or none is expected at all.
+pub enum ScoringRules {
+    /// All calls of the turn count, with the input that the tools received. An additional call is a
+    /// fault only if it is forbidden or no call is expected.
     #[default]
     Switchboard,
-    /// As the [Berkeley Function Calling Leaderboard](crate::bfcl) scores: the calls of the model's first answer
-    /// count, as it wrote them; they must be the expected ones in any order, and no more.
+    /// The rules of the [Berkeley Function Calling Leaderboard](crate::bfcl): the calls of the first
+    /// response count, as the model wrote them. They must be exactly the expected ones, in any
+    /// order.
     Bfcl,
 }
 
-impl Scoring {
-    /// Whether it is the one that need not be written down.
+impl ScoringRules {
+    /// Returns whether these are the default rules.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

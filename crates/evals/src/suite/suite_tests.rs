@@ -10,14 +10,14 @@ fn refused(value: Value) -> String {
 fn what_cannot_be_meant_is_refused_by_its_place() {
     let one = |turn: Value| json!({"scenarios": [{"name": "a", "turns": [turn]}]});
     let table = [
-        (json!({"scenarios": []}), "scenarios: there is none"),
+        (json!({"scenarios": []}), "scenarios: there is no scenario"),
         (
             json!({"scenarios": [{"name": " ", "turns": []}]}),
-            "scenarios[0].name: is empty",
+            "scenarios[0].name: must not be empty",
         ),
         (
             json!({"scenarios": [{"name": "a", "turns": []}]}),
-            "scenarios[0].turns: there is none",
+            "scenarios[0].turns: there is no turn",
         ),
         (
             json!({"repetitions": 0, "scenarios": [{"name": "a", "turns": [{"say": "x"}]}]}),
@@ -25,7 +25,7 @@ fn what_cannot_be_meant_is_refused_by_its_place() {
         ),
         (
             json!({"thresholds": {"passed": 90}, "scenarios": [{"name": "a", "turns": [{"say": "x"}]}]}),
-            "thresholds.passed: is a share",
+            "thresholds.passed: must be a share",
         ),
         (
             json!({"scenarios": [{"name": "a", "turns": [{"say": "x"}]}, {"name": "a", "turns": [{"say": "x"}]}]}),
@@ -33,23 +33,23 @@ fn what_cannot_be_meant_is_refused_by_its_place() {
         ),
         (
             one(json!({"say": ""})),
-            "scenarios[0].turns[0].say: is empty",
+            "scenarios[0].turns[0].say: must not be empty",
         ),
         (
             one(json!({"say": "x", "calls": [{"tool": "t", "input": {"id": {"$like": 1}}}]})),
-            "scenarios[0].turns[0].calls[0].input.id: `$like` is no matcher",
+            "scenarios[0].turns[0].calls[0].input.id: unknown matcher `$like`",
         ),
         (
             one(
                 json!({"say": "x", "calls": [{"tool": "t", "or": [{"tool": "u", "input": {"id": {"$any": 1}}}]}]}),
             ),
-            "scenarios[0].turns[0].calls[0].or[0].input.id: `$any` takes",
+            "scenarios[0].turns[0].calls[0].or[0].input.id: `$any` needs",
         ),
         (
             one(
                 json!({"say": "x", "calls": [{"tool": "t", "or": [{"tool": "u", "optional": true}]}]}),
             ),
-            "scenarios[0].turns[0].calls[0].or[0]: neither `optional` nor `or`",
+            "scenarios[0].turns[0].calls[0].or[0]: an alternative cannot have",
         ),
         (
             one(json!({"say": "x", "answer": {"matches": "("}})),
@@ -57,40 +57,40 @@ fn what_cannot_be_meant_is_refused_by_its_place() {
         ),
         (
             one(json!({"say": "x", "answer": {"lacks": [""]}})),
-            "scenarios[0].turns[0].answer.lacks: an empty text",
+            "scenarios[0].turns[0].answer.lacks: a text must not be empty",
         ),
         (one(json!({"say": "x", "call": []})), "unknown field `call`"),
         (
             json!({"files": {"a/../../b": ""}, "scenarios": [{"name": "a", "turns": [{"say": "x"}]}]}),
-            "files.a/../../b: is a path below",
+            "files.a/../../b: must be a relative path",
         ),
         (
             json!({"files": {"/etc/x": ""}, "scenarios": [{"name": "a", "turns": [{"say": "x"}]}]}),
-            "files./etc/x: is a path below",
+            "files./etc/x: must be a relative path",
         ),
         (
             json!({"scenarios": [{"name": "a", "fresh_servers": true, "tools": [{"name": "t"}], "turns": [{"say": "x"}]}]}),
-            "scenarios[0].fresh_servers: tools that the scenario declares",
+            "scenarios[0].fresh_servers: declared `tools` replace",
         ),
         (
             one(json!({"say": "x", "calls": [{"tool": " "}]})),
-            "scenarios[0].turns[0].calls[0].tool: is empty",
+            "scenarios[0].turns[0].calls[0].tool: must not be empty",
         ),
         (
             one(json!({"say": "x", "forbidden": ["a", " "]})),
-            "scenarios[0].turns[0].forbidden[1]: is empty",
+            "scenarios[0].turns[0].forbidden[1]: must not be empty",
         ),
         (
             one(json!({"say": "x", "forbidden": ["a "]})),
-            "scenarios[0].turns[0].forbidden[0]: begins or ends with white space",
+            "scenarios[0].turns[0].forbidden[0]: must not start or end with white space",
         ),
         (
             one(json!({"say": "x", "forbidden": ["/a"]})),
-            "scenarios[0].turns[0].forbidden[0]: is `tool` or `server/tool`",
+            "scenarios[0].turns[0].forbidden[0]: must be `tool` or `server/tool`",
         ),
         (
             one(json!({"say": "x", "forbidden": ["shop/"]})),
-            "scenarios[0].turns[0].forbidden[0]: is `tool` or `server/tool`",
+            "scenarios[0].turns[0].forbidden[0]: must be `tool` or `server/tool`",
         ),
         (
             json!({"models": ["gpt"], "scenarios": []}),
@@ -109,8 +109,12 @@ fn declared_tools_must_be_such_as_a_model_can_be_given() {
     let said = || json!({"say": "x"});
     let two = || json!([{"name": "get"}, {"name": "delete_all"}]);
     let table = [
-        (json!([{"name": ""}]), said(), "tools[0].name: is up to 128"),
-        (json!([{"name": "a b"}]), said(), "tools[0].name: is up to"),
+        (
+            json!([{"name": ""}]),
+            said(),
+            "tools[0].name: must have 1 to 128",
+        ),
+        (json!([{"name": "a b"}]), said(), "tools[0].name: must have"),
         (
             json!([{"name": "a"}, {"name": "a"}]),
             said(),
@@ -119,42 +123,42 @@ fn declared_tools_must_be_such_as_a_model_can_be_given() {
         (
             json!([{"name": "a", "input_schema": 5}]),
             said(),
-            "tools[0].input_schema: is a JSON Schema of an object",
+            "tools[0].input_schema: must be the JSON Schema of an object",
         ),
         (
             json!([{"name": "a", "input_schema": {"type": "string"}}]),
             said(),
-            "tools[0].input_schema.type: is `object`",
+            "tools[0].input_schema.type: must be `object`",
         ),
         (
             json!([{"name": "a", "input_schema": {"properties": ["id"]}}]),
             said(),
-            "tools[0].input_schema.properties: is a map",
+            "tools[0].input_schema.properties: must be a map",
         ),
         (
             json!([{"name": "a", "input_schema": {"properties": {"id": "integer"}}}]),
             said(),
-            "tools[0].input_schema.properties.id: is a JSON Schema",
+            "tools[0].input_schema.properties.id: must be a JSON Schema",
         ),
         (
             json!([{"name": "a", "input_schema": {"required": "id"}}]),
             said(),
-            "tools[0].input_schema.required: is a list of names",
+            "tools[0].input_schema.required: must be a list of names",
         ),
         (
             two(),
             json!({"say": "x", "calls": [{"tool": "gett"}]}),
-            "turns[0].calls[0].tool: there is no `gett`: the scenario's tools are `delete_all`, `get`",
+            "turns[0].calls[0].tool: there is no tool `gett`: the scenario's tools are `delete_all`, `get`",
         ),
         (
             two(),
             json!({"say": "x", "calls": [{"tool": "get", "server": "shop"}]}),
-            "turns[0].calls[0].tool: there is no `shop/get`",
+            "turns[0].calls[0].tool: there is no tool `shop/get`",
         ),
         (
             two(),
             json!({"say": "x", "calls": [{"tool": "get", "or": [{"tool": "fetch"}]}]}),
-            "turns[0].calls[0].tool: there is no `fetch`",
+            "turns[0].calls[0].tool: there is no tool `fetch`",
         ),
         (
             two(),
@@ -198,11 +202,11 @@ fn an_answer_is_told_what_is_wrong_with_it() {
     assert_eq!(
         check.faults("Sorry.", &[]),
         [
-            "`42` is not in the answer",
-            "`Euro` is not in the answer",
-            "none of `a`, `b` is in the answer",
-            "`sorry` is in the answer",
-            r"`\d{3}` finds nothing in the answer",
+            "the answer does not contain `42`",
+            "the answer does not contain `Euro`",
+            "the answer contains none of `a`, `b`",
+            "the answer contains `sorry`",
+            r"the answer does not match `\d{3}`",
             "the answer has no artifact of type `table`",
         ]
     );

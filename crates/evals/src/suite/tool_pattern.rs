@@ -1,18 +1,17 @@
-//! Tools that must not be called.
+//! Patterns of tool names.
 
 use switchboard_orchestration::tools::{pattern::Pattern, results::READ_TOOL, search::SEARCH_TOOL};
 
-/// A pattern of [`Turn::forbidden`](super::Turn::forbidden), ready to be compared.
-pub(crate) struct Forbidden {
-    /// The tool's name, whatever its server: a name may have a `/` of its own.
+/// A parsed pattern of [`Turn::forbidden`](super::Turn::forbidden).
+pub(crate) struct ToolPattern {
+    /// The pattern as a tool name, which may contain `/`.
     tool: Pattern,
-    /// The server and the tool.
+    /// The pattern as server and tool.
     both: Option<(Pattern, Pattern)>,
 }
 
-impl Forbidden {
-    /// Reads one; every text is one.
-    pub(crate) fn of(text: &str) -> Self {
+impl ToolPattern {
+    pub(crate) fn new(text: &str) -> Self {
         let both = text.split_once('/');
         Self {
             tool: Pattern::new(text),
@@ -20,8 +19,8 @@ impl Forbidden {
         }
     }
 
-    /// Whether it stands for this tool; the program's own have no server.
-    pub(crate) fn names(&self, server: Option<&str>, tool: &str) -> bool {
+    /// Returns whether the pattern matches a tool. Built-in tools have no server.
+    pub(crate) fn matches(&self, server: Option<&str>, tool: &str) -> bool {
         let by_both = self.both.as_ref().zip(server);
         self.tool.matches(tool)
             || by_both.is_some_and(|((of_server, of_tool), server)| {
@@ -29,35 +28,35 @@ impl Forbidden {
             })
     }
 
-    /// Why no tool can ever be meant by this, if that is so.
-    pub(super) fn fault(text: &str) -> Option<&'static str> {
+    /// Returns the reason why a pattern can never match.
+    pub(super) fn problem(text: &str) -> Option<&'static str> {
         if text.trim().is_empty() {
-            return Some("is empty, and forbids nothing; `*` is any tool");
+            return Some("must not be empty; `*` matches any tool");
         }
         if text.trim() != text {
-            return Some("begins or ends with white space, and no tool's name does");
+            return Some("must not start or end with white space");
         }
         let is_half = text
             .split_once('/')
             .is_some_and(|(server, tool)| server.is_empty() || tool.is_empty());
-        is_half.then_some("is `tool` or `server/tool`, with `*` for any characters")
+        is_half.then_some("must be `tool` or `server/tool`, with `*` for any text")
     }
 }
 
-/// Whether it stands for one of the tools of the program itself, which are in no server's list.
-pub(crate) fn is_own_name(pattern: &Forbidden) -> bool {
+/// Returns whether a pattern matches a built-in tool. These are in no list of a server.
+pub(crate) fn is_builtin_tool(pattern: &ToolPattern) -> bool {
     [SEARCH_TOOL, READ_TOOL]
         .iter()
-        .any(|tool| pattern.names(None, tool))
+        .any(|tool| pattern.matches(None, tool))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Forbidden;
+    use super::ToolPattern;
 
     #[test]
-    fn wildcards_stand_in_both_halves() {
-        for (pattern, server, tool, is_meant) in [
+    fn wildcards_match_in_server_and_tool() {
+        for (pattern, server, tool, expected) in [
             ("delete", Some("shop"), "delete", true),
             ("delete", None, "delete", true),
             ("delete", Some("shop"), "delete_all", false),
@@ -72,12 +71,12 @@ mod tests {
             ("*/x", None, "x", false),
             ("s?op/get_*", Some("shop"), "get_one", true),
             ("shop__x", Some("shop"), "x", false),
-            // A name with a stroke of its own.
+            // Names with a slash.
             ("ns/get", Some("shop"), "ns/get", true),
             ("shop/ns/get", Some("shop"), "ns/get", true),
         ] {
-            let found = Forbidden::of(pattern).names(server, tool);
-            assert_eq!(found, is_meant, "{pattern} {server:?} {tool}");
+            let found = ToolPattern::new(pattern).matches(server, tool);
+            assert_eq!(found, expected, "{pattern} {server:?} {tool}");
         }
     }
 }

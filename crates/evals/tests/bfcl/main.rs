@@ -199,6 +199,6 @@ async fn the_verdicts_are_those_of_the_benchmarks_own_checker() -> Result<()> {
 }
 
 fn report(suite: &Suite, runs: Vec<RunResult>) -> Report {
-    let ran = switchboard_evals::report::Ran { runs, not_run: 0 };
+    let ran = switchboard_evals::report::SuiteRuns { runs, not_run: 0 };
     Report::new(suite, "test", "2026-11-22T00:00:00Z", ran)
 }

@@ -13,7 +13,7 @@ use switchboard_domain::{
 };
 use switchboard_evals::{
     report::RunResult,
-    runner::{Engine, Wish},
+    runner::{Conversation, Engine},
     suite::Suite,
 };
 use switchboard_orchestration::Agent;
@@ -87,7 +87,7 @@ struct Stage(HashMap<String, Vec<Call>>);
 
 #[async_trait]
 impl Engine for Stage {
-    async fn agent(&self, wish: Wish<'_>) -> Result<Agent, String> {
+    async fn agent(&self, wish: Conversation<'_>) -> Result<Agent, String> {
         let name = &wish.scenario.name;
         let model = Scripted {
             id: wish.model.clone(),

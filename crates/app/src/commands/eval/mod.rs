@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use jiff::Timestamp;
 use switchboard_domain::ModelId;
 use switchboard_evals::{
-    report::{Ran, Report},
+    report::{Report, SuiteRuns},
     suite::Suite,
 };
 use switchboard_orchestration::recipe::Recipe;
@@ -159,19 +159,19 @@ async fn evaluate(
     Ok(report_of(suite, &evaluator.recording, ran))
 }
 
-fn report_of(suite: &Suite, recording: &RecordingMode, ran: Ran) -> Report {
-    let made = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+fn report_of(suite: &Suite, recording: &RecordingMode, runs: SuiteRuns) -> Report {
+    let created_at = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let program = if recording.is_replay() {
         format!("{}, from a recording", program())
     } else {
         program()
     };
-    Report::new(suite, program, made, ran)
+    Report::new(suite, program, created_at, runs)
 }
 
 /// Returns the result of an evaluation without runs.
-fn none_of(planned: usize) -> Ran {
-    Ran {
+fn none_of(planned: usize) -> SuiteRuns {
+    SuiteRuns {
         runs: Vec::new(),
         not_run: planned as u64,
     }

@@ -9,7 +9,7 @@ use std::{
 use anyhow::anyhow;
 use serde::Serialize;
 use switchboard_evals::report::{
-    ModelSummary, Report, comparison::Comparison, metric::Figure, page,
+    ModelSummary, Report, comparison::Comparison, metric::Metric, page,
 };
 
 use super::args::EvalArgs;
@@ -175,9 +175,9 @@ impl EvalArgs {
         let is_part =
             !(narrows.scenario.is_empty() && narrows.kind.is_empty()) || self.bfcl.limit.is_some();
         for it in &comparison.models {
-            let mut figures = it.figures.iter();
-            let lost = figures.find(|it| {
-                it.figure == Figure::Accuracy && it.earlier.is_some() && it.later.is_none()
+            let mut metrics = it.metrics.iter();
+            let lost = metrics.find(|it| {
+                it.metric == Metric::Accuracy && it.earlier.is_some() && it.later.is_none()
             });
             if let Some(lost) = lost.filter(|_| it.has_both()) {
                 worse.push(format!(
@@ -230,7 +230,8 @@ impl EvalArgs {
             write(file, &text, environment)?;
         }
         if let Some(file) = &self.results.html {
-            write(file, &page::html(written.report, earlier), environment)?;
+            let page = page::html(written.report, earlier).map_err(Failure::run)?;
+            write(file, &page, environment)?;
         }
         Ok(())
     }

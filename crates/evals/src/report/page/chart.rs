@@ -1,298 +1,191 @@
-//! Charts, drawn as SVG.
-//!
-//! All are bars in rows: a line of words, and a bar of the chart's whole width below it. Widths are in percent and
-//! letters in pixels, so that a chart fits a phone and a sheet alike. What a chart shows is told as its label, for who
-//! does not see it, and stands in the tables.
+//! Bar charts.
 
 use std::collections::BTreeSet;
 
-use super::markup::Markup;
-use crate::{
-    report::metric::seconds,
-    report::{ModelSummary, share},
+use serde::Serialize;
+
+use super::{
+    super::{ModelSummary, metric::duration, share},
+    table::kind_name,
 };
 
-/// Rows that a chart shows; the tables have all.
-const ROWS: usize = 120;
+/// Maximum number of rows of a chart; the tables have all.
+const MAX_ROWS: usize = 120;
 
-/// Characters of a label, which has to leave room for the value beside it.
-const LABEL: usize = 28;
-
-/// Characters of a value that stands beside its label.
-const VALUE: usize = 12;
-
-/// Pixels of a heading.
-const HEADING: usize = 26;
-
-/// A line of words with a bar.
-struct Row {
-    label: String,
-    value: String,
-    /// Its pieces from the left: the class, and the share of the whole width.
-    pieces: Vec<(&'static str, f64)>,
+/// A chart with horizontal bars.
+#[derive(Serialize)]
+pub(super) struct Chart {
+    title: &'static str,
+    groups: Vec<Group>,
+    /// Class and text of each color.
+    legend: &'static [(&'static str, &'static str)],
+    hidden_rows: usize,
 }
 
-impl Row {
-    /// Whether its value has a line of its own, below the bar.
-    fn is_long(&self) -> bool {
-        self.value.chars().count() > VALUE
-    }
-
-    /// Pixels.
-    fn height(&self) -> usize {
-        if self.is_long() { 54 } else { 36 }
-    }
-}
-
-/// Rows under a heading; an empty one is not shown.
+/// Rows with a common heading, which may be empty.
+#[derive(Serialize)]
 struct Group {
     heading: String,
     rows: Vec<Row>,
 }
 
-/// The runs that passed, by kind and model.
-pub(super) fn passed(page: &mut Markup, summary: &[ModelSummary]) {
-    let kinds: BTreeSet<&str> = summary
-        .iter()
-        .flat_map(|it| it.kinds.keys().map(String::as_str))
-        .collect();
-    let row = |label: String, (runs, passed): (u64, u64)| Row {
-        label,
-        value: format!("{passed} of {runs}"),
-        pieces: vec![("f-main", share(passed, runs).unwrap_or(0.0))],
-    };
-    let groups = if let [only] = summary {
-        // The kinds are the rows, where there is one model.
-        let of_kind =
-            |(kind, found): (&String, &(u64, u64))| row(kind_in_words(kind).to_owned(), *found);
-        let rows = only.kinds.iter().map(of_kind).collect();
-        let heading = only.model.to_string();
-        vec![Group { heading, rows }]
-    } else {
-        let of_kind = |kind: &str| {
-            let models = summary
-                .iter()
-                .filter_map(|it| Some((it, *it.kinds.get(kind)?)));
-            Group {
-                heading: kind_in_words(kind).to_owned(),
-                rows: models
-                    .map(|(it, found)| row(it.model.to_string(), found))
-                    .collect(),
-            }
-        };
-        kinds.into_iter().map(of_kind).collect()
-    };
-    bars(page, "Runs that passed, by kind", &groups, &[]);
+#[derive(Serialize)]
+struct Row {
+    label: String,
+    value: String,
+    pieces: Vec<Piece>,
 }
 
-/// How calls ended, by model.
-pub(super) fn calls(page: &mut Markup, summary: &[ModelSummary]) {
-    let row = |it: &ModelSummary| {
-        let counts = &it.counts;
-        let pieces = [
-            ("f-good", counts.successful),
-            ("f-bad", counts.failed),
-            ("f-warn", counts.invalid()),
-            ("f-none", counts.not_executed),
-        ];
-        let words = ["successful", "failed", "invalid", "not executed"];
-        let told: Vec<String> = pieces
-            .iter()
-            .zip(words)
-            .filter(|((_, count), _)| *count > 0)
-            .map(|((_, count), word)| format!("{count} {word}"))
-            .collect();
-        Row {
-            label: it.model.to_string(),
-            value: if told.is_empty() {
-                "no call".to_owned()
-            } else {
-                told.join(", ")
-            },
-            pieces: pieces
-                .into_iter()
-                .map(|(class, count)| (class, share(count, counts.calls).unwrap_or(0.0)))
-                .collect(),
+/// A piece of a bar, in percent of the width of the chart.
+#[derive(Serialize)]
+struct Piece {
+    class: &'static str,
+    x: String,
+    width: String,
+}
+
+impl Chart {
+    fn new(
+        title: &'static str,
+        mut groups: Vec<Group>,
+        legend: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        let total: usize = groups.iter().map(|group| group.rows.len()).sum();
+        let mut left = MAX_ROWS;
+        for group in &mut groups {
+            group.rows.truncate(left);
+            left -= group.rows.len();
         }
+        groups.retain(|group| !group.rows.is_empty());
+        Self {
+            title,
+            groups,
+            legend,
+            hidden_rows: total.saturating_sub(MAX_ROWS),
+        }
+    }
+}
+
+impl Row {
+    /// Creates a row from the shares of its pieces. A bar never exceeds its width, also if the
+    /// report has impossible numbers.
+    fn new(label: String, value: String, shares: &[(&'static str, Option<f64>)]) -> Self {
+        let mut pieces = Vec::new();
+        let mut x = 0.0_f64;
+        for (class, share) in shares {
+            let width = share.unwrap_or(0.0).clamp(0.0, 1.0 - x);
+            if width > 0.0 {
+                pieces.push(Piece {
+                    class,
+                    x: format!("{:.2}%", x * 100.0),
+                    width: format!("{:.2}%", width * 100.0),
+                });
+                x += width;
+            }
+        }
+        Self {
+            label,
+            value,
+            pieces,
+        }
+    }
+}
+
+/// Returns the charts of a report.
+pub(super) fn charts(summary: &[ModelSummary]) -> [Chart; 3] {
+    [passed(summary), calls(summary), durations(summary)]
+}
+
+/// Passed runs by kind and model.
+fn passed(summary: &[ModelSummary]) -> Chart {
+    let row = |label: String, (runs, passed): (u64, u64)| {
+        let value = format!("{passed} of {runs}");
+        Row::new(label, value, &[("f-main", share(passed, runs))])
     };
-    let legend = [
+    let groups = if let [model] = summary {
+        let kinds = model.kinds.iter();
+        let rows = kinds.map(|(kind, counts)| row(kind_name(kind).to_owned(), *counts));
+        vec![Group {
+            heading: model.model.to_string(),
+            rows: rows.collect(),
+        }]
+    } else {
+        let kinds: BTreeSet<&String> = summary.iter().flat_map(|it| it.kinds.keys()).collect();
+        let group = |kind: &String| {
+            let rows = summary.iter().filter_map(|model| {
+                let counts = model.kinds.get(kind)?;
+                Some(row(model.model.to_string(), *counts))
+            });
+            Group {
+                heading: kind_name(kind).to_owned(),
+                rows: rows.collect(),
+            }
+        };
+        kinds.into_iter().map(group).collect()
+    };
+    Chart::new("Runs that passed, by kind", groups, &[])
+}
+
+/// Outcomes of calls by model.
+fn calls(summary: &[ModelSummary]) -> Chart {
+    let row = |model: &ModelSummary| {
+        let counts = &model.counts;
+        let outcomes = [
+            ("f-good", counts.successful, "successful"),
+            ("f-bad", counts.failed, "failed"),
+            ("f-warn", counts.invalid(), "invalid"),
+            ("f-none", counts.not_executed, "not executed"),
+        ];
+        let texts = outcomes.iter().filter(|(_, count, _)| *count > 0);
+        let texts: Vec<String> = texts
+            .map(|(_, count, name)| format!("{count} {name}"))
+            .collect();
+        let value = if texts.is_empty() {
+            "no call".to_owned()
+        } else {
+            texts.join(", ")
+        };
+        let shares = outcomes.map(|(class, count, _)| (class, share(count, counts.calls)));
+        Row::new(model.model.to_string(), value, &shares)
+    };
+    let legend = &[
         ("f-good", "successful"),
         ("f-bad", "failed: the tool or its server"),
         (
             "f-warn",
-            "invalid: no such tool, or arguments that do not fit",
+            "invalid: unknown tool, or arguments that violate its schema",
         ),
         ("f-none", "not executed: denied, skipped or over a limit"),
     ];
-    bars(
-        page,
-        "How calls ended",
-        &of_models(summary.iter().map(row)),
-        &legend,
-    );
+    Chart::new("Outcomes of calls", by_model(summary, row), legend)
 }
 
-/// How long turns took, by model.
-pub(super) fn latency(page: &mut Markup, summary: &[ModelSummary]) {
-    let longest = summary
-        .iter()
-        .filter_map(|it| it.turn_ms)
-        .map(|(_, slow)| slow)
-        .max();
-    let longest = longest.unwrap_or(0).max(1);
-    let row = |it: &ModelSummary| {
-        let (median, slow) = it.turn_ms.unwrap_or_default();
-        let of_all = |ms: u64| share(ms, longest).unwrap_or(0.0);
-        let words = |ms: u64| seconds(share(ms, 1).unwrap_or(0.0));
-        Row {
-            label: it.model.to_string(),
-            value: match it.turn_ms {
-                Some(_) => format!("{}, 95 % within {}", words(median), words(slow)),
-                None => "no turn".to_owned(),
-            },
-            pieces: vec![
-                ("f-main", of_all(median)),
-                ("f-soft", of_all(slow - median.min(slow))),
-            ],
-        }
+/// Durations of turns by model.
+fn durations(summary: &[ModelSummary]) -> Chart {
+    let durations = summary.iter().filter_map(|model| model.turn_ms);
+    let longest = durations.map(|(_, slow)| slow).max().unwrap_or(0).max(1);
+    let row = |model: &ModelSummary| {
+        let label = model.model.to_string();
+        let Some((median, slow)) = model.turn_ms else {
+            return Row::new(label, "no turn".to_owned(), &[]);
+        };
+        let value = format!("{}, 95 % within {}", duration(median), duration(slow));
+        let shares = [
+            ("f-main", share(median, longest)),
+            ("f-soft", share(slow.saturating_sub(median), longest)),
+        ];
+        Row::new(label, value, &shares)
     };
-    let legend = [
+    let legend = &[
         ("f-main", "half of the turns"),
         ("f-soft", "95 of 100 turns"),
     ];
-    bars(
-        page,
-        "Time of a turn",
-        &of_models(summary.iter().map(row)),
-        &legend,
-    );
+    Chart::new("Duration of a turn", by_model(summary, row), legend)
 }
 
-fn of_models(rows: impl Iterator<Item = Row>) -> Vec<Group> {
-    let heading = String::new();
-    let rows = rows.collect();
-    vec![Group { heading, rows }]
-}
-
-pub(super) fn kind_in_words(kind: &str) -> &str {
-    match kind.trim() {
-        "" => "of no kind",
-        kind => kind,
-    }
-}
-
-fn bars(
-    page: &mut Markup,
-    title: &'static str,
-    groups: &[Group],
-    legend: &[(&'static str, &'static str)],
-) {
-    let total: usize = groups.iter().map(|group| group.rows.len()).sum();
-    page.raw("<figure>\n<figcaption>")
-        .raw(title)
-        .raw("</figcaption>\n<svg role=\"img\" height=\"");
-    let mut left = ROWS;
-    let mut height = 0;
-    let mut shown: Vec<(&Group, &[Row])> = Vec::new();
-    for group in groups {
-        let rows = &group.rows[..group.rows.len().min(left)];
-        left -= rows.len();
-        if !rows.is_empty() {
-            height += HEADING * usize::from(!group.heading.is_empty());
-            height += rows.iter().map(Row::height).sum::<usize>();
-            shown.push((group, rows));
-        }
-    }
-    page.show(height)
-        .raw("\" aria-label=\"")
-        .raw(title)
-        .raw(".");
-    for (group, rows) in &shown {
-        if !group.heading.is_empty() {
-            page.raw(" ").name(&group.heading).raw(":");
-        }
-        for row in *rows {
-            page.raw(" ")
-                .name(&row.label)
-                .raw(", ")
-                .show(&row.value)
-                .raw(".");
-        }
-    }
-    page.raw("\">\n");
-    let mut y = 0;
-    for (group, rows) in &shown {
-        if !group.heading.is_empty() {
-            page.raw("<text class=\"group\" x=\"0\" y=\"")
-                .show(y + 16)
-                .raw("\">");
-            short(page, &group.heading);
-            page.raw("</text>\n");
-            y += HEADING;
-        }
-        for row in *rows {
-            bar(page, row, y);
-            y += row.height();
-        }
-    }
-    page.raw("</svg>\n");
-    if total > ROWS {
-        page.raw("<p class=\"muted\">")
-            .many((total - ROWS) as u64, "more row is", "more rows are")
-            .raw(" in the tables.</p>\n");
-    }
-    if !legend.is_empty() {
-        page.raw("<ul class=\"legend\">\n");
-        for (class, words) in legend {
-            page.raw("<li><svg aria-hidden=\"true\"><rect class=\"")
-                .raw(class);
-            page.raw("\" width=\"100%\" height=\"100%\" rx=\"2\"/></svg>")
-                .raw(words)
-                .raw("</li>\n");
-        }
-        page.raw("</ul>\n");
-    }
-    page.raw("</figure>\n");
-}
-
-fn bar(page: &mut Markup, row: &Row, y: usize) {
-    page.raw("<text x=\"0\" y=\"").show(y + 14).raw("\">");
-    short(page, &row.label);
-    page.raw("</text>\n<text class=\"value\" ");
-    if row.is_long() {
-        page.raw("x=\"0\" y=\"").show(y + 42);
-    } else {
-        page.raw("x=\"100%\" text-anchor=\"end\" y=\"").show(y + 14);
-    }
-    page.raw("\">")
-        .show(&row.value)
-        .raw("</text>\n<rect class=\"track\" x=\"0\" y=\"")
-        .show(y + 19);
-    page.raw("\" width=\"100%\" height=\"7\" rx=\"2\"/>\n");
-    let mut from = 0.0_f64;
-    for (class, width) in &row.pieces {
-        // Whatever a report says, a bar stays within its track.
-        let width = width.clamp(0.0, 1.0 - from);
-        if width <= 0.0 {
-            continue;
-        }
-        page.raw("<rect class=\"")
-            .raw(class)
-            .raw("\" x=\"")
-            .show(format_args!("{:.2}%", from * 100.0));
-        page.raw("\" y=\"")
-            .show(y + 19)
-            .raw("\" width=\"")
-            .show(format_args!("{:.2}%", width * 100.0));
-        page.raw("\" height=\"7\" rx=\"2\"/>\n");
-        from += width;
-    }
-}
-
-/// A label that leaves room beside it.
-fn short(page: &mut Markup, label: &str) {
-    match label.char_indices().nth(LABEL) {
-        Some((end, _)) => page.name(&label[..end]).raw("…"),
-        None => page.name(label),
-    };
+fn by_model(summary: &[ModelSummary], row: impl Fn(&ModelSummary) -> Row) -> Vec<Group> {
+    vec![Group {
+        heading: String::new(),
+        rows: summary.iter().map(row).collect(),
+    }]
 }

@@ -1,137 +1,379 @@
-//! A report as one HTML page that needs nothing beside it.
+//! A report as one self-contained HTML page.
 //!
-//! The page asks no network for anything: style and script are in it, the charts are drawn here, and its own policy
-//! forbids all else. Without its script it is complete; the script filters runs. It follows the reader's choice of a
-//! dark or light scheme, and can be printed: what is open is printed with it.
-//!
-//! What models and tools said is text wherever it stands, and so are names from the report: `markup` sees to that.
+//! The page loads nothing from the network. Its style and script are in it, and its security
+//! policy forbids all others. It is complete without its script, which filters runs. All text of
+//! models, tools and reports is escaped, see `escape`.
 
-mod changes;
 mod chart;
-mod markup;
-mod runs;
-mod tables;
+mod escape;
+mod table;
 
-use super::{ModelSummary, Report, comparison::Comparison, metric::Figure};
-use markup::Markup;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use minijinja::{Environment, Value, context};
+use serde::Serialize;
+use switchboard_domain::ModelId;
+
+use super::{
+    Report, TurnResult,
+    comparison::Comparison,
+    metric::{self, Metric},
+    transcript::Event,
+};
+use crate::scoring::ScoredCall;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The only style and script that run, by their SHA-256. A test holds them against what is in the files.
-const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-    style-src 'sha256-rIw96nO+3h6TielCfSss+Z/rKRk7WLBGqOcz5QHuLlU='; \
+/// Allows only this style and this script, by their SHA-256. A test compares the hashes.
+const POLICY: &str = "default-src 'none'; \
+    style-src 'sha256-ioNoYuYZ14TbYflYNn+Mq1PpQiUkanu9DfRNZ1EuGRw='; \
     script-src 'sha256-aPGNVALmKMzDfcZ8XaPDW9AGFai94BSWkbTh8SCqAUc='; \
-    base-uri 'none'; form-action 'none'\">\n";
+    base-uri 'none'; form-action 'none'";
 
-/// A report as a page, beside an earlier one if there is one.
+/// Maximum size of the runs in bytes. The turns of later runs are omitted.
+const MAX_RUNS_BYTES: usize = 64 << 20;
+
+/// Maximum size of a text in bytes.
+const MAX_TEXT_BYTES: usize = 64 << 10;
+
+/// Maximum length of a name in characters.
+const MAX_NAME_CHARS: usize = 200;
+
+/// Maximum number of listed regressions.
+const MAX_ITEMS: usize = 500;
+
+/// A page could not be rendered.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot render the report as a page: {0}")]
+pub struct PageError(#[from] minijinja::Error);
+
+/// Returns a report as a page, compared with an earlier report if there is one.
 ///
-/// Its size grows with what the report holds: some kilobytes for each run and its transcripts. Texts are cut at 64 KiB,
-/// and transcripts are left out beyond 64 MiB, which the page says; the report has them all.
-pub fn html(report: &Report, earlier: Option<&Report>) -> String {
+/// A run and its transcript need some kilobytes. Texts are cut at 64 KiB, and transcripts are
+/// omitted after 64 MiB.
+pub fn html(report: &Report, earlier: Option<&Report>) -> Result<String, PageError> {
+    let environment = environment()?;
     let summary = report.summary();
-    let mut page = Markup::default();
-    head(&mut page, report);
-    page.raw("<main>\n");
-    tables::models(&mut page, &summary);
-    charts(&mut page, &summary);
-    tables::kinds(&mut page, &summary);
-    tables::tools(&mut page, &summary);
-    if let Some(earlier) = earlier {
-        changes::section(&mut page, &Comparison::of(earlier, report), earlier, report);
+    let metrics = table::METRICS.map(|(name, meaning, _)| (name, meaning));
+    let models = numbered(report.runs.iter().map(|run| run.model.to_string()));
+    let kinds = numbered(report.runs.iter().map(|run| run.kind.clone()));
+    let runs = runs(&environment, report, &models, &kinds)?;
+    let comparison = earlier.map(|earlier| comparison(earlier, report));
+    let context = context! {
+        policy => Value::from_safe_string(POLICY.to_owned()),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
+        title => match report.title.trim() {
+            "" => "Evaluation",
+            title => title,
+        },
+        report => context! { created_at => report.created_at, program => report.program },
+        status => status(report),
+        models => table::models(&summary),
+        metrics => metrics.as_slice(),
+        charts => chart::charts(&summary).as_slice(),
+        kinds => table::kinds(&summary),
+        tools => table::tools(&summary),
+        comparison => comparison,
+        run_count => report.runs.len(),
+        failed_count => report.runs.iter().filter(|run| !run.passed).count(),
+        filter_models => models.keys().collect::<Vec<_>>(),
+        filter_kinds => kinds.keys().map(|kind| table::kind_name(kind)).collect::<Vec<_>>(),
+        runs => Value::from_safe_string(runs),
+    };
+    Ok(environment.get_template("page.html")?.render(context)?)
+}
+
+fn environment() -> Result<Environment<'static>, minijinja::Error> {
+    let mut environment = Environment::new();
+    environment.add_template("page.html", include_str!("page.html"))?;
+    environment.add_template("run.html", include_str!("run.html"))?;
+    environment.set_formatter(escape::format);
+    environment.add_filter("name", |text: &str| {
+        match text.char_indices().nth(MAX_NAME_CHARS) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text.to_owned(),
+        }
+    });
+    environment.add_filter("excerpt", excerpt);
+    environment.add_filter("size", |text: &str, omitted: Option<u64>| {
+        (text.len() as u64).saturating_add(omitted.unwrap_or(0))
+    });
+    environment.add_filter("words", |text: &str| text.replace('_', " "));
+    environment.add_filter("pretty", |text: &str| {
+        let value = serde_json::from_str::<serde_json::Value>(text).ok();
+        let pretty = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
+        pretty.unwrap_or_else(|| text.to_owned())
+    });
+    environment.add_filter("count", |number: u64| metric::grouped(&number.to_string()));
+    environment.add_filter("plural", |number: u64, one: &str, many: &str| {
+        let count = metric::grouped(&number.to_string());
+        format!("{count} {}", if number == 1 { one } else { many })
+    });
+    environment.add_filter("duration", metric::duration);
+    environment.add_filter("dollars", metric::dollars);
+    Ok(environment)
+}
+
+/// Returns the beginning of a text, and the number of bytes that are not shown.
+fn excerpt(text: &str, omitted: Option<u64>) -> String {
+    let end = text.floor_char_boundary(MAX_TEXT_BYTES);
+    let omitted = omitted
+        .unwrap_or(0)
+        .saturating_add((text.len() - end) as u64);
+    match omitted {
+        0 => text.to_owned(),
+        omitted => format!("{}… ({omitted} more bytes)", &text[..end]),
     }
-    runs::section(&mut page, report);
-    page.raw("</main>\n<footer><p>Made by ")
-        .name(&report.program);
-    page.raw(". This page asks nobody for anything; all that is in it was in the report.</p></footer>\n<script>");
-    page.raw(SCRIPT).raw("</script>\n</body>\n</html>\n");
-    page.into_string()
 }
 
-fn title(report: &Report) -> &str {
-    match report.title.trim() {
-        "" => "Evaluation",
-        title => title,
+/// Numbers the different names in alphabetical order.
+fn numbered(names: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
+    let names: BTreeSet<String> = names.collect();
+    names.into_iter().zip(0..).collect()
+}
+
+/// A box with a result.
+#[derive(Serialize)]
+struct StatusBox {
+    class: &'static str,
+    mark_class: &'static str,
+    title: &'static str,
+    text: String,
+    items: Vec<String>,
+}
+
+impl StatusBox {
+    fn new(class: &'static str, title: &'static str, text: String) -> Self {
+        Self {
+            class,
+            mark_class: match class {
+                "held" => "good",
+                "missed" => "bad",
+                _ => "",
+            },
+            title,
+            text,
+            items: Vec::new(),
+        }
+    }
+
+    fn with_items(mut self, items: Vec<String>) -> Self {
+        self.items = items;
+        self
     }
 }
 
-fn head(page: &mut Markup, report: &Report) {
-    page.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
-        .raw(POLICY);
-    page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    page.raw("<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<title>");
-    page.name(title(report)).raw("</title>\n<style>").raw(STYLE);
-    page.raw("</style>\n</head>\n<body>\n<header>\n<h1><bdi>")
-        .name(title(report));
-    page.raw("</bdi></h1>\n<p class=\"muted\">Made ")
-        .name(&report.made)
-        .raw(" by ")
-        .name(&report.program);
-    page.raw("</p>\n");
-    verdict(page, report);
-    page.raw("</header>\n");
-}
-
-/// What was to be reached, and whether it was.
-fn verdict(page: &mut Markup, report: &Report) {
+/// Returns whether the report is complete and meets its thresholds.
+fn status(report: &Report) -> Vec<StatusBox> {
+    let mut boxes = Vec::new();
     if report.is_unfinished() {
-        page.raw("<div class=\"box open\"><p><strong>Unfinished.</strong> ")
-            .many(report.not_run, "planned run was", "planned runs were");
-        page.raw(" not made: the evaluation was stopped.</p></div>\n");
+        let text = format!("Runs that were not made: {}.", report.not_run);
+        boxes.push(StatusBox::new("open", "Interrupted.", text));
     }
     let thresholds = report.thresholds;
-    let asked = [
-        ("passed at least ", thresholds.passed, Figure::Passed),
-        ("accuracy at least ", thresholds.accuracy, Figure::Accuracy),
+    let thresholds = [
+        ("passed at least", thresholds.passed, Metric::Passed),
+        ("accuracy at least", thresholds.accuracy, Metric::Accuracy),
         (
-            "hallucinated at most ",
+            "hallucinated at most",
             thresholds.hallucinated,
-            Figure::Hallucinated,
+            Metric::Hallucinated,
         ),
         (
-            "unnecessary at most ",
+            "unnecessary at most",
             thresholds.unnecessary,
-            Figure::Unnecessary,
+            Metric::Unnecessary,
         ),
     ];
-    let asked: Vec<String> = asked
+    let thresholds = thresholds
         .into_iter()
-        .filter_map(|(what, share, figure)| Some(format!("{what}{}", figure.text(share?))))
-        .collect();
-    let missed = report.missed();
-    if asked.is_empty() && missed.is_empty() {
-        page.raw("<div class=\"box\"><p>No threshold was asked for.</p></div>\n");
-        return;
-    }
-    let asked = if asked.is_empty() {
-        "No threshold was asked for.".to_owned()
-    } else {
-        format!("Asked for, of each model: {}.", asked.join(", "))
+        .filter_map(|(name, share, metric)| Some(format!("{name} {}", metric.text(share?))));
+    let thresholds: Vec<String> = thresholds.collect();
+    let text = match thresholds.as_slice() {
+        [] => "There are no thresholds.".to_owned(),
+        thresholds => format!("Thresholds for each model: {}.", thresholds.join(", ")),
     };
-    if missed.is_empty() {
-        page.raw("<div class=\"box held\"><p><strong class=\"good\">✓ All held.</strong> ")
-            .show(asked);
-        page.raw("</p></div>\n");
-        return;
-    }
-    page.raw("<div class=\"box missed\"><p><strong class=\"bad\">✗ Missed.</strong> ")
-        .show(asked);
-    page.raw("</p><ul>\n");
-    for sentence in &missed {
-        page.raw("<li>").text(sentence).raw("</li>\n");
-    }
-    page.raw("</ul></div>\n");
+    let missed = report.missed();
+    boxes.push(if !missed.is_empty() {
+        StatusBox::new("missed", "✗ Missed.", text).with_items(missed)
+    } else if thresholds.is_empty() {
+        StatusBox::new("", "", text)
+    } else {
+        StatusBox::new("held", "✓ All thresholds are met.", text)
+    });
+    boxes
 }
 
-fn charts(page: &mut Markup, summary: &[ModelSummary]) {
-    if summary.is_empty() {
-        return;
+#[derive(Serialize)]
+struct ComparisonView<'a> {
+    created_at: &'a str,
+    program: &'a str,
+    is_unfinished: bool,
+    status: StatusBox,
+    notes: Vec<String>,
+    models: Vec<ModelView>,
+}
+
+#[derive(Serialize)]
+struct ModelView {
+    name: String,
+    note: String,
+    tables: Vec<table::Table>,
+}
+
+fn comparison<'a>(earlier: &'a Report, later: &Report) -> ComparisonView<'a> {
+    let found = Comparison::of(earlier, later);
+    let status = if found.is_empty() {
+        let text = "The reports have no scenario of a model in common.".to_owned();
+        StatusBox::new("open", "", text)
+    } else if found.is_worse() {
+        let mut worse = found.worse();
+        worse.truncate(MAX_ITEMS);
+        StatusBox::new("missed", "✗ Worse.", String::new()).with_items(worse)
+    } else {
+        StatusBox::new("held", "✓ Nothing is worse.", String::new())
+    };
+    let names = |text: &str, models: &[ModelId]| {
+        let names: Vec<String> = models.iter().map(ToString::to_string).collect();
+        (!names.is_empty()).then(|| format!("{text}: {}.", names.join(", ")))
+    };
+    let notes = [
+        names("Only in the earlier report", &found.only_earlier),
+        names("Only in this report", &found.only_later),
+    ];
+    let models = found.models.iter().map(|model| {
+        let name = model.model.to_string();
+        if !model.has_both() {
+            let note = "The reports have no scenario of this model in common.".to_owned();
+            let tables = Vec::new();
+            return ModelView { name, note, tables };
+        }
+        let changes = model.scenarios.iter().filter(|it| it.is_changed()).count();
+        let same = model.scenarios.len() - changes;
+        let mut note = format!("Unchanged scenarios: {same}.");
+        if model.partial {
+            note.push_str(" The metrics are of the scenarios that both reports have.");
+        }
+        let tables = table::changes(model, later);
+        ModelView { name, note, tables }
+    });
+    ComparisonView {
+        created_at: &earlier.created_at,
+        program: &earlier.program,
+        is_unfinished: earlier.is_unfinished(),
+        status,
+        notes: notes.into_iter().flatten().collect(),
+        models: models.collect(),
     }
-    page.raw("<section aria-labelledby=\"charts\">\n<h2 id=\"charts\">At a glance</h2>\n<div class=\"charts\">\n");
-    chart::passed(page, summary);
-    chart::calls(page, summary);
-    chart::latency(page, summary);
-    page.raw("</div>\n</section>\n");
+}
+
+#[derive(Serialize)]
+struct TurnView<'a> {
+    #[serde(flatten)]
+    turn: &'a TurnResult,
+    /// The calls that are not in the transcript.
+    unlisted_calls: Vec<CallView<'a>>,
+    /// The answer is not in the transcript.
+    has_unlisted_answer: bool,
+}
+
+#[derive(Serialize)]
+struct CallView<'a> {
+    #[serde(flatten)]
+    call: &'a ScoredCall,
+    input_text: String,
+}
+
+impl<'a> TurnView<'a> {
+    fn new(turn: &'a TurnResult) -> Self {
+        let mut listed = HashSet::new();
+        let mut has_answer = turn.answer.trim().is_empty();
+        for entry in &turn.transcript.entries {
+            match &entry.event {
+                Event::Call(call) => listed.extend(call.scored_call),
+                Event::Text(text) => has_answer |= text.text.trim() == turn.answer.trim(),
+                _ => {}
+            }
+        }
+        let calls = turn.score.calls.iter().enumerate();
+        let unlisted = calls.filter(|(position, _)| !listed.contains(position));
+        let unlisted = unlisted.map(|(_, call)| CallView {
+            call,
+            input_text: serde_json::to_string_pretty(&call.input).unwrap_or_default(),
+        });
+        Self {
+            turn,
+            unlisted_calls: unlisted.collect(),
+            has_unlisted_answer: !has_answer,
+        }
+    }
+}
+
+/// Renders all runs with their transcripts.
+fn runs(
+    environment: &Environment<'_>,
+    report: &Report,
+    models: &BTreeMap<String, usize>,
+    kinds: &BTreeMap<String, usize>,
+) -> Result<String, minijinja::Error> {
+    let template = environment.get_template("run.html")?;
+    let names = context! {
+        verdicts => context! {
+            right => "right",
+            wrong_order => "wrong position",
+            wrong_input => "wrong arguments",
+            hallucinated => "hallucinated",
+            forbidden => "forbidden",
+            unnecessary => "unnecessary",
+            unknown => "not known",
+            unjudged => "not judged",
+        },
+        outcomes => context! {
+            successful => "successful",
+            failed => "failed",
+            hallucinated => "invalid",
+            not_executed => "not executed",
+        },
+        run_outcomes => context! {
+            completed => "completed",
+            limited => "stopped at a limit",
+            failed => "failed",
+            cancelled => "cancelled",
+        },
+    };
+    let mut html = String::new();
+    for (position, run) in report.runs.iter().enumerate() {
+        let is_omitted = html.len() > MAX_RUNS_BYTES;
+        let turns: Vec<TurnView<'_>> = match is_omitted {
+            true => Vec::new(),
+            false => run.turns.iter().map(TurnView::new).collect(),
+        };
+        let durations = run.turns.iter().map(|turn| turn.duration_ms);
+        let run_fields = context! {
+            passed => run.passed,
+            scenario => run.scenario,
+            model => run.model,
+            repetition => run.repetition,
+            recipe => run.recipe,
+            error => run.error,
+            unfinished_turn => run.unfinished_turn,
+            not_reached => run.not_reached,
+        };
+        html.push_str(&template.render(context! {
+            number => position + 1,
+            run => run_fields,
+            kind => table::kind_name(&run.kind),
+            model_index => models.get(&run.model.to_string()),
+            kind_index => kinds.get(&run.kind),
+            duration_ms => durations.fold(0, u64::saturating_add),
+            is_omitted => is_omitted,
+            turns => turns,
+            ..names.clone()
+        })?);
+    }
+    Ok(html)
 }
 
 #[cfg(test)]

@@ -1,0 +1,441 @@
+//! Runs the scenarios of a suite.
+
+mod available_tools;
+mod declared_tools;
+mod usage_meter;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use serde_json::{Map, Value};
+use switchboard_domain::{Message, ModelId, ToolContent, ToolHost, Usage, redact::Redactor};
+use switchboard_orchestration::{
+    Agent, AnswerItem, Outcome, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
+    ToolCallRecord,
+};
+
+use crate::{
+    recording::Redaction,
+    report::{
+        RunResult, SuiteRuns, TranscriptBuilder, TurnResult, UnfinishedTurn, transcript::Transcript,
+    },
+    scoring::{
+        InputRedaction, TurnScore, Verdict, bfcl, first_response::FirstResponse, required_calls,
+        score_turn,
+    },
+    suite::{Scenario, ScoringRules, Suite, Turn},
+};
+use available_tools::AvailableTools;
+use declared_tools::DeclaredToolHost;
+use usage_meter::UsageMeter;
+
+/// Creates the agents of an evaluation.
+#[async_trait]
+pub trait Engine: Send + Sync {
+    /// Returns an agent for one conversation, or an error message for the user.
+    async fn agent(&self, conversation: Conversation<'_>) -> Result<Agent, String>;
+
+    /// Returns the cost of a response in US dollars, if it is known.
+    fn cost(&self, model: &ModelId, usage: &Usage) -> Option<f64>;
+
+    /// Returns the redactor of results. The default one removes likely secrets.
+    fn redactor(&self) -> Redactor {
+        Redactor::default()
+    }
+
+    /// Returns whether secrets were removed from the input of this call when it was recorded.
+    fn is_input_redacted(&self, conversation: &Conversation<'_>, call: &ToolCallRecord) -> bool {
+        let _ = (conversation, call);
+        false
+    }
+
+    /// Observes an event of a run.
+    async fn observe(&self, event: &RunEvent) {
+        let _ = event;
+    }
+}
+
+/// The settings of one conversation.
+#[derive(Clone)]
+pub struct Conversation<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// Number of the repetition, from 1.
+    pub repetition: u32,
+    /// The evaluated model.
+    pub model: &'a ModelId,
+    /// The recipe.
+    pub recipe: Option<&'a str>,
+    /// The servers whose tools are offered. `None` for all.
+    pub servers: Option<&'a [String]>,
+    /// Declared tools, which replace all servers.
+    pub tools: Option<Arc<dyn ToolHost>>,
+    /// Parameters of the run.
+    pub parameters: &'a Map<String, Value>,
+}
+
+impl Suite {
+    /// Returns the number of runs with this number of models.
+    pub fn planned(&self, models: usize) -> usize {
+        let repetitions = usize::try_from(self.repetitions).unwrap_or(usize::MAX);
+        let of_one = self.scenarios.len().saturating_mul(repetitions);
+        of_one.saturating_mul(models)
+    }
+
+    /// Runs every scenario with every model and repetition, with at most `at_once` concurrent runs.
+    /// Calls `done` with each result.
+    ///
+    /// When `stop` is ready, the current runs are cancelled and the finished results returned.
+    pub async fn run(
+        &self,
+        engine: &dyn Engine,
+        models: &[ModelId],
+        at_once: usize,
+        stop: impl Future<Output = ()>,
+        mut done: impl FnMut(&RunResult),
+    ) -> SuiteRuns {
+        let mut planned = Vec::new();
+        for model in models {
+            for scenario in &self.scenarios {
+                let repetitions = 1..=self.repetitions;
+                planned.extend(repetitions.map(|repetition| (scenario, model, repetition)));
+            }
+        }
+        let total = planned.len();
+        let redaction = &Redaction::new(engine.redactor());
+        // Boxed by index: the compiler cannot prove that a closure over borrowed parts is `Send`.
+        let run = |position: usize| {
+            let (scenario, model, repetition) = planned[position];
+            let run = PlannedRun {
+                suite: self,
+                engine,
+                redaction,
+                scenario,
+                model,
+                repetition,
+            };
+            async move { (position, run.run().await) }.boxed()
+        };
+        let running = stream::iter((0..total).map(run)).buffer_unordered(at_once.max(1));
+        let mut results = Vec::new();
+        {
+            let stop = pin!(stop);
+            let mut running = pin!(running.take_until(stop));
+            while let Some((position, result)) = running.next().await {
+                done(&result);
+                results.push((position, result));
+            }
+        }
+        results.sort_unstable_by_key(|(position, _)| *position);
+        SuiteRuns {
+            not_run: (total - results.len()) as u64,
+            runs: results.into_iter().map(|(_, result)| result).collect(),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct PlannedRun<'a> {
+    suite: &'a Suite,
+    engine: &'a dyn Engine,
+    redaction: &'a Redaction,
+    scenario: &'a Scenario,
+    model: &'a ModelId,
+    repetition: u32,
+}
+
+impl PlannedRun<'_> {
+    fn recipe(&self) -> Option<&str> {
+        let own = self.scenario.recipe.as_deref();
+        own.or(self.suite.recipe.as_deref())
+    }
+
+    async fn run(self) -> RunResult {
+        let scenario = self.scenario;
+        let mut result = RunResult {
+            scenario: scenario.name.clone(),
+            kind: scenario.kind.clone(),
+            model: self.model.clone(),
+            recipe: self.recipe().map(str::to_owned),
+            repetition: self.repetition,
+            passed: false,
+            error: None,
+            turns: Vec::with_capacity(scenario.turns.len()),
+            unfinished_turn: None,
+            not_reached: Vec::new(),
+        };
+        self.run_turns(&mut result).await;
+        let not_run = scenario.turns.iter().skip(result.turns.len());
+        let not_reached = not_run.flat_map(required_calls);
+        result.not_reached = not_reached.map(|it| self.redaction.text(&it)).collect();
+        result.passed = result.turns.len() == scenario.turns.len()
+            && result.turns.iter().all(|turn| turn.faults.is_empty());
+        result
+    }
+
+    fn conversation(&self) -> Conversation<'_> {
+        let scenario = self.scenario;
+        let has_tools = !scenario.tools.is_empty();
+        let tools = has_tools
+            .then(|| Arc::new(DeclaredToolHost::new(&scenario.tools)) as Arc<dyn ToolHost>);
+        let servers = scenario.servers.as_deref();
+        Conversation {
+            scenario,
+            repetition: self.repetition,
+            model: self.model,
+            recipe: self.recipe(),
+            servers: servers.or(self.suite.servers.as_deref()),
+            tools,
+            parameters: &scenario.parameters,
+        }
+    }
+
+    async fn run_turns(&self, result: &mut RunResult) {
+        let conversation = self.conversation();
+        let agent = match self.engine.agent(conversation.clone()).await {
+            Ok(agent) => agent,
+            Err(error) => {
+                result.error = Some(self.redaction.text(&error));
+                return;
+            }
+        };
+        let before = self.scenario.before.iter();
+        let mut messages: Vec<Arc<Message>> = before
+            .map(|earlier| Arc::new(earlier.to_message()))
+            .collect();
+        let mut earlier: Vec<ToolCallRecord> = Vec::new();
+        let mut tools = AvailableTools::default();
+        for turn in &self.scenario.turns {
+            messages.push(Arc::new(Message::user(&turn.say)));
+            let start = Instant::now();
+            let mut transcript = TranscriptBuilder::new(self.redaction);
+            let mut meter = UsageMeter::new(self.model);
+            let mut first_response = FirstResponse::default();
+            let mut run = agent.run(messages.clone());
+            let mut report = None;
+            while let Some(event) = run.next().await {
+                self.engine.observe(&event).await;
+                transcript.add(&event.kind, millis(start.elapsed()));
+                first_response.add(&event.kind);
+                meter.add(&event.kind, |model, usage| self.engine.cost(model, usage));
+                if let RunEventKind::RunFinished { report: last } = event.kind {
+                    report = Some(last);
+                }
+            }
+            let duration_ms = millis(start.elapsed());
+            if let Some(run) = run.into_run() {
+                messages.extend(run.session_messages());
+            }
+            let Some(mut report) = report else {
+                result.error = Some(
+                    "the run waits for an approval, which an evaluation cannot give: allow its \
+                     tools with `--approve`, or use another recipe"
+                        .to_owned(),
+                );
+                result.unfinished_turn = Some(UnfinishedTurn {
+                    message: self.redaction.text(&turn.say),
+                    transcript: transcript.finish(&[]),
+                });
+                return;
+            };
+            let measurements = Measurements {
+                duration_ms,
+                unmetered: meter.unmetered(),
+                cost_usd: meter.cost_usd(),
+                transcript: transcript.finish(&report.tool_calls),
+            };
+            self.redact_results(&mut report);
+            tools.update(&agent, &report).await;
+            let redactions = self.redactions(&conversation, &agent, &tools, &mut report);
+            let redaction = |call: &ToolCallRecord| {
+                let found = redactions.get(&call.id).copied();
+                found.unwrap_or(InputRedaction::None)
+            };
+            let (score, faults) = match turn.scoring {
+                ScoringRules::Switchboard => {
+                    let score = score_turn(turn, &report.tool_calls, &earlier, &redaction);
+                    let mut faults = faults(turn, &report, &score);
+                    if matches!(report.outcome, Outcome::Completed | Outcome::Limited) {
+                        faults.extend(tools.missing_for(turn));
+                    }
+                    (score, faults)
+                }
+                ScoringRules::Bfcl => {
+                    let calls = first_response.calls(&report.tool_calls);
+                    let score = bfcl::score_turn(turn, &calls, &redaction);
+                    let faults = bfcl::faults(turn, &report, &score);
+                    (score, faults)
+                }
+            };
+            let mut turn_result = turn_result(turn, &report, score, faults, measurements);
+            redact_turn(&mut turn_result, self.redaction);
+            result.turns.push(turn_result);
+            earlier.extend(report.tool_calls);
+            if report.outcome == Outcome::Failed {
+                let error = report.error.as_ref().and_then(external_error);
+                result.error = error.map(|error| self.redaction.text(error));
+                break;
+            }
+        }
+    }
+
+    /// Redacts the results before excerpts are made: a part of a secret is not recognized.
+    fn redact_results(&self, report: &mut RunReport) {
+        for call in &mut report.tool_calls {
+            let content = call.result.content.iter().map(|content| match content {
+                ToolContent::Text { text } => ToolContent::text(self.redaction.text(text)),
+                other => other.clone(),
+            });
+            call.result.content = content.collect();
+        }
+    }
+
+    /// Returns the effect of redaction on each redacted call of a replay, by id. Repairs the
+    /// redacted input as the run repairs other input.
+    fn redactions(
+        &self,
+        conversation: &Conversation<'_>,
+        agent: &Agent,
+        tools: &AvailableTools,
+        report: &mut RunReport,
+    ) -> HashMap<String, InputRedaction> {
+        let mut redactions = HashMap::new();
+        for call in &mut report.tool_calls {
+            if !self.engine.is_input_redacted(conversation, call) {
+                continue;
+            }
+            let repaired = tools.repaired_input(agent, call);
+            let redaction = match repaired {
+                Some(_) => InputRedaction::Valid,
+                None => InputRedaction::Invalid,
+            };
+            redactions.insert(call.id.clone(), redaction);
+            if let Some(input) = repaired {
+                call.input = Value::Object(input).into();
+            }
+        }
+        redactions
+    }
+}
+
+/// Returns the message of an error that is not caused by the model's behavior.
+fn external_error(error: &RunError) -> Option<&str> {
+    let is_external = matches!(
+        error.kind,
+        RunErrorKind::Model(_) | RunErrorKind::ServerUnavailable | RunErrorKind::Internal
+    );
+    is_external.then_some(error.message.as_str())
+}
+
+/// The measurements of a turn.
+struct Measurements {
+    duration_ms: u64,
+    unmetered: u32,
+    cost_usd: Option<f64>,
+    transcript: Transcript,
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Redacts a result except for its transcript, which is redacted already.
+fn redact_turn(turn: &mut TurnResult, redaction: &Redaction) {
+    let score = &mut turn.score;
+    let texts = [&mut turn.message, &mut turn.answer];
+    let texts = texts.into_iter().chain(&mut turn.error);
+    let texts = texts.chain(&mut turn.faults).chain(&mut score.missing);
+    let texts = texts.chain(&mut score.not_executed);
+    for text in texts {
+        *text = redaction.text(text);
+    }
+    for call in &mut score.calls {
+        call.input = redaction.value(&call.input);
+        call.reason = call.reason.as_deref().map(|reason| redaction.text(reason));
+        call.result = redaction.text(&call.result);
+    }
+}
+
+fn turn_result(
+    turn: &Turn,
+    report: &RunReport,
+    score: TurnScore,
+    mut faults: Vec<String>,
+    measurements: Measurements,
+) -> TurnResult {
+    let artifacts: Vec<String> = report
+        .content
+        .iter()
+        .filter_map(|item| match item {
+            AnswerItem::Artifact { artifact_type, .. } => Some(artifact_type.clone()),
+            _ => None,
+        })
+        .collect();
+    faults.extend(turn.answer.faults(&report.answer, &artifacts));
+    TurnResult {
+        message: turn.say.clone(),
+        answer: report.answer.clone(),
+        outcome: report.outcome,
+        error: report.error.as_ref().map(|error| error.message.clone()),
+        faults,
+        score,
+        steps: report.steps,
+        usage: report.usage,
+        unmetered: measurements.unmetered,
+        cost_usd: measurements.cost_usd,
+        duration_ms: measurements.duration_ms,
+        transcript: measurements.transcript,
+    }
+}
+
+/// Returns the violated expectations of calls and outcome, one sentence each.
+fn faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
+    let mut faults = Vec::new();
+    if report.outcome != Outcome::Completed {
+        let error = report.error.as_ref();
+        let message = error.map_or_else(String::new, |error| format!(": {}", error.message));
+        faults.push(format!("the run did not complete{message}"));
+    }
+    let missing = score.missing.iter();
+    faults.extend(missing.map(|call| format!("missing call at this position: {call}")));
+    let not_executed = score.not_executed.iter();
+    faults.extend(not_executed.map(|call| format!("the right call was not executed: {call}")));
+    let expects_none = turn.calls.as_ref().is_some_and(Vec::is_empty);
+    for call in &score.calls {
+        let is_wrong = match call.verdict {
+            Verdict::Forbidden => true,
+            Verdict::Right | Verdict::Unknown | Verdict::Unjudged => false,
+            _ => expects_none,
+        };
+        if is_wrong {
+            let reason = call.reason.as_deref().unwrap_or("the call is not expected");
+            faults.push(format!("`{}` was called: {reason}", call.tool));
+        }
+    }
+    faults
+}
+
+impl fmt::Debug for Conversation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conversation")
+            .field("scenario", &self.scenario.name)
+            .field("repetition", &self.repetition)
+            .field("model", self.model)
+            .field("recipe", &self.recipe)
+            .field("servers", &self.servers)
+            .field("declares_tools", &self.tools.is_some())
+            .field("parameters", self.parameters)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+#[path = "runner/runner_tests.rs"]
+mod tests;

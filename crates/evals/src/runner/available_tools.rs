@@ -1,0 +1,92 @@
+//! The tools of a conversation.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
+
+use switchboard_domain::{JsonObject, ToolDefinition};
+use switchboard_orchestration::{Agent, RunReport, ToolCallRecord, tools::arguments::Validators};
+
+use crate::{
+    scoring::{CallOutcome, call_outcome},
+    suite::{ExpectedCall, ToolPattern, Turn, is_builtin_tool, may_have_matched},
+};
+
+/// All tools that existed in a conversation, whether the recipe offered them or not.
+#[derive(Default)]
+pub(super) struct AvailableTools {
+    /// Definitions by server and tool. A called tool may be gone.
+    tools: BTreeMap<(Option<String>, String), Option<Arc<ToolDefinition>>>,
+    validators: Validators,
+}
+
+impl AvailableTools {
+    /// Adds the current tools and the called ones.
+    pub(super) async fn update(&mut self, agent: &Agent, report: &RunReport) {
+        if let Some(host) = agent.tools() {
+            let tools = host.tools().await.tools;
+            self.tools.extend(tools.iter().map(|tool| {
+                let name = match &tool.origin {
+                    Some(origin) => (Some(origin.server.clone()), origin.tool.clone()),
+                    None => (None, tool.name.clone()),
+                };
+                (name, Some(Arc::clone(tool)))
+            }));
+        }
+        let calls = report.tool_calls.iter();
+        for call in calls.filter(|call| call_outcome(call) != CallOutcome::Hallucinated) {
+            let name = (call.server.clone(), call.tool.clone());
+            self.tools.entry(name).or_default();
+        }
+    }
+
+    /// Returns the redacted input of a call after repairs, or `None` if the original input cannot
+    /// match the schema.
+    pub(super) fn repaired_input(
+        &self,
+        agent: &Agent,
+        call: &ToolCallRecord,
+    ) -> Option<JsonObject> {
+        let definition = self.tools.get(&(call.server.clone(), call.tool.clone()));
+        let visible = agent.context().visible(definition?.as_ref()?);
+        self.validators
+            .examine_recorded(&visible, &call.input, &may_have_matched)
+    }
+
+    /// Returns the required calls and patterns of a turn that match no tool, one sentence each.
+    pub(super) fn missing_for(&self, turn: &Turn) -> Vec<String> {
+        let mut missing = Vec::new();
+        let required = turn.calls.iter().flatten().filter(|call| !call.optional);
+        for call in required {
+            let all: Vec<&ExpectedCall> = std::iter::once(call).chain(&call.or).collect();
+            if !all.iter().any(|call| self.has(call)) {
+                let names: Vec<String> = all.iter().map(|call| call.name()).collect();
+                missing.push(format!("there is no tool `{}`", names.join("` or `")));
+            }
+        }
+        // Without tools, a pattern need not match.
+        let patterns = turn.forbidden.iter().filter(|_| !self.tools.is_empty());
+        for text in patterns {
+            let pattern = ToolPattern::new(text);
+            let mut tools = self.tools.keys();
+            let matches = tools.any(|(server, tool)| pattern.matches(server.as_deref(), tool));
+            if !matches && !is_builtin_tool(&pattern) {
+                missing.push(format!(
+                    "`{text}` forbids nothing: no `tool` or `server/tool` matches"
+                ));
+            }
+        }
+        let mut unique = HashSet::new();
+        missing.retain(|sentence| unique.insert(sentence.clone()));
+        missing
+    }
+
+    fn has(&self, call: &ExpectedCall) -> bool {
+        let is_tool = |(server, tool): &(Option<String>, String)| {
+            *tool == call.tool && (call.server.is_none() || call.server == *server)
+        };
+        self.tools.keys().any(is_tool)
+            || (call.server.is_none() && is_builtin_tool(&ToolPattern::new(&call.tool)))
+    }
+}

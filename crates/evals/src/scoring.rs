@@ -1,0 +1,426 @@
+//! Compares the calls of a model with the expected ones.
+
+mod alignment;
+pub(crate) mod bfcl;
+mod call_key;
+mod call_matcher;
+pub(crate) mod first_response;
+
+use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use switchboard_domain::ToolContent;
+use switchboard_orchestration::{ToolCallRecord, ToolFailure};
+
+use crate::{
+    recording::is_redacted,
+    suite::{ExpectedCall, MatchResult, ToolPattern, Turn, maximum_matching},
+};
+use alignment::{Assignment, assign};
+use call_key::CallKey;
+use call_matcher::CallMatcher;
+pub(crate) use call_matcher::describe;
+
+/// The outcome of a call, independent of the expectations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CallOutcome {
+    /// The tool returned a result without an error.
+    Successful,
+    /// The tool or its server failed or did not respond.
+    Failed,
+    /// The tool does not exist, or the arguments are invalid.
+    Hallucinated,
+    /// The call was denied, skipped, over a limit, or cancelled before it started.
+    NotExecuted,
+}
+
+impl CallOutcome {
+    pub(crate) fn is_executed(self) -> bool {
+        matches!(self, Self::Successful | Self::Failed)
+    }
+}
+
+/// The rating of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Verdict {
+    /// The right tool with the right arguments at the right position, executed or not.
+    Right,
+    /// The right tool with the right arguments at the wrong position.
+    WrongOrder,
+    /// An expected tool with wrong arguments.
+    WrongInput,
+    /// The tool does not exist, or the arguments are invalid.
+    Hallucinated,
+    /// The tool is forbidden.
+    Forbidden,
+    /// The call was not expected, or its result was already known.
+    Unnecessary,
+    /// The arguments were redacted in the recording, so the call is neither right nor wrong.
+    Unknown,
+    /// There is no expectation.
+    Unjudged,
+}
+
+/// A call with its verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScoredCall {
+    /// The server. `None` for a built-in tool.
+    pub server: Option<String>,
+    /// The tool's own name.
+    pub tool: String,
+    /// The input of the tool, after repairs such as a number instead of a string. With
+    /// [`ScoringRules::Bfcl`](crate::suite::ScoringRules::Bfcl), the input that the model wrote.
+    pub input: Value,
+    /// The outcome.
+    pub outcome: CallOutcome,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The reason of another verdict than right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Duration in milliseconds.
+    pub duration_ms: u64,
+    /// The beginning of the result.
+    pub result: String,
+}
+
+impl ScoredCall {
+    fn new(
+        call: &ToolCallRecord,
+        outcome: CallOutcome,
+        verdict: Verdict,
+        reason: Option<String>,
+    ) -> Self {
+        Self {
+            server: call.server.clone(),
+            tool: call.tool.clone(),
+            input: (*call.input).clone(),
+            outcome,
+            verdict,
+            reason,
+            duration_ms: call.duration_ms,
+            result: result_excerpt(call),
+        }
+    }
+}
+
+/// The effect of redaction on the input of a recorded call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputRedaction {
+    /// The input was not redacted.
+    None,
+    /// The original input may match the schema of the tool.
+    Valid,
+    /// The original input violates the schema, whatever the secrets were.
+    Invalid,
+}
+
+/// The scored calls of one turn.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct TurnScore {
+    /// The calls in the order of the model's requests.
+    pub calls: Vec<ScoredCall>,
+    /// Descriptions of the required calls that are missing.
+    pub missing: Vec<String>,
+    /// Number of missing calls that were made with wrong arguments or at the wrong position. They
+    /// count only once.
+    #[serde(default)]
+    pub attempted: usize,
+    /// Descriptions of right calls that were not executed, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_executed: Vec<String>,
+}
+
+/// Maximum size of a result in a report, in bytes.
+const MAX_RESULT_BYTES: usize = 2_000;
+
+/// Scores the calls of a turn, in the order of the model's requests.
+///
+/// `earlier` are the calls of earlier turns, whose results are known. `redaction` returns the
+/// effect of redaction on a call of a recording.
+pub fn score_turn(
+    turn: &Turn,
+    calls: &[ToolCallRecord],
+    earlier: &[ToolCallRecord],
+    redaction: &dyn Fn(&ToolCallRecord) -> InputRedaction,
+) -> TurnScore {
+    let expected = turn.calls.as_deref().unwrap_or_default();
+    let matchers: Vec<CallMatcher<'_>> = expected.iter().map(CallMatcher::new).collect();
+    let calls: Vec<CallInfo<'_>> = calls
+        .iter()
+        .map(|record| {
+            let redaction = redaction(record);
+            CallInfo {
+                record,
+                redaction,
+                outcome: redacted_outcome(record, redaction),
+            }
+        })
+        .collect();
+    let Assignment {
+        assigned,
+        misplaced,
+        missing,
+        mut unmet,
+        mut attempted,
+    } = assign(turn, &matchers, &calls);
+    let open: Vec<usize> = (0..calls.len())
+        .filter(|call| {
+            let is_assigned = assigned.contains_key(call) || misplaced.contains(call);
+            let info = &calls[*call];
+            info.redaction != InputRedaction::None
+                && info.outcome != CallOutcome::Hallucinated
+                && !is_assigned
+        })
+        .collect();
+    let optional = missing.iter().filter(|one| expected[**one].optional);
+    // Required calls first.
+    let candidates: Vec<usize> = unmet.iter().chain(optional).copied().collect();
+    let unknown = possible_matches(&candidates, &open, |one, call| {
+        let call = &calls[call];
+        matchers[one].match_result(call.record, call.redaction) == MatchResult::Unknown
+    });
+    unmet.retain(|one| !unknown.values().any(|it| it == one));
+    let not_executed = not_executed(expected, &matchers, &assigned, &calls);
+    let forbidden: Vec<ToolPattern> = turn
+        .forbidden
+        .iter()
+        .map(|it| ToolPattern::new(it))
+        .collect();
+    let earlier = earlier.iter().filter(|call| !call.is_error);
+    let mut known: HashSet<CallKey<'_>> = earlier.map(CallKey::new).collect();
+    let mut failed = HashSet::new();
+    let mut scored = Vec::with_capacity(calls.len());
+    for (position, info) in calls.iter().enumerate() {
+        let call = info.record;
+        let key = CallKey::new(call);
+        // Different secrets are equal after redaction.
+        let is_repeated = info.redaction == InputRedaction::None
+            && (known.contains(&key) || call.failure == Some(ToolFailure::Repeated));
+        // A failed call may be repeated.
+        let is_retry = failed.contains(&key);
+        if call.is_error {
+            failed.insert(key);
+        } else {
+            known.insert(key);
+        }
+        let is_forbidden = |it: &ToolPattern| it.matches(call.server.as_deref(), &call.tool);
+        let is_unjudged = turn.calls.is_none() || is_builtin(call) || is_retry;
+        let (verdict, reason) = if forbidden.iter().any(is_forbidden) {
+            let reason = "the tool is forbidden in this turn".to_owned();
+            (Verdict::Forbidden, Some(reason))
+        } else if info.outcome == CallOutcome::Hallucinated {
+            (Verdict::Hallucinated, call.failure.map(failure_text))
+        } else if assigned.contains_key(&position) {
+            (Verdict::Right, None)
+        } else if misplaced.contains(&position) {
+            let reason = "it is expected at another position".to_owned();
+            (Verdict::WrongOrder, Some(reason))
+        } else if unknown.contains_key(&position) {
+            (Verdict::Unknown, unknown_reason(call))
+        } else if let Some(place) = unmet.iter().position(|one| matchers[*one].is_tool_of(call)) {
+            let one = unmet.remove(place);
+            attempted += 1;
+            let reason = matchers[one].difference(call, info.redaction);
+            (Verdict::WrongInput, reason)
+        } else if turn.calls.is_some() && is_repeated {
+            let reason = "its result was already known".to_owned();
+            (Verdict::Unnecessary, Some(reason))
+        } else if is_unjudged {
+            (Verdict::Unjudged, None)
+        } else {
+            let reason = "the call is not expected".to_owned();
+            (Verdict::Unnecessary, Some(reason))
+        };
+        scored.push(ScoredCall::new(call, info.outcome, verdict, reason));
+    }
+    attempted += rejected_attempts(&unmet, &calls, &matchers);
+    TurnScore {
+        calls: scored,
+        missing: describe_missing(&missing, expected, &unknown),
+        attempted,
+        not_executed,
+    }
+}
+
+/// A call with its outcome.
+struct CallInfo<'a> {
+    record: &'a ToolCallRecord,
+    redaction: InputRedaction,
+    outcome: CallOutcome,
+}
+
+/// Describes the required calls that are missing.
+fn describe_missing(
+    missing: &[usize],
+    expected: &[ExpectedCall],
+    unknown: &HashMap<usize, usize>,
+) -> Vec<String> {
+    let missing = missing.iter().filter(|one| {
+        let may_be_made = unknown.values().any(|it| it == *one);
+        !expected[**one].optional && !may_be_made
+    });
+    missing.map(|one| describe(&expected[*one])).collect()
+}
+
+/// Returns the outcome of a call. Redacted input may violate the schema that the original input
+/// matched.
+pub(crate) fn redacted_outcome(call: &ToolCallRecord, redaction: InputRedaction) -> CallOutcome {
+    if redaction == InputRedaction::Valid && has_invalid_input(call) {
+        CallOutcome::NotExecuted
+    } else {
+        call_outcome(call)
+    }
+}
+
+fn has_invalid_input(call: &ToolCallRecord) -> bool {
+    matches!(
+        call.failure,
+        Some(ToolFailure::InvalidInput | ToolFailure::MalformedInput)
+    )
+}
+
+/// Returns the number of missing calls that were made with invalid input. Otherwise they would
+/// count twice.
+fn rejected_attempts(
+    unmet: &[usize],
+    calls: &[CallInfo<'_>],
+    matchers: &[CallMatcher<'_>],
+) -> usize {
+    let rejected = calls.iter();
+    let rejected: Vec<_> = rejected
+        .filter(|call| call.outcome == CallOutcome::Hallucinated)
+        .collect();
+    let found = maximum_matching(unmet.len(), rejected.len(), |one, call| {
+        matchers[unmet[one]].is_tool_of(rejected[call].record)
+    });
+    found.iter().flatten().count()
+}
+
+/// Returns the expected call that each redacted call may be.
+fn possible_matches(
+    candidates: &[usize],
+    calls: &[usize],
+    may_match: impl Fn(usize, usize) -> bool,
+) -> HashMap<usize, usize> {
+    let mut found: HashMap<usize, usize> = HashMap::new();
+    for &call in calls {
+        let mut free = candidates
+            .iter()
+            .filter(|one| !found.values().any(|it| it == *one));
+        let one = free.find(|one| may_match(**one, call)).copied();
+        found.extend(one.map(|one| (call, one)));
+    }
+    found
+}
+
+/// Describes the required calls that were right but not executed, unless a later equal call was
+/// executed.
+fn not_executed(
+    expected: &[ExpectedCall],
+    matchers: &[CallMatcher<'_>],
+    assigned: &HashMap<usize, usize>,
+    calls: &[CallInfo<'_>],
+) -> Vec<String> {
+    let mut others: Vec<usize> = (0..calls.len())
+        .filter(|call| calls[*call].outcome.is_executed() && !assigned.contains_key(call))
+        .collect();
+    let mut found = Vec::new();
+    for (position, info) in calls.iter().enumerate() {
+        let Some(&one) = assigned.get(&position) else {
+            continue;
+        };
+        if info.outcome != CallOutcome::NotExecuted || expected[one].optional {
+            continue;
+        }
+        // Only its redacted input was rejected.
+        if has_invalid_input(info.record) {
+            continue;
+        }
+        let is_equal = |other: &usize| {
+            let other = &calls[*other];
+            matchers[one].match_result(other.record, other.redaction) == MatchResult::Yes
+        };
+        if let Some(place) = others.iter().position(is_equal) {
+            others.remove(place);
+            continue;
+        }
+        let failure = info.record.failure;
+        let reason = failure.map_or_else(|| "it never started".to_owned(), failure_text);
+        let hint = match failure {
+            Some(ToolFailure::NotApproved | ToolFailure::Denied) => {
+                "; `--approve` allows calls without approval"
+            }
+            _ => "",
+        };
+        found.push(format!("{} ({reason}{hint})", describe(&expected[one])));
+    }
+    found
+}
+
+fn failure_text(failure: ToolFailure) -> String {
+    failure.as_str().replace('_', " ")
+}
+
+/// Returns the outcome of a call.
+pub(crate) fn call_outcome(call: &ToolCallRecord) -> CallOutcome {
+    match call.failure {
+        Some(failure) if failure.is_hallucination() => CallOutcome::Hallucinated,
+        Some(ToolFailure::Repeated) if !call.is_error => CallOutcome::Successful,
+        Some(
+            ToolFailure::Denied
+            | ToolFailure::NotApproved
+            | ToolFailure::Skipped
+            | ToolFailure::LimitReached
+            | ToolFailure::Repeated
+            | ToolFailure::Withheld,
+        ) => CallOutcome::NotExecuted,
+        Some(ToolFailure::Cancelled) if call.attempts == 0 => CallOutcome::NotExecuted,
+        Some(_) => CallOutcome::Failed,
+        None if call.is_error => CallOutcome::Failed,
+        None => CallOutcome::Successful,
+    }
+}
+
+/// Returns whether the tool is built in, such as tool search. A scenario has no expectation of
+/// such calls.
+fn is_builtin(call: &ToolCallRecord) -> bool {
+    call.server.is_none()
+}
+
+fn result_excerpt(call: &ToolCallRecord) -> String {
+    let texts = call.result.content.iter().map(ToolContent::as_text);
+    let mut text = texts.collect::<Vec<_>>().join("\n");
+    if text.len() > MAX_RESULT_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_RESULT_BYTES));
+        text.push('…');
+    }
+    text
+}
+
+/// Names the redacted arguments of a call.
+fn unknown_reason(call: &ToolCallRecord) -> Option<String> {
+    let fields = call.input.as_object()?.iter();
+    let names = fields.filter(|(_, value)| is_redacted(value));
+    let names: Vec<String> = names.map(|(name, _)| format!("`{name}`")).collect();
+    let verb = if names.len() == 1 { "was" } else { "were" };
+    Some(format!(
+        "{} {verb} redacted in the recording",
+        names.join(" and ")
+    ))
+}
+
+/// Describes the required calls of a turn.
+pub(crate) fn required_calls(turn: &Turn) -> impl Iterator<Item = String> {
+    let calls = turn.calls.iter().flatten();
+    calls.filter(|call| !call.optional).map(describe)
+}
+
+#[cfg(test)]
+#[path = "scoring/scoring_tests.rs"]
+mod tests;

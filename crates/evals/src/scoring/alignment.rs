@@ -1,0 +1,116 @@
+//! Assigns calls to the expected calls of a turn.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{CallInfo, CallMatcher, CallOutcome};
+use crate::suite::{ExpectedCall, MatchResult, Turn, maximum_matching};
+
+/// The assignment of calls to expected calls.
+pub(super) struct Assignment {
+    /// The expected call of each call at the right position.
+    pub(super) assigned: HashMap<usize, usize>,
+    /// Calls at the wrong position.
+    pub(super) misplaced: HashSet<usize>,
+    /// Expected calls without a call at their position.
+    pub(super) missing: Vec<usize>,
+    /// The required ones of `missing` without a misplaced call.
+    pub(super) unmet: Vec<usize>,
+    /// Number of required calls with a misplaced call.
+    pub(super) attempted: usize,
+}
+
+pub(super) fn assign(
+    turn: &Turn,
+    matchers: &[CallMatcher<'_>],
+    calls: &[CallInfo<'_>],
+) -> Assignment {
+    let expected = turn.calls.as_deref().unwrap_or_default();
+    let matches = |one: usize, call: usize| {
+        let call = &calls[call];
+        call.outcome != CallOutcome::Hallucinated
+            && matchers[one].match_result(call.record, call.redaction) == MatchResult::Yes
+    };
+    let all: Vec<usize> = (0..matchers.len()).collect();
+    let in_order = if turn.any_order {
+        paired(&all, expected, calls.len(), matches)
+    } else {
+        let is_optional = |one: usize| expected[one].optional;
+        aligned(matchers.len(), calls.len(), is_optional, matches)
+    };
+    let missing: Vec<usize> = (0..matchers.len())
+        .filter(|one| in_order[*one].is_none())
+        .collect();
+    let pairs = in_order.iter().enumerate();
+    let assigned: HashMap<usize, usize> = pairs
+        .filter_map(|(one, call)| Some(((*call)?, one)))
+        .collect();
+    let out_of_order = paired(&missing, expected, calls.len(), |one, call| {
+        !assigned.contains_key(&call) && matches(one, call)
+    });
+    let misplaced = out_of_order.iter().flatten().copied().collect();
+    let required = missing.iter().zip(&out_of_order);
+    let required = required.filter(|(one, _)| !expected[**one].optional);
+    let (attempted, unmet): (Vec<_>, Vec<_>) = required.partition(|(_, call)| call.is_some());
+    Assignment {
+        assigned,
+        misplaced,
+        attempted: attempted.len(),
+        unmet: unmet.into_iter().map(|(one, _)| *one).collect(),
+        missing,
+    }
+}
+
+/// Matches as many expected calls as possible in any order, the required ones first. Returns the
+/// call of each one.
+fn paired(
+    ones: &[usize],
+    expected: &[ExpectedCall],
+    calls: usize,
+    matches: impl Fn(usize, usize) -> bool,
+) -> Vec<Option<usize>> {
+    let mut order: Vec<usize> = (0..ones.len()).collect();
+    order.sort_by_key(|at| expected[ones[*at]].optional);
+    let found = maximum_matching(ones.len(), calls, |at, call| matches(ones[order[at]], call));
+    let mut paired = vec![None; ones.len()];
+    for (at, call) in order.into_iter().zip(found) {
+        paired[at] = call;
+    }
+    paired
+}
+
+/// Matches as many expected calls as possible in order, and prefers the required ones. Returns the
+/// call of each one.
+pub(super) fn aligned(
+    ones: usize,
+    calls: usize,
+    is_optional: impl Fn(usize) -> bool,
+    matches: impl Fn(usize, usize) -> bool,
+) -> Vec<Option<usize>> {
+    // Numbers of required and of all matches of the best alignment of the rest.
+    let mut best = vec![vec![(0_usize, 0_usize); calls + 1]; ones + 1];
+    let with =
+        |one: usize, rest: (usize, usize)| (rest.0 + usize::from(!is_optional(one)), rest.1 + 1);
+    for one in (0..ones).rev() {
+        for call in (0..calls).rev() {
+            let mut found = best[one + 1][call].max(best[one][call + 1]);
+            if matches(one, call) {
+                found = found.max(with(one, best[one + 1][call + 1]));
+            }
+            best[one][call] = found;
+        }
+    }
+    let mut aligned = vec![None; ones];
+    let (mut one, mut call) = (0, 0);
+    while one < ones && call < calls {
+        if matches(one, call) && best[one][call] == with(one, best[one + 1][call + 1]) {
+            aligned[one] = Some(call);
+            one += 1;
+            call += 1;
+        } else if best[one][call] == best[one + 1][call] {
+            one += 1;
+        } else {
+            call += 1;
+        }
+    }
+    aligned
+}

@@ -1,0 +1,152 @@
+//! Comparison of a call with an expected one.
+
+use serde_json::{Map, Value};
+use switchboard_orchestration::ToolCallRecord;
+
+use super::InputRedaction;
+use crate::suite::{ExpectedCall, MatchResult, Matcher};
+
+/// An expected call with parsed matchers.
+pub(crate) struct CallMatcher<'a> {
+    call: &'a ExpectedCall,
+    arguments: Vec<(&'a str, Matcher)>,
+    /// Whether a null argument is present.
+    counts_null: bool,
+    alternatives: Vec<Self>,
+}
+
+impl<'a> CallMatcher<'a> {
+    pub(super) fn new(call: &'a ExpectedCall) -> Self {
+        // The suite was checked. An invalid matcher matches nothing.
+        let parse = |value: &Value| Matcher::read(value).unwrap_or(Matcher::OneOf(Vec::new()));
+        let arguments = call.input.iter();
+        Self {
+            call,
+            arguments: arguments
+                .map(|(name, value)| (name.as_str(), parse(value)))
+                .collect(),
+            counts_null: false,
+            alternatives: call.or.iter().map(Self::new).collect(),
+        }
+    }
+
+    /// Creates a matcher for which null is a value.
+    pub(super) fn with_null(call: &'a ExpectedCall) -> Self {
+        Self {
+            counts_null: true,
+            ..Self::new(call)
+        }
+    }
+
+    /// Returns whether a call has the expected tool or that of an alternative.
+    pub(super) fn is_tool_of(&self, call: &ToolCallRecord) -> bool {
+        self.all().any(|it| it.has_tool_of(call))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.alternatives)
+    }
+
+    fn has_tool_of(&self, call: &ToolCallRecord) -> bool {
+        self.call.tool == call.tool
+            && (self.call.server.is_none() || self.call.server == call.server)
+    }
+
+    /// Compares a call with this expected call and its alternatives.
+    pub(super) fn match_result(
+        &self,
+        call: &ToolCallRecord,
+        redaction: InputRedaction,
+    ) -> MatchResult {
+        let results = self.all().filter(|it| it.has_tool_of(call)).map(|it| {
+            let is_at_least =
+                |least: MatchResult| it.first_difference(call, redaction, least).is_none();
+            let mut best = [MatchResult::Yes, MatchResult::Unknown].into_iter();
+            best.find(|least| is_at_least(*least))
+                .unwrap_or(MatchResult::No)
+        });
+        results.max().unwrap_or(MatchResult::No)
+    }
+
+    /// Describes the first wrong argument. Certain differences come before possible ones.
+    pub(super) fn difference(
+        &self,
+        call: &ToolCallRecord,
+        redaction: InputRedaction,
+    ) -> Option<String> {
+        let matcher = self.all().find(|it| it.has_tool_of(call)).unwrap_or(self);
+        matcher
+            .first_difference(call, redaction, MatchResult::Unknown)
+            .or_else(|| matcher.first_difference(call, redaction, MatchResult::Yes))
+    }
+
+    /// Describes the first argument whose match result is less than `least`.
+    fn first_difference(
+        &self,
+        call: &ToolCallRecord,
+        redaction: InputRedaction,
+        least: MatchResult,
+    ) -> Option<String> {
+        let empty = Map::new();
+        let null = call.input.is_null().then_some(&empty);
+        let Some(input) = call.input.as_object().or(null) else {
+            return Some("the input is not an object".to_owned());
+        };
+        for (name, matcher) in &self.arguments {
+            let found = input.get(*name);
+            if argument_result(matcher, found, redaction) < least {
+                let expected = readable(&self.call.input[*name]);
+                return Some(match found {
+                    Some(found) => format!("`{name}` is {found}, expected {expected}"),
+                    None => format!("`{name}` is missing, expected {expected}"),
+                });
+            }
+        }
+        if !self.call.exactly {
+            return None;
+        }
+        let mut present = input
+            .iter()
+            .filter(|(_, value)| self.counts_null || !value.is_null());
+        let additional = present.find(|(name, _)| !self.call.input.contains_key(*name));
+        additional.map(|(name, _)| format!("`{name}` is not expected"))
+    }
+}
+
+fn argument_result(
+    matcher: &Matcher,
+    argument: Option<&Value>,
+    redaction: InputRedaction,
+) -> MatchResult {
+    match redaction {
+        // A placeholder is normal text of the model here.
+        InputRedaction::None if matcher.matches(argument) => MatchResult::Yes,
+        InputRedaction::None => MatchResult::No,
+        InputRedaction::Valid | InputRedaction::Invalid => matcher.match_redacted(argument),
+    }
+}
+
+/// Describes an expected call with its arguments and alternatives.
+pub(crate) fn describe(call: &ExpectedCall) -> String {
+    let arguments = call.input.iter();
+    let input: Map<String, Value> = arguments
+        .map(|(name, expected)| (name.clone(), readable(expected)))
+        .collect();
+    let mut text = format!("{} {}", call.name(), Value::Object(input));
+    for alternative in &call.or {
+        text.push_str(", or ");
+        text.push_str(&describe(alternative));
+    }
+    text
+}
+
+/// Returns an expected argument in the form that people write.
+fn readable(expected: &Value) -> Value {
+    match expected.pointer("/$bfcl/allowed") {
+        Some(Value::Array(allowed)) => match allowed.as_slice() {
+            [one] => one.clone(),
+            several => serde_json::json!({ "$one_of": several }),
+        },
+        _ => expected.clone(),
+    }
+}

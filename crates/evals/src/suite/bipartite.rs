@@ -1,0 +1,43 @@
+//! Maximum matching in a bipartite graph.
+
+/// Pairs as many left items as possible with different right items. Returns the partner of each
+/// left item. Earlier items are preferred.
+pub(crate) fn maximum_matching(
+    left: usize,
+    right: usize,
+    matches: impl Fn(usize, usize) -> bool,
+) -> Vec<Option<usize>> {
+    let mut partners = vec![None; right];
+    for item in 0..left {
+        place(item, &matches, &mut partners, &mut vec![false; right]);
+    }
+    let mut paired = vec![None; left];
+    for (position, item) in partners.into_iter().enumerate() {
+        if let Some(item) = item {
+            paired[item] = Some(position);
+        }
+    }
+    paired
+}
+
+/// Gives an item a partner, and other partners to the items in its way (augmenting path).
+fn place(
+    item: usize,
+    matches: &impl Fn(usize, usize) -> bool,
+    partners: &mut [Option<usize>],
+    visited: &mut [bool],
+) -> bool {
+    for position in 0..partners.len() {
+        if visited[position] || !matches(item, position) {
+            continue;
+        }
+        visited[position] = true;
+        let is_free =
+            partners[position].is_none_or(|other| place(other, matches, partners, visited));
+        if is_free {
+            partners[position] = Some(item);
+            return true;
+        }
+    }
+    false
+}
