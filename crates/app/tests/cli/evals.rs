@@ -226,7 +226,10 @@ async fn errors_in_a_suite_name_their_location() {
         (&["--scenario", "nothing*"], "no scenario is of this name"),
         (&["--approve", "later"], "an evaluation cannot wait"),
         (&["--min-passed", "90"], "it must be a share"),
-        (&["--compare", "shop.yaml"], "the file is not an evaluation report"),
+        (
+            &["--compare", "shop.yaml"],
+            "the file is not an evaluation report",
+        ),
         (
             &["--compare", "nope.json"],
             "error: nope.json: the report cannot be read: file not found\n",
