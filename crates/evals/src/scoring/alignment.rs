@@ -25,17 +25,17 @@ pub(super) fn assign(
     calls: &[CallInfo<'_>],
 ) -> Assignment {
     let expected = turn.calls.as_deref().unwrap_or_default();
-    let matches = |one: usize, call: usize| {
+    let is_match = |one: usize, call: usize| {
         let call = &calls[call];
         call.outcome != CallOutcome::Hallucinated
             && matchers[one].match_result(call.record, call.redaction) == MatchResult::Yes
     };
     let all: Vec<usize> = (0..matchers.len()).collect();
     let in_order = if turn.any_order {
-        paired(&all, expected, calls.len(), matches)
+        paired(&all, expected, calls.len(), is_match)
     } else {
         let is_optional = |one: usize| expected[one].optional;
-        aligned(matchers.len(), calls.len(), is_optional, matches)
+        aligned(matchers.len(), calls.len(), is_optional, is_match)
     };
     let missing: Vec<usize> = (0..matchers.len())
         .filter(|one| in_order[*one].is_none())
@@ -45,7 +45,7 @@ pub(super) fn assign(
         .filter_map(|(one, call)| Some(((*call)?, one)))
         .collect();
     let out_of_order = paired(&missing, expected, calls.len(), |one, call| {
-        !assigned.contains_key(&call) && matches(one, call)
+        !assigned.contains_key(&call) && is_match(one, call)
     });
     let misplaced = out_of_order.iter().flatten().copied().collect();
     let required = missing.iter().zip(&out_of_order);

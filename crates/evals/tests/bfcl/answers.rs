@@ -1,4 +1,4 @@
-//! Right and wrong answers to entries of the benchmark, created_at of their right calls.
+//! Right and wrong answers to entries of the benchmark, made of their right calls.
 
 use serde_json::{Map, Value, json};
 

@@ -346,9 +346,10 @@ fn runs(
     let mut html = String::new();
     for (position, run) in report.runs.iter().enumerate() {
         let is_omitted = html.len() > MAX_RUNS_BYTES;
-        let turns: Vec<TurnView<'_>> = match is_omitted {
-            true => Vec::new(),
-            false => run.turns.iter().map(TurnView::new).collect(),
+        let turns: Vec<TurnView<'_>> = if is_omitted {
+            Vec::new()
+        } else {
+            run.turns.iter().map(TurnView::new).collect()
         };
         let durations = run.turns.iter().map(|turn| turn.duration_ms);
         let run_fields = context! {
