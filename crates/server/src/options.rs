@@ -1,4 +1,4 @@
-//! How the server is set up.
+//! The options of the server.
 
 use std::{fmt, time::Duration};
 
@@ -8,53 +8,54 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use switchboard_domain::Principal;
 
-/// How the server is set up. Each field says what its default is.
+/// The options of the server. Each field states its default.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// Who may come in. None: whoever reaches the address, which then must be a loopback one.
+    /// The access tokens. Without tokens every client of the address has access, which then must be
+    /// a loopback address.
     pub tokens: Vec<AccessToken>,
-    /// Names by which the server is reached, beside the address that it listens on and `localhost`. A request for
-    /// any other is refused: a page of somebody else may have its name point here.
+    /// Further host names, beside the listening address and `localhost`. Requests for other names
+    /// are refused, because the DNS name of another site may point here.
     pub hosts: Vec<String>,
-    /// Origins, such as `https://app.example.com`, whose pages may use the server from a browser. None: only the
-    /// server's own page.
+    /// Origins, such as `https://app.example.com`, whose pages may use the server. The default is
+    /// only the server's own page.
     pub origins: Vec<HeaderValue>,
-    /// Runs that may be under way at once: 256.
+    /// Maximum number of active runs: 256.
     pub max_runs: usize,
-    /// The same for one principal: 256.
+    /// Maximum number of active runs of one principal: 256.
     pub max_runs_each: usize,
-    /// Requests that may be open at once, streams among them: 2,048. `/healthz`, `/readyz` and `/metrics` are let in
-    /// beside them, and for words about runs (`POST` below `/runs/`) there are 64 places more.
+    /// Maximum number of open requests and streams: 2,048. `/healthz`, `/readyz` and `/metrics` are
+    /// exempt, and 64 more slots are reserved for control of runs (`POST` below `/runs/`).
     pub max_requests: usize,
-    /// The same for one principal: 1,024, so that nobody alone shuts the others out. Neither `/metrics` nor words about
-    /// runs count.
+    /// Maximum number of open requests of one principal: 1,024. `/metrics` and control of runs do
+    /// not count.
     pub max_requests_each: usize,
-    /// Connections that may be open at once: 4,096.
+    /// Maximum number of open connections: 4,096.
     pub max_connections: usize,
-    /// Bytes of a request's body: 16 MiB, for images and documents.
+    /// Maximum size of a request body in bytes: 16 MiB, for images and documents.
     pub max_body: usize,
-    /// Bytes of a request's line and headers together: 32 KiB.
+    /// Maximum size of request line and headers in bytes: 32 KiB.
     pub max_headers: usize,
-    /// How long the headers of a request may take, and how long a connection may do nothing: 15 s.
+    /// Time limit for the headers of a request, and for an idle connection: 15 s.
     pub header_time: Duration,
-    /// How long a request's body may take: 30 s.
+    /// Time limit for a request body: 30 s.
     pub body_time: Duration,
-    /// How long a client may take nothing of what it is sent, which then ends its connection: 60 s. One that takes
-    /// something now and then keeps it.
+    /// Time without progress of the client after which its connection ends: 60 s. A client that
+    /// reads occasionally keeps its connection.
     pub write_time: Duration,
-    /// How long it may take until the answer to a request begins that waits for no run, which is any but `POST`: 30 s.
+    /// Time limit until the response begins, for requests other than `POST`: 30 s.
     pub request_time: Duration,
-    /// How often a stream that has nothing to tell says so: 15 s.
+    /// Interval of comments in a silent stream: 15 s.
     pub keep_alive: Duration,
-    /// How long a run stays in memory while it waits for a person. After that it is stored, and goes on with the
-    /// next word: 10 min.
+    /// Time that a waiting run stays in memory: 10 min. Then it is stored, and the next decision
+    /// resumes it.
     pub approval_time: Duration,
-    /// How long the whole shutdown may take: 10 s. Runs have [`ServerOptions::run_drain_time`] of it,
-    /// and are left to be continued after that.
+    /// Time limit of the whole shutdown: 10 s. Runs have [`ServerOptions::run_drain_time`] of it
+    /// and are interrupted after that.
     pub drain_time: Duration,
-    /// Bytes of events of one run that are kept in memory for those who read it; what is older is read from the
-    /// store: 1 MiB.
+    /// Maximum bytes of events of one run in memory: 1 MiB. Older events are read from the
+    /// store.
     pub log_bytes: usize,
 }
 
@@ -91,8 +92,8 @@ impl ServerOptions {
         without_close.max(self.drain_time / 2)
     }
 
-    /// Returns how long the whole shutdown may take after the request to stop: the drain time, and at
-    /// least a second more than runs have.
+    /// Returns how long the whole shutdown may take after the request to stop: the drain time, and
+    /// at least a second more than runs have.
     pub fn shutdown_time(&self) -> Duration {
         self.drain_time.max(self.run_drain_time() + MIN_CLOSE_TIME)
     }
@@ -103,18 +104,19 @@ const CLOSE_TIME: Duration = Duration::from_secs(2);
 /// Minimum time between the end of runs and the end of the shutdown.
 const MIN_CLOSE_TIME: Duration = Duration::from_secs(1);
 
-/// A token, and on whose behalf its holder acts. Only a digest of the token is kept.
+/// An access token and its principal. Only a digest of the token is stored.
 #[derive(Clone)]
 pub struct AccessToken {
     digest: [u8; 32],
     principal: Principal,
 }
 
-/// The shortest token that is taken. Shorter ones can be guessed.
+/// Minimum length of a token. Shorter ones could be guessed.
 pub const SHORTEST_TOKEN: usize = 16;
 
 impl AccessToken {
-    /// A token of at least [`SHORTEST_TOKEN`] characters, none of them a space or outside of ASCII; else `None`.
+    /// Returns a token of at least [`SHORTEST_TOKEN`] printable ASCII characters without spaces,
+    /// otherwise `None`.
     pub fn new(token: &SecretString, principal: Principal) -> Option<Self> {
         let token = token.expose_secret();
         let can_be_sent = token.bytes().all(|byte| byte.is_ascii_graphic());
@@ -137,8 +139,8 @@ fn digest(token: &[u8]) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
-/// Whose token it is. Every token is looked at, however early one fits, and how long it takes does not depend on
-/// how much of it is right.
+/// Returns the principal of a token. Compares all tokens in constant time, so that the time does
+/// not depend on the matching part.
 pub(crate) fn owner<'t>(tokens: &'t [AccessToken], given: &[u8]) -> Option<&'t Principal> {
     let given = digest(given);
     let mut owner = None;

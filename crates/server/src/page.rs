@@ -1,10 +1,10 @@
-//! The web page: files that are in the binary, and the headers that keep what they show from doing harm.
+//! The web page: embedded files, and the headers that isolate untrusted content.
 //!
-//! `/` is the page; everything else that it loads is below `/assets/`. All addresses in it are relative, so that the routes can be
-//! nested below any path. Files go out compressed to who reads gzip, which is every
-//! browser, and as they are to others. Third-party scripts are stored compressed (`vendor/x.js.gz`); what has to be made of a
-//! file for either is made once. In a debug build the files are read from the source folder at each request, so that a change is
-//! seen without building anew.
+//! `/` is the page; its other files are below `/assets/`. All URLs in it are relative, so that the
+//! routes can be nested below any path. Files are sent compressed to clients that accept gzip.
+//! Third-party scripts are stored compressed (`vendor/x.js.gz`). The other form of a file is
+//! created once. A debug build reads the files from the source folder for each request, so that
+//! changes are visible without a build.
 
 use std::{
     borrow::Cow,
@@ -36,34 +36,34 @@ mod tests;
 #[folder = "web/"]
 struct Files;
 
-/// What the page itself may do: its own scripts and styles, its own server, and no text that becomes markup except through the
-/// sanitizer (Trusted Types), whatever a model or a tool writes. Images are data of the page; nothing is loaded from elsewhere.
+/// The policy of the page: its own scripts and styles, its own server, and markup only through the
+/// sanitizer (Trusted Types). Images are data of the page; nothing is loaded from other hosts.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
      media-src data: blob:; font-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'none'; base-uri 'none'; \
      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify";
 
-/// A frame that shows a page by a model or a server: its scripts run, in an origin of their own, and reach neither this page nor
-/// the network. WebRTC and links that look names up in advance are no matter of this policy: see [`reach`].
+/// The policy of a frame with a page of a model or a server: its scripts run in a separate origin
+/// without access to this page or the network. WebRTC and link elements need [`reach`] in addition.
 const FOREIGN_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
      style-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:; font-src data:; form-action 'none'; \
      base-uri 'none'; frame-ancestors 'self'";
 
-/// The frame that makes images of diagrams and charts: large libraries that read what a model wrote.
+/// The policy of the frame that renders diagrams and charts: large libraries with input of a model.
 const DRAWING_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; \
      img-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
-/// Everything else, should somebody open it by itself.
+/// The policy of all other files, if they are opened directly.
 const FILE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
 
-/// The routes of the page. They are for everybody who reaches the server: the page asks for the token.
+/// Returns the routes of the page. They need no token, because the page asks for it.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
         .route("/", get(index))
         .route("/assets/{*path}", get(asset))
 }
 
-/// Whether a path is one of the page's files. They hold nothing that is secret, and the page's own sandboxed frames load theirs
-/// with the origin `null`, as anybody's would be.
+/// Returns whether a path is a file of the page. These files are public, and sandboxed frames load
+/// them with the origin `null`.
 pub(crate) fn is_asset(path: &str) -> bool {
     path.starts_with("/assets/")
 }
@@ -75,8 +75,8 @@ async fn index(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
     }
 }
 
-/// Returns the last segment of a path that does not end with a slash. Relative addresses of a page at
-/// such a path lead beside that segment, not below it.
+/// Returns the last segment of a path that does not end with a slash. Relative addresses of a page
+/// at such a path lead beside that segment, not below it.
 fn last_segment(path: &str) -> Option<&str> {
     let (_, segment) = path.rsplit_once('/')?;
     (!segment.is_empty()).then_some(segment)
@@ -89,7 +89,7 @@ fn index_without_slash(segment: &str) -> Response {
         return (StatusCode::NOT_FOUND, "The page has no such file.\n").into_response();
     };
     let text = String::from_utf8_lossy(&page.data);
-    // It is a part of a path, which may hold quotes; and without `./` a colon would end a scheme.
+    // It is part of a path, which may contain quotes; without `./` a colon would end a scheme.
     let segment = segment.replace('&', "&amp;").replace('"', "%22");
     let text = text
         .replace("=\"assets/", &format!("=\"./{segment}/assets/"))
@@ -110,14 +110,14 @@ async fn asset(Path(path): Path<String>, headers: HeaderMap) -> Response {
     file(&path, &headers)
 }
 
-/// The file of this path below `web/`, or a note that there is none.
+/// Returns the response with the file at this path below `web/`, or a 404.
 fn file(path: &str, asked: &HeaderMap) -> Response {
     let Some((data, is_packed)) = find(path) else {
         return (StatusCode::NOT_FOUND, "The page has no such file.\n").into_response();
     };
     let hash = data.metadata.sha256_hash();
     let stored = match data.data {
-        // It is in the program: nothing is copied for who only asks.
+        // The embedded file is not copied for a HEAD request.
         Cow::Borrowed(bytes) => Bytes::from_static(bytes),
         Cow::Owned(bytes) => bytes.into(),
     };
@@ -125,15 +125,14 @@ fn file(path: &str, asked: &HeaderMap) -> Response {
     let made = (wants_packed != is_packed)
         .then(|| made(path, hash, &stored, is_packed))
         .flatten();
-    // What cannot be made better goes out as it is stored.
+    // A file that cannot be converted is sent as stored.
     let (body, is_packed) = match made {
         Some(made) => (made, wants_packed),
         None => (stored, is_packed),
     };
     let tag = tag(&hash, is_packed);
     let mut headers = HeaderMap::new();
-    // Asked for again each time, and answered with nothing if it is the same: a new version of the program is never mixed with an
-    // old one.
+    // Revalidated for each use, so that files of two versions are never mixed.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     if let Ok(tag) = HeaderValue::from_str(&tag) {
@@ -161,7 +160,8 @@ fn file(path: &str, asked: &HeaderMap) -> Response {
     (headers, Body::from(body)).into_response()
 }
 
-/// Whether the client reads gzip (RFC 9110 section 12.5.3). One that says nothing of it gets what everybody can read.
+/// Returns whether the client accepts gzip (RFC 9110 section 12.5.3). Without the header, it
+/// receives uncompressed files.
 fn takes_gzip(asked: &HeaderMap) -> bool {
     let mut any = false;
     let accepted = asked.get_all(header::ACCEPT_ENCODING).iter();
@@ -181,13 +181,13 @@ fn takes_gzip(asked: &HeaderMap) -> bool {
     any
 }
 
-/// What was made of files: by path, with the hash of what it was made of.
+/// Converted files by path, with the hash of the source.
 type Made = HashMap<String, ([u8; 32], Option<Bytes>)>;
 
-/// The other form of a file: unpacked if it is stored packed, else packed. `None` if that is no better: it is not smaller, or
-/// cannot be unpacked.
+/// Returns the other form of a file: decompressed if it is stored compressed, otherwise compressed.
+/// `None` if the result is not smaller or the file cannot be decompressed.
 fn made(path: &str, hash: [u8; 32], stored: &Bytes, is_packed: bool) -> Option<Bytes> {
-    // There are as many as there are files, and each is made once, or anew after it was changed.
+    // The number of entries is the number of files.
     static MADE: LazyLock<Mutex<Made>> = LazyLock::new(Mutex::default);
     let mut all = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((of, made)) = all.get(path)
@@ -207,9 +207,9 @@ fn made(path: &str, hash: [u8; 32], stored: &Bytes, is_packed: bool) -> Option<B
     made
 }
 
-/// The file, and whether it is stored compressed.
+/// Returns the file, and whether it is stored compressed.
 fn find(path: &str) -> Option<(rust_embed::EmbeddedFile, bool)> {
-    // A debug build asks the file system, which knows more paths than the list of the files.
+    // A debug build uses the file system, which has more paths than the embedded list.
     if path
         .split('/')
         .any(|part| part.is_empty() || part.starts_with('.'))
@@ -222,7 +222,7 @@ fn find(path: &str) -> Option<(rust_embed::EmbeddedFile, bool)> {
         .or_else(|| Files::get(&format!("{path}.gz")).map(|file| (file, true)))
 }
 
-/// The form has a tag of its own: they are not the same bytes.
+/// Each form has its own entity tag, because its bytes differ.
 fn tag(hash: &[u8], is_packed: bool) -> String {
     let mut tag = String::from("\"");
     for byte in hash.iter().take(16) {
@@ -233,7 +233,7 @@ fn tag(hash: &[u8], is_packed: bool) -> String {
     tag
 }
 
-/// Whether the browser has this version (RFC 9110 section 13.1.2: compared weakly).
+/// Returns whether the browser has this version (RFC 9110 section 13.1.2, weak comparison).
 fn has(asked: &HeaderMap, tag: &str) -> bool {
     asked
         .get_all(header::IF_NONE_MATCH)
@@ -266,9 +266,10 @@ fn safety(path: &str) -> [(HeaderName, &'static str); 5] {
     ]
 }
 
-/// What a sandboxed frame may connect to (WICG Connection Allowlists), in browsers that know it: it stops what a content policy does
-/// not name: WebRTC, and connections and lookups of names in advance, also in frames inside of it. For the others, the frames take
-/// the names of WebRTC and all elements `link` away, and every response turns lookups in advance off (`X-DNS-Prefetch-Control`).
+/// Network access of a sandboxed frame (WICG Connection Allowlists), in browsers that support it.
+/// It blocks what a content policy does not cover: WebRTC, preconnections and DNS prefetch, also in
+/// nested frames. In other browsers the frames remove WebRTC and all `link` elements, and every
+/// response disables DNS prefetch (`X-DNS-Prefetch-Control`).
 fn reach(path: &str) -> Option<&'static str> {
     match path {
         "frames/foreign.html" => Some("()"),

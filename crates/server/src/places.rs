@@ -1,15 +1,15 @@
-//! How many requests may be open at once: in all, and of one principal.
+//! Limits on the number of open requests, in total and per principal.
 //!
-//! A request is open until the last byte of its answer was sent or given up, so that a stream is open for long. Two
-//! sorts of requests are short and must get in when everything is full:
+//! A request is open until the last byte of its response is sent or discarded, so a stream is open
+//! for long. Two kinds of requests are short and must succeed under full load:
 //!
-//! - what watches over the server (`/healthz`, `/readyz`, `/metrics`): else a busy server is taken for a dead one, and
-//!   ended with its runs;
-//! - words about runs (`POST` below `/runs/`): what is decided, answered or cancelled ends runs and the streams that
-//!   follow them. For these some places are kept back.
+//! - monitoring (`/healthz`, `/readyz`, `/metrics`): otherwise a busy server would be restarted and
+//!   lose its connections;
+//! - control of runs (`POST` below `/runs/`): decisions, answers and cancellations end runs and the
+//!   streams that follow them. Some slots are reserved for these.
 //!
-//! One principal has no more than its share of the others' places, and 32 words under way at once. This counts requests, not streams only: what waits
-//! for a run takes a place just as well, whatever the form of its answer.
+//! A principal gets at most its share of the other slots, and 32 control requests at a time. All
+//! requests count, because any request may wait for a run.
 
 use std::{
     collections::HashMap,
@@ -31,19 +31,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use crate::{App, Problem, ServerOptions};
 
-/// Places that are kept back for words about runs.
+/// The number of slots that are reserved for control of runs.
 const FOR_WORDS: usize = 64;
 
-/// Words of one principal that may be under way at once, beside its other requests: a word whose body does not come
-/// holds its place for as long as a body may take.
+/// Maximum number of concurrent control requests of one principal. A control request with a slow
+/// body holds its slot as long as a body may take.
 const WORDS_OF_ONE: usize = FOR_WORDS / 2;
 
-/// What a request is, to those who give out places.
+/// The class of a request for the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Sort {
-    /// Needs none.
+    /// Needs no slot.
     Probe,
-    /// May have one of those that are kept back.
+    /// May use a reserved slot.
     Word,
     Other,
 }
@@ -58,7 +58,7 @@ impl Sort {
     }
 }
 
-/// Places for requests.
+/// The slots for requests.
 pub(crate) struct Places {
     all: Arc<Semaphore>,
     for_words: Arc<Semaphore>,
@@ -66,7 +66,7 @@ pub(crate) struct Places {
     most_each: usize,
 }
 
-/// How many of each sort each principal has; those that have none are not in it.
+/// The number of slots in use by each principal, for principals that have any.
 #[derive(Default)]
 struct Each(Mutex<HashMap<(Principal, Sort), usize>>);
 
@@ -76,7 +76,7 @@ impl Each {
     }
 }
 
-/// A place of a principal, for as long as it is held.
+/// A slot of a principal, released on drop.
 pub(crate) struct Share {
     each: Arc<Each>,
     whose: (Principal, Sort),
@@ -105,7 +105,7 @@ impl Places {
         }
     }
 
-    /// A place in all; `Err` if there is none, `None` if none is needed.
+    /// Acquires a slot of the total. `Err` if there is none, `None` if none is needed.
     fn take(&self, sort: Sort) -> Result<Option<OwnedSemaphorePermit>, TryAcquireError> {
         if sort == Sort::Probe {
             return Ok(None);
@@ -140,7 +140,7 @@ impl Places {
     }
 }
 
-/// Takes no more requests at once than it may.
+/// Limits the number of open requests.
 pub(crate) async fn limit(State(app): State<App>, request: Request, next: Next) -> Response {
     let Ok(place) = app.places().take(Sort::of(&request)) else {
         let most = app.options().max_requests;
@@ -148,7 +148,8 @@ pub(crate) async fn limit(State(app): State<App>, request: Request, next: Next) 
             format!("{most} requests are open, and the server takes no more at once: try again");
         return Problem::unavailable(detail, None).into_response();
     };
-    // Only `POST` waits for runs. Until an answer begins: it may be a stream.
+    // Only `POST` waits for runs. The limit ends when the response begins, because it may be a
+    // stream.
     let most = app.options().request_time;
     let response = if request.method() == Method::POST {
         next.run(request).await
@@ -161,7 +162,7 @@ pub(crate) async fn limit(State(app): State<App>, request: Request, next: Next) 
     held(response, place)
 }
 
-/// Takes no more of one principal's requests at once than it may.
+/// Limits the number of open requests of one principal.
 pub(crate) async fn limit_each(
     app: &App,
     principal: &Principal,
@@ -182,7 +183,8 @@ pub(crate) async fn limit_each(
     held(next.run(request).await, share)
 }
 
-/// The response, with something that is let go when the last byte of its body was sent or given up.
+/// Attaches a value to the response that is dropped after the last byte of the body is sent or
+/// discarded.
 pub(crate) fn held(response: Response, hold: impl Send + Unpin + 'static) -> Response {
     response.map(|body| Body::new(Held { body, _hold: hold }))
 }

@@ -12,58 +12,58 @@ use utoipa::ToSchema;
 
 use crate::WishError;
 
-/// What [`Problem::kind`] stands behind in the field `type`.
+/// The prefix of [`Problem::kind`] in the field `type`.
 const TYPE: &str = "urn:switchboard:problem:";
 
-/// When a client sends a request again that the session store did not take.
+/// The delay before a retry if the session store is unavailable.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Why a request was not done. In HTTP: `application/problem+json`.
+/// The reason why a request failed. In HTTP: `application/problem+json`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The status.
+    /// The HTTP status.
     pub status: StatusCode,
-    /// What sort of problem, in one word for programs.
+    /// The kind of problem, for programs.
     pub kind: &'static str,
-    /// The same for people; the same for every problem of the kind.
+    /// The title of the kind, for people.
     pub title: &'static str,
-    /// What happened here, and the way out.
+    /// The description and a remedy.
     pub detail: String,
-    /// The field of the request that is meant.
+    /// The field of the request.
     pub field: Option<Box<str>>,
-    /// The run that is in the way.
+    /// The conflicting run.
     pub run: Option<Box<str>>,
-    /// When it is worth trying again.
+    /// The delay before a retry.
     pub retry_after: Option<Duration>,
 }
 
-/// A problem as JSON.
+/// The JSON form of a problem.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(crate) struct ProblemBody {
-    /// What sort of problem: `urn:switchboard:problem:` and a word.
+    /// The kind: `urn:switchboard:problem:` and a name.
     #[serde(rename = "type")]
     #[schema(example = "urn:switchboard:problem:not-found")]
     kind: String,
-    /// The same in words.
+    /// The title of the kind.
     title: &'static str,
     /// The HTTP status.
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
-    /// What happened, and the way out.
+    /// The description and a remedy.
     detail: String,
-    /// The field of the request that is meant.
+    /// The field of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     field: Option<String>,
-    /// The run that is in the way.
+    /// The conflicting run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     run_id: Option<String>,
 }
 
 impl Problem {
-    /// A problem of which nothing more is known.
+    /// Returns a problem without further fields.
     pub fn new(
         status: StatusCode,
         kind: &'static str,
@@ -81,7 +81,7 @@ impl Problem {
         }
     }
 
-    /// 400: the request cannot be read.
+    /// Returns 400: the request is malformed.
     pub fn malformed(detail: impl Into<String>) -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
@@ -91,7 +91,7 @@ impl Problem {
         )
     }
 
-    /// 422: it can be read, and a field's value cannot be.
+    /// Returns 422: a field has an invalid value.
     pub fn invalid(field: impl Into<Box<str>>, detail: impl Into<String>) -> Self {
         Self {
             field: Some(field.into()),
@@ -104,7 +104,7 @@ impl Problem {
         }
     }
 
-    /// 422: it can be read and is not what is wanted here.
+    /// Returns 422: the request is not valid here.
     pub fn unfitting(detail: impl Into<String>) -> Self {
         Self {
             field: None,
@@ -112,19 +112,19 @@ impl Problem {
         }
     }
 
-    /// 404: there is no such thing for this principal.
+    /// Returns 404: this does not exist for the principal.
     pub fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", "Not found", detail)
     }
 
-    /// 404: there is no such run.
+    /// Returns 404: the run does not exist.
     pub fn no_run(run: &str) -> Self {
         Self::not_found(format!(
             "there is no run `{run}`; GET /sessions/{{id}} lists those of a session"
         ))
     }
 
-    /// 404: there is no such session.
+    /// Returns 404: the session does not exist.
     pub fn no_session(session: &str) -> Self {
         Self::not_found(format!(
             "there is no session `{session}`; GET /sessions lists those there are, and without `session_id` a \
@@ -132,7 +132,7 @@ impl Problem {
         ))
     }
 
-    /// 409: the session has a run that is not over.
+    /// Returns 409: the session has an unfinished run.
     pub fn busy(session: &str, run: &str) -> Self {
         Self {
             run: Some(run.into()),
@@ -149,7 +149,7 @@ impl Problem {
         }
     }
 
-    /// 409: it does not fit how things stand.
+    /// Returns 409: not possible in the current state.
     pub fn conflict(detail: impl Into<String>) -> Self {
         Self::new(
             StatusCode::CONFLICT,
@@ -159,7 +159,7 @@ impl Problem {
         )
     }
 
-    /// 429: the principal has too much of it.
+    /// Returns 429: the principal exceeds a limit.
     pub fn too_many(detail: impl Into<String>) -> Self {
         Self {
             retry_after: Some(Duration::from_secs(1)),
@@ -172,7 +172,7 @@ impl Problem {
         }
     }
 
-    /// 503: not now.
+    /// Returns 503: temporarily unavailable.
     pub fn unavailable(detail: impl Into<String>, retry_after: Option<Duration>) -> Self {
         Self {
             retry_after: Some(retry_after.unwrap_or(Duration::from_secs(1))),
@@ -185,7 +185,7 @@ impl Problem {
         }
     }
 
-    /// 503: the session store is locked or cannot be reached.
+    /// Returns 503: the session store is locked or unavailable.
     pub fn store_unavailable() -> Self {
         Self::unavailable(
             "the session store is locked by another program or cannot be reached, and nothing was \
@@ -194,7 +194,7 @@ impl Problem {
         )
     }
 
-    /// 500: a fault of this program or of its store. What is behind it stands in the log only.
+    /// Returns 500: a fault of this program or its store. The details are only in the log.
     pub fn internal() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -204,7 +204,7 @@ impl Problem {
         )
     }
 
-    /// Names the field that is meant.
+    /// Sets the field of the request.
     #[must_use]
     pub fn at(mut self, field: impl Into<Box<str>>) -> Self {
         self.field = Some(field.into());
@@ -234,14 +234,14 @@ impl IntoResponse for Problem {
         let kind = HeaderValue::from_static("application/problem+json");
         let mut response = (self.status, [(header::CONTENT_TYPE, kind)], text).into_response();
         self.set_headers(&mut response);
-        // A dialect says the same in its own form.
+        // A dialect has its own form of this error.
         response.extensions_mut().insert(self);
         response
     }
 }
 
 impl Problem {
-    /// The headers that go with it, whatever the form of its body.
+    /// Returns the headers, independent of the form of the body.
     pub(crate) fn set_headers(&self, response: &mut Response) {
         let headers = response.headers_mut();
         if let Some(after) = self.retry_after {

@@ -1,4 +1,4 @@
-//! Connections: taken, served, and ended.
+//! Accepts, serves and closes connections.
 
 use std::{
     fmt,
@@ -28,17 +28,18 @@ use utoipa::openapi::OpenApi;
 
 use crate::{App, Engine, ServerOptions, app, document, hub::Hub, patience::Patient};
 
-/// The HTTP server. Cheap to clone.
+/// The HTTP server. Clones are cheap.
 #[derive(Clone)]
 pub struct Server {
     app: App,
 }
 
-/// When a server stops.
+/// The signals for the shutdown of a server.
 pub struct Shutdown {
-    /// Nothing new is taken from here on, and what runs has [`ServerOptions::run_drain_time`] to end.
+    /// Starts the shutdown: nothing new begins, and active runs have
+    /// [`ServerOptions::run_drain_time`].
     pub first: BoxFuture<'static, ()>,
-    /// What still runs is let go at once.
+    /// Abandons active runs immediately.
     pub second: BoxFuture<'static, ()>,
 }
 
@@ -48,11 +49,11 @@ impl fmt::Debug for Shutdown {
     }
 }
 
-/// Why there is no server.
+/// The reason why the server does not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// Whoever reaches the address could use it.
+    /// The address is reachable by others, and no token is configured.
     #[error(
         "{address} can be reached from other machines, and no access token is configured: bind to 127.0.0.1, or \
          configure `serve.tokens`"
@@ -61,17 +62,17 @@ pub enum ServerError {
         /// The address.
         address: SocketAddr,
     },
-    /// The listener is of no use.
+    /// The listener is unusable.
     #[error("the listener has no address: {source}")]
     Listener {
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
 impl Server {
-    /// A server that has no address yet.
+    /// Returns a server that does not listen yet.
     pub fn new(
         engine: Arc<dyn Engine>,
         sessions: Arc<dyn SessionStore>,
@@ -87,19 +88,19 @@ impl Server {
     /// below any path. Connections and their time-outs are the program's.
     ///
     /// # Errors
-    /// [`ServerError::Unguarded`] where `serve` would refuse the address: it can be reached from other
-    /// machines, and no access token is configured.
+    /// [`ServerError::Unguarded`] where `serve` would refuse the address: it can be reached from
+    /// other machines, and no access token is configured.
     pub fn router(&self, address: SocketAddr) -> Result<Router, ServerError> {
         Self::check(self.app.options(), address)?;
         Ok(app::router(&self.app, address.ip()))
     }
 
-    /// What it serves, described.
+    /// Returns the OpenAPI document.
     pub fn openapi() -> OpenApi {
         document::of(app::parts().into_openapi())
     }
 
-    /// Whether it may listen there: on a loopback address, or anywhere if it wants tokens.
+    /// Checks that the server may listen there: on a loopback address, or anywhere with tokens.
     pub fn check(options: &ServerOptions, address: SocketAddr) -> Result<(), ServerError> {
         if address.ip().is_loopback() || !options.tokens.is_empty() {
             return Ok(());
@@ -107,7 +108,7 @@ impl Server {
         Err(ServerError::Unguarded { address })
     }
 
-    /// Serves until it is told to stop, and everything has ended.
+    /// Serves until the shutdown completes.
     pub async fn serve(self, listener: TcpListener, shutdown: Shutdown) -> Result<(), ServerError> {
         let address = listener.local_addr();
         let address = address.map_err(|source| ServerError::Listener { source })?;
@@ -147,20 +148,20 @@ struct Connections {
     app: App,
     places: Arc<Semaphore>,
     open: TaskTracker,
-    /// Connections end with what they are serving.
+    /// Connections end after their current request.
     ending: CancellationToken,
-    /// They end now.
+    /// Connections end immediately.
     cut: CancellationToken,
 }
 
-/// A connection, and its place among those that may be open.
+/// A connection with its slot.
 struct Taken {
     stream: TcpStream,
     place: tokio::sync::OwnedSemaphorePermit,
 }
 
 impl Connections {
-    /// The next connection. While there are as many as there may be, the next ones wait in the system's queue.
+    /// Waits for the next connection. At the limit, further connections wait in the system's queue.
     async fn take(&self, listener: &TcpListener) -> Taken {
         loop {
             let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
@@ -171,7 +172,7 @@ impl Connections {
             match listener.accept().await {
                 Ok((stream, _)) => return Taken { stream, place },
                 Err(error) => {
-                    // Of one connection, or of all: too many open files. That passes.
+                    // An error of one connection, or a temporary lack of file descriptors.
                     if !is_of_one(&error) {
                         tracing::error!(%error, "a connection cannot be taken");
                         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -183,7 +184,7 @@ impl Connections {
 
     fn serve(&self, taken: Taken, router: Router) {
         let Taken { stream, place } = taken;
-        // Words are sent as they come.
+        // Deltas are sent without delay.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection is gone already");
         }
@@ -192,7 +193,7 @@ impl Connections {
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(options.header_time)
-            // The smallest that hyper takes.
+            // The minimum of hyper.
             .max_buf_size(options.max_headers.max(8 << 10))
             .half_close(false);
         let stream = TokioIo::new(Patient::new(stream, options.write_time));
@@ -200,7 +201,7 @@ impl Connections {
         let (ending, cut) = (self.ending.clone(), self.cut.clone());
         let counted = self.app.metrics().connections.open();
         self.open.spawn(async move {
-            // Whatever ends this, it is none any more.
+            // The connection is closed in all cases.
             let _held = (place, counted);
             let mut connection = pin!(connection);
             tokio::select! {
@@ -234,14 +235,14 @@ impl Connections {
         self.open.close();
         let hub = self.app.hub();
         hub.stop(at_once.cancelled(), runs_end + closing / 4).await;
-        // What is answered now is told to whoever still reads.
+        // Responses in progress are completed for clients that still read.
         let patience = if at_once.is_cancelled() {
             LAST_WORD
         } else {
             LAST_WORDS
         };
         let limit = (Instant::now() + patience).min(runs_end + closing / 2);
-        // The result is the same: no connection is left, or all are cut.
+        // In both cases no connection remains.
         let _ = timeout_at(limit, self.open.wait()).await;
         self.cut.cancel();
         self.open.wait().await;
@@ -249,19 +250,19 @@ impl Connections {
     }
 }
 
-/// How long connections may take to end once nothing runs any more.
+/// Time limit for closing connections after all runs have ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// The same where everything is to end at once.
+/// Time limit for closing connections in an immediate shutdown.
 const LAST_WORD: Duration = Duration::from_millis(500);
 
 fn tell(done: Result<(), hyper::Error>) {
     if let Err(error) = done {
-        // Clients come and go.
+        // Connection errors are normal.
         tracing::debug!(%error, "a connection ended early");
     }
 }
 
-/// An error of one connection, not of the listener.
+/// Returns whether an error concerns one connection, not the listener.
 fn is_of_one(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! The events of one run as any number of readers see them.
+//! The events of one run for any number of readers.
 
 use std::{
     collections::VecDeque,
@@ -9,27 +9,27 @@ use switchboard_domain::{ApprovalRequest, StoredEvent};
 use switchboard_orchestration::{RunEvent, RunEventKind, RunReport, persistence::PersistedEvent};
 use tokio::sync::watch;
 
-/// An event as readers get it. Cheap to clone.
+/// An event for readers. Clones are cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Logged {
-    /// Its number within its run.
+    /// The number within the run.
     pub(crate) seq: u64,
     text: Text,
 }
 
-/// What there is of an event.
+/// The forms of an event.
 #[derive(Debug, Clone)]
 enum Text {
-    /// As it is stored, and as it came.
+    /// The stored JSON and the value.
     Both(Arc<str>, Arc<RunEvent>),
-    /// From the store; it is read when somebody wants it.
+    /// From the store. Parsed on demand.
     Json(Arc<str>),
-    /// Of a run that is not stored: mostly it is told in the words of others, and nobody wants JSON of it.
+    /// Of an ephemeral run. Serialized on demand, because dialects have their own forms.
     Event(Arc<RunEvent>),
 }
 
 impl Logged {
-    /// An event of a run that is not stored.
+    /// Returns an event of an ephemeral run.
     pub(super) fn loose(event: Arc<RunEvent>) -> Self {
         Self {
             seq: event.seq,
@@ -37,7 +37,7 @@ impl Logged {
         }
     }
 
-    /// The event; `None` if another version stored it and this one cannot read it.
+    /// Returns the event, or `None` if this version cannot read it.
     pub(crate) fn event(&self) -> Option<Arc<RunEvent>> {
         match &self.text {
             Text::Both(_, event) | Text::Event(event) => Some(Arc::clone(event)),
@@ -45,11 +45,11 @@ impl Logged {
         }
     }
 
-    /// The event as one JSON object on one line.
+    /// Returns the event as one line of JSON.
     pub(crate) fn json(&self) -> Arc<str> {
         match &self.text {
             Text::Both(json, _) | Text::Json(json) => Arc::clone(json),
-            // Events are made of texts and numbers: there is always JSON of them.
+            // Events consist of texts and numbers, which are always serializable.
             Text::Event(event) => serde_json::to_string(&**event).unwrap_or_default().into(),
         }
     }
@@ -62,8 +62,8 @@ impl Logged {
     }
 }
 
-/// The value of `type` in an event's JSON. What is written by this program has it among the first fields, and no
-/// escapes in it.
+/// Returns the value of `type` in an event's JSON. This program writes it among the first fields
+/// and without escapes.
 pub(crate) fn type_of(json: &str) -> &str {
     const FIELD: &str = "\"type\":\"";
     let value = json.find(FIELD).map(|at| &json[at + FIELD.len()..]);
@@ -89,60 +89,60 @@ impl From<StoredEvent> for Logged {
     }
 }
 
-/// How it stands with a run, as far as its events were told.
+/// The state of a run, as far as its events were emitted.
 #[derive(Debug, Clone)]
 pub(crate) enum Standing {
-    /// It goes on.
+    /// Active.
     Running,
-    /// It is in memory and waits for a person's word about these, or for an answer to a question.
+    /// In memory, waiting for decisions about these calls or for an answer to a question.
     Asking(Vec<ApprovalRequest>),
-    /// It was let go and waits for a word about these. It goes on in another log.
+    /// Stored, waiting for decisions about these calls. It continues in another log.
     Parked(Vec<ApprovalRequest>),
-    /// It is over.
+    /// Finished.
     Over(Box<RunReport>),
-    /// It was left as it is, to be continued: the server stops, or the store failed.
+    /// Interrupted by the shutdown or a store failure. It can be resumed.
     Left,
 }
 
 impl Standing {
-    /// Nothing will be added to this log.
+    /// Returns whether the log is complete.
     pub(crate) fn is_final(&self) -> bool {
         !matches!(self, Self::Running | Self::Asking(_))
     }
 }
 
-/// A run's events in memory: the newest ones, up to a number of bytes. Readers hold a position and come for what is
-/// behind it; nothing is kept for each of them.
+/// The newest events of a run in memory, up to a number of bytes. Readers have positions and read
+/// from there, so nothing is stored per reader.
 pub(crate) struct RunLog {
     state: Mutex<State>,
-    /// Changes with everything that readers could have missed.
+    /// Notifies readers of every change.
     news: watch::Sender<()>,
     most_bytes: usize,
 }
 
 struct State {
     events: VecDeque<Logged>,
-    /// The number that the next event will have at least.
+    /// The minimum number of the next event.
     next: u64,
     bytes: usize,
     standing: Standing,
 }
 
-/// What a reader finds behind its position.
+/// The result of reading after a position.
 pub(super) enum Found {
-    /// These.
+    /// Events.
     Events(Vec<Logged>),
-    /// What comes next is no longer in memory.
+    /// The next event is no longer in memory.
     Older,
-    /// Nothing yet.
+    /// No event yet.
     Nothing(Standing),
 }
 
-/// Events that a reader takes at once.
+/// Maximum number of events of one read.
 const AT_ONCE: usize = 64;
 
 impl RunLog {
-    /// A log whose first event comes after the one numbered `after`.
+    /// Returns a log whose first event follows the one numbered `after`.
     pub(super) fn new(after: u64, most_bytes: usize) -> Self {
         let state = State {
             events: VecDeque::new(),
@@ -167,7 +167,7 @@ impl RunLog {
                 state.bytes -= weight(&oldest);
             }
         }
-        // Whoever waited has decided.
+        // The decision was made.
         if !state.standing.is_final() {
             state.standing = Standing::Running;
         }
@@ -184,19 +184,19 @@ impl RunLog {
         self.state().standing.clone()
     }
 
-    /// The number of the last event, 0 if there is none.
+    /// Returns the number of the last event, or 0.
     pub(crate) fn last(&self) -> u64 {
         self.state().next - 1
     }
 
-    /// Tells of everything that happens from now on.
+    /// Returns a receiver of later changes.
     pub(super) fn news(&self) -> watch::Receiver<()> {
         self.news.subscribe()
     }
 
     pub(super) fn after(&self, seq: u64) -> Found {
         let state = self.state();
-        // Any number may be asked for.
+        // The position is arbitrary input.
         let wanted = seq.saturating_add(1);
         if wanted >= state.next {
             return Found::Nothing(state.standing.clone());
@@ -212,7 +212,7 @@ impl RunLog {
         Found::Events(events.collect())
     }
 
-    /// Whether a call has got a word or a result after the event numbered `seq`.
+    /// Returns whether a call got a decision or a result after the event numbered `seq`.
     pub(super) fn settled_after(&self, seq: u64, call: &str) -> bool {
         let state = self.state();
         let newer = state.events.iter().rev().take_while(|it| it.seq > seq);
@@ -230,14 +230,14 @@ impl RunLog {
     }
 }
 
-/// What an event costs in memory, about: its text, and the same as a value.
+/// Returns the approximate memory of an event: its text and its value.
 fn weight(event: &Logged) -> usize {
     let text = match &event.text {
         Text::Both(json, _) | Text::Json(json) => json.len(),
         Text::Event(told) => match &told.kind {
             RunEventKind::TextDelta { text } | RunEventKind::ReasoningDelta { text } => text.len(),
             RunEventKind::ToolInputDelta { json, .. } => json.len(),
-            // There are few of these, and they may be large.
+            // These events are rare and may be large.
             _ => event.json().len(),
         },
     };

@@ -1,4 +1,4 @@
-//! Runs under way: begun, read by whoever wants to, decided about, stopped, and gone on with.
+//! The active runs: start, readers, decisions, cancellation, resumption.
 
 mod desk;
 mod drive;
@@ -36,7 +36,7 @@ use place::Places;
 pub(crate) use reader::Reader;
 pub(crate) use session::SessionReader;
 
-/// All runs of this server. Cheap to clone.
+/// All runs of this server. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct Hub {
     shared: Arc<Shared>,
@@ -49,44 +49,44 @@ struct Shared {
     runs: Arc<dyn RunStore>,
     options: ServerOptions,
     active: Mutex<HashMap<Arc<str>, Arc<Active>>>,
-    /// Whoever reads a session is told here that a run of it began or ended.
+    /// Notifies readers of a session when one of its runs starts or ends.
     doors: Mutex<HashMap<SessionId, watch::Sender<()>>>,
-    /// Runs that somebody is about to take up: one at a time.
+    /// Locks of runs that are being resumed.
     taking: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     places: Arc<Places>,
     metrics: Arc<Mutex<Metrics>>,
     tasks: TaskTracker,
-    /// Nothing new begins, and what waits is put away.
+    /// Whether new runs are refused and waiting runs are stored.
     stopping: CancellationToken,
-    /// What still runs is let go.
+    /// Whether active runs are abandoned.
     cut: CancellationToken,
 }
 
-/// A run that this process is at work on.
+/// A run that this process executes.
 struct Active {
     record: RunRecord,
     owner: Principal,
-    /// It is in a session; one that is not is in memory only.
+    /// Whether the run is durable. An ephemeral run is only in memory.
     is_kept: bool,
     log: Arc<RunLog>,
     desk: Arc<Desk>,
     cancel: CancelHandle,
 }
 
-/// What a run is about.
+/// The conversation of a run.
 pub(crate) enum Talk {
-    /// It is in a session that is kept: what was said there comes first, these messages are new.
+    /// A stored session: its messages come first, these messages are new.
     Session {
-        /// Which; a new one without.
+        /// The session, or `None` for a new one.
         id: Option<SessionId>,
-        /// One of this id is made if there is none.
+        /// Whether a session with this id is created if it does not exist.
         create: bool,
-        /// What was said before this position stays, and what stands behind it is set aside; without, all of it stays.
+        /// The number of messages to keep. Later ones are removed. `None` keeps all.
         keep: Option<u64>,
-        /// What is said now.
+        /// The new messages.
         messages: Vec<Arc<Message>>,
     },
-    /// The client brings the whole conversation, and nothing of it is kept.
+    /// The client sends the whole conversation, and nothing is stored.
     Loose {
         /// The conversation.
         messages: Vec<Arc<Message>>,
@@ -96,62 +96,62 @@ pub(crate) enum Talk {
 /// A last change to the agent of a run.
 pub(crate) type Shape = Box<dyn FnOnce(Agent) -> Agent + Send>;
 
-/// A run to be started.
+/// A request to start a run.
 pub(crate) struct Start {
-    /// On whose behalf.
+    /// The principal.
     pub(crate) principal: Principal,
-    /// What it is to be like.
+    /// The parameters.
     pub(crate) wish: Wish,
-    /// What it is about.
+    /// The conversation.
     pub(crate) talk: Talk,
     /// A last change to the agent.
     pub(crate) shape: Option<Shape>,
 }
 
-/// A run that was started or taken up.
+/// A started or resumed run.
 pub(crate) struct Started {
     hub: Hub,
     active: Arc<Active>,
-    /// Its id.
+    /// The id.
     pub(crate) run: Arc<str>,
-    /// Its session, if it is in one.
+    /// The session of a durable run.
     pub(crate) session: Option<SessionId>,
-    /// The number of the last event that it had before.
+    /// The number of its last event before.
     pub(crate) last_event: u64,
 }
 
-/// What a run came to, as far as a request waits for it.
+/// The state in which a request stops waiting for a run.
 pub(crate) enum Ended {
-    /// It is over.
+    /// Finished.
     Finished(Box<RunReport>),
-    /// It waits for a person: for words about calls, or for an answer to a question.
+    /// Waiting for decisions or for an answer to a question.
     Waiting,
-    /// The server stops, or the run met a fault of the server or its store; it can be continued.
+    /// Interrupted by the shutdown or by a fault. It can be resumed.
     Stopped,
 }
 
-/// Cancels a run when it is dropped before the run's end.
+/// Cancels a run if it is dropped before the end of the run.
 pub(crate) struct Guard(CancelHandle);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // After its end this changes nothing.
+        // No effect after the end.
         self.0.cancel();
     }
 }
 
 impl Started {
-    /// Its events from here on: all of them, for a run that has just begun.
+    /// Returns a reader of the following events; of a new run, of all events.
     pub(crate) fn reader(&self) -> Reader {
         self.active.reader(&self.hub, self.last_event)
     }
 
-    /// Cancels the run when the guard is dropped.
+    /// Returns a guard that cancels the run when it is dropped.
     pub(crate) fn cancel_when_dropped(&self) -> Guard {
         Guard(self.active.cancel.clone())
     }
 
-    /// Waits for its end, or for it to wait for a person.
+    /// Waits until the run ends or waits for a person.
     pub(crate) async fn wait(&self) -> Ended {
         let mut news = self.active.log.news();
         loop {
@@ -162,7 +162,7 @@ impl Started {
                 Standing::Left => return Ended::Stopped,
                 Standing::Running => {}
             }
-            // The log is ours, so its sender is there.
+            // This value owns the log, so its sender exists.
             let _ = news.changed().await;
         }
     }
@@ -184,7 +184,7 @@ impl Active {
         self.record.id.as_str().into()
     }
 
-    /// The run as it stands.
+    /// Returns the current state of the run.
     fn record(&self) -> RunRecord {
         let mut record = self.record.clone();
         record.last_event = self.log.last();
@@ -255,7 +255,7 @@ impl Hub {
         MetricsCollector(Arc::clone(&self.shared.metrics))
     }
 
-    /// How many runs are under way, and how many of them wait for a person.
+    /// Returns the number of active runs, and how many of them wait for a person.
     pub(crate) fn under_way(&self) -> (usize, usize) {
         let active = self.active();
         let asking = active
@@ -264,19 +264,19 @@ impl Hub {
         (active.len(), asking.count())
     }
 
-    /// The server is about to stop.
+    /// Completes at the start of the shutdown.
     pub(crate) fn is_stopping(&self) -> CancellationToken {
         self.shared.stopping.clone()
     }
 
-    /// What still runs is let go.
+    /// Completes when active runs are abandoned.
     fn is_cut(&self) -> CancellationToken {
         self.shared.cut.clone()
     }
 
     /// Stops the hub: nothing new begins, and runs that wait for a person are stored. Runs that are
-    /// under way have [`ServerOptions::run_drain_time`] to end. After that, and at `at_once`, they are
-    /// left to be continued. Returns at `limit`, whatever the store does.
+    /// under way have [`ServerOptions::run_drain_time`] to end. After that, and at `at_once`, they
+    /// are left to be continued. Returns at `limit`, whatever the store does.
     pub(crate) async fn stop(&self, at_once: impl Future<Output = ()>, limit: Instant) {
         self.shared.stopping.cancel();
         for run in self.active().values() {
@@ -304,7 +304,7 @@ impl Hub {
         lock(&self.shared.active)
     }
 
-    /// The run, if this process is at work on it and it is this principal's.
+    /// Returns the active run of this principal.
     fn active_run(&self, owner: &Principal, run: &str) -> Option<Arc<Active>> {
         let active = self.active();
         active.get(run).filter(|it| it.owner == *owner).cloned()
@@ -315,13 +315,13 @@ impl Hub {
         Some(Arc::clone(&run.log))
     }
 
-    /// Whoever reads a session waits here.
+    /// Returns the notifications for readers of a session.
     fn door(&self, session: &SessionId) -> watch::Receiver<()> {
         let mut doors = lock(&self.shared.doors);
         if let Some(door) = doors.get(session) {
             return door.subscribe();
         }
-        // Doors at which nobody waits any more go with every so many new ones.
+        // Unused entries are removed from time to time.
         if doors.len() % 64 == 63 {
             doors.retain(|_, door| door.receiver_count() > 0);
         }
@@ -339,7 +339,7 @@ impl Hub {
         }
     }
 
-    /// A run as the store knows it.
+    /// Returns the stored record of a run.
     async fn record(&self, owner: &Principal, run: &str) -> Result<Option<RunRecord>, Problem> {
         Ok(self.shared.runs.run(owner, run).await?)
     }
@@ -357,8 +357,8 @@ impl fmt::Debug for Hub {
     }
 }
 
-/// Does something to its end, whether or not whoever asked for it waits: a run that is taken up half-way belongs to
-/// nobody.
+/// Completes an operation even if its request is dropped, because a partly resumed run would have
+/// no owner.
 pub(super) async fn unhindered<T: Send + 'static>(
     work: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {

@@ -1,4 +1,4 @@
-//! What is done about a run that there is: looked at, read, decided about, stopped, gone on with.
+//! Operations on existing runs: read, decide, cancel, resume.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,32 +17,32 @@ use super::{
 };
 use crate::Problem;
 
-/// How long a request waits until what it asked for is done. After that the answer says how things stand.
+/// Time limit for an operation. After it, the response contains the current state.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A run of a session that is not over.
+/// An unfinished run of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Open {
-    /// Its id.
+    /// The id.
     pub(crate) run: Arc<str>,
-    /// How it stands.
+    /// The state.
     pub(crate) state: RunState,
 }
 
-/// A run, and what is to be known of it besides.
+/// A run with its waiting calls and questions.
 pub(crate) struct RunView {
     /// The run.
     pub(crate) run: RunRecord,
-    /// The calls that wait for a word.
+    /// The calls that wait for a decision.
     pub(crate) waiting: Vec<ApprovalRequest>,
-    /// What servers want to know.
+    /// The elicitation requests of servers.
     pub(crate) questions: Vec<OpenQuestion>,
-    /// How it ended.
+    /// The report of a finished run.
     pub(crate) report: Option<Box<RunReport>>,
 }
 
 impl Hub {
-    /// A run as it stands.
+    /// Returns the current state of a run.
     pub(crate) async fn view(&self, owner: &Principal, run: &str) -> Result<RunView, Problem> {
         if let Some(active) = self.active_run(owner, run) {
             let (waiting, report) = match active.log.standing() {
@@ -77,7 +77,7 @@ impl Hub {
         })
     }
 
-    /// What a stored run waits for. One that this version cannot read waits for nothing that could be said.
+    /// Returns the waiting calls of a stored run. A run that this version cannot read has none.
     async fn stored_waiting(
         &self,
         owner: &Principal,
@@ -101,7 +101,7 @@ impl Hub {
         }
     }
 
-    /// How a run that is over ended.
+    /// Returns the report of a finished run.
     async fn report(
         &self,
         owner: &Principal,
@@ -123,12 +123,12 @@ impl Hub {
     async fn known(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
         let record = self.record(owner, run).await?;
         let mut record = record.ok_or_else(|| Problem::no_run(run))?;
-        // Between this program and its store.
+        // Only this program and its store need the parameters.
         record.parameters = None;
         Ok(record)
     }
 
-    /// The events of a run behind a position, whether it goes on or is over.
+    /// Returns a reader of the events after a position, for active and finished runs.
     pub(crate) async fn reader(
         &self,
         owner: &Principal,
@@ -148,7 +148,7 @@ impl Hub {
         Reader::new(self.clone(), owner.clone(), id, session, None, after)
     }
 
-    /// The run of a session that is not over, if there is one.
+    /// Returns the unfinished run of a session.
     pub(crate) async fn open_run(
         &self,
         owner: &Principal,
@@ -162,7 +162,7 @@ impl Hub {
         }))
     }
 
-    /// The runs of a session, newest first.
+    /// Returns the runs of a session, newest first.
     pub(crate) async fn runs_of(
         &self,
         owner: &Principal,
@@ -170,15 +170,15 @@ impl Hub {
         limit: u32,
     ) -> Result<Vec<RunRecord>, Problem> {
         let mut runs = self.shared.runs.runs(owner, Some(session), limit).await?;
-        // Between this program and its store.
+        // Only this program and its store need the parameters.
         for run in &mut runs {
             run.parameters = None;
         }
         Ok(runs)
     }
 
-    /// Says a word about a call that waits for one. A run that was put away goes on with it. Of a call that the client
-    /// makes itself nobody else has a word.
+    /// Decides about a waiting call. A stored run is resumed with the decision. Nobody else may
+    /// decide about a call that the client makes itself.
     pub(crate) async fn decide(
         &self,
         owner: &Principal,
@@ -194,7 +194,7 @@ impl Hub {
         self.decide_for_client(owner, run, call, word).await
     }
 
-    /// The same for the client, which has made the call.
+    /// Applies the result of a call that the client has made.
     pub(crate) async fn decide_for_client(
         &self,
         owner: &Principal,
@@ -226,14 +226,14 @@ impl Hub {
             if self.is_taken(&active, seen, call).await {
                 return Ok(active.record());
             }
-            // It was put away in this moment, and did not see the word.
+            // The run was stored meanwhile, without the decision.
         }
         let started = self.resume(owner, run, Some((call, word))).await;
         let started = started.map_err(|problem| elsewhere(problem, run))?;
         Ok(started.active.record())
     }
 
-    /// Whether a word was taken, or will be; not if the run ended without.
+    /// Returns whether the decision was or will be applied. `false` if the run ended without it.
     async fn is_taken(&self, active: &Active, seen: u64, call: &str) -> bool {
         let mut news = active.log.news();
         let taken = async {
@@ -248,11 +248,11 @@ impl Hub {
                 let _ = news.changed().await;
             }
         };
-        // Calls before it may take long; the word waits for its turn.
+        // Earlier calls may take long, and the decision waits for them.
         tokio::time::timeout(PATIENCE, taken).await.unwrap_or(true)
     }
 
-    /// Answers what a server wants to know. An answer that does not fit the question leaves it open.
+    /// Answers an elicitation request. An invalid answer leaves it open.
     pub(crate) fn answer(
         &self,
         owner: &Principal,
@@ -280,7 +280,7 @@ impl Hub {
         Ok(active.record())
     }
 
-    /// Whether a run is over and has no event behind this one.
+    /// Returns whether a run is finished and has no later event.
     pub(crate) async fn is_over(
         &self,
         owner: &Principal,
@@ -294,7 +294,7 @@ impl Hub {
         Ok(record.is_some_and(|it| it.state == RunState::Finished && it.last_event <= after))
     }
 
-    /// Whether there is such a run at all.
+    /// Checks that the run exists.
     pub(crate) async fn check(&self, owner: &Principal, run: &str) -> Result<(), Problem> {
         if self.active_run(owner, run).is_some() {
             return Ok(());
@@ -302,7 +302,7 @@ impl Hub {
         self.known(owner, run).await.map(|_| ())
     }
 
-    /// Ends a run, whatever it does. One that is over stays as it is.
+    /// Cancels a run. A finished run does not change.
     pub(crate) async fn cancel(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
         let (hub, owner, run) = (self.clone(), owner.clone(), run.to_owned());
         unhindered(async move { hub.cancel_now(&owner, &run).await }).await
@@ -319,13 +319,13 @@ impl Hub {
                     let _ = news.changed().await;
                 }
             };
-            // A tool may be slow to hear of it.
+            // A tool may be slow to react to the cancellation.
             let _ = tokio::time::timeout(PATIENCE, ended).await;
             let is_stored = matches!(active.log.standing(), Standing::Parked(_) | Standing::Left);
             if !(is_stored && active.is_kept) {
                 return Ok(active.record());
             }
-            // It was put away, or left after a fault, before it heard of it.
+            // The run was stored, or released after a fault, before the cancellation.
         }
         let record = self.known(owner, run).await?;
         if record.state == RunState::Finished {
@@ -337,7 +337,7 @@ impl Hub {
         self.known(owner, run).await
     }
 
-    /// Goes on with a run that waits or was interrupted. One that goes on already does so.
+    /// Resumes a waiting or interrupted run. An active run does not change.
     pub(crate) async fn go_on(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
         let (hub, owner, run) = (self.clone(), owner.clone(), run.to_owned());
         unhindered(async move { hub.go_on_now(&owner, &run).await }).await
@@ -361,7 +361,7 @@ impl Hub {
         Ok(started.active.record())
     }
 
-    /// Forgets a session.
+    /// Deletes a session.
     pub(crate) async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), Problem> {
         let deleted = self.sessions().delete(owner, id).await;
         deleted.map_err(|error| match &error {
@@ -373,16 +373,16 @@ impl Hub {
         Ok(())
     }
 
-    /// The turn to do something about a run that is not under way. Whoever has it may take it up.
+    /// Waits for the exclusive right to act on an inactive run. Its holder may resume the run.
     fn turn(&self, run: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut taking = lock(&self.shared.taking);
-        // Whoever has it or waits for it has one more.
+        // The holder and each waiting task have a reference.
         taking.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(taking.entry(run.to_owned()).or_default())
     }
 }
 
-/// A run that this process is not at work on and cannot take is somewhere else.
+/// Returns the error for a run that another process executes.
 fn elsewhere(problem: Problem, run: &str) -> Problem {
     if problem.kind != "session-busy" {
         return problem;

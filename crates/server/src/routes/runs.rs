@@ -1,4 +1,4 @@
-//! Runs: shown, followed, decided about, ended, gone on with.
+//! Routes of runs: show, follow, decide, cancel, continue.
 
 use axum::{
     Json,
@@ -26,62 +26,63 @@ use crate::{
     sse,
 };
 
-/// A run and what it waits for.
+/// A run with its waiting calls and questions.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RunShown {
     /// The run.
     #[schema(value_type = schema::RunRecord)]
     run: RunRecord,
-    /// Calls that wait for a word: `POST /runs/{id}/approvals/{call_id}`, where the call's id is `tool_use.id`.
+    /// Calls that wait for a decision: `POST /runs/{id}/approvals/{call_id}`, where the call's id
+    /// is `tool_use.id`.
     #[schema(value_type = Vec<schema::ApprovalRequest>)]
     waiting: Vec<ApprovalRequest>,
-    /// What servers want to know: `POST /runs/{id}/questions/{question_id}`.
+    /// Elicitation requests of servers: `POST /runs/{id}/questions/{question_id}`.
     questions: Vec<QuestionShown>,
-    /// How it ended; `null` while it goes on.
+    /// The report; `null` until the run is finished.
     #[schema(value_type = Option<schema::RunReport>)]
     report: Option<Box<RunReport>>,
 }
 
-/// A question of a server.
+/// An elicitation request of a server.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct QuestionShown {
-    /// By which it is answered.
+    /// The id for the answer.
     id: String,
-    /// What is asked.
+    /// The request.
     #[schema(value_type = schema::Elicitation)]
     question: Elicitation,
 }
 
-/// A word about a call.
+/// A decision about a call.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Decision {
-    /// Whether it may run.
+    /// The decision.
     #[serde(rename = "decision")]
     word: Word,
-    /// For how long that holds.
+    /// The validity of the decision.
     #[serde(default)]
     scope: Option<Scope>,
-    /// The input to use instead of the model's; only with `allow`.
+    /// The input instead of the model's. Only with `allow`.
     #[serde(default)]
     #[schema(value_type = Option<std::collections::BTreeMap<String, serde_json::Value>>)]
     input: Option<JsonObject>,
-    /// Why not, for the model to read; only with `deny`.
+    /// The reason for the model. Only with `deny`.
     #[serde(default)]
     reason: Option<String>,
 }
 
-/// Whether a call may run.
+/// The decision about a call.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Word {
-    /// It may.
+    /// The call is executed.
     Allow,
-    /// It may not.
+    /// The call is not executed.
     Deny,
 }
 
-/// For how long a word holds: for this call, for the tool in this session, or for the tool from now on.
+/// The validity of a decision: this call, the tool in this session, or the tool from now on.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Scope {
@@ -90,19 +91,19 @@ pub(crate) enum Scope {
     Always,
 }
 
-/// An answer to a server's question.
+/// An answer to an elicitation request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Answer {
-    /// What the person does about it.
+    /// The action.
     action: Action,
-    /// The fields that were filled in; only with `accept`.
+    /// The fields of the form. Only with `accept`.
     #[serde(default)]
     #[schema(value_type = Option<std::collections::BTreeMap<String, serde_json::Value>>)]
     content: Option<JsonObject>,
 }
 
-/// What a person does about a question: agrees, refuses to say, or goes away.
+/// The action of the person: accepts, declines or cancels.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Action {
@@ -161,7 +162,7 @@ fn known(id: &str) -> Result<(), Problem> {
     check_id(id, || Problem::no_run(id))
 }
 
-/// How a run stands after something was done about it.
+/// The state of a run after an operation.
 fn stands(record: RunRecord) -> Response {
     let body = RunAccepted {
         run_id: record.id,
@@ -201,9 +202,10 @@ pub(super) async fn show(
 
 /// Follow a run
 ///
-/// Server-sent events: `id` is the event's number in the run, `event` its type, `data` the event (`RunEvent`). The
-/// stream ends with the run; while the run waits for a person it stays open. 204 if the run is over and nothing comes
-/// after the number that was given, which keeps a browser's `EventSource` from coming back.
+/// Server-sent events: `id` is the event's number in the run, `event` its type, `data` the event
+/// (`RunEvent`). The stream ends with the run and stays open while the run waits for a person. 204
+/// if the run is finished and has no later event, so that a browser's `EventSource` does not
+/// reconnect.
 #[utoipa::path(
     get, path = "/runs/{id}/events", operation_id = "followRun", tag = "runs",
     params(
@@ -238,9 +240,9 @@ pub(super) async fn events(
     Ok(sse::response(frames, app.options().keep_alive))
 }
 
-/// Decide about a call that waits for a word
+/// Decide about a waiting call
 ///
-/// Words are taken in any order. A run that was put away while it waited goes on with the first word.
+/// Decisions may arrive in any order. A stored run is resumed by the first one.
 #[utoipa::path(
     post, path = "/runs/{id}/approvals/{call_id}", operation_id = "decide", tag = "runs",
     params(("id" = String, Path, description = "The run."), ("call_id" = String, Path, description = "The call: `tool_use.id`.")),
@@ -270,7 +272,7 @@ pub(super) async fn decide(
     decided.map(stands)
 }
 
-/// Answer what a server wants to know
+/// Answer an elicitation request
 #[utoipa::path(
     post, path = "/runs/{id}/questions/{question_id}", operation_id = "answer", tag = "runs",
     params(("id" = String, Path, description = "The run."), ("question_id" = String, Path, description = "The question.")),
@@ -298,10 +300,10 @@ pub(super) async fn answer(
     Ok(stands(record))
 }
 
-/// End a run
+/// Cancel a run
 ///
-/// Every call that is under way is cancelled at its server, and what was said stays in the session. A run that is over
-/// stays as it is.
+/// Cancels every active call at its server. The messages stay in the session. A finished run does
+/// not change.
 #[utoipa::path(
     post, path = "/runs/{id}/cancel", operation_id = "cancelRun", tag = "runs",
     params(("id" = String, Path, description = "The run.")),
@@ -320,10 +322,10 @@ pub(super) async fn cancel(
     app.hub().cancel(&principal, &id).await.map(stands)
 }
 
-/// Go on with a run that waits or was interrupted
+/// Continue a waiting or interrupted run
 ///
-/// No call that has its result is made again. A call that was under way when its process ended is made again only if its
-/// tool says that this does no harm. A run that goes on already does so.
+/// Calls with a result are not repeated. A call that was active when its process ended is repeated
+/// only if its tool declares that this is safe. An active run does not change.
 #[utoipa::path(
     post, path = "/runs/{id}/continue", operation_id = "continueRun", tag = "runs",
     params(("id" = String, Path, description = "The run.")),
