@@ -131,7 +131,7 @@ impl MessagesDecoder {
             // A server without streaming answers with the whole message.
             "message" => {
                 let message: MessageStart = serde_json::from_str(data).unwrap_or_default();
-                if message.content.is_empty() && message.delta.stop_reason.is_none() {
+                if message.content.is_empty() && message.stop_reason.is_none() {
                     let message = format!("the event has no message: {}", excerpt(data.as_bytes()));
                     return Err(self.error(ModelErrorKind::Protocol, message));
                 }
@@ -155,7 +155,11 @@ impl MessagesDecoder {
             self.start_block(index, block, events);
             self.stop_block(index, events);
         }
-        self.update_message(message.delta);
+        self.update_message(MessageDelta {
+            stop_reason: message.stop_reason,
+            stop_details: message.stop_details,
+            container: message.container,
+        });
         self.update_usage(message.usage, events);
     }
 

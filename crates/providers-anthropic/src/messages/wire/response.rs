@@ -48,9 +48,15 @@ pub struct MessageStart {
     /// Token counts so far.
     #[serde(deserialize_with = "lenient")]
     pub usage: Option<UsageReport>,
-    /// The fields that `message_delta` also has.
-    #[serde(flatten)]
-    pub delta: MessageDelta,
+    /// The reason for the end.
+    #[serde(deserialize_with = "lenient")]
+    pub stop_reason: Option<String>,
+    /// Details of a refusal.
+    #[serde(deserialize_with = "lenient")]
+    pub stop_details: Option<StopDetails>,
+    /// The container of the code execution tool.
+    #[serde(deserialize_with = "lenient")]
+    pub container: Option<JsonObject>,
 }
 
 /// The `delta` of a `message_delta` event.
