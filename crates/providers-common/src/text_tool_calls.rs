@@ -10,7 +10,7 @@
 //! | `events` | [`EventRecovery`]: converts an answer's events |
 //! | `scan`, `markdown` | splits a text into text and calls; skips examples |
 //! | `forms` | a parser per form |
-//! | `cursor`, `json_calls`, `python` | shared parsers of JSON, Python literals and marks |
+//! | `cursor`, `json_calls`, `literal` | shared parsers of marks, calls as JSON, and values |
 //! | [`prompted`] | tools for models without tool support |
 //!
 //! # Rules
@@ -72,10 +72,10 @@ mod events;
 mod form;
 mod forms;
 mod json_calls;
+mod literal;
 mod markdown;
 mod offered_tools;
 pub mod prompted;
-mod python;
 mod scan;
 mod text_calls;
 

@@ -9,6 +9,11 @@ pub(crate) enum Stop {
     NotACall,
 }
 
+/// Whether a character may stand between two calls beside white space. Llama 3.1 writes semicolons.
+pub(crate) fn is_separator(c: char) -> bool {
+    matches!(c, ',' | ';')
+}
+
 /// A reading position in a text. Positions are byte offsets.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'t> {
@@ -101,14 +106,21 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Consumes one of the closing marks, or the beginning of one at the end of the text.
+    /// Consumes white space, separators and one of the closing marks, or the beginning of a mark at
+    /// the end of the text. Consumes nothing if no mark follows.
     pub(crate) fn closer(&mut self, marks: &[&str]) -> bool {
+        let start = self.at;
+        self.skip_while(|c| c.is_whitespace() || is_separator(c));
         let rest = self.rest();
         let is_cut = !rest.is_empty() && marks.iter().any(|mark| mark.starts_with(rest));
         if is_cut {
             self.advance(rest.len());
         }
-        is_cut || self.optional(marks)
+        let is_closed = is_cut || self.optional(marks);
+        if !is_closed {
+            self.back_to(start);
+        }
+        is_closed
     }
 
     /// Consumes and returns the text before the first of `marks`. Without one, consumes the whole

@@ -2,13 +2,13 @@
 
 mod deepseek;
 mod elements;
+mod pythonic;
 
 use super::{
     cursor::{Cursor, Stop},
     form::RecoveryForm,
     json_calls::{FoundCall, JsonCalls, input_of, may_begin_call},
     offered_tools::OfferedTools,
-    python,
 };
 
 const FENCE: &str = "```";
@@ -23,8 +23,6 @@ const LANGUAGES: &[&str] = &[
     "function_call",
 ];
 const MISTRAL_TOKEN: &str = "[TOOL_CALLS]";
-const PYTHON_OPENERS: &[&str] = &["<|python_start|>", "<|tool_call_start|>"];
-const PYTHON_CLOSERS: &[&str] = &["<|python_end|>", "<|tool_call_end|>"];
 const GRANITE_TOKEN: &str = "<|tool_call|>";
 const PYTHON_TAG: &str = "<|python_tag|>";
 
@@ -46,7 +44,7 @@ pub(crate) fn may_begin(form: RecoveryForm, text: &str, tools: &OfferedTools) ->
         },
         RecoveryForm::Pythonic => match text.strip_prefix('[') {
             Some(list) => tools.may_begin(list.trim_start(), '('),
-            None => opens(PYTHON_OPENERS),
+            None => opens(pythonic::OPENERS),
         },
         RecoveryForm::BareJson if text.starts_with('<') => opens(&[PYTHON_TAG]),
         RecoveryForm::BareJson => may_begin_call(text),
@@ -80,7 +78,7 @@ pub(crate) fn read(
             marked_json(cursor, tools, &["<|/tool_call|>"])
         }
         RecoveryForm::FencedJson => fenced(cursor, tools),
-        RecoveryForm::Pythonic => pythonic(cursor, tools),
+        RecoveryForm::Pythonic => pythonic::read(cursor, tools),
         RecoveryForm::BareJson if cursor.optional(&[PYTHON_TAG]) => {
             cursor.skip_whitespace();
             marked_json(cursor, tools, &["<|eom_id|>", "<|eot_id|>"])
@@ -108,10 +106,8 @@ fn marked_json(
         is_marked: true,
         closers,
     };
-    let (calls, end) = json.sequence(cursor)?;
-    if !cursor.closer(closers) {
-        cursor.back_to(end);
-    }
+    let calls = json.sequence(cursor)?;
+    cursor.closer(closers);
     Ok(calls)
 }
 
@@ -123,8 +119,8 @@ fn fenced(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall
     }
     cursor.skip_while(|c| !c.is_whitespace() && !matches!(c, '{' | '['));
     cursor.skip_whitespace();
-    let (calls, _) = unmarked(tools).sequence(cursor)?;
-    if cursor.peek().is_none() || cursor.closer(&[FENCE]) {
+    let calls = unmarked(tools).sequence(cursor)?;
+    if cursor.closer(&[FENCE]) || cursor.rest().trim().is_empty() {
         Ok(calls)
     } else {
         Err(Stop::NotACall)
@@ -150,20 +146,7 @@ fn mistral(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCal
         cursor.skip_whitespace();
     }
     match cursor.need()? {
-        '{' => Ok(vec![input_of(name, cursor)]),
+        '{' => Ok(vec![input_of(name, cursor, &[MISTRAL_TOKEN])]),
         _ => Err(Stop::NotACall),
     }
-}
-
-fn pythonic(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall>, Stop> {
-    if cursor.optional(PYTHON_OPENERS) {
-        cursor.skip_whitespace();
-    }
-    let calls = python::calls(cursor, tools)?;
-    let end = cursor.at();
-    cursor.skip_whitespace();
-    if !cursor.closer(PYTHON_CLOSERS) {
-        cursor.back_to(end);
-    }
-    Ok(calls)
 }

@@ -3,9 +3,9 @@
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    cursor::{Cursor, Stop},
+    cursor::{Cursor, Stop, is_separator},
+    literal::{literal, string},
     offered_tools::OfferedTools,
-    python,
 };
 
 /// Keys under which models write a tool's name.
@@ -45,11 +45,6 @@ impl FoundCall {
     }
 }
 
-/// What may stand between two calls beside white space. Llama 3.1 writes semicolons.
-pub(crate) fn is_separator(c: char) -> bool {
-    matches!(c, ',' | ';')
-}
-
 /// Reads calls as JSON.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JsonCalls<'a> {
@@ -64,28 +59,23 @@ pub(crate) struct JsonCalls<'a> {
 /// The members of a call that were read.
 #[derive(Default)]
 struct Members<'t> {
-    name: Option<&'t str>,
-    /// The start of the input, and its text once it is read.
+    name: Option<String>,
+    /// The start of the input.
     input_start: Option<usize>,
-    input: Option<&'t str>,
+    input: Option<(&'t str, Value)>,
 }
 
 impl JsonCalls<'_> {
     /// Reads JSON values after one another, with white space or separators between them. Stops
-    /// before the first value that is not a call. Returns the calls and their end; the cursor is
-    /// behind the separators that follow.
-    pub(crate) fn sequence(self, cursor: &mut Cursor<'_>) -> Result<(Vec<FoundCall>, usize), Stop> {
+    /// before the first value that is not a call.
+    pub(crate) fn sequence(self, cursor: &mut Cursor<'_>) -> Result<Vec<FoundCall>, Stop> {
         let mut calls = self.value(cursor)?;
         loop {
             let end = cursor.at();
             cursor.skip_while(|c| c.is_whitespace() || is_separator(c));
-            if !matches!(cursor.peek(), Some('{' | '[')) {
-                return Ok((calls, end));
-            }
-            let start = cursor.at();
             let Ok(more) = self.value(cursor) else {
-                cursor.back_to(start);
-                return Ok((calls, end));
+                cursor.back_to(end);
+                return Ok(calls);
             };
             calls.extend(more);
         }
@@ -98,18 +88,14 @@ impl JsonCalls<'_> {
         }
         let mut calls = Vec::new();
         loop {
-            cursor.skip_whitespace();
+            cursor.skip_while(|c| c.is_whitespace() || c == ',');
             match cursor.peek() {
-                None if calls.is_empty() => return Err(Stop::End),
-                None => return Ok(calls),
-                Some(']') if calls.is_empty() => return Err(Stop::NotACall),
-                Some(c @ (']' | ',')) => {
+                Some(']') if !calls.is_empty() => {
                     cursor.advance(1);
-                    if c == ']' {
-                        return Ok(calls);
-                    }
+                    return Ok(calls);
                 }
-                Some(_) => match self.call(cursor) {
+                None if !calls.is_empty() => return Ok(calls),
+                _ => match self.call(cursor) {
                     Ok(call) => calls.push(call),
                     Err(Stop::End) if !calls.is_empty() => return Ok(calls),
                     Err(stop) => return Err(stop),
@@ -124,20 +110,17 @@ impl JsonCalls<'_> {
         let is_doubled = cursor.rest().starts_with("{{");
         cursor.advance(usize::from(is_doubled));
         let mut members = Members::default();
-        match self.members(cursor, &mut members) {
-            Ok(()) => {}
-            Err(stop) => {
-                let name = members.name.ok_or(stop)?;
-                if stop == Stop::NotACall {
-                    if !self.is_marked {
-                        return Err(stop);
-                    }
-                    // The tool is known, so the model receives an error about the rest.
-                    let _ = cursor.until(self.closers);
+        if let Err(stop) = self.members(cursor, &mut members, false) {
+            let name = members.name.ok_or(stop)?;
+            if stop == Stop::NotACall {
+                if !self.is_marked {
+                    return Err(stop);
                 }
-                let input = cursor.since(members.input_start.unwrap_or(cursor.at()));
-                return Ok(FoundCall::incomplete(name, input));
+                // The tool is known, so the model receives an error about the rest.
+                let _ = cursor.until(self.closers);
             }
+            let input = cursor.since(members.input_start.unwrap_or(cursor.at()));
+            return Ok(FoundCall::incomplete(name, input));
         }
         if is_doubled {
             let end = cursor.at();
@@ -146,83 +129,67 @@ impl JsonCalls<'_> {
                 cursor.back_to(end);
             }
         }
-        self.complete(&members)
+        self.complete(members)
     }
 
-    fn members<'t>(self, cursor: &mut Cursor<'t>, members: &mut Members<'t>) -> Result<(), Stop> {
+    /// Reads the members of an object, and those of one nested call.
+    fn members<'t>(
+        self,
+        cursor: &mut Cursor<'t>,
+        members: &mut Members<'t>,
+        is_nested: bool,
+    ) -> Result<(), Stop> {
         cursor.expect("{")?;
         loop {
-            cursor.skip_whitespace();
-            match cursor.need()? {
-                '}' => {
-                    cursor.advance(1);
-                    return Ok(());
-                }
-                ',' => {
-                    cursor.advance(1);
-                    continue;
-                }
-                _ => {}
+            cursor.skip_while(|c| c.is_whitespace() || c == ',');
+            if cursor.optional(&["}"]) {
+                return Ok(());
             }
-            let key = self.key(cursor)?;
+            let key = string(cursor)?;
+            let key = key.as_str();
+            if !self.is_marked && !keys().any(|it| it == key) {
+                return Err(Stop::NotACall);
+            }
             cursor.skip_whitespace();
             cursor.expect(":")?;
             cursor.skip_whitespace();
-            let first = cursor.need()?;
             let start = cursor.at();
+            if key == WRAPPER_KEY && cursor.need()? == '{' && !is_nested {
+                self.members(cursor, members, true)?;
+                continue;
+            }
             if INPUT_KEYS.contains(&key) {
-                if !self.is_marked && !matches!(first, '{' | '"') {
+                if !self.is_marked && !matches!(cursor.need()?, '{' | '"') {
                     return Err(Stop::NotACall);
                 }
                 members.input_start = Some(start);
-                skip_value(cursor)?;
-                members.input = Some(cursor.since(start));
-            } else if key == WRAPPER_KEY && first == '{' {
-                self.members(cursor, members)?;
+            }
+            let value = literal(cursor)?;
+            if INPUT_KEYS.contains(&key) {
+                members.input = Some((cursor.since(start), value));
             } else if NAME_KEYS.contains(&key) {
-                let name = string(cursor)?;
-                if !self.tools.contains(name) {
-                    return Err(Stop::NotACall);
-                }
-                members.name = Some(name);
-            } else {
-                skip_value(cursor)?;
+                let name = value.as_str().filter(|name| self.tools.contains(name));
+                members.name = Some(name.ok_or(Stop::NotACall)?.to_owned());
             }
         }
     }
 
-    fn key<'t>(self, cursor: &mut Cursor<'t>) -> Result<&'t str, Stop> {
-        let start = cursor.at() + 1;
-        match string(cursor) {
-            Ok(key) if self.is_marked || keys().any(|it| it == key) => Ok(key),
-            Err(Stop::End)
-                if self.is_marked || keys().any(|it| it.starts_with(cursor.since(start))) =>
-            {
-                Err(Stop::End)
-            }
-            _ => Err(Stop::NotACall),
-        }
-    }
-
-    fn complete(self, members: &Members<'_>) -> Result<FoundCall, Stop> {
+    fn complete(self, members: Members<'_>) -> Result<FoundCall, Stop> {
         let name = members.name.ok_or(Stop::NotACall)?;
-        let input = match members.input {
-            None if self.is_marked => String::new(),
-            None => return Err(Stop::NotACall),
-            Some(raw) if raw.starts_with(['"', '\'']) => {
-                // Some models write the input as a string of JSON, as in OpenAI's wire.
-                let text = match python::literal_of(raw) {
-                    Some(Value::String(text)) => text,
-                    _ => raw.to_owned(),
-                };
-                if !self.is_marked && !text.trim_start().starts_with('{') {
-                    return Err(Stop::NotACall);
-                }
-                text
-            }
-            Some(raw) => input_text(raw),
+        let Some((raw, value)) = members.input else {
+            return if self.is_marked {
+                Ok(FoundCall::complete(name, ""))
+            } else {
+                Err(Stop::NotACall)
+            };
         };
-        if !self.is_marked && self.is_schema(name, &input) {
+        let input = match &value {
+            // Some models write the input as a string of JSON, as in OpenAI's wire.
+            Value::String(text) => text.clone(),
+            _ => input_text(raw, &value),
+        };
+        let is_object = input.trim_start().starts_with('{');
+        if !self.is_marked && (!is_object || self.is_schema(&name, &value)) {
             return Err(Stop::NotACall);
         }
         Ok(FoundCall::complete(name, input))
@@ -230,10 +197,7 @@ impl JsonCalls<'_> {
 
     /// Whether an input repeats the tool's schema: `{"name": …, "parameters": {"type": "object",
     /// "properties": …}}` is a definition.
-    fn is_schema(self, tool: &str, input: &str) -> bool {
-        let Ok(Value::Object(input)) = serde_json::from_str(input) else {
-            return false;
-        };
+    fn is_schema(self, tool: &str, input: &Value) -> bool {
         input.get("type").is_some_and(|it| it == "object")
             && input.get("properties").is_some_and(Value::is_object)
             && self.tools.property(tool, "properties").is_none()
@@ -260,76 +224,26 @@ pub(crate) fn may_begin_call(text: &str) -> bool {
     }
 }
 
-/// Reads the input of a call whose tool is known. The object is not validated: the input of a call
-/// may be malformed, and the model then receives an error.
-pub(crate) fn input_of(name: &str, cursor: &mut Cursor<'_>) -> FoundCall {
+/// Reads the input of a call whose tool is known. An input that cannot be read ends at one of the
+/// closing marks; the model receives an error about it.
+pub(crate) fn input_of(name: &str, cursor: &mut Cursor<'_>, closers: &[&str]) -> FoundCall {
     let start = cursor.at();
-    match skip_value(cursor) {
-        Ok(()) => FoundCall::complete(name, input_text(cursor.since(start))),
-        Err(_) => FoundCall::incomplete(name, cursor.since(start)),
-    }
-}
-
-/// Returns an input as JSON. Python literals and strings with line breaks are converted.
-fn input_text(raw: &str) -> String {
-    let is_json = serde_json::from_str::<&RawValue>(raw).is_ok();
-    match python::literal_of(raw) {
-        Some(value) if !is_json && value.is_object() => value.to_string(),
-        _ => raw.to_owned(),
-    }
-}
-
-/// Skips a JSON value or a Python literal by its brackets and quotes.
-fn skip_value(cursor: &mut Cursor<'_>) -> Result<(), Stop> {
-    let mut depth = 0_usize;
-    loop {
-        match cursor.need()? {
-            '"' | '\'' => {
-                string(cursor)?;
+    match literal(cursor) {
+        Ok(value) => FoundCall::complete(name, input_text(cursor.since(start), &value)),
+        Err(stop) => {
+            if stop == Stop::NotACall {
+                let _ = cursor.until(closers);
             }
-            '{' | '[' | '(' => {
-                cursor.advance(1);
-                depth += 1;
-                continue;
-            }
-            '}' | ']' | ')' if depth > 0 => {
-                cursor.advance(1);
-                depth -= 1;
-            }
-            _ if depth > 0 => {
-                let is_plain = |c| !matches!(c, '"' | '\'' | '{' | '[' | '(' | '}' | ']' | ')');
-                cursor.skip_while(is_plain);
-                continue;
-            }
-            _ => {
-                let start = cursor.at();
-                cursor.skip_while(|c| c.is_alphanumeric() || matches!(c, '+' | '-' | '.' | '_'));
-                if cursor.at() == start {
-                    return Err(Stop::NotACall);
-                }
-                // A scalar may go on.
-                cursor.need()?;
-            }
-        }
-        if depth == 0 {
-            return Ok(());
+            FoundCall::incomplete(name, cursor.since(start))
         }
     }
 }
 
-/// Reads a string in either quote. Returns its text between the quotes, with the escapes.
-fn string<'t>(cursor: &mut Cursor<'t>) -> Result<&'t str, Stop> {
-    let quote = cursor.next()?;
-    if !matches!(quote, '"' | '\'') {
-        return Err(Stop::NotACall);
-    }
-    let start = cursor.at();
-    loop {
-        cursor.skip_while(|c| c != quote && c != '\\');
-        let end = cursor.at();
-        if cursor.next()? == quote {
-            return Ok(cursor.since(start).get(..end - start).unwrap_or_default());
-        }
-        cursor.next()?;
+/// Returns an input as JSON: as it was written, or converted from Python's notation.
+fn input_text(raw: &str, value: &Value) -> String {
+    if serde_json::from_str::<&RawValue>(raw).is_ok() {
+        raw.to_owned()
+    } else {
+        value.to_string()
     }
 }

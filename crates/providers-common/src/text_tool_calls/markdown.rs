@@ -1,6 +1,6 @@
 //! The Markdown context of a position in a text.
 
-use super::{form::RecoveryForm, json_calls::is_separator};
+use super::{cursor::is_separator, form::RecoveryForm};
 
 /// Minimum number of backticks or tildes that open a block of code.
 const FENCE: usize = 3;
@@ -138,9 +138,9 @@ impl MarkdownContext {
         self.has_text |= is_text && !self.is_in_mark();
     }
 
-    /// Records that the answer has text.
-    pub(crate) fn mark_text(&mut self) {
-        self.has_text = true;
+    /// Whether the answer has text outside of thinking and calls.
+    pub(crate) fn has_text(&self) -> bool {
+        self.has_text
     }
 
     fn step_in_code(&mut self, c: char) {

@@ -148,16 +148,3 @@ fn a_call_in_a_block_waits_for_the_end_of_the_text() {
     transformer.push(closed(0), &mut events);
     assert_eq!(response(&events).message.tool_uses().count(), 1);
 }
-
-/// Blocks without end are not kept without end.
-#[test]
-fn very_many_blocks_are_text() {
-    let recovery = Recovery {
-        limit: 1000,
-        ..all()
-    };
-    let text = written("```json\n{json}\n```\n").repeat(40);
-    let response = read(&recovery, &text, FinishReason::Stop);
-    assert_eq!(response.message.tool_uses().count(), 0);
-    assert_eq!(response.message.text(), text);
-}

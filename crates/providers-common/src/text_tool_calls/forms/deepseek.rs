@@ -19,12 +19,9 @@ pub(super) fn read(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<
         cursor.skip_whitespace();
     }
     let mut calls = vec![call(cursor, tools)?];
-    while calls.iter().all(|call| call.is_complete) {
+    while !cursor.closer(&[CALLS_END]) {
         let end = cursor.at();
         cursor.skip_whitespace();
-        if cursor.closer(&[CALLS_END]) {
-            break;
-        }
         let Ok(call) = call(cursor, tools) else {
             cursor.back_to(end);
             break;
@@ -50,19 +47,11 @@ fn call(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<FoundCall, Stop
     };
     cursor.skip_whitespace();
     let call = match cursor.peek() {
-        Some('{') => input_of(name, cursor),
+        Some('{') => input_of(name, cursor, &[CALL_END]),
         Some(_) => return Err(Stop::NotACall),
         None => FoundCall::incomplete(name, ""),
     };
-    if call.is_complete {
-        let end = cursor.at();
-        cursor.skip_whitespace();
-        if cursor.optional(&["```"]) {
-            cursor.skip_whitespace();
-        }
-        if !cursor.closer(&[CALL_END]) {
-            cursor.back_to(end);
-        }
-    }
+    cursor.closer(&["```"]);
+    cursor.closer(&[CALL_END]);
     Ok(call)
 }

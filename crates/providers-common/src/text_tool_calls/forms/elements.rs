@@ -6,8 +6,8 @@ use super::{
     super::{
         cursor::{Cursor, Stop},
         json_calls::{FoundCall, input_of},
+        literal::literal_of,
         offered_tools::OfferedTools,
-        python,
     },
     marked_json,
 };
@@ -17,71 +17,26 @@ const TOOL_CALL_END: &str = "</tool_call>";
 pub(super) const FUNCTION: &str = "<function=";
 const FUNCTION_END: &str = "</function>";
 
-/// Reads `<tool_call>` with JSON, a function element or pairs of keys and values.
+/// Reads `<tool_call>` with JSON, a function element or arguments.
 pub(super) fn tool_call(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,
 ) -> Result<Vec<FoundCall>, Stop> {
     cursor.expect(TOOL_CALL)?;
     cursor.skip_whitespace();
-    match cursor.need()? {
-        '{' | '[' => marked_json(cursor, tools, &[TOOL_CALL_END]),
-        '<' => {
-            let calls = function(cursor, tools)?;
-            close(cursor, &calls, TOOL_CALL_END);
-            Ok(calls)
-        }
+    let calls = match cursor.need()? {
+        '{' | '[' => return marked_json(cursor, tools, &[TOOL_CALL_END]),
+        '<' => function(cursor, tools)?,
         _ => {
-            let ends_name = |c: char| c.is_whitespace() || c == '<';
-            let name = tools.read_name(cursor, ends_name)?;
-            let mut arguments = Map::new();
-            let result = pairs(&mut arguments, name, cursor, tools);
-            call_with(name, arguments, result, cursor)
+            let name = tools.read_name(cursor, |c| c.is_whitespace() || c == '<')?;
+            return PAIRS.call(name, cursor, tools);
         }
-    }
+    };
+    cursor.closer(&[TOOL_CALL_END]);
+    Ok(calls)
 }
 
-/// Consumes the closing mark of complete calls, if it is there.
-fn close(cursor: &mut Cursor<'_>, calls: &[FoundCall], closer: &str) {
-    if calls.iter().all(|call| call.is_complete) {
-        let end = cursor.at();
-        cursor.skip_whitespace();
-        if !cursor.closer(&[closer]) {
-            cursor.back_to(end);
-        }
-    }
-}
-
-/// Reads `<arg_key>key</arg_key><arg_value>value</arg_value>` for each argument (GLM).
-fn pairs(
-    arguments: &mut Map<String, Value>,
-    name: &str,
-    cursor: &mut Cursor<'_>,
-    tools: &OfferedTools,
-) -> Result<(), Stop> {
-    loop {
-        cursor.skip_whitespace();
-        if cursor.optional(&[TOOL_CALL_END]) {
-            return Ok(());
-        }
-        if !cursor.rest().is_empty() && TOOL_CALL_END.starts_with(cursor.rest()) {
-            return Err(Stop::End);
-        }
-        let key = element(cursor, "<arg_key>", "</arg_key>")?.trim();
-        cursor.skip_whitespace();
-        let value = element(cursor, "<arg_value>", "</arg_value>")?;
-        arguments.insert(key.to_owned(), argument(tools, name, key, value));
-    }
-}
-
-fn element<'t>(cursor: &mut Cursor<'t>, open: &str, close: &str) -> Result<&'t str, Stop> {
-    cursor.expect(open)?;
-    let content = cursor.until(&[close])?;
-    cursor.expect(close)?;
-    Ok(content)
-}
-
-/// Reads `<function=name>` with JSON or `<parameter=key>` elements.
+/// Reads `<function=name>` with JSON or arguments.
 pub(super) fn function(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,
@@ -90,75 +45,93 @@ pub(super) fn function(
     let name = tools.read_name(cursor, |c| c == '>')?;
     cursor.expect(">")?;
     cursor.skip_whitespace();
-    match cursor.peek() {
-        Some('{') => {
-            let calls = vec![input_of(name, cursor)];
-            close(cursor, &calls, FUNCTION_END);
-            Ok(calls)
+    let call = match cursor.peek() {
+        Some('{') => input_of(name, cursor, &[FUNCTION_END]),
+        Some('<') => return PARAMETERS.call(name, cursor, tools),
+        Some(_) => return Err(Stop::NotACall),
+        None => FoundCall::incomplete(name, ""),
+    };
+    cursor.closer(&[FUNCTION_END]);
+    Ok(vec![call])
+}
+
+/// The marks of arguments that are written as elements.
+struct Arguments {
+    key: (&'static str, &'static str),
+    value: (&'static str, &'static str),
+    /// The end of the call.
+    end: &'static str,
+}
+
+/// Qwen3-Coder.
+const PARAMETERS: Arguments = Arguments {
+    key: ("<parameter=", ">"),
+    value: ("", "</parameter>"),
+    end: FUNCTION_END,
+};
+/// GLM.
+const PAIRS: Arguments = Arguments {
+    key: ("<arg_key>", "</arg_key>"),
+    value: ("<arg_value>", "</arg_value>"),
+    end: TOOL_CALL_END,
+};
+
+impl Arguments {
+    /// Reads the arguments and the end of a call.
+    fn call(
+        &self,
+        name: &str,
+        cursor: &mut Cursor<'_>,
+        tools: &OfferedTools,
+    ) -> Result<Vec<FoundCall>, Stop> {
+        let mut arguments = Map::new();
+        let result = self.read(&mut arguments, name, cursor, tools);
+        let input = Value::Object(arguments).to_string();
+        let call = match result {
+            Ok(()) => FoundCall::complete(name, input),
+            Err(Stop::End) => {
+                cursor.advance(cursor.rest().len());
+                FoundCall::incomplete(name, input)
+            }
+            Err(stop) => return Err(stop),
+        };
+        Ok(vec![call])
+    }
+
+    fn read(
+        &self,
+        arguments: &mut Map<String, Value>,
+        name: &str,
+        cursor: &mut Cursor<'_>,
+        tools: &OfferedTools,
+    ) -> Result<(), Stop> {
+        loop {
+            cursor.skip_whitespace();
+            match cursor.expect(self.end) {
+                Err(Stop::NotACall) => {}
+                result => return result,
+            }
+            cursor.expect(self.key.0)?;
+            let key = cursor.until(&[self.key.1])?.trim();
+            cursor.expect(self.key.1)?;
+            if !self.value.0.is_empty() {
+                cursor.skip_whitespace();
+                cursor.expect(self.value.0)?;
+            }
+            // Models sometimes leave out the end of a value.
+            let value = cursor.until(&[self.value.1, self.key.0, self.end])?;
+            cursor.optional(&[self.value.1]);
+            arguments.insert(key.to_owned(), argument(tools, name, key, value));
         }
-        Some('<') => {
-            let mut arguments = Map::new();
-            let result = parameters(&mut arguments, name, cursor, tools);
-            call_with(name, arguments, result, cursor)
-        }
-        Some(_) => Err(Stop::NotACall),
-        None => Ok(vec![FoundCall::incomplete(name, "")]),
     }
 }
 
-fn parameters(
-    arguments: &mut Map<String, Value>,
-    name: &str,
-    cursor: &mut Cursor<'_>,
-    tools: &OfferedTools,
-) -> Result<(), Stop> {
-    const OPEN: &str = "<parameter=";
-    const CLOSE: &str = "</parameter>";
-    loop {
-        cursor.skip_whitespace();
-        if cursor.optional(&[FUNCTION_END]) {
-            return Ok(());
-        }
-        if !cursor.rest().is_empty() && FUNCTION_END.starts_with(cursor.rest()) {
-            return Err(Stop::End);
-        }
-        let key = element(cursor, OPEN, ">")?.trim();
-        // Models sometimes leave out the end of a parameter.
-        let value = cursor.until(&[CLOSE, OPEN, FUNCTION_END])?;
-        cursor.optional(&[CLOSE]);
-        arguments.insert(key.to_owned(), argument(tools, name, key, value));
-    }
-}
-
-fn call_with(
-    name: &str,
-    arguments: Map<String, Value>,
-    result: Result<(), Stop>,
-    cursor: &mut Cursor<'_>,
-) -> Result<Vec<FoundCall>, Stop> {
-    let input = Value::Object(arguments).to_string();
-    match result {
-        Ok(()) => Ok(vec![FoundCall::complete(name, input)]),
-        Err(Stop::End) => {
-            cursor.advance(cursor.rest().len());
-            Ok(vec![FoundCall::incomplete(name, input)])
-        }
-        Err(stop) => Err(stop),
-    }
-}
-
-/// Returns the value of an argument between marks: a string if the tool's schema says so, else the
-/// value that the text denotes.
+/// Returns the value of an argument: a string if the tool's schema says so, else the value that the
+/// text denotes.
 fn argument(tools: &OfferedTools, tool: &str, key: &str, raw: &str) -> Value {
     // The templates put line breaks around each value.
     let text = raw.strip_prefix('\n').unwrap_or(raw);
     let text = text.strip_suffix('\n').unwrap_or(text);
-    if !tools.is_text(tool, key) {
-        let value = text.trim();
-        let json = serde_json::from_str(value).ok();
-        if let Some(value) = json.or_else(|| python::literal_of(value)) {
-            return value;
-        }
-    }
-    Value::String(text.to_owned())
+    let value = literal_of(&format!("{text} ")).filter(|_| !tools.is_text(tool, key));
+    value.unwrap_or_else(|| Value::String(text.to_owned()))
 }

@@ -1,84 +1,27 @@
-//! Calls in Python's notation, and values in JSON's or Python's notation.
+//! Values in JSON's or Python's notation.
 
 use serde_json::{Map, Number, Value};
 
-use super::{
-    cursor::{Cursor, Stop},
-    json_calls::FoundCall,
-    offered_tools::OfferedTools,
-};
+use super::cursor::{Cursor, Stop};
 
 /// Maximum nesting of literals.
 const MAX_DEPTH: usize = 64;
 
-/// Reads `[name(key=value, …), …]`. At the end of the text, the last call may be incomplete.
-pub(crate) fn calls(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall>, Stop> {
-    let mut calls = Vec::new();
-    match list(cursor, tools, &mut calls) {
-        Err(Stop::End) if !calls.is_empty() => Ok(calls),
-        other => other.map(|()| calls),
-    }
-}
-
-fn list(
-    cursor: &mut Cursor<'_>,
-    tools: &OfferedTools,
-    calls: &mut Vec<FoundCall>,
-) -> Result<(), Stop> {
-    cursor.expect("[")?;
-    loop {
-        cursor.skip_whitespace();
-        let name = tools.read_name(cursor, |c| c == '(')?;
-        cursor.expect("(")?;
-        let start = cursor.at();
-        match arguments(cursor) {
-            Ok(input) => calls.push(FoundCall::complete(name, Value::Object(input).to_string())),
-            Err(stop) => {
-                if stop == Stop::End {
-                    calls.push(FoundCall::incomplete(name, cursor.since(start)));
-                }
-                return Err(stop);
-            }
-        }
-        if !comma_before(cursor, "]")? {
-            return cursor.expect("]");
-        }
-    }
-}
-
-/// Reads `key=value, …)`.
-fn arguments(cursor: &mut Cursor<'_>) -> Result<Map<String, Value>, Stop> {
-    let mut arguments = Map::new();
-    loop {
-        cursor.skip_whitespace();
-        if cursor.optional(&[")"]) {
-            return Ok(arguments);
-        }
-        let start = cursor.at();
-        cursor.skip_while(|c| c == '_' || c.is_alphanumeric());
-        let key = cursor.since(start).to_owned();
-        cursor.skip_whitespace();
-        cursor.expect("=")?;
-        if key.is_empty() {
-            return Err(Stop::NotACall);
-        }
-        arguments.insert(key, literal(cursor, 0)?);
-        comma_before(cursor, ")")?;
-    }
-}
-
-/// Reads a text that is one value in JSON's or Python's notation. Strings may contain line breaks,
-/// which JSON forbids and models write.
+/// Reads a text that is one literal.
 pub(crate) fn literal_of(text: &str) -> Option<Value> {
     let mut cursor = Cursor::new(text);
-    let value = literal(&mut cursor, 0).ok()?;
+    let value = literal(&mut cursor).ok()?;
     cursor.skip_whitespace();
     cursor.peek().is_none().then_some(value)
 }
 
-/// Reads a string, number, boolean, `None`, list, tuple or dictionary. JSON's `true`, `false` and
-/// `null` are accepted too: models mix the notations.
-fn literal(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Stop> {
+/// Reads a string, number, boolean, null, list, tuple or dictionary. Models mix the notations of
+/// JSON and Python, and write line breaks in strings.
+pub(crate) fn literal(cursor: &mut Cursor<'_>) -> Result<Value, Stop> {
+    nested_literal(cursor, 0)
+}
+
+fn nested_literal(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Stop> {
     if depth > MAX_DEPTH {
         return Err(Stop::NotACall);
     }
@@ -89,7 +32,7 @@ fn literal(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Stop> {
         '(' => sequence(cursor, ")", depth),
         '{' => dictionary(cursor, depth),
         '-' | '0'..='9' => number(cursor),
-        _ => word(cursor),
+        _ => constant(cursor),
     }
 }
 
@@ -101,7 +44,7 @@ fn sequence(cursor: &mut Cursor<'_>, closer: &str, depth: usize) -> Result<Value
         if cursor.optional(&[closer]) {
             return Ok(Value::Array(values));
         }
-        values.push(literal(cursor, depth + 1)?);
+        values.push(nested_literal(cursor, depth + 1)?);
         comma_before(cursor, closer)?;
     }
 }
@@ -117,13 +60,13 @@ fn dictionary(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Stop> {
         let key = string(cursor)?;
         cursor.skip_whitespace();
         cursor.expect(":")?;
-        object.insert(key, literal(cursor, depth + 1)?);
+        object.insert(key, nested_literal(cursor, depth + 1)?);
         comma_before(cursor, "}")?;
     }
 }
 
 /// Consumes a comma and returns `true`, or returns `false` if `closer` comes next.
-fn comma_before(cursor: &mut Cursor<'_>, closer: &str) -> Result<bool, Stop> {
+pub(crate) fn comma_before(cursor: &mut Cursor<'_>, closer: &str) -> Result<bool, Stop> {
     cursor.skip_whitespace();
     if cursor.optional(&[","]) {
         return Ok(true);
@@ -136,7 +79,8 @@ fn comma_before(cursor: &mut Cursor<'_>, closer: &str) -> Result<bool, Stop> {
     }
 }
 
-fn string(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
+/// Reads a string in either quote.
+pub(crate) fn string(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
     let quote = cursor.next()?;
     if !matches!(quote, '"' | '\'') {
         return Err(Stop::NotACall);
@@ -194,7 +138,7 @@ fn number(cursor: &mut Cursor<'_>) -> Result<Value, Stop> {
     Ok(Value::Number(number))
 }
 
-fn word(cursor: &mut Cursor<'_>) -> Result<Value, Stop> {
+fn constant(cursor: &mut Cursor<'_>) -> Result<Value, Stop> {
     let (word, value) = match cursor.need()? {
         'T' => ("True", Value::Bool(true)),
         't' => ("true", Value::Bool(true)),

@@ -1,0 +1,72 @@
+//! Calls in Python's notation: `[name(key=value, …), …]`.
+
+use serde_json::{Map, Value};
+
+use super::super::{
+    cursor::{Cursor, Stop},
+    json_calls::FoundCall,
+    literal::{comma_before, literal},
+    offered_tools::OfferedTools,
+};
+
+pub(super) const OPENERS: &[&str] = &["<|python_start|>", "<|tool_call_start|>"];
+const CLOSERS: &[&str] = &["<|python_end|>", "<|tool_call_end|>"];
+
+/// Reads a list of calls and the marks around it. At the end of the text, the last call may be
+/// incomplete.
+pub(super) fn read(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall>, Stop> {
+    if cursor.optional(OPENERS) {
+        cursor.skip_whitespace();
+    }
+    let mut calls = Vec::new();
+    match list(cursor, tools, &mut calls) {
+        Err(Stop::End) if !calls.is_empty() => {}
+        result => result?,
+    }
+    cursor.closer(CLOSERS);
+    Ok(calls)
+}
+
+fn list(
+    cursor: &mut Cursor<'_>,
+    tools: &OfferedTools,
+    calls: &mut Vec<FoundCall>,
+) -> Result<(), Stop> {
+    cursor.expect("[")?;
+    loop {
+        cursor.skip_whitespace();
+        let name = tools.read_name(cursor, |c| c == '(')?;
+        cursor.expect("(")?;
+        let start = cursor.at();
+        let arguments = arguments(cursor);
+        if arguments == Err(Stop::End) {
+            calls.push(FoundCall::incomplete(name, cursor.since(start)));
+        }
+        let input = Value::Object(arguments?).to_string();
+        calls.push(FoundCall::complete(name, input));
+        if !comma_before(cursor, "]")? {
+            return cursor.expect("]");
+        }
+    }
+}
+
+/// Reads `key=value, …)`.
+fn arguments(cursor: &mut Cursor<'_>) -> Result<Map<String, Value>, Stop> {
+    let mut arguments = Map::new();
+    loop {
+        cursor.skip_whitespace();
+        if cursor.optional(&[")"]) {
+            return Ok(arguments);
+        }
+        let start = cursor.at();
+        cursor.skip_while(|c| c == '_' || c.is_alphanumeric());
+        let key = cursor.since(start).to_owned();
+        cursor.skip_whitespace();
+        cursor.expect("=")?;
+        if key.is_empty() {
+            return Err(Stop::NotACall);
+        }
+        arguments.insert(key, literal(cursor)?);
+        comma_before(cursor, ")")?;
+    }
+}
