@@ -1,4 +1,4 @@
-//! The router: every route, with what stands before it.
+//! The router: all routes and their middleware.
 
 use std::{
     net::IpAddr,
@@ -22,15 +22,14 @@ use crate::{
     counts::ServerMetrics,
     document,
     hub::Hub,
-    page,
-    places::{self, Places},
-    project,
+    limits::{self, ConcurrencyLimits},
+    page, project,
     readiness::StoreCheck,
     routes,
-    security::{self, Names},
+    security::{self, HostNames},
 };
 
-/// What every handler sees. Cheap to clone.
+/// The state of all handlers. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct App {
     shared: Arc<Shared>,
@@ -39,7 +38,7 @@ pub(crate) struct App {
 struct Shared {
     hub: Hub,
     metrics: ServerMetrics,
-    places: Places,
+    limits: ConcurrencyLimits,
     store_check: StoreCheck,
     document: OnceLock<String>,
 }
@@ -47,7 +46,7 @@ struct Shared {
 impl App {
     pub(crate) fn new(hub: Hub) -> Self {
         let shared = Shared {
-            places: Places::new(hub.options()),
+            limits: ConcurrencyLimits::new(hub.options()),
             metrics: ServerMetrics::new(hub.metrics()),
             hub,
             store_check: StoreCheck::default(),
@@ -80,22 +79,22 @@ impl App {
         self.shared.store_check.passes(ping).await
     }
 
-    /// Places for requests.
-    pub(crate) fn places(&self) -> &Places {
-        &self.shared.places
+    pub(crate) fn limits(&self) -> &ConcurrencyLimits {
+        &self.shared.limits
     }
 
-    /// The OpenAPI document as JSON.
+    /// Returns the OpenAPI document as JSON.
     pub(crate) fn document(&self) -> &str {
         self.shared.document.get_or_init(|| {
-            let text = serde_json::to_string(&document::of(parts().into_openapi()));
+            let text =
+                serde_json::to_string(&document::complete(documented_routes().into_openapi()));
             text.unwrap_or_default()
         })
     }
 }
 
-/// Every route that the document describes.
-pub(crate) fn parts() -> OpenApiRouter<App> {
+/// Returns the routes that the OpenAPI document describes.
+pub(crate) fn documented_routes() -> OpenApiRouter<App> {
     guarded().merge(routes::open())
 }
 
@@ -103,11 +102,11 @@ fn guarded() -> OpenApiRouter<App> {
     routes::guarded().merge(project::routes())
 }
 
-/// Everything, for a server at this address.
+/// Returns all routes and middleware for a server at this address.
 pub(crate) fn router(app: &App, bound: IpAddr) -> Router {
     let (guarded, _) = guarded().split_for_parts();
     let guarded = guarded
-        .route_layer(middleware::from_fn(note_route))
+        .route_layer(middleware::from_fn(add_route))
         .method_not_allowed_fallback(no_method)
         .fallback(no_route)
         .layer(middleware::from_fn_with_state(
@@ -116,13 +115,13 @@ pub(crate) fn router(app: &App, bound: IpAddr) -> Router {
         ));
     let (open, _) = routes::open().split_for_parts();
     let open: Router<App> = open.merge(page::routes());
-    let names = Names::of(app.options(), bound);
+    let names = HostNames::new(app.options(), bound);
     let router = open
-        .route_layer(middleware::from_fn(note_route))
+        .route_layer(middleware::from_fn(add_route))
         .method_not_allowed_fallback(no_method)
         .fallback_service(guarded.with_state(app.clone()))
-        .layer(middleware::from_fn_with_state(app.clone(), places::limit))
-        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn_with_state(app.clone(), limits::limit))
+        .layer(CatchPanicLayer::custom(panic_response))
         .layer(middleware::from_fn_with_state(
             (app.clone(), names),
             security::check_head,
@@ -138,7 +137,7 @@ pub(crate) fn router(app: &App, bound: IpAddr) -> Router {
 
 async fn no_route(OriginalUri(uri): OriginalUri) -> Problem {
     Problem::not_found(format!(
-        "there is nothing at {}; /openapi.json describes what there is",
+        "no route matches {}: /openapi.json lists the routes",
         uri.path()
     ))
 }
@@ -147,62 +146,62 @@ async fn no_method(method: Method, OriginalUri(uri): OriginalUri) -> Problem {
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "no-method",
-        "There is no such method here",
+        "Method not allowed",
         format!(
-            "{} does not take {method}; the header Allow says what it takes",
+            "{} does not support {method}: the header Allow lists the supported methods",
             uri.path()
         ),
     )
 }
 
-fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
-    // The panic itself was reported where it happened.
-    tracing::error!("a request ended in a panic");
+fn panic_response(_: Box<dyn std::any::Any + Send>) -> Response {
+    // The panic hook has already logged the panic itself.
+    tracing::error!("the handler of a request panicked");
     Problem::internal().into_response()
 }
 
-/// The outermost: a span and counts for every request, headers of every answer, and errors in the form that the
-/// client knows.
+/// The outermost middleware: traces and counts requests, adds common headers, and converts errors
+/// to the form of the dialect.
 async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
-    let began = Instant::now();
+    let start = Instant::now();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let prefix = prefix(&request).to_owned();
-    // No query and no headers: these may hold what is secret.
+    // Query and headers may contain secrets.
     let span = tracing::info_span!(
         "http request",
         http.request.method = %method,
         url.path = %path,
         http.response.status_code = tracing::field::Empty,
     );
-    // A client that goes away in the middle ends this at any of its waits.
-    let open = app.metrics().open_requests.open();
+    // Dropped with this future when the client disconnects.
+    let open_request = app.metrics().open_requests.open();
     let mut response = next.run(request).instrument(span.clone()).await;
     let route = response.extensions_mut().remove::<Route>();
     if let Some(problem) = response.extensions_mut().remove::<Problem>()
-        && let Some(mut other) = project::problem(&path, &problem)
+        && let Some(mut converted) = project::problem(&path, &problem)
     {
-        problem.set_headers(&mut other);
-        // What layers on the way added, such as who may read it, holds for both forms.
+        problem.set_headers(&mut converted);
+        // Headers of inner layers, such as CORS, apply to both forms.
         for (name, value) in response.headers() {
             if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
-                other.headers_mut().insert(name.clone(), value.clone());
+                converted.headers_mut().insert(name.clone(), value.clone());
             }
         }
-        response = other;
+        response = converted;
     }
     let status = response.status();
     span.record("http.response.status_code", status.as_u16());
-    // A stream goes on behind this.
-    tracing::debug!(parent: &span, "answered");
+    // A stream continues after this.
+    tracing::debug!(parent: &span, "the response started");
     let route = route.map_or_else(|| "other".to_owned(), |route| route.0);
     app.metrics()
-        .responded(method.as_str(), &route, status.as_u16(), began.elapsed());
+        .record_response(method.as_str(), &route, status.as_u16(), start.elapsed());
     let headers = response.headers_mut();
     if !prefix.is_empty()
         && let Some(location) = headers
             .get(header::LOCATION)
-            .and_then(|it| it.to_str().ok())
+            .and_then(|value| value.to_str().ok())
         && location.starts_with('/')
         && let Ok(nested) = HeaderValue::from_str(&format!("{prefix}{location}"))
     {
@@ -210,38 +209,38 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     }
     let nosniff = HeaderValue::from_static("nosniff");
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
-    // No name that a model or a server wrote is looked up before a person follows it. Frames inherit this.
+    // Links in output of models and servers must not cause DNS requests. Frames inherit the header.
     let off = HeaderValue::from_static("off");
     headers.insert(header::X_DNS_PREFETCH_CONTROL, off);
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     if !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
-        // What is no page is not to be shown as one.
+        // Browsers must not render other responses as pages.
         let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     }
-    places::held(response, open)
+    limits::hold_until_sent(response, open_request)
 }
 
-/// Returns the path below which the routes are nested; empty where they are not.
+/// Returns the path below which the routes are nested, or an empty string.
 pub(crate) fn prefix(request: &Request) -> &str {
     let inner = request.uri().path();
     let original = request.extensions().get::<OriginalUri>();
     let Some(OriginalUri(original)) = original else {
         return "";
     };
-    // The root of a nested router is also found without its slash.
+    // The root of a nested router also matches without its slash.
     let prefix = original.path().strip_suffix(inner);
     prefix.unwrap_or(original.path()).trim_end_matches('/')
 }
 
-/// The pattern of the route that answered.
+/// The pattern of the matched route.
 #[derive(Debug, Clone)]
 struct Route(String);
 
-/// Notes which route answers.
-async fn note_route(request: Request, next: Next) -> Response {
+/// Adds the matched route to the response, for [`observe`].
+async fn add_route(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;
     if let Some(route) = route {

@@ -22,7 +22,7 @@ pub(crate) struct ServerMetrics {
     registry: Registry,
     responses: Family<ResponseLabels, Histogram, fn() -> Histogram>,
     active_runs: Gauge,
-    asking_runs: Gauge,
+    waiting_runs: Gauge,
     pub(crate) open_requests: OpenCount,
     pub(crate) connections: OpenCount,
 }
@@ -55,7 +55,7 @@ impl ServerMetrics {
             registry: Registry::with_prefix("switchboard"),
             responses: Family::new_with_constructor(new_histogram),
             active_runs: Gauge::default(),
-            asking_runs: Gauge::default(),
+            waiting_runs: Gauge::default(),
             open_requests: OpenCount::default(),
             connections: OpenCount::default(),
         };
@@ -69,7 +69,7 @@ impl ServerMetrics {
         registry.register(
             "runs_asking",
             "Active runs that wait for a person",
-            metrics.asking_runs.clone(),
+            metrics.waiting_runs.clone(),
         );
         registry.register(
             "http_requests_open",
@@ -90,7 +90,7 @@ impl ServerMetrics {
     }
 
     /// Records a response when it starts.
-    pub(crate) fn responded(&self, method: &str, route: &str, status: u16, after: Duration) {
+    pub(crate) fn record_response(&self, method: &str, route: &str, status: u16, after: Duration) {
         let labels = [
             ("method", known_method(method).to_owned()),
             ("route", route.to_owned()),
@@ -102,10 +102,10 @@ impl ServerMetrics {
 
     /// Returns all metrics in the text format `OpenMetrics` 1.0.0.
     pub(crate) fn text(&self, hub: &Hub) -> String {
-        let (active, asking) = hub.under_way();
+        let (active, waiting) = hub.count_active();
         let count = |runs: usize| i64::try_from(runs).unwrap_or(i64::MAX);
         self.active_runs.set(count(active));
-        self.asking_runs.set(count(asking));
+        self.waiting_runs.set(count(waiting));
         let mut text = String::new();
         if let Err(error) = encode(&mut text, &self.registry) {
             tracing::warn!(%error, "failed to encode the metrics");
@@ -114,7 +114,7 @@ impl ServerMetrics {
     }
 }
 
-/// Clients can send any method; unknown ones share a label.
+/// Returns the label of a method. Unknown methods share one, because clients can send any.
 fn known_method(method: &str) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     let found = KNOWN.into_iter().find(|known| *known == method);
@@ -129,7 +129,7 @@ mod tests {
     fn unknown_methods_share_a_label() {
         let metrics = ServerMetrics::new(MetricsCollector::default());
         for method in ["GET", "M1", "M2", "get"] {
-            metrics.responded(method, "/recipes", 200, Duration::ZERO);
+            metrics.record_response(method, "/recipes", 200, Duration::ZERO);
         }
         let mut text = String::new();
         encode(&mut text, &metrics.registry).unwrap();

@@ -1,111 +1,140 @@
-//! The OpenAPI document, from the handlers themselves.
+//! The OpenAPI document, generated from the handlers.
 
 use serde_json::json;
-use utoipa::openapi::{
-    ContentBuilder, HttpMethod, Info, OpenApi, Ref, RefOr, ResponseBuilder,
-    security::{
-        ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+use utoipa::{
+    PartialSchema as _,
+    openapi::{
+        ContentBuilder, Info, OpenApi, Ref, RefOr, ResponseBuilder,
+        path::{Operation, ParameterIn},
+        security::{
+            ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+        },
+        tag::TagBuilder,
     },
-    tag::TagBuilder,
 };
 
-/// Answers that every route may give, whatever it does.
-const EVERYWHERE: [(&str, &str); 4] = [
+use crate::problem::ProblemBody;
+
+/// Errors of every route.
+const ALWAYS: &[(&str, &str)] = &[
     (
         "403",
-        "The server is not called so, or the page that asks may not use it.",
+        "The host name is not accepted, or the origin of the page is not allowed.",
     ),
-    ("431", "The request's line and headers are too large."),
+    ("431", "The request line and headers are too large."),
     ("500", "The server failed."),
     (
         "503",
-        "Too many requests are open, or something that is needed is not there now.",
+        "Too many requests or runs are active, or a required service is unavailable.",
     ),
 ];
-/// The same of those that want a token.
-const GUARDED: [(&str, &str); 2] = [
-    ("401", "No known access token was sent."),
-    ("429", "Too many requests of yours are open."),
+/// Errors of routes that need a token.
+const WITH_TOKEN: &[(&str, &str)] = &[
+    ("401", "The access token is missing or unknown."),
+    (
+        "429",
+        "Too many requests or runs of the principal are active.",
+    ),
+];
+/// Errors of native routes with a path parameter.
+const WITH_ID: &[(&str, &str)] = &[("404", "The run or session does not exist.")];
+/// Errors of native routes with a query, a header or a body.
+const WITH_INPUT: &[(&str, &str)] = &[
+    ("400", "The request is malformed."),
+    ("422", "A value is invalid."),
+];
+/// Errors of native routes with a body.
+const WITH_BODY: &[(&str, &str)] = &[
+    ("408", "The body took too long."),
+    ("413", "The body is too large."),
+    ("415", "The content type is not JSON."),
 ];
 
 const TAGS: [(&str, &str); 6] = [
-    ("chat", "Ask."),
-    ("sessions", "Conversations that are kept."),
-    ("runs", "What happens between a question and its answer."),
-    ("offers", "What there is to choose from."),
-    ("operation", "For those who watch over the server."),
-    ("dialects", "The same in the words of others."),
+    ("chat", "Questions and answers."),
+    ("sessions", "Stored conversations."),
+    ("runs", "Events, decisions and control of runs."),
+    ("offers", "Available tools, servers, models and recipes."),
+    ("operation", "Monitoring."),
+    ("dialects", "The protocols of other clients."),
 ];
 
-/// Finishes the document that the routes make.
-pub(crate) fn of(mut document: OpenApi) -> OpenApi {
+/// Adds information, security and common errors to the document of the routes.
+pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
     document.info = Info::new("Switchboard", env!("CARGO_PKG_VERSION"));
     document.info.description = Some(
-        "Any language model, any tool. Errors are problem details (RFC 9457), but for those of the dialects, which have \
-         their own form. docs/http.md is the guide."
+        "Any language model, any tool. Errors are problem details (RFC 9457), except for dialects \
+         with their own form of errors. docs/http.md is the guide."
             .to_owned(),
     );
-    document.tags = Some(
-        TAGS.iter()
-            .map(|(name, text)| {
-                TagBuilder::new()
-                    .name(*name)
-                    .description(Some(*text))
-                    .build()
-            })
-            .collect(),
-    );
+    let tags = TAGS.map(|(name, text)| {
+        let tag = TagBuilder::new().name(name).description(Some(text));
+        tag.build()
+    });
+    document.tags = Some(tags.to_vec());
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
-        .description(Some("One of `serve.tokens`, where some are configured."))
+        .description(Some("One of `serve.tokens`, if any are configured."))
         .build();
-    let key = ApiKeyValue::with_description("x-api-key", "The same, as Anthropic's SDKs send it.");
+    let key =
+        ApiKeyValue::with_description("x-api-key", "The same token, as Anthropic's SDKs send it.");
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
     components.add_security_scheme("key", SecurityScheme::ApiKey(ApiKey::Header(key)));
-    let security =
-        || ["token", "key"].map(|name| SecurityRequirement::new(name, Vec::<String>::new()));
-    document.security = Some(security().to_vec());
+    let schemas = &mut components.schemas;
+    schemas.insert("Problem".to_owned(), ProblemBody::schema());
+    let security = ["token", "key"].map(|name| SecurityRequirement::new(name, [""; 0]));
+    document.security = Some(security.to_vec());
     for (path, item) in &mut document.paths.paths {
-        let methods = [
-            (HttpMethod::Get, &mut item.get),
-            (HttpMethod::Post, &mut item.post),
-            (HttpMethod::Patch, &mut item.patch),
-            (HttpMethod::Delete, &mut item.delete),
+        let operations = [
+            &mut item.get,
+            &mut item.post,
+            &mut item.patch,
+            &mut item.delete,
         ];
-        for operation in methods
-            .into_iter()
-            .filter_map(|(_, operation)| operation.as_mut())
-        {
-            let is_open = operation.security.is_some();
-            let more = EVERYWHERE.iter();
-            let more = more.chain(GUARDED.iter().filter(|_| !is_open));
-            // Only these have a form of their own for errors.
-            let is_dialect = path.starts_with("/v1/");
-            for (status, text) in more {
-                let responses = &mut operation.responses.responses;
-                if !responses.contains_key(*status) {
-                    responses.insert((*status).to_owned(), problem(text, is_dialect));
-                }
-            }
+        for operation in operations.into_iter().flatten() {
+            add_problems(path, operation);
         }
     }
     document
 }
 
-/// Returns the document, a JSON object, with the path below which its routes are nested as its server.
-pub(crate) fn nested(document: &str, prefix: &str) -> String {
-    let servers = json!([{"url": prefix}]);
-    match document.strip_prefix('{') {
-        Some(fields) if !prefix.is_empty() => format!("{{\"servers\":{servers},{fields}"),
-        _ => document.to_owned(),
+/// Adds the common errors that the handler of the operation does not describe.
+fn add_problems(path: &str, operation: &mut Operation) {
+    let mut problems = ALWAYS.to_vec();
+    if operation.security.is_none() {
+        problems.extend(WITH_TOKEN);
+    }
+    let tags = operation.tags.iter().flatten();
+    if !tags.into_iter().any(|tag| tag == "dialects") {
+        let mut parameters = operation.parameters.iter().flatten();
+        let has_input = parameters.any(|parameter| {
+            matches!(parameter, RefOr::T(parameter) if parameter.parameter_in != ParameterIn::Path)
+        });
+        let has_body = operation.request_body.is_some();
+        if path.contains('{') {
+            problems.extend(WITH_ID);
+        }
+        if has_body || has_input {
+            problems.extend(WITH_INPUT);
+        }
+        if has_body {
+            problems.extend(WITH_BODY);
+        }
+    }
+    // These dialects have their own form of errors.
+    let has_own_form = path.starts_with("/v1/");
+    for (status, description) in problems {
+        let responses = &mut operation.responses.responses;
+        responses
+            .entry(status.to_owned())
+            .or_insert_with(|| problem(description, has_own_form));
     }
 }
 
-fn problem(description: &str, is_dialect: bool) -> RefOr<utoipa::openapi::Response> {
+fn problem(description: &str, has_own_form: bool) -> RefOr<utoipa::openapi::Response> {
     let mut response = ResponseBuilder::new().description(description);
-    if is_dialect {
-        // Its form is the dialect's.
+    if has_own_form {
         response = response.content("application/json", ContentBuilder::new().build());
     } else {
         let schema = RefOr::Ref(Ref::from_schema_name("Problem"));
@@ -113,4 +142,13 @@ fn problem(description: &str, is_dialect: bool) -> RefOr<utoipa::openapi::Respon
         response = response.content("application/problem+json", content);
     }
     RefOr::T(response.build())
+}
+
+/// Returns the document, a JSON object, for routes that are nested below a path.
+pub(crate) fn nested(document: &str, prefix: &str) -> String {
+    let servers = json!([{"url": prefix}]);
+    match document.strip_prefix('{') {
+        Some(fields) if !prefix.is_empty() => format!("{{\"servers\":{servers},{fields}"),
+        _ => document.to_owned(),
+    }
 }

@@ -49,7 +49,7 @@ pub trait Engine: Send + Sync + 'static {
         Err(format!("server `{server}` has no page `{uri}`"))
     }
 
-    /// Checks that all required servers are ready. The error names what is missing.
+    /// Checks that all required servers are ready. The error lists the missing ones.
     async fn readiness(&self) -> Result<(), String>;
 
     /// Returns whether a model is configured or in the catalogue. Metrics limit the number of other
@@ -107,54 +107,33 @@ pub struct Wish {
 pub struct Parameters {
     /// From 0, the most predictable, to a maximum of the provider, at most 2.
     #[schema(minimum = 0.0, maximum = 2.0)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub temperature: Option<f64>,
     /// Nucleus sampling.
     #[schema(minimum = 0.0, maximum = 1.0)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub top_p: Option<f64>,
     /// Stop sequences, at most 16.
     #[schema(max_items = 16)]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
     /// The seed for reproducible answers, where the provider supports one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub seed: Option<u64>,
     /// Maximum number of model calls. The limit of a recipe applies too.
     #[schema(minimum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub max_steps: Option<u32>,
     /// Maximum number of tokens of one answer.
     #[schema(minimum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub max_output_tokens: Option<u32>,
     /// The tool choice of the first step: `"auto"`, `"none"`, `"required"`, or
     /// `{"only": ["NAME", …]}`.
-    #[schema(value_type = Option<ToolChoiceWord>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(value_type = Option<ToolChoiceSchema>)]
     pub tool_choice: Option<ToolChoice>,
     /// The reasoning effort.
-    #[schema(value_type = Option<ReasoningWord>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(value_type = Option<ReasoningSchema>)]
     pub reasoning: Option<ReasoningEffort>,
     /// Whether one answer may contain several tool uses.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub parallel_tool_use: Option<bool>,
     /// The approval policy. Only a stricter policy than the configured one has an effect.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub approve: Option<Approve>,
     /// `false` offers the model no tools.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub tools: Option<bool>,
 }
 
@@ -163,11 +142,11 @@ pub struct Parameters {
 #[schema(as = ToolChoice)]
 #[expect(
     dead_code,
-    reason = "only its schema is used; a test holds it against the domain's type"
+    reason = "only the derived schema is used; a test compares it with the domain type"
 )]
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ToolChoiceWord {
+pub(crate) enum ToolChoiceSchema {
     /// The model decides.
     Auto,
     /// No tool. The tools stay declared.
@@ -183,11 +162,11 @@ pub(crate) enum ToolChoiceWord {
 #[schema(as = ReasoningEffort)]
 #[expect(
     dead_code,
-    reason = "only its schema is used; a test holds it against the domain's type"
+    reason = "only the derived schema is used; a test compares it with the domain type"
 )]
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ReasoningWord {
+pub(crate) enum ReasoningSchema {
     /// No reasoning, where the model can switch it off.
     None,
     /// Little reasoning.
@@ -219,37 +198,40 @@ impl Parameters {
                 message: message.to_owned(),
             })
         };
-        let within =
-            |value: Option<f64>, most: f64| value.is_none_or(|value| (0.0..=most).contains(&value));
-        if !within(self.temperature, 2.0) {
-            return invalid("temperature", "is a number from 0 to 2");
+        let is_up_to =
+            |value: Option<f64>, max: f64| value.is_none_or(|value| (0.0..=max).contains(&value));
+        if !is_up_to(self.temperature, 2.0) {
+            return invalid("temperature", "must be a number from 0 to 2");
         }
-        if !within(self.top_p, 1.0) {
-            return invalid("top_p", "is a number from 0 to 1");
+        if !is_up_to(self.top_p, 1.0) {
+            return invalid("top_p", "must be a number from 0 to 1");
         }
         if self.max_steps == Some(0) {
-            return invalid("max_steps", "is a whole number from 1 on");
+            return invalid("max_steps", "must be a whole number of at least 1");
         }
         if self.max_output_tokens == Some(0) {
-            return invalid("max_output_tokens", "is a whole number from 1 on");
+            return invalid("max_output_tokens", "must be a whole number of at least 1");
         }
         if self.stop.len() > 16 || self.stop.iter().any(String::is_empty) {
-            return invalid("stop", "is a list of at most 16 texts, none of them empty");
+            return invalid(
+                "stop",
+                "must be a list of at most 16 texts that are not empty",
+            );
         }
         match &self.tool_choice {
             Some(ToolChoice::Only(names)) if names.is_empty() => invalid(
                 "tool_choice",
-                "names no tool: write \"none\" if none may be used",
+                "contains no tool: use \"none\" to disable all tools",
             ),
             Some(ToolChoice::Only(_) | ToolChoice::Required) if self.tools == Some(false) => {
-                invalid("tool_choice", "asks for a tool, and `tools` is false")
+                invalid("tool_choice", "requires a tool, but `tools` is false")
             }
             _ => Ok(()),
         }
     }
 }
 
-/// The reason why there is no agent for the parameters.
+/// The reason why an engine cannot build an agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WishError {

@@ -4,17 +4,17 @@ use utoipa::PartialSchema;
 use super::*;
 
 #[test]
-fn the_words_of_the_schemas_are_those_of_the_domain() {
+fn schema_values_match_the_domain_types() {
     let all =
         |schema: Value| -> Vec<Value> { schema["enum"].as_array().cloned().unwrap_or_default() };
     let schema =
         |it: utoipa::openapi::RefOr<utoipa::openapi::Schema>| serde_json::to_value(it).unwrap();
-    let words = all(schema(ReasoningWord::schema()));
+    let words = all(schema(ReasoningSchema::schema()));
     assert_eq!(words.len(), 4);
     for word in words {
         serde_json::from_value::<ReasoningEffort>(word).unwrap();
     }
-    let choice = schema(ToolChoiceWord::schema());
+    let choice = schema(ToolChoiceSchema::schema());
     let text = choice.to_string();
     for value in [
         ToolChoice::Auto,
@@ -32,7 +32,7 @@ fn the_words_of_the_schemas_are_those_of_the_domain() {
 }
 
 #[test]
-fn parameters_are_read_as_they_are_described() {
+fn parameters_match_their_schema() {
     let given = json!({
         "temperature": 0.5, "top_p": 1.0, "stop": ["x"], "seed": 1, "max_steps": 2, "max_output_tokens": 3,
         "tool_choice": {"only": ["t"]}, "reasoning": "low", "parallel_tool_use": true, "approve": "ask", "tools": true,

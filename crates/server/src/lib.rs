@@ -1,16 +1,17 @@
-//! The HTTP server and the web page: runs as events that any client reads, in five dialects.
+//! The HTTP server and the web page: runs as events for any client, in five dialects.
 //!
-//! [`Server`] is made of an [`Engine`], which makes agents, and of the stores that keep sessions and runs. A run goes on
-//! whether or not anybody reads it: its events are stored, then told, and any number of readers come, go and come back.
+//! A [`Server`] consists of an [`Engine`], which builds agents, and of the stores for sessions and
+//! runs. A run continues without readers: its events are stored and then emitted, and any number
+//! of readers can follow, disconnect and reconnect.
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
-//! | `hub` | the runs under way, their events, and whoever reads them |
+//! | `hub` | the active runs, their events and readers |
 //! | `routes` | the native routes |
-//! | `project` | the dialects: the same events in the words of other interfaces |
+//! | `project` | the dialects: the same events in the protocols of other clients |
 //! | `security` | hosts, origins, and tokens |
-//! | `places` | how many requests at once |
-//! | `serve`, `patience` | connections, and how they end |
+//! | `limits` | limits on concurrent requests and runs |
+//! | `serve`, `write_timeout` | connections and the shutdown |
 //! | `page` | the web page |
 #![deny(missing_docs)]
 
@@ -19,10 +20,9 @@ mod counts;
 mod document;
 mod engine;
 mod hub;
+mod limits;
 mod options;
 mod page;
-mod patience;
-mod places;
 mod problem;
 mod project;
 mod read;
@@ -32,12 +32,13 @@ mod schema;
 mod security;
 mod serve;
 mod sse;
+mod write_timeout;
 
 pub(crate) use app::App;
 pub use engine::{
     Approve, Engine, ModelInfo, Observer, Parameters, RecipeInfo, ToolPage, Wish, WishError,
 };
-pub use options::{AccessToken, SHORTEST_TOKEN, ServerOptions};
+pub use options::{AccessToken, MIN_TOKEN_LENGTH, ServerOptions};
 pub use problem::Problem;
 #[cfg(feature = "benches")]
 pub use project::measured::Dialect;

@@ -112,15 +112,15 @@ pub struct AccessToken {
 }
 
 /// Minimum length of a token. Shorter ones could be guessed.
-pub const SHORTEST_TOKEN: usize = 16;
+pub const MIN_TOKEN_LENGTH: usize = 16;
 
 impl AccessToken {
-    /// Returns a token of at least [`SHORTEST_TOKEN`] printable ASCII characters without spaces,
+    /// Returns a token of at least [`MIN_TOKEN_LENGTH`] printable ASCII characters without spaces,
     /// otherwise `None`.
     pub fn new(token: &SecretString, principal: Principal) -> Option<Self> {
         let token = token.expose_secret();
         let can_be_sent = token.bytes().all(|byte| byte.is_ascii_graphic());
-        (can_be_sent && token.len() >= SHORTEST_TOKEN).then(|| Self {
+        (can_be_sent && token.len() >= MIN_TOKEN_LENGTH).then(|| Self {
             digest: digest(token.as_bytes()),
             principal,
         })
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_its_owners_and_shows_nowhere() {
+    fn a_token_identifies_its_principal_and_is_not_shown() {
         let tokens = [
             token("0123456789abcdef", "ann").unwrap(),
             token("fedcba9876543210", "bob").unwrap(),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_guessed_or_not_sent_is_no_token() {
+    fn short_and_unsendable_tokens_are_refused() {
         assert!(token("short", "a").is_none());
         assert!(token("with a space in the middle", "a").is_none());
         assert!(token("schlüssel-schlüssel", "a").is_none());

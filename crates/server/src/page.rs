@@ -1,18 +1,12 @@
 //! The web page: embedded files, and the headers that isolate untrusted content.
 //!
 //! `/` is the page; its other files are below `/assets/`. All URLs in it are relative, so that the
-//! routes can be nested below any path. Files are sent compressed to clients that accept gzip.
-//! Third-party scripts are stored compressed (`vendor/x.js.gz`). The other form of a file is
-//! created once. A debug build reads the files from the source folder for each request, so that
-//! changes are visible without a build.
+//! routes can be nested below any path. Third-party scripts are stored compressed
+//! (`vendor/x.js.gz`), and decompressed only for clients that do not accept gzip. A debug build
+//! reads the files from the source folder for each request, so that changes are visible without a
+//! build.
 
-use std::{
-    borrow::Cow,
-    collections::HashMap,
-    fmt::Write as _,
-    io::Read as _,
-    sync::{LazyLock, Mutex, PoisonError},
-};
+use std::{borrow::Cow, fmt::Write as _, io::Read as _};
 
 use axum::{
     Router,
@@ -22,10 +16,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use flate2::{
-    Compression,
-    read::{GzDecoder, GzEncoder},
-};
+use flate2::read::GzDecoder;
 use rust_embed::RustEmbed;
 
 #[cfg(test)]
@@ -43,7 +34,8 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify";
 
 /// The policy of a frame with a page of a model or a server: its scripts run in a separate origin
-/// without access to this page or the network. WebRTC and link elements need [`reach`] in addition.
+/// without access to this page or the network. [`network_access`] restricts WebRTC and link
+/// elements.
 const FOREIGN_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
      style-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:; font-src data:; form-action 'none'; \
      base-uri 'none'; frame-ancestors 'self'";
@@ -71,22 +63,22 @@ pub(crate) fn is_asset(path: &str) -> bool {
 async fn index(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
     match last_segment(uri.path()) {
         None => file("index.html", &headers),
-        Some(segment) => index_without_slash(segment),
+        Some(segment) => index_below(segment),
     }
 }
 
-/// Returns the last segment of a path that does not end with a slash. Relative addresses of a page
-/// at such a path lead beside that segment, not below it.
+/// Returns the last segment of a path that does not end with a slash. Browsers resolve relative
+/// URLs at such a path without this segment.
 fn last_segment(path: &str) -> Option<&str> {
     let (_, segment) = path.rsplit_once('/')?;
     (!segment.is_empty()).then_some(segment)
 }
 
-/// Returns the page for a path such as `/tools`, at which axum's `nest` has it: all its addresses
-/// begin with that segment.
-fn index_without_slash(segment: &str) -> Response {
+/// Returns the page for a path such as `/tools`, for which axum's `nest` returns it too. All
+/// relative URLs get the segment as a prefix.
+fn index_below(segment: &str) -> Response {
     let Some((page, _)) = find("index.html") else {
-        return (StatusCode::NOT_FOUND, "The page has no such file.\n").into_response();
+        return not_found();
     };
     let text = String::from_utf8_lossy(&page.data);
     // It is part of a path, which may contain quotes; without `./` a colon would end a scheme.
@@ -94,117 +86,75 @@ fn index_without_slash(segment: &str) -> Response {
     let text = text
         .replace("=\"assets/", &format!("=\"./{segment}/assets/"))
         .replace("=\"openapi.json", &format!("=\"./{segment}/openapi.json"));
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static(media_type("index.html")),
-    );
-    for (name, value) in safety("index.html") {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    (headers, text).into_response()
+    let content_type = HeaderValue::from_static(media_type("index.html"));
+    let content_type = [(header::CONTENT_TYPE, content_type)];
+    (common_headers("index.html"), content_type, text).into_response()
 }
 
 async fn asset(Path(path): Path<String>, headers: HeaderMap) -> Response {
     file(&path, &headers)
 }
 
+fn not_found() -> Response {
+    (StatusCode::NOT_FOUND, "The page has no such file.\n").into_response()
+}
+
 /// Returns the response with the file at this path below `web/`, or a 404.
-fn file(path: &str, asked: &HeaderMap) -> Response {
-    let Some((data, is_packed)) = find(path) else {
-        return (StatusCode::NOT_FOUND, "The page has no such file.\n").into_response();
+fn file(path: &str, request: &HeaderMap) -> Response {
+    let Some((file, is_stored_compressed)) = find(path) else {
+        return not_found();
     };
-    let hash = data.metadata.sha256_hash();
-    let stored = match data.data {
-        // The embedded file is not copied for a HEAD request.
-        Cow::Borrowed(bytes) => Bytes::from_static(bytes),
-        Cow::Owned(bytes) => bytes.into(),
-    };
-    let wants_packed = takes_gzip(asked);
-    let made = (wants_packed != is_packed)
-        .then(|| made(path, hash, &stored, is_packed))
-        .flatten();
-    // A file that cannot be converted is sent as stored.
-    let (body, is_packed) = match made {
-        Some(made) => (made, wants_packed),
-        None => (stored, is_packed),
-    };
-    let tag = tag(&hash, is_packed);
-    let mut headers = HeaderMap::new();
-    // Revalidated for each use, so that files of two versions are never mixed.
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let is_compressed = is_stored_compressed && accepts_gzip(request);
+    let tag = entity_tag(&file.metadata.sha256_hash(), is_compressed);
+    let mut headers = common_headers(path);
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(header::ETAG, tag);
     }
-    for (name, value) in safety(path) {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    if let Some(reach) = reach(path) {
-        headers.insert(
-            HeaderName::from_static("connection-allowlist"),
-            HeaderValue::from_static(reach),
-        );
-    }
-    if has(asked, &tag) {
+    if has_version(request, &tag) {
         return (StatusCode::NOT_MODIFIED, headers).into_response();
     }
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static(media_type(path)),
     );
-    if is_packed {
+    if is_compressed {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
-    (headers, Body::from(body)).into_response()
+    let stored = match file.data {
+        // The embedded file is not copied for a HEAD request.
+        Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+        Cow::Owned(bytes) => bytes.into(),
+    };
+    if is_compressed || !is_stored_compressed {
+        return (headers, Body::from(stored)).into_response();
+    }
+    let mut text = Vec::new();
+    match GzDecoder::new(&stored[..]).read_to_end(&mut text) {
+        Ok(_) => (headers, Body::from(text)).into_response(),
+        Err(_) => not_found(),
+    }
 }
 
 /// Returns whether the client accepts gzip (RFC 9110 section 12.5.3). Without the header, it
 /// receives uncompressed files.
-fn takes_gzip(asked: &HeaderMap) -> bool {
-    let mut any = false;
-    let accepted = asked.get_all(header::ACCEPT_ENCODING).iter();
-    let accepted = accepted.filter_map(|value| value.to_str().ok());
-    for one in accepted.flat_map(|value| value.split(',')) {
-        let mut parts = one.split(';').map(str::trim);
-        let coding = parts.next().unwrap_or_default();
-        let is_wanted = parts.all(|part| {
+fn accepts_gzip(request: &HeaderMap) -> bool {
+    let mut accepts_any = false;
+    let values = request.get_all(header::ACCEPT_ENCODING).iter();
+    let values = values.filter_map(|value| value.to_str().ok());
+    for coding in values.flat_map(|value| value.split(',')) {
+        let mut parts = coding.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let is_accepted = parts.all(|part| {
             let weight = part.strip_prefix("q=").or(part.strip_prefix("Q="));
             weight.is_none_or(|weight| weight.parse::<f32>().is_ok_and(|weight| weight > 0.0))
         });
-        if coding.eq_ignore_ascii_case("gzip") {
-            return is_wanted;
+        if name.eq_ignore_ascii_case("gzip") {
+            return is_accepted;
         }
-        any |= coding == "*" && is_wanted;
+        accepts_any |= name == "*" && is_accepted;
     }
-    any
-}
-
-/// Converted files by path, with the hash of the source.
-type Made = HashMap<String, ([u8; 32], Option<Bytes>)>;
-
-/// Returns the other form of a file: decompressed if it is stored compressed, otherwise compressed.
-/// `None` if the result is not smaller or the file cannot be decompressed.
-fn made(path: &str, hash: [u8; 32], stored: &Bytes, is_packed: bool) -> Option<Bytes> {
-    // The number of entries is the number of files.
-    static MADE: LazyLock<Mutex<Made>> = LazyLock::new(Mutex::default);
-    let mut all = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((of, made)) = all.get(path)
-        && *of == hash
-    {
-        return made.clone();
-    }
-    let mut made = Vec::new();
-    let is_good = if is_packed {
-        GzDecoder::new(&stored[..]).read_to_end(&mut made).is_ok()
-    } else {
-        let packing = GzEncoder::new(&stored[..], Compression::best()).read_to_end(&mut made);
-        packing.is_ok() && made.len() < stored.len()
-    };
-    let made = is_good.then(|| Bytes::from(made));
-    all.insert(path.to_owned(), (hash, made.clone()));
-    made
+    accepts_any
 }
 
 /// Returns the file, and whether it is stored compressed.
@@ -222,20 +172,20 @@ fn find(path: &str) -> Option<(rust_embed::EmbeddedFile, bool)> {
         .or_else(|| Files::get(&format!("{path}.gz")).map(|file| (file, true)))
 }
 
-/// Each form has its own entity tag, because its bytes differ.
-fn tag(hash: &[u8], is_packed: bool) -> String {
+/// Returns the entity tag of a file. Both forms have different tags, because their bytes differ.
+fn entity_tag(hash: &[u8], is_compressed: bool) -> String {
     let mut tag = String::from("\"");
     for byte in hash.iter().take(16) {
         // Writing to a string cannot fail.
         let _ = write!(tag, "{byte:02x}");
     }
-    tag.push_str(if is_packed { "-gz\"" } else { "\"" });
+    tag.push_str(if is_compressed { "-gz\"" } else { "\"" });
     tag
 }
 
 /// Returns whether the browser has this version (RFC 9110 section 13.1.2, weak comparison).
-fn has(asked: &HeaderMap, tag: &str) -> bool {
-    asked
+fn has_version(request: &HeaderMap, tag: &str) -> bool {
+    request
         .get_all(header::IF_NONE_MATCH)
         .iter()
         .filter_map(|value| value.to_str().ok())
@@ -244,14 +194,17 @@ fn has(asked: &HeaderMap, tag: &str) -> bool {
         .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }
 
-fn safety(path: &str) -> [(HeaderName, &'static str); 5] {
+/// Returns the headers for caching and isolation of a file.
+fn common_headers(path: &str) -> HeaderMap {
     let policy = match path {
         "index.html" => PAGE_POLICY,
         "frames/foreign.html" => FOREIGN_POLICY,
         "frames/drawing.html" => DRAWING_POLICY,
         _ => FILE_POLICY,
     };
-    [
+    let headers = [
+        // Revalidated for each use, so that files of two versions are never mixed.
+        (header::CACHE_CONTROL, "no-cache"),
         (header::CONTENT_SECURITY_POLICY, policy),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
@@ -263,14 +216,19 @@ fn safety(path: &str) -> [(HeaderName, &'static str); 5] {
             HeaderName::from_static("permissions-policy"),
             "camera=(), microphone=(), geolocation=(), payment=(), usb=(), serial=(), midi=(), display-capture=()",
         ),
-    ]
+    ];
+    let network = network_access(path)
+        .map(|origins| (HeaderName::from_static("connection-allowlist"), origins));
+    let headers = headers.into_iter().chain(network);
+    let headers = headers.map(|(name, value)| (name, HeaderValue::from_static(value)));
+    headers.collect()
 }
 
-/// Network access of a sandboxed frame (WICG Connection Allowlists), in browsers that support it.
-/// It blocks what a content policy does not cover: WebRTC, preconnections and DNS prefetch, also in
-/// nested frames. In other browsers the frames remove WebRTC and all `link` elements, and every
-/// response disables DNS prefetch (`X-DNS-Prefetch-Control`).
-fn reach(path: &str) -> Option<&'static str> {
+/// Returns the network access of a sandboxed frame (WICG Connection Allowlists), for browsers that
+/// support it. It blocks what a content policy does not cover: WebRTC, preconnections and DNS
+/// prefetch, also in nested frames. In other browsers the frames remove WebRTC and all `link`
+/// elements, and every response disables DNS prefetch (`X-DNS-Prefetch-Control`).
+fn network_access(path: &str) -> Option<&'static str> {
     match path {
         "frames/foreign.html" => Some("()"),
         "frames/drawing.html" => Some("(response-origin)"),

@@ -86,7 +86,7 @@ impl Problem {
         Self::new(
             StatusCode::BAD_REQUEST,
             "malformed",
-            "The request cannot be read",
+            "Malformed request",
             detail,
         )
     }
@@ -98,13 +98,13 @@ impl Problem {
             ..Self::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "invalid",
-                "A value of the request cannot be",
+                "Invalid value",
                 detail,
             )
         }
     }
 
-    /// Returns 422: the request is not valid here.
+    /// Returns 422: the body does not match the schema.
     pub fn unfitting(detail: impl Into<String>) -> Self {
         Self {
             field: None,
@@ -120,15 +120,15 @@ impl Problem {
     /// Returns 404: the run does not exist.
     pub fn no_run(run: &str) -> Self {
         Self::not_found(format!(
-            "there is no run `{run}`; GET /sessions/{{id}} lists those of a session"
+            "run `{run}` does not exist: GET /sessions/{{id}} lists the runs of a session"
         ))
     }
 
     /// Returns 404: the session does not exist.
     pub fn no_session(session: &str) -> Self {
         Self::not_found(format!(
-            "there is no session `{session}`; GET /sessions lists those there are, and without `session_id` a \
-             new one is made"
+            "session `{session}` does not exist: GET /sessions lists the sessions; omit `session_id` to \
+             create one"
         ))
     }
 
@@ -139,11 +139,11 @@ impl Problem {
             ..Self::new(
                 StatusCode::CONFLICT,
                 "session-busy",
-                "The session is busy",
+                "The session has an unfinished run",
                 format!(
-                    "run `{run}` of session `{session}` is not over: wait for it (GET /runs/{run}/events), decide \
-                     what it waits for (GET /runs/{run}), let it go on (POST /runs/{run}/continue) or end it (POST \
-                     /runs/{run}/cancel)"
+                    "run `{run}` of session `{session}` is not finished: follow it (GET \
+                     /runs/{run}/events), decide about its waiting calls (GET /runs/{run}), \
+                     continue it (POST /runs/{run}/continue) or cancel it (POST /runs/{run}/cancel)"
                 ),
             )
         }
@@ -154,7 +154,7 @@ impl Problem {
         Self::new(
             StatusCode::CONFLICT,
             "conflict",
-            "Not as things stand",
+            "Not possible in the current state",
             detail,
         )
     }
@@ -166,7 +166,7 @@ impl Problem {
             ..Self::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "too-many",
-                "Too many at once",
+                "Too many requests or runs",
                 detail,
             )
         }
@@ -179,7 +179,7 @@ impl Problem {
             ..Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "unavailable",
-                "Not available now",
+                "Temporarily unavailable",
                 detail,
             )
         }
@@ -188,7 +188,7 @@ impl Problem {
     /// Returns 503: the session store is locked or unavailable.
     pub fn store_unavailable() -> Self {
         Self::unavailable(
-            "the session store is locked by another program or cannot be reached, and nothing was \
+            "the session store is locked by another program or not reachable, and nothing was \
              changed: send the request again",
             Some(STORE_RETRY_AFTER),
         )
@@ -200,7 +200,7 @@ impl Problem {
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal",
             "The server failed",
-            "the server met a fault of its own; its log says which",
+            "an internal error occurred: see the log of the server",
         )
     }
 
@@ -234,14 +234,14 @@ impl IntoResponse for Problem {
         let kind = HeaderValue::from_static("application/problem+json");
         let mut response = (self.status, [(header::CONTENT_TYPE, kind)], text).into_response();
         self.set_headers(&mut response);
-        // A dialect has its own form of this error.
+        // A dialect converts the error to its own form.
         response.extensions_mut().insert(self);
         response
     }
 }
 
 impl Problem {
-    /// Returns the headers, independent of the form of the body.
+    /// Adds the headers, which are independent of the form of the body.
     pub(crate) fn set_headers(&self, response: &mut Response) {
         let headers = response.headers_mut();
         if let Some(after) = self.retry_after {
@@ -276,7 +276,7 @@ impl From<SessionStoreError> for Problem {
             SessionStoreError::Exists { .. }
             | SessionStoreError::Conflict { .. }
             | SessionStoreError::RunConflict { .. } => Self::conflict(format!(
-                "{error}; look at it anew (GET /sessions/{{id}}) and try again"
+                "{error}: read the session again (GET /sessions/{{id}}) and repeat the request"
             )),
             SessionStoreError::Unavailable { .. } => {
                 let error = &error as &dyn std::error::Error;
@@ -284,7 +284,10 @@ impl From<SessionStoreError> for Problem {
                 Self::store_unavailable()
             }
             _ => {
-                tracing::error!(error = &error as &dyn std::error::Error, "the store failed");
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "the session store failed"
+                );
                 Self::internal()
             }
         }

@@ -1,4 +1,4 @@
-//! Reads requests, with every way in which they can be wrong as a [`Problem`].
+//! Extractors for requests, which return a [`Problem`] for invalid input.
 
 use axum::{
     body::Body,
@@ -13,7 +13,7 @@ use switchboard_domain::{JsonObject, SharedObject, check_depth, check_document_d
 
 use crate::{App, Problem};
 
-/// A request's body as JSON.
+/// Extracts a JSON body.
 pub(crate) struct ReadJson<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<App> for ReadJson<T> {
@@ -25,28 +25,28 @@ impl<T: DeserializeOwned> FromRequest<App> for ReadJson<T> {
             return Err(Problem::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "not-json",
-                "The body is not said to be JSON",
-                "send the body as JSON, with the header Content-Type: application/json",
+                "Unsupported content type",
+                "send the body as JSON with the header Content-Type: application/json",
             ));
         }
         let options = app.options();
-        let read = whole(&parts.headers, body, options.max_body);
+        let read = read_body(&parts.headers, body, options.max_body);
         let Ok(bytes) = tokio::time::timeout(options.body_time, read).await else {
             return Err(Problem::new(
                 StatusCode::REQUEST_TIMEOUT,
                 "too-slow",
                 "The body took too long",
                 format!(
-                    "the body did not come within {} s: send the request again",
+                    "the body was not complete within {} s: send the request again",
                     options.body_time.as_secs_f64()
                 ),
             ));
         };
-        json(&bytes?).map(Self)
+        parse(&bytes?).map(Self)
     }
 }
 
-/// A body as JSON, if there is one; else the default.
+/// Extracts a JSON body, or the default value for a request without a body.
 pub(crate) struct ReadJsonOrNothing<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Default> FromRequest<App> for ReadJsonOrNothing<T> {
@@ -75,25 +75,27 @@ fn is_json(headers: &HeaderMap) -> bool {
     family.eq_ignore_ascii_case("application") && (subtype == "json" || subtype.ends_with("+json"))
 }
 
-async fn whole(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Problem> {
+async fn read_body(headers: &HeaderMap, body: Body, max_bytes: usize) -> Result<Bytes, Problem> {
     let too_large = || {
         Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "too-large",
             "The body is too large",
-            format!("the body may have {most} bytes: send less, or raise `serve.max_body`"),
+            format!(
+                "the body has more than {max_bytes} bytes: send less, or increase `serve.max_body`"
+            ),
         )
     };
     let length = headers.get(header::CONTENT_LENGTH);
     let length: Option<usize> = length.and_then(|it| it.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length| length > most) {
+    if length.is_some_and(|length| length > max_bytes) {
         return Err(too_large());
     }
     let mut read = BytesMut::with_capacity(length.unwrap_or(0).min(64 << 10));
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|_| Problem::malformed("the body broke off"))?;
-        if read.len() + piece.len() > most {
+        let piece = piece.map_err(|_| Problem::malformed("the body is incomplete"))?;
+        if read.len() + piece.len() > max_bytes {
             return Err(too_large());
         }
         read.extend_from_slice(&piece);
@@ -101,20 +103,22 @@ async fn whole(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Pr
     Ok(read.freeze())
 }
 
-fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     check_document_depth(bytes).map_err(|too_deep| {
         Problem::malformed(format!(
-            "the body is {too_deep}: put fewer arrays and objects inside each other"
+            "the body is {too_deep}: reduce the nesting of arrays and objects"
         ))
     })?;
     serde_json::from_slice(bytes).map_err(|error| match error.classify() {
-        Category::Data => Problem::unfitting(format!("the body does not fit: {error}")),
+        Category::Data => {
+            Problem::unfitting(format!("the body does not match the schema: {error}"))
+        }
         _ if bytes.is_empty() => Problem::malformed("the body is empty: send JSON"),
-        _ => Problem::malformed(format!("the body is no JSON: {error}")),
+        _ => Problem::malformed(format!("the body is not valid JSON: {error}")),
     })
 }
 
-/// What stands behind the `?` of an address.
+/// Extracts the query of a URL.
 pub(crate) struct ReadQuery<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for ReadQuery<T> {
@@ -124,36 +128,33 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for ReadQuery<T> {
         Query::try_from_uri(&parts.uri)
             .map(|Query(value)| Self(value))
             .map_err(|error| {
-                let why = std::error::Error::source(&error).map(ToString::to_string);
-                let why = why.unwrap_or_else(|| error.to_string());
-                Problem::malformed(format!("the address's query does not fit: {why}"))
+                let source = std::error::Error::source(&error).map(ToString::to_string);
+                let reason = source.unwrap_or_else(|| error.to_string());
+                Problem::malformed(format!("the query of the URL is invalid: {reason}"))
             })
     }
 }
 
-/// The ids in an address.
+/// Extracts the ids in the path of a URL.
 pub(crate) struct ReadPath<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ReadPath<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        match Path::<T>::from_request_parts(parts, state).await {
-            Ok(Path(value)) => Ok(Self(value)),
-            // It is nobody's id.
-            Err(_) => Err(Problem::not_found(
-                "the address names nothing that there is",
-            )),
-        }
+        let path = Path::<T>::from_request_parts(parts, state).await;
+        // Fails if an id is not valid UTF-8.
+        path.map(|Path(value)| Self(value))
+            .map_err(|_| Problem::not_found("the id in the URL does not exist"))
     }
 }
 
-/// Longest id of a session, run, call or question that is looked for.
-const LONGEST_ID: usize = 512;
+/// Maximum length in bytes of the id of a session, run, call or question.
+const MAX_ID_LENGTH: usize = 512;
 
-/// Refuses what cannot be the id of anything, and cannot be looked for in every store.
+/// Refuses a value that cannot be an id. Some stores cannot search for such values.
 pub(crate) fn check_id(id: &str, problem: impl FnOnce() -> Problem) -> Result<(), Problem> {
-    if id.is_empty() || id.len() > LONGEST_ID || id.chars().any(char::is_control) {
+    if id.is_empty() || id.len() > MAX_ID_LENGTH || id.chars().any(char::is_control) {
         return Err(problem());
     }
     Ok(())
@@ -168,10 +169,10 @@ pub(crate) fn check_object(field: &str, object: JsonObject) -> Result<JsonObject
     }
 }
 
-/// Refuses text that no store takes.
+/// Refuses text that a store cannot contain.
 pub(crate) fn check_text(field: &str, text: &str) -> Result<(), Problem> {
     if text.contains('\0') {
-        let detail = format!("`{field}` holds the character U+0000, which cannot be stored");
+        let detail = format!("`{field}` contains the character U+0000, which cannot be stored");
         return Err(Problem::invalid(field, detail));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The check of the session store that `/readyz` makes.
+//! The check of the session store for `/readyz`.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use tokio::{
 
 /// Maximum time of one check.
 const LIMIT: Duration = Duration::from_secs(2);
-/// How long a result holds, so that frequent probes cause few writes.
-const FRESH: Duration = Duration::from_secs(1);
+/// How long a result is reused, so that frequent probes cause few writes.
+const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// The last check of the store. At most one check is under way.
+/// The last check of the store. At most one check runs at a time.
 #[derive(Debug, Default)]
 pub(crate) struct StoreCheck {
     last: Mutex<Option<(Instant, bool)>>,
@@ -28,23 +28,23 @@ impl StoreCheck {
     ) -> bool {
         let checked = timeout(LIMIT, self.check(ping)).await;
         checked.unwrap_or_else(|_| {
-            tracing::error!(limit = ?LIMIT, "the session store does not answer in time");
+            tracing::error!(limit = ?LIMIT, "the session store did not respond within the time limit");
             false
         })
     }
 
     async fn check(&self, ping: impl Future<Output = Result<(), SessionStoreError>>) -> bool {
-        // Others wait here for the result of the check that is under way.
+        // Concurrent callers wait here for the result of the active check.
         let mut last = self.last.lock().await;
         if let Some((at, passed)) = *last
-            && at.elapsed() < FRESH
+            && at.elapsed() < MAX_AGE
         {
             return passed;
         }
         let checked = ping.await;
         if let Err(error) = &checked {
             let error = error as &dyn std::error::Error;
-            tracing::error!(error, "the session store cannot be read and written");
+            tracing::error!(error, "failed to read and write the session store");
         }
         *last = Some((Instant::now(), checked.is_ok()));
         checked.is_ok()

@@ -3,10 +3,7 @@
 //! They are defined here because the crates of these types do not depend on OpenAPI. A test
 //! validates real responses with the document. A type that may get more values upstream accepts
 //! them here too.
-#![allow(
-    dead_code,
-    reason = "only what is derived of them is used: their schemas"
-)]
+#![allow(dead_code, reason = "only the derived schemas are used")]
 
 use std::collections::BTreeMap;
 
@@ -65,7 +62,6 @@ pub(crate) struct RunRecord {
     /// The number of the last event. 0 before the first.
     last_event: u64,
     /// The outcome.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     outcome: Option<Outcome>,
 }
@@ -158,7 +154,7 @@ pub(crate) struct AnswerItem {
 
 /// Token counts. A count that the provider did not report is `null`.
 #[derive(Serialize, ToSchema)]
-#[expect(clippy::struct_field_names, reason = "their names in JSON")]
+#[expect(clippy::struct_field_names, reason = "the names in JSON")]
 pub(crate) struct Usage {
     /// Tokens of the whole prompt.
     input_tokens: Option<u64>,
@@ -186,7 +182,6 @@ pub(crate) struct ToolCallRecord {
     /// Whether the tool failed or was not executed.
     is_error: bool,
     /// The kind of failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     failure: Option<String>,
     /// Whether the result is from the cache.
@@ -205,7 +200,6 @@ pub(crate) struct RecordedResult {
     /// The content for the model.
     content: Vec<Part>,
     /// The structured result.
-    #[serde(skip_serializing_if = "Option::is_none")]
     structured: Option<Value>,
 }
 
@@ -226,15 +220,12 @@ pub(crate) struct RunError {
     /// The description and a remedy.
     message: String,
     /// The provider that reported the error.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     provider: Option<String>,
     /// The HTTP status.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     status: Option<u16>,
     /// The provider's request id.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     request_id: Option<String>,
 }
@@ -268,28 +259,23 @@ pub(crate) struct ApprovalRequest {
     /// The call with its input.
     tool_use: ToolUse,
     /// The origin of the tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     origin: Option<ToolOrigin>,
     /// The annotations of the tool. Untrusted.
     annotations: ToolAnnotations,
     /// The description of the tool. Untrusted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     description: Option<String>,
     /// The repaired input that will be executed, if it differs from the model's.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     input: Option<BTreeMap<String, Value>>,
     /// A fingerprint of the tool's definition, for comparison.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     fingerprint: Option<String>,
     /// Whether the definition changed since the tool was last seen or approved.
     #[serde(default)]
     redefined: bool,
     /// The end of the request, RFC 3339 in UTC.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     expires_at: Option<String>,
 }
@@ -318,19 +304,15 @@ pub(crate) struct ToolOrigin {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolAnnotations {
     /// The tool changes nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     read_only: Option<bool>,
     /// The tool may delete or overwrite data.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     destructive: Option<bool>,
     /// A second call with the same input has no additional effect.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     idempotent: Option<bool>,
     /// The tool accesses external systems.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     open_world: Option<bool>,
 }

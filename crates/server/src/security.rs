@@ -1,4 +1,4 @@
-//! Who may come in: how much a request says before its body, names and origins, and tokens.
+//! Access to the server: size of headers, host names, origins, and tokens.
 
 use std::{
     net::{IpAddr, Ipv6Addr},
@@ -14,9 +14,9 @@ use axum::{
 use switchboard_domain::Principal;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use crate::{App, Problem, ServerOptions, options, page, places};
+use crate::{App, Problem, ServerOptions, limits, options, page};
 
-/// On whose behalf a request is made.
+/// The principal of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller(pub(crate) Principal);
 
@@ -25,21 +25,21 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let caller = parts.extensions.get::<Self>().cloned();
-        // Every route that takes one stands behind `authenticate`.
+        // All routes with this extractor are behind `authenticate`.
         caller.ok_or_else(Problem::internal)
     }
 }
 
-/// The names by which the server may be called.
+/// The host names that requests may use.
 #[derive(Debug, Clone)]
-pub(crate) struct Names {
-    /// Configured ones, lower case, without ports.
+pub(crate) struct HostNames {
+    /// The configured names in lower case, without ports.
     configured: Arc<[String]>,
     bound: IpAddr,
 }
 
-impl Names {
-    pub(crate) fn of(options: &ServerOptions, bound: IpAddr) -> Self {
+impl HostNames {
+    pub(crate) fn new(options: &ServerOptions, bound: IpAddr) -> Self {
         let configured = options.hosts.iter().map(|name| name.to_ascii_lowercase());
         Self {
             configured: configured.collect(),
@@ -47,9 +47,9 @@ impl Names {
         }
     }
 
-    /// Whether it may be called so. A name that anybody could have point here is none of ours; an address cannot be
-    /// made to point elsewhere.
-    fn has(&self, host: &str) -> bool {
+    /// Returns whether a request may use the host. Unknown names are refused, because the DNS entry
+    /// of another site may point to this server. Addresses are not affected by DNS.
+    fn contains(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let plain = host.trim_start_matches('[').trim_end_matches(']');
         if plain == "localhost" || self.configured.iter().any(|name| name == plain) {
@@ -62,10 +62,9 @@ impl Names {
     }
 }
 
-/// Refuses requests that say too much before their body, that were meant for another name, or that another site's
-/// page makes.
+/// Refuses requests with too large headers, for other hosts, or from pages of other sites.
 pub(crate) async fn check_head(
-    State((app, names)): State<(App, Names)>,
+    State((app, names)): State<(App, HostNames)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -75,21 +74,24 @@ pub(crate) async fn check_head(
     }
 }
 
-fn head_problem(request: &Request, app: &App, names: &Names) -> Option<Problem> {
-    let most = app.options().max_headers;
-    // The connection looks at this only when it has to read on.
-    if head_length(request) > most {
+fn head_problem(request: &Request, app: &App, names: &HostNames) -> Option<Problem> {
+    let max_bytes = app.options().max_headers;
+    // hyper checks its limit only when it reads again, so larger headers may pass.
+    if head_length(request) > max_bytes {
         return Some(Problem::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             "too-large",
             "The headers are too large",
-            format!("the request's line and headers may have {most} bytes together: send less"),
+            format!(
+                "the request line and headers have more than {max_bytes} bytes: send fewer or \
+                 shorter headers"
+            ),
         ));
     }
     origin_problem(request.headers(), request.uri(), app, names)
 }
 
-/// Bytes of a request's line and headers, as HTTP/1 writes them.
+/// Returns the length in bytes of the request line and headers in HTTP/1.
 fn head_length(request: &Request) -> usize {
     let uri = request.uri();
     let target = uri.path_and_query().map_or(0, |it| it.as_str().len());
@@ -103,19 +105,20 @@ fn head_length(request: &Request) -> usize {
     line + "  HTTP/1.1\r\n".len() + headers + "\r\n".len()
 }
 
-fn origin_problem(headers: &HeaderMap, uri: &Uri, app: &App, names: &Names) -> Option<Problem> {
-    let called = match called(headers, uri) {
-        Ok(called) => called,
+fn origin_problem(headers: &HeaderMap, uri: &Uri, app: &App, names: &HostNames) -> Option<Problem> {
+    let target = match target(headers, uri) {
+        Ok(target) => target,
         Err(problem) => return Some(problem),
     };
-    if !names.has(called.host) {
+    if !names.contains(target.host) {
         return Some(Problem::new(
             StatusCode::FORBIDDEN,
             "foreign-host",
-            "The server is not called so",
+            "Unknown host name",
             format!(
-                "the server is not known as `{}`: call it by its address, or add the name to `serve.hosts`",
-                called.host
+                "`{}` is not a host name of this server: use its address, or add the name to \
+                 `serve.hosts`",
+                target.host
             ),
         ));
     }
@@ -125,35 +128,38 @@ fn origin_problem(headers: &HeaderMap, uri: &Uri, app: &App, names: &Names) -> O
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let origin = origins.next()?;
     if origins.next().is_some() {
-        return Some(Problem::malformed("the header Origin is there twice"));
+        return Some(Problem::malformed(
+            "the header Origin occurs more than once",
+        ));
     }
-    let is_own = is_same(origin, called);
+    let is_own = is_same(origin, target);
     let is_known = app.options().origins.contains(origin);
     (!is_own && !is_known).then(|| {
         Problem::new(
             StatusCode::FORBIDDEN,
             "foreign-origin",
-            "Pages of other sites may not use the server",
+            "Origin not allowed",
             format!(
-                "pages of `{}` may not use this server: add that origin to `serve.origins` if they should",
-                origin.to_str().unwrap_or("this origin")
+                "pages of the origin `{}` may not use this server: add the origin to \
+                 `serve.origins` to allow them",
+                String::from_utf8_lossy(origin.as_bytes())
             ),
         )
     })
 }
 
-/// A host and, where one is said, its port.
+/// A host with an optional port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct HostPort<'t> {
-    /// A name or an address; one of IPv6 in its brackets.
+    /// A name or an address. IPv6 addresses have brackets.
     host: &'t str,
     port: Option<u16>,
 }
 
 impl<'t> HostPort<'t> {
-    /// What may stand in a `Host`, and behind the scheme of an `Origin` (RFC 9110 section 4.2.3): no user, brackets
-    /// around addresses of IPv6 only, and a port that can be one.
-    fn read(text: &'t str) -> Option<Self> {
+    /// Parses the value of `Host`, or of `Origin` without its scheme (RFC 9110 section 4.2.3). A user,
+    /// an invalid port, and brackets without an IPv6 address are refused.
+    fn parse(text: &'t str) -> Option<Self> {
         let (host, port) = if text.starts_with('[') {
             let end = text.find(']')?;
             text[1..end].parse::<Ipv6Addr>().ok()?;
@@ -167,7 +173,7 @@ impl<'t> HostPort<'t> {
         }
         let port = match port.strip_prefix(':') {
             None if port.is_empty() => None,
-            // It may be left out behind its colon.
+            // A colon without a port is valid.
             Some("") => None,
             Some(digits) if digits.bytes().all(|it| it.is_ascii_digit()) => {
                 Some(digits.parse().ok()?)
@@ -178,8 +184,8 @@ impl<'t> HostPort<'t> {
     }
 }
 
-/// By which name and port the server was called.
-fn called<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Result<HostPort<'r>, Problem> {
+/// Returns the host and port of a request.
+fn target<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Result<HostPort<'r>, Problem> {
     let text = if let Some(authority) = uri.authority() {
         Some(authority.as_str())
     } else {
@@ -188,15 +194,15 @@ fn called<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Result<HostPort<'r>, Prob
         host.filter(|_| more.is_none())
             .and_then(|host| host.to_str().ok())
     };
-    text.and_then(HostPort::read).ok_or_else(|| {
-        Problem::malformed("the header Host is missing, is there twice, or is no name")
+    text.and_then(HostPort::parse).ok_or_else(|| {
+        Problem::malformed("the header Host is missing, occurs more than once, or is invalid")
     })
 }
 
-/// Whether a page of this origin came from this server itself. Behind a proxy that ends TLS its scheme is `https`.
-fn is_same(origin: &HeaderValue, called: HostPort<'_>) -> bool {
-    let Some((scheme, of_origin)) = origin.to_str().ok().and_then(|it| it.split_once("://")) else {
-        // `null`: a sandboxed frame, a file, and whoever hides.
+/// Returns whether an origin is this server itself. Its scheme is `https` behind a proxy for TLS.
+fn is_same(origin: &HeaderValue, target: HostPort<'_>) -> bool {
+    let Some((scheme, authority)) = origin.to_str().ok().and_then(|it| it.split_once("://")) else {
+        // `null`: sandboxed frames, local files, and privacy settings.
         return false;
     };
     let default = match scheme {
@@ -204,13 +210,13 @@ fn is_same(origin: &HeaderValue, called: HostPort<'_>) -> bool {
         "https" => 443,
         _ => return false,
     };
-    HostPort::read(of_origin).is_some_and(|of_origin| {
-        of_origin.host.eq_ignore_ascii_case(called.host)
-            && of_origin.port.unwrap_or(default) == called.port.unwrap_or(default)
+    HostPort::parse(authority).is_some_and(|origin| {
+        origin.host.eq_ignore_ascii_case(target.host)
+            && origin.port.unwrap_or(default) == target.port.unwrap_or(default)
     })
 }
 
-/// Finds out on whose behalf a request is made. Where no tokens are configured, everybody is the same principal.
+/// Adds the [`Caller`] to a request. Without tokens all requests have the same principal.
 pub(crate) async fn authenticate(
     State(app): State<App>,
     mut request: Request,
@@ -229,19 +235,21 @@ pub(crate) async fn authenticate(
             request
                 .extensions_mut()
                 .insert(Caller(principal.clone()));
-            places::limit_each(&app, &principal, request, next).await
+            limits::limit_each(&app, &principal, request, next).await
         }
         None => Problem::new(
             StatusCode::UNAUTHORIZED,
             "no-access",
-            "An access token is needed",
-            "no known access token was sent: send one of `serve.tokens` as `Authorization: Bearer TOKEN`",
+            "Access token required",
+            "the access token is missing or unknown: send one of `serve.tokens` as `Authorization: Bearer \
+             TOKEN`",
         )
         .into_response(),
     }
 }
 
-/// The token of a request: `Authorization: Bearer`, or `x-api-key`, which Anthropic's SDKs send.
+/// Returns the token of a request: from `Authorization: Bearer`, or from `x-api-key`, which
+/// Anthropic's SDKs send.
 fn token(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.as_bytes().split_at_checked(7)?;
@@ -253,7 +261,7 @@ fn token(headers: &HeaderMap) -> Option<&[u8]> {
     bearer.or_else(key)
 }
 
-/// Lets pages of the configured origins use the server from a browser; of no others.
+/// Returns the CORS layer for pages of the configured origins.
 pub(crate) fn cors(options: &ServerOptions) -> Option<CorsLayer> {
     if options.origins.is_empty() {
         return None;

@@ -1,19 +1,19 @@
 use super::*;
 
-fn names(hosts: &[&str], bound: Option<&str>) -> Names {
+fn names(hosts: &[&str], bound: Option<&str>) -> HostNames {
     let options = ServerOptions {
         hosts: hosts.iter().map(|&host| host.to_owned()).collect(),
         ..ServerOptions::default()
     };
     let bound = bound.unwrap_or("127.0.0.1");
-    Names::of(&options, bound.parse().unwrap())
+    HostNames::new(&options, bound.parse().unwrap())
 }
 
 #[test]
-fn only_names_that_nobody_else_can_have_are_ours() {
+fn only_addresses_and_configured_names_are_accepted() {
     let loopback = names(&[], Some("127.0.0.1"));
-    for ours in ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]"] {
-        assert!(loopback.has(ours), "{ours}");
+    for accepted in ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]"] {
+        assert!(loopback.contains(accepted), "{accepted}");
     }
     for other in [
         "evil.example",
@@ -23,21 +23,20 @@ fn only_names_that_nobody_else_can_have_are_ours() {
         "",
         "127.0.0.1.nip.io",
     ] {
-        assert!(!loopback.has(other), "{other}");
+        assert!(!loopback.contains(other), "{other}");
     }
     let one = names(&["Box.Example"], Some("10.0.0.1"));
-    assert!(one.has("10.0.0.1") && one.has("box.example") && !one.has("10.0.0.2"));
-    // Where it listens everywhere it is reached by addresses that are not known here. No name can be made to look
-    // like one.
+    assert!(one.contains("10.0.0.1") && one.contains("box.example") && !one.contains("10.0.0.2"));
+    // A server on all interfaces does not know its addresses, so it accepts any address.
     let all = names(&[], Some("0.0.0.0"));
-    assert!(all.has("10.0.0.2") && all.has("[fe80::1]") && !all.has("box.example"));
+    assert!(all.contains("10.0.0.2") && all.contains("[fe80::1]") && !all.contains("box.example"));
 }
 
 #[test]
-fn an_origin_is_the_same_with_its_host_and_port() {
+fn an_own_origin_has_the_host_and_port_of_the_request() {
     let same = |origin: &'static str, authority: &'static str| {
         let origin = HeaderValue::from_static(origin);
-        is_same(&origin, HostPort::read(authority).unwrap())
+        is_same(&origin, HostPort::parse(authority).unwrap())
     };
     assert!(same("http://localhost:8484", "localhost:8484"));
     assert!(same("http://LOCALHOST:8484", "localhost:8484"));
@@ -61,8 +60,8 @@ fn an_origin_is_the_same_with_its_host_and_port() {
 }
 
 #[test]
-fn the_head_of_a_request_is_measured_as_it_was_sent() {
-    for (asked, sent) in [
+fn the_head_length_is_the_number_of_sent_bytes() {
+    for (uri, sent) in [
         (
             "/",
             "GET / HTTP/1.1\r\nhost: localhost\r\nx: a\r\nx: bc\r\n\r\n",
@@ -76,15 +75,15 @@ fn the_head_of_a_request_is_measured_as_it_was_sent() {
             "GET http://localhost:1/x HTTP/1.1\r\nhost: localhost\r\nx: a\r\nx: bc\r\n\r\n",
         ),
     ] {
-        let request = Request::builder().uri(asked).header("host", "localhost");
+        let request = Request::builder().uri(uri).header("host", "localhost");
         let request = request.header("x", "a").header("x", "bc");
         let request = request.body(axum::body::Body::empty()).unwrap();
-        assert_eq!(head_length(&request), sent.len(), "{asked}");
+        assert_eq!(head_length(&request), sent.len(), "{uri}");
     }
 }
 
 #[test]
-fn a_host_is_a_name_or_an_address_with_a_port_that_can_be_one() {
+fn hosts_are_parsed_strictly() {
     for (text, host, port) in [
         ("localhost", "localhost", None),
         ("localhost:", "localhost", None),
@@ -93,7 +92,7 @@ fn a_host_is_a_name_or_an_address_with_a_port_that_can_be_one() {
         ("[fe80::1]:65535", "[fe80::1]", Some(65535)),
     ] {
         assert_eq!(
-            HostPort::read(text),
+            HostPort::parse(text),
             Some(HostPort { host, port }),
             "{text}"
         );
@@ -118,15 +117,15 @@ fn a_host_is_a_name_or_an_address_with_a_port_that_can_be_one() {
         "localhost/x",
         "schlüssel",
     ] {
-        assert_eq!(HostPort::read(wrong), None, "{wrong}");
+        assert_eq!(HostPort::parse(wrong), None, "{wrong}");
     }
-    // A port that cannot be one is not the one that goes without saying.
+    // An invalid port is not the default port.
     let origin = HeaderValue::from_static("http://localhost:99999");
-    assert!(!is_same(&origin, HostPort::read("localhost").unwrap()));
+    assert!(!is_same(&origin, HostPort::parse("localhost").unwrap()));
 }
 
 #[test]
-fn a_token_comes_in_one_of_two_headers() {
+fn a_token_is_in_one_of_two_headers() {
     let with = |name: &'static str, value: &'static str| {
         let mut headers = HeaderMap::new();
         headers.insert(name, HeaderValue::from_static(value));

@@ -20,13 +20,13 @@ use hyper_util::{
 use switchboard_domain::{RunStore, SessionStore};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use utoipa::openapi::OpenApi;
 
-use crate::{App, Engine, ServerOptions, app, document, hub::Hub, patience::Patient};
+use crate::{App, Engine, ServerOptions, app, document, hub::Hub, write_timeout::WriteTimeout};
 
 /// The HTTP server. Clones are cheap.
 #[derive(Clone)]
@@ -55,8 +55,8 @@ impl fmt::Debug for Shutdown {
 pub enum ServerError {
     /// The address is reachable by others, and no token is configured.
     #[error(
-        "{address} can be reached from other machines, and no access token is configured: bind to 127.0.0.1, or \
-         configure `serve.tokens`"
+        "{address} can be reached from other machines, and no access token is configured: bind to \
+         127.0.0.1, or configure `serve.tokens`"
     )]
     Unguarded {
         /// The address.
@@ -83,13 +83,13 @@ impl Server {
         Self { app: App::new(hub) }
     }
 
-    /// Returns the routes for a program that listens itself on `address`, with everything that
-    /// [`Server::serve`] checks: tokens, hosts, origins and limits of requests. They can be nested
-    /// below any path. Connections and their time-outs are the program's.
+    /// Returns the routes for a program that listens on `address` itself. They check tokens, hosts,
+    /// origins and limits of requests like [`Server::serve`], and can be nested below any path. The
+    /// program is responsible for connections and their time-outs.
     ///
     /// # Errors
-    /// [`ServerError::Unguarded`] where `serve` would refuse the address: it can be reached from
-    /// other machines, and no access token is configured.
+    /// [`ServerError::Unguarded`] if the address can be reached from other machines and no access
+    /// token is configured.
     pub fn router(&self, address: SocketAddr) -> Result<Router, ServerError> {
         Self::check(self.app.options(), address)?;
         Ok(app::router(&self.app, address.ip()))
@@ -97,7 +97,7 @@ impl Server {
 
     /// Returns the OpenAPI document.
     pub fn openapi() -> OpenApi {
-        document::of(app::parts().into_openapi())
+        document::complete(app::documented_routes().into_openapi())
     }
 
     /// Checks that the server may listen there: on a loopback address, or anywhere with tokens.
@@ -114,26 +114,26 @@ impl Server {
         let address = address.map_err(|source| ServerError::Listener { source })?;
         let options = self.app.options();
         let router = self.router(address)?;
-        let places = options.max_connections.min(Semaphore::MAX_PERMITS);
+        let slots = options.max_connections.min(Semaphore::MAX_PERMITS);
         let connections = Connections {
             app: self.app.clone(),
-            places: Arc::new(Semaphore::new(places)),
+            slots: Arc::new(Semaphore::new(slots)),
             open: TaskTracker::new(),
             ending: CancellationToken::new(),
-            cut: CancellationToken::new(),
+            abort: CancellationToken::new(),
         };
         let Shutdown { first, second } = shutdown;
         let mut first = pin!(first);
         loop {
-            let taken = tokio::select! {
+            let accepted = tokio::select! {
                 biased;
                 () = &mut first => break,
-                taken = connections.take(&listener) => taken,
+                accepted = connections.accept(&listener) => accepted,
             };
-            connections.serve(taken, router.clone());
+            connections.serve(accepted, router.clone());
         }
         drop(listener);
-        connections.end(second).await;
+        connections.shut_down(second).await;
         Ok(())
     }
 }
@@ -146,35 +146,35 @@ impl fmt::Debug for Server {
 
 struct Connections {
     app: App,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     open: TaskTracker,
     /// Connections end after their current request.
     ending: CancellationToken,
     /// Connections end immediately.
-    cut: CancellationToken,
+    abort: CancellationToken,
 }
 
 /// A connection with its slot.
-struct Taken {
+struct Accepted {
     stream: TcpStream,
-    place: tokio::sync::OwnedSemaphorePermit,
+    slot: OwnedSemaphorePermit,
 }
 
 impl Connections {
     /// Waits for the next connection. At the limit, further connections wait in the system's queue.
-    async fn take(&self, listener: &TcpListener) -> Taken {
+    async fn accept(&self, listener: &TcpListener) -> Accepted {
         loop {
-            let Ok(place) = Arc::clone(&self.places).acquire_owned().await else {
+            let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
                 // The semaphore is never closed.
                 std::future::pending::<()>().await;
                 continue;
             };
             match listener.accept().await {
-                Ok((stream, _)) => return Taken { stream, place },
+                Ok((stream, _)) => return Accepted { stream, slot },
                 Err(error) => {
                     // An error of one connection, or a temporary lack of file descriptors.
-                    if !is_of_one(&error) {
-                        tracing::error!(%error, "a connection cannot be taken");
+                    if !is_of_one_connection(&error) {
+                        tracing::error!(%error, "failed to accept a connection");
                         tokio::time::sleep(Duration::from_secs(1)).await;
                     }
                 }
@@ -182,11 +182,11 @@ impl Connections {
         }
     }
 
-    fn serve(&self, taken: Taken, router: Router) {
-        let Taken { stream, place } = taken;
+    fn serve(&self, accepted: Accepted, router: Router) {
+        let Accepted { stream, slot } = accepted;
         // Deltas are sent without delay.
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "a connection is gone already");
+            tracing::debug!(%error, "the connection is already closed");
         }
         let options = self.app.options();
         let mut builder = http1::Builder::new();
@@ -196,74 +196,75 @@ impl Connections {
             // The minimum of hyper.
             .max_buf_size(options.max_headers.max(8 << 10))
             .half_close(false);
-        let stream = TokioIo::new(Patient::new(stream, options.write_time));
+        let stream = TokioIo::new(WriteTimeout::new(stream, options.write_time));
         let connection = builder.serve_connection(stream, TowerToHyperService::new(router));
-        let (ending, cut) = (self.ending.clone(), self.cut.clone());
-        let counted = self.app.metrics().connections.open();
+        let (ending, abort) = (self.ending.clone(), self.abort.clone());
+        let count = self.app.metrics().connections.open();
         self.open.spawn(async move {
-            // The connection is closed in all cases.
-            let _held = (place, counted);
+            // Released when the connection is closed.
+            let _guards = (slot, count);
             let mut connection = pin!(connection);
             tokio::select! {
-                done = connection.as_mut() => tell(done),
+                result = connection.as_mut() => log_error(result),
                 () = ending.cancelled() => {
                     connection.as_mut().graceful_shutdown();
                     tokio::select! {
-                        done = connection.as_mut() => tell(done),
-                        () = cut.cancelled() => {}
+                        result = connection.as_mut() => log_error(result),
+                        () = abort.cancelled() => {}
                     }
                 }
             }
         });
     }
 
-    /// Ends the runs first, and with them the streams of their events. Returns in time for the
-    /// caller to close what the server used: halfway between [`ServerOptions::run_drain_time`] and
-    /// [`ServerOptions::shutdown_time`].
-    async fn end(self, second: Pin<Box<dyn Future<Output = ()> + Send>>) {
+    /// Stops the runs, and with them the streams of their events, and then closes all connections.
+    /// Returns halfway between [`ServerOptions::run_drain_time`] and
+    /// [`ServerOptions::shutdown_time`], so that the caller can close stores and servers.
+    async fn shut_down(self, second: Pin<Box<dyn Future<Output = ()> + Send>>) {
         let options = self.app.options();
         let (runs_end, all_end) = (options.run_drain_time(), options.shutdown_time());
         let closing = all_end.saturating_sub(runs_end);
         let runs_end = Instant::now() + runs_end;
-        let at_once = CancellationToken::new();
-        let heard = at_once.clone();
-        let listening = tokio::spawn(async move {
+        let immediate = CancellationToken::new();
+        let second_signal = immediate.clone();
+        let signal_task = tokio::spawn(async move {
             second.await;
-            heard.cancel();
+            second_signal.cancel();
         });
         self.ending.cancel();
         self.open.close();
         let hub = self.app.hub();
-        hub.stop(at_once.cancelled(), runs_end + closing / 4).await;
+        hub.stop(immediate.cancelled(), runs_end + closing / 4)
+            .await;
         // Responses in progress are completed for clients that still read.
-        let patience = if at_once.is_cancelled() {
-            LAST_WORD
+        let close_time = if immediate.is_cancelled() {
+            IMMEDIATE_CLOSE_TIME
         } else {
-            LAST_WORDS
+            CLOSE_TIME
         };
-        let limit = (Instant::now() + patience).min(runs_end + closing / 2);
-        // In both cases no connection remains.
+        let limit = (Instant::now() + close_time).min(runs_end + closing / 2);
+        // After the limit, the remaining connections are closed.
         let _ = timeout_at(limit, self.open.wait()).await;
-        self.cut.cancel();
+        self.abort.cancel();
         self.open.wait().await;
-        listening.abort();
+        signal_task.abort();
     }
 }
 
 /// Time limit for closing connections after all runs have ended.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const CLOSE_TIME: Duration = Duration::from_secs(2);
 /// Time limit for closing connections in an immediate shutdown.
-const LAST_WORD: Duration = Duration::from_millis(500);
+const IMMEDIATE_CLOSE_TIME: Duration = Duration::from_millis(500);
 
-fn tell(done: Result<(), hyper::Error>) {
-    if let Err(error) = done {
+fn log_error(result: Result<(), hyper::Error>) {
+    if let Err(error) = result {
         // Connection errors are normal.
-        tracing::debug!(%error, "a connection ended early");
+        tracing::debug!(%error, "the connection ended with an error");
     }
 }
 
 /// Returns whether an error concerns one connection, not the listener.
-fn is_of_one(error: &io::Error) -> bool {
+fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionRefused

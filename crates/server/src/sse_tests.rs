@@ -1,13 +1,12 @@
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue};
-use futures_util::{StreamExt as _, stream};
 use proptest::prelude::*;
 
 use super::*;
 
 #[test]
-fn a_frame_says_what_it_is_given() {
+fn a_frame_contains_id_type_and_data() {
     assert_eq!(
         frame(Some(7), Some("text_delta"), "{\"a\":1}"),
         "id: 7\nevent: text_delta\ndata: {\"a\":1}\n\n"
@@ -20,9 +19,9 @@ fn a_frame_says_what_it_is_given() {
 }
 
 proptest! {
-    /// No text of a model can end a frame and begin another one.
+    /// Text of a model cannot end a frame and begin another one.
     #[test]
-    fn whatever_the_data_is_it_is_one_event(data in "[a\n\r: id]{0,40}") {
+    fn any_data_is_exactly_one_event(data in "[a\n\r: id]{0,40}") {
         let frame = frame(Some(1), Some("x"), &data);
         let text = std::str::from_utf8(&frame).unwrap();
         prop_assert!(text.ends_with("\n\n"));
@@ -43,28 +42,21 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_broken_by_comments_and_ends_with_the_stream() {
+async fn comments_are_sent_during_silence_until_the_stream_ends() {
     let late = stream::once(async {
         // sleep: the clock is paused
         tokio::time::sleep(Duration::from_secs(25)).await;
         frame(None, None, "late")
     });
-    let mut frames = KeepAlive {
-        frames: Box::pin(late),
-        every: Duration::from_secs(10),
-        // sleep: the clock is paused
-        next: Box::pin(tokio::time::sleep(Duration::from_secs(10))),
-        ended: false,
-    };
+    let mut frames = Box::pin(with_comments(late, Duration::from_secs(10)));
     assert_eq!(frames.next().await, Some(COMMENT));
     assert_eq!(frames.next().await, Some(COMMENT));
     assert_eq!(frames.next().await, Some(frame(None, None, "late")));
     assert_eq!(frames.next().await, None);
-    assert_eq!(frames.next().await, None);
 }
 
 #[test]
-fn a_reader_goes_on_from_the_later_of_two_positions() {
+fn a_reader_continues_after_the_larger_of_two_numbers() {
     let with = |last: &'static str| {
         let mut headers = HeaderMap::new();
         headers.insert("last-event-id", HeaderValue::from_static(last));

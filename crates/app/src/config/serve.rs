@@ -9,7 +9,7 @@ use serde::{
 };
 use serde_json::Value;
 use switchboard_domain::Principal;
-use switchboard_server::{AccessToken, SHORTEST_TOKEN, ServerOptions};
+use switchboard_server::{AccessToken, MIN_TOKEN_LENGTH, ServerOptions};
 
 use super::fields::{converted, count, seconds};
 
@@ -188,7 +188,7 @@ impl<'de> Deserialize<'de> for Token {
         let text = SecretString::from(fields.token);
         let access = AccessToken::new(&text, principal).ok_or_else(|| {
             let expected = format!(
-                "a token of at least {SHORTEST_TOKEN} letters, digits or signs without spaces; \
+                "a token of at least {MIN_TOKEN_LENGTH} letters, digits or signs without spaces; \
                  `openssl rand \
                  -hex 32` makes one"
             );

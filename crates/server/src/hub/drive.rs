@@ -1,4 +1,4 @@
-//! Drives a run in the background, whoever reads it.
+//! Executes runs in background tasks, independent of readers.
 
 use std::{
     future::poll_fn,
@@ -8,217 +8,201 @@ use std::{
     task::{Context, Poll},
 };
 
-use super::{Active, Hub, Logged, Standing, lock, place::Place};
-use crate::Observer;
 use futures_util::{FutureExt as _, StreamExt as _};
-use switchboard_domain::{ApprovalRequest, SessionStoreError};
+use switchboard_domain::SessionStoreError;
 use switchboard_orchestration::{
     CancelHandle, RunEvent, RunEventKind, RunStream,
-    persistence::{DurableRunError, PersistedEvent, PersistedRun, PersistedRunEnd},
+    persistence::{DurableRunError, PersistedRun, PersistedRunEnd},
 };
 
-/// A run that is polled here.
-pub(super) enum Driven {
-    /// Its events are in the store.
-    Kept(Box<PersistedRun>),
-    /// They are in memory only. The first one was looked at.
-    Loose(Option<RunEvent>, Box<RunStream>),
+use super::{ActiveRun, Hub, Logged, RunStatus, lock};
+use crate::{Observer, limits::RunSlots};
+
+/// The event stream of a run that this process executes.
+pub(super) enum Execution {
+    /// Events are stored before they are emitted.
+    Durable(Box<PersistedRun>),
+    /// Events are only in memory. The first one has already been read.
+    Ephemeral(Option<RunEvent>, Box<RunStream>),
 }
 
-/// An event that was told.
-enum Told {
-    /// It is stored.
-    Kept(PersistedEvent),
-    Loose(Arc<RunEvent>),
-}
-
-impl Told {
-    fn event(&self) -> &RunEvent {
+impl Execution {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Logged>> {
         match self {
-            Self::Kept(kept) => &kept.event,
-            Self::Loose(event) => event,
-        }
-    }
-}
-
-impl From<Told> for Logged {
-    fn from(told: Told) -> Self {
-        match told {
-            Told::Kept(kept) => kept.into(),
-            Told::Loose(event) => Self::loose(event),
-        }
-    }
-}
-
-impl Driven {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Told>> {
-        match self {
-            Self::Kept(run) => run.poll_next_unpin(cx).map(|kept| kept.map(Told::Kept)),
-            Self::Loose(first, run) => {
+            Self::Durable(run) => run.poll_next_unpin(cx).map(|event| event.map(Logged::from)),
+            Self::Ephemeral(first, run) => {
                 let event = match first.take() {
                     Some(first) => Poll::Ready(Some(first)),
                     None => run.poll_next_unpin(cx),
                 };
-                event.map(|event| event.map(|event| Told::Loose(Arc::new(event))))
+                event.map(|event| event.map(Logged::from))
             }
         }
     }
 
     pub(super) fn cancel_handle(&self) -> CancelHandle {
         match self {
-            Self::Kept(run) => run.cancel_handle(),
-            Self::Loose(_, run) => run.cancel_handle(),
+            Self::Durable(run) => run.cancel_handle(),
+            Self::Ephemeral(_, run) => run.cancel_handle(),
         }
     }
 
-    /// Stops it where it is, unless it is over; of one that is kept nothing is held behind this.
-    async fn leave(self) {
+    /// Stops the run and releases its lease.
+    async fn release(self) {
         match self {
-            Self::Kept(run) => run.release().await,
-            Self::Loose(..) => {}
+            Self::Durable(run) => run.release().await,
+            Self::Ephemeral(..) => {}
         }
     }
 
-    fn end(&self, last: Option<Standing>) -> Standing {
-        let Self::Kept(run) = self else {
-            return last.unwrap_or(Standing::Left);
+    /// Returns the status after the last event. `last` is the status from the events.
+    fn final_status(&self, last: Option<RunStatus>) -> RunStatus {
+        let Self::Durable(run) = self else {
+            return last.unwrap_or(RunStatus::Interrupted);
         };
         match run.end() {
-            Some(PersistedRunEnd::Finished(report)) => Standing::Over(report.clone()),
-            Some(PersistedRunEnd::Waiting(waiting)) => Standing::Parked(waiting.clone()),
+            Some(PersistedRunEnd::Finished(report)) => RunStatus::Finished(report.clone()),
+            Some(PersistedRunEnd::Waiting(waiting)) => RunStatus::Suspended(waiting.clone()),
             Some(PersistedRunEnd::Failed(error)) => {
-                tell_failure(run.id(), error);
-                Standing::Left
+                log_failure(run.id(), error);
+                RunStatus::Interrupted
             }
-            None => Standing::Left,
+            None => RunStatus::Interrupted,
         }
     }
 }
 
-fn tell_failure(run: &str, error: &DurableRunError) {
+fn log_failure(run: &str, error: &DurableRunError) {
     match error {
-        // Another process has taken it: as it should be, if this one was taken for dead.
+        // Expected if the lease expired and another process resumed the run.
         DurableRunError::Store(SessionStoreError::RunConflict { .. }) => {
-            tracing::warn!(run, %error, "a run was lost to another process");
+            tracing::warn!(run, %error, "another process took over the run");
         }
         error => {
             let error = error as &dyn std::error::Error;
-            tracing::error!(run, error, "a run could not be kept");
+            tracing::error!(run, error, "failed to store the run");
         }
     }
 }
 
 impl Hub {
-    /// Drives a run until it is over, parked or let go.
-    pub(super) fn drive(&self, active: Arc<Active>, mut run: Driven, place: Place) {
+    /// Executes a run in a background task until it is finished, suspended or interrupted.
+    pub(super) fn execute(
+        &self,
+        active: Arc<ActiveRun>,
+        mut execution: Execution,
+        slots: RunSlots,
+    ) {
         let hub = self.clone();
         self.active().insert(active.id(), Arc::clone(&active));
-        if active.is_kept {
-            self.tell(&active.record.session);
+        if active.is_durable {
+            self.notify_session(&active.record.session);
         }
         let task = async move {
-            // Whatever panics in it, nobody is to wait for it for ever. What was shared with it is behind locks that are
-            // taken all the same, and of the run itself nothing is done any more but to let go of it.
-            let driven = AssertUnwindSafe(hub.to_its_end(&active, &mut run)).catch_unwind();
-            let standing = driven.await.unwrap_or_else(|_| {
-                tracing::error!(run = active.record.id, "a run ended in a panic");
-                Standing::Left
+            // Readers must see an end even after a panic. All shared state is behind locks that
+            // ignore poisoning, and the run itself is only released after this.
+            let executed =
+                AssertUnwindSafe(hub.execute_to_end(&active, &mut execution)).catch_unwind();
+            let status = executed.await.unwrap_or_else(|_| {
+                tracing::error!(run = active.record.id, "the run panicked");
+                RunStatus::Interrupted
             });
-            // Before it is told: whoever hears that it was left may go on with it, or end it.
-            run.leave().await;
-            // First it is no longer found, then it is over: whoever looks for where it goes on must not find this.
+            // Before the status is published, because a reader may then resume or end the run.
+            execution.release().await;
+            // Also before that, so that a reader does not find this log again.
             hub.active().remove(active.record.id.as_str());
-            drop(place);
-            if !active.is_kept {
-                // It was its own session.
+            drop(slots);
+            if !active.is_durable {
+                // Decisions of an ephemeral run are stored under its own id.
                 hub.engine().forget(&active.owner, &active.record.id);
             }
-            if !matches!(standing, Standing::Over(_)) {
+            if !matches!(status, RunStatus::Finished(_)) {
                 lock(&hub.shared.metrics).forget(&active.record.id);
             }
-            active.log.stands(standing);
-            if active.is_kept {
-                hub.tell(&active.record.session);
+            active.log.set_status(status);
+            if active.is_durable {
+                hub.notify_session(&active.record.session);
             }
         };
         self.shared.tasks.spawn(task);
-        // Nobody may have seen it yet when the server began to stop.
+        // The shutdown may have begun before the run was in the list.
         if self.shared.stopping.is_cancelled() {
-            self.close_desks();
+            self.close_approvals();
         }
     }
 
-    fn close_desks(&self) {
-        for run in self.active().values() {
-            run.desk.close();
-        }
-    }
-
-    async fn to_its_end(&self, active: &Active, run: &mut Driven) -> Standing {
-        let mut cut = pin!(self.shared.cut.cancelled());
+    async fn execute_to_end(&self, active: &ActiveRun, execution: &mut Execution) -> RunStatus {
+        let mut aborted = pin!(self.shared.abort.cancelled());
         let mut last = None;
-        let session = active.is_kept.then_some(active.record.session.0.as_str());
+        let session = active
+            .is_durable
+            .then_some(active.record.session.0.as_str());
         let mut observer = self.engine().observer(&active.owner, session);
         loop {
             let next = poll_fn(|cx| {
-                if cut.as_mut().poll(cx).is_ready() {
+                if aborted.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(Err(()));
                 }
-                let next = run.poll_next(cx);
+                let next = execution.poll_next(cx);
                 if next.is_pending() {
-                    // Everything that was told is in the log.
-                    self.look_whether_it_asks(active);
+                    // All emitted events are in the log.
+                    self.update_status(active);
                 }
                 next.map(Ok)
             });
             match next.await {
-                // Leaving the run stops it, and lets go of it.
-                Err(()) => return Standing::Left,
-                Ok(None) => return run.end(last),
-                Ok(Some(told)) => {
-                    if let RunEventKind::RunFinished { report } = &told.event().kind {
-                        last = Some(Standing::Over(report.clone()));
+                Err(()) => return RunStatus::Interrupted,
+                Ok(None) => return execution.final_status(last),
+                Ok(Some(logged)) => {
+                    if let Some(event) = logged.event() {
+                        if let RunEventKind::RunFinished { report } = &event.kind {
+                            last = Some(RunStatus::Finished(report.clone()));
+                        }
+                        self.observe(active, &event, &mut observer).await;
                     }
-                    self.take_in(active, told, &mut observer).await;
+                    active.log.push(logged);
                 }
             }
         }
     }
 
-    async fn take_in(&self, active: &Active, told: Told, observer: &mut Option<Box<dyn Observer>>) {
-        let kind = &told.event().kind;
-        active.desk.observe(kind);
-        let is_piece = matches!(
-            kind,
+    async fn observe(
+        &self,
+        active: &ActiveRun,
+        event: &RunEvent,
+        observer: &mut Option<Box<dyn Observer>>,
+    ) {
+        active.approvals.observe(&event.kind);
+        let is_delta = matches!(
+            event.kind,
             RunEventKind::TextDelta { .. }
                 | RunEventKind::ReasoningDelta { .. }
                 | RunEventKind::ToolInputDelta { .. }
         );
-        if !is_piece {
-            lock(&self.shared.metrics).observe(told.event());
+        if !is_delta {
+            lock(&self.shared.metrics).observe(event);
             if let Some(observer) = observer {
-                observer.observe(told.event()).await;
+                observer.observe(event).await;
             }
         }
-        active.log.push(Logged::from(told));
     }
 
-    fn look_whether_it_asks(&self, active: &Active) {
-        let asked: Vec<ApprovalRequest> = active.desk.asked();
+    /// Publishes whether the run waits for a person.
+    fn update_status(&self, active: &ActiveRun) {
+        let requests = active.approvals.current_requests();
         let has_questions = || {
             let questions = self.engine().questions();
             questions.is_some_and(|it| !it.open(&active.record.id).is_empty())
         };
-        if !asked.is_empty() || has_questions() {
-            let is_told = match active.log.standing() {
-                Standing::Asking(told) => told == asked,
-                _ => false,
-            };
-            if !is_told {
-                active.log.stands(Standing::Asking(asked));
+        let status = active.log.status();
+        if !requests.is_empty() || has_questions() {
+            let is_published =
+                matches!(status, RunStatus::AwaitingInput(published) if published == requests);
+            if !is_published {
+                active.log.set_status(RunStatus::AwaitingInput(requests));
             }
-        } else if matches!(active.log.standing(), Standing::Asking(_)) {
-            active.log.stands(Standing::Running);
+        } else if matches!(status, RunStatus::AwaitingInput(_)) {
+            active.log.set_status(RunStatus::Running);
         }
     }
 }

@@ -9,56 +9,51 @@ use switchboard_domain::{ApprovalRequest, StoredEvent};
 use switchboard_orchestration::{RunEvent, RunEventKind, RunReport, persistence::PersistedEvent};
 use tokio::sync::watch;
 
-/// An event for readers. Clones are cheap.
+/// An event for readers, as a value, as JSON, or both. Clones are cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Logged {
     /// The number within the run.
     pub(crate) seq: u64,
-    text: Text,
-}
-
-/// The forms of an event.
-#[derive(Debug, Clone)]
-enum Text {
-    /// The stored JSON and the value.
-    Both(Arc<str>, Arc<RunEvent>),
-    /// From the store. Parsed on demand.
-    Json(Arc<str>),
-    /// Of an ephemeral run. Serialized on demand, because dialects have their own forms.
-    Event(Arc<RunEvent>),
+    /// `None` for events from the store, which are parsed on demand.
+    event: Option<Arc<RunEvent>>,
+    /// `None` for events of an ephemeral run, which are serialized on demand.
+    json: Option<Arc<str>>,
 }
 
 impl Logged {
-    /// Returns an event of an ephemeral run.
-    pub(super) fn loose(event: Arc<RunEvent>) -> Self {
-        Self {
-            seq: event.seq,
-            text: Text::Event(event),
-        }
-    }
-
     /// Returns the event, or `None` if this version cannot read it.
     pub(crate) fn event(&self) -> Option<Arc<RunEvent>> {
-        match &self.text {
-            Text::Both(_, event) | Text::Event(event) => Some(Arc::clone(event)),
-            Text::Json(json) => serde_json::from_str(json).ok().map(Arc::new),
+        match (&self.event, &self.json) {
+            (Some(event), _) => Some(Arc::clone(event)),
+            (None, json) => serde_json::from_str(json.as_deref()?).ok().map(Arc::new),
         }
     }
 
     /// Returns the event as one line of JSON.
     pub(crate) fn json(&self) -> Arc<str> {
-        match &self.text {
-            Text::Both(json, _) | Text::Json(json) => Arc::clone(json),
+        match (&self.json, &self.event) {
+            (Some(json), _) => Arc::clone(json),
             // Events consist of texts and numbers, which are always serializable.
-            Text::Event(event) => serde_json::to_string(&**event).unwrap_or_default().into(),
+            (None, event) => {
+                let json = serde_json::to_string(&event.as_deref());
+                json.unwrap_or_default().into()
+            }
         }
     }
 
-    fn as_it_came(&self) -> Option<&RunEvent> {
-        match &self.text {
-            Text::Both(_, event) | Text::Event(event) => Some(event),
-            Text::Json(_) => None,
-        }
+    /// Returns the approximate memory of the event in bytes: its text and its value.
+    fn size(&self) -> usize {
+        let text = match (&self.json, self.event.as_deref().map(|event| &event.kind)) {
+            (Some(json), _) => json.len(),
+            (
+                None,
+                Some(RunEventKind::TextDelta { text } | RunEventKind::ReasoningDelta { text }),
+            ) => text.len(),
+            (None, Some(RunEventKind::ToolInputDelta { json, .. })) => json.len(),
+            // These events are rare and may be large.
+            (None, _) => self.json().len(),
+        };
+        2 * text + 256
     }
 }
 
@@ -72,10 +67,11 @@ pub(crate) fn type_of(json: &str) -> &str {
 }
 
 impl From<PersistedEvent> for Logged {
-    fn from(kept: PersistedEvent) -> Self {
+    fn from(persisted: PersistedEvent) -> Self {
         Self {
-            seq: kept.event.seq,
-            text: Text::Both(kept.json, kept.event),
+            seq: persisted.event.seq,
+            event: Some(persisted.event),
+            json: Some(persisted.json),
         }
     }
 }
@@ -84,30 +80,42 @@ impl From<StoredEvent> for Logged {
     fn from(stored: StoredEvent) -> Self {
         Self {
             seq: stored.seq,
-            text: Text::Json(stored.json),
+            event: None,
+            json: Some(stored.json),
+        }
+    }
+}
+
+impl From<RunEvent> for Logged {
+    /// Returns an event of an ephemeral run.
+    fn from(event: RunEvent) -> Self {
+        Self {
+            seq: event.seq,
+            event: Some(Arc::new(event)),
+            json: None,
         }
     }
 }
 
 /// The state of a run, as far as its events were emitted.
 #[derive(Debug, Clone)]
-pub(crate) enum Standing {
+pub(crate) enum RunStatus {
     /// Active.
     Running,
     /// In memory, waiting for decisions about these calls or for an answer to a question.
-    Asking(Vec<ApprovalRequest>),
+    AwaitingInput(Vec<ApprovalRequest>),
     /// Stored, waiting for decisions about these calls. It continues in another log.
-    Parked(Vec<ApprovalRequest>),
+    Suspended(Vec<ApprovalRequest>),
     /// Finished.
-    Over(Box<RunReport>),
+    Finished(Box<RunReport>),
     /// Interrupted by the shutdown or a store failure. It can be resumed.
-    Left,
+    Interrupted,
 }
 
-impl Standing {
+impl RunStatus {
     /// Returns whether the log is complete.
     pub(crate) fn is_final(&self) -> bool {
-        !matches!(self, Self::Running | Self::Asking(_))
+        !matches!(self, Self::Running | Self::AwaitingInput(_))
     }
 }
 
@@ -116,8 +124,8 @@ impl Standing {
 pub(crate) struct RunLog {
     state: Mutex<State>,
     /// Notifies readers of every change.
-    news: watch::Sender<()>,
-    most_bytes: usize,
+    changes: watch::Sender<()>,
+    max_bytes: usize,
 }
 
 struct State {
@@ -125,63 +133,63 @@ struct State {
     /// The minimum number of the next event.
     next: u64,
     bytes: usize,
-    standing: Standing,
+    status: RunStatus,
 }
 
 /// The result of reading after a position.
-pub(super) enum Found {
+pub(super) enum ReadResult {
     /// Events.
     Events(Vec<Logged>),
     /// The next event is no longer in memory.
     Older,
     /// No event yet.
-    Nothing(Standing),
+    Nothing(RunStatus),
 }
 
 /// Maximum number of events of one read.
-const AT_ONCE: usize = 64;
+const MAX_EVENTS_PER_READ: usize = 64;
 
 impl RunLog {
     /// Returns a log whose first event follows the one numbered `after`.
-    pub(super) fn new(after: u64, most_bytes: usize) -> Self {
+    pub(super) fn new(after: u64, max_bytes: usize) -> Self {
         let state = State {
             events: VecDeque::new(),
             next: after + 1,
             bytes: 0,
-            standing: Standing::Running,
+            status: RunStatus::Running,
         };
         Self {
             state: Mutex::new(state),
-            news: watch::Sender::new(()),
-            most_bytes,
+            changes: watch::Sender::new(()),
+            max_bytes,
         }
     }
 
     pub(super) fn push(&self, event: Logged) {
         let mut state = self.state();
         state.next = event.seq + 1;
-        state.bytes += weight(&event);
+        state.bytes += event.size();
         state.events.push_back(event);
-        while state.bytes > self.most_bytes && state.events.len() > 1 {
+        while state.bytes > self.max_bytes && state.events.len() > 1 {
             if let Some(oldest) = state.events.pop_front() {
-                state.bytes -= weight(&oldest);
+                state.bytes -= oldest.size();
             }
         }
-        // The decision was made.
-        if !state.standing.is_final() {
-            state.standing = Standing::Running;
+        // An event shows that the run no longer waits.
+        if !state.status.is_final() {
+            state.status = RunStatus::Running;
         }
         drop(state);
-        self.news.send_replace(());
+        self.changes.send_replace(());
     }
 
-    pub(super) fn stands(&self, standing: Standing) {
-        self.state().standing = standing;
-        self.news.send_replace(());
+    pub(super) fn set_status(&self, status: RunStatus) {
+        self.state().status = status;
+        self.changes.send_replace(());
     }
 
-    pub(crate) fn standing(&self) -> Standing {
-        self.state().standing.clone()
+    pub(crate) fn status(&self) -> RunStatus {
+        self.state().status.clone()
     }
 
     /// Returns the number of the last event, or 0.
@@ -190,33 +198,31 @@ impl RunLog {
     }
 
     /// Returns a receiver of later changes.
-    pub(super) fn news(&self) -> watch::Receiver<()> {
-        self.news.subscribe()
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
-    pub(super) fn after(&self, seq: u64) -> Found {
+    pub(super) fn read_after(&self, seq: u64) -> ReadResult {
         let state = self.state();
         // The position is arbitrary input.
         let wanted = seq.saturating_add(1);
         if wanted >= state.next {
-            return Found::Nothing(state.standing.clone());
+            return ReadResult::Nothing(state.status.clone());
         }
-        let Some(first) = state.events.front().map(|event| event.seq) else {
-            return Found::Older;
-        };
-        let Some(skip) = wanted.checked_sub(first) else {
-            return Found::Older;
+        let first = state.events.front().map(|event| event.seq);
+        let Some(skip) = first.and_then(|first| wanted.checked_sub(first)) else {
+            return ReadResult::Older;
         };
         let skip = usize::try_from(skip).unwrap_or(usize::MAX);
-        let events = state.events.iter().skip(skip).take(AT_ONCE).cloned();
-        Found::Events(events.collect())
+        let events = state.events.iter().skip(skip).take(MAX_EVENTS_PER_READ);
+        ReadResult::Events(events.cloned().collect())
     }
 
     /// Returns whether a call got a decision or a result after the event numbered `seq`.
-    pub(super) fn settled_after(&self, seq: u64, call: &str) -> bool {
+    pub(super) fn is_settled_after(&self, seq: u64, call: &str) -> bool {
         let state = self.state();
         let newer = state.events.iter().rev().take_while(|it| it.seq > seq);
-        let mut newer = newer.filter_map(Logged::as_it_came);
+        let mut newer = newer.filter_map(|it| it.event.as_deref());
         newer.any(|event| match &event.kind {
             RunEventKind::ToolApproved { id, .. }
             | RunEventKind::ToolDenied { id, .. }
@@ -228,20 +234,6 @@ impl RunLog {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the approximate memory of an event: its text and its value.
-fn weight(event: &Logged) -> usize {
-    let text = match &event.text {
-        Text::Both(json, _) | Text::Json(json) => json.len(),
-        Text::Event(told) => match &told.kind {
-            RunEventKind::TextDelta { text } | RunEventKind::ReasoningDelta { text } => text.len(),
-            RunEventKind::ToolInputDelta { json, .. } => json.len(),
-            // These events are rare and may be large.
-            _ => event.json().len(),
-        },
-    };
-    2 * text + 256
 }
 
 #[cfg(test)]

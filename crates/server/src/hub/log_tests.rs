@@ -18,15 +18,15 @@ fn event(seq: u64, text: &str) -> Logged {
     })
 }
 
-fn numbers(found: Found) -> Vec<u64> {
-    match found {
-        Found::Events(events) => events.iter().map(|event| event.seq).collect(),
-        Found::Older | Found::Nothing(_) => Vec::new(),
+fn numbers(result: ReadResult) -> Vec<u64> {
+    match result {
+        ReadResult::Events(events) => events.iter().map(|event| event.seq).collect(),
+        ReadResult::Older | ReadResult::Nothing(_) => Vec::new(),
     }
 }
 
 #[test]
-fn a_type_is_read_where_it_stands() {
+fn the_type_is_read_from_the_json() {
     let logged = event(1, "\"type\":\"other\"");
     assert_eq!(type_of(&logged.json()), "text_delta");
     let read = Logged::from(StoredEvent {
@@ -34,76 +34,79 @@ fn a_type_is_read_where_it_stands() {
         json: logged.json(),
     });
     assert_eq!(read.event(), logged.event());
-    let strange = Logged::from(StoredEvent {
+    let unknown = Logged::from(StoredEvent {
         seq: 1,
-        json: "{\"type\":\"of_tomorrow\"}".into(),
+        json: "{\"type\":\"of_a_later_version\"}".into(),
     });
-    assert_eq!(type_of(&strange.json()), "of_tomorrow");
-    assert_eq!(strange.event(), None);
+    assert_eq!(type_of(&unknown.json()), "of_a_later_version");
+    assert_eq!(unknown.event(), None);
 }
 
 #[test]
-fn what_is_not_stored_reads_as_what_is() {
-    let kept = event(1, "a \"word\"");
-    let loose = Logged::loose(kept.event().unwrap());
-    assert_eq!((loose.seq, loose.json()), (1, kept.json()));
-    assert_eq!(loose.event(), kept.event());
+fn an_ephemeral_event_reads_like_a_stored_one() {
+    let durable = event(1, "a \"word\"");
+    let ephemeral = Logged::from(RunEvent::clone(&durable.event().unwrap()));
+    assert_eq!((ephemeral.seq, ephemeral.json()), (1, durable.json()));
+    assert_eq!(ephemeral.event(), durable.event());
 }
 
 #[test]
-fn a_log_that_goes_on_begins_behind_what_is_stored() {
+fn the_log_of_a_resumed_run_begins_after_the_stored_events() {
     let log = RunLog::new(7, 1 << 20);
-    assert!(matches!(log.after(7), Found::Nothing(Standing::Running)));
-    assert!(matches!(log.after(3), Found::Older));
+    assert!(matches!(
+        log.read_after(7),
+        ReadResult::Nothing(RunStatus::Running)
+    ));
+    assert!(matches!(log.read_after(3), ReadResult::Older));
     log.push(event(8, "x"));
-    assert_eq!(numbers(log.after(7)), [8]);
-    assert!(matches!(log.after(3), Found::Older));
+    assert_eq!(numbers(log.read_after(7)), [8]);
+    assert!(matches!(log.read_after(3), ReadResult::Older));
     assert_eq!(log.last(), 8);
 }
 
 #[test]
-fn any_number_may_be_asked_for() {
+fn any_position_can_be_read() {
     let log = RunLog::new(0, 1 << 20);
     log.push(event(1, "x"));
-    assert!(matches!(log.after(u64::MAX), Found::Nothing(_)));
+    assert!(matches!(log.read_after(u64::MAX), ReadResult::Nothing(_)));
 }
 
 #[test]
-fn what_comes_ends_the_waiting() {
+fn an_event_ends_the_wait_for_input() {
     let log = RunLog::new(0, 1 << 20);
-    log.stands(Standing::Asking(Vec::new()));
+    log.set_status(RunStatus::AwaitingInput(Vec::new()));
     log.push(event(1, "x"));
-    assert!(matches!(log.standing(), Standing::Running));
-    log.stands(Standing::Left);
+    assert!(matches!(log.status(), RunStatus::Running));
+    log.set_status(RunStatus::Interrupted);
     log.push(event(2, "x"));
-    assert!(log.standing().is_final());
+    assert!(log.status().is_final());
 }
 
 proptest! {
-    /// However little is kept, a reader that gets what it asks for gets it without a gap, and memory is bounded.
+    /// Memory is bounded, and a read returns consecutive events or none.
     #[test]
-    fn what_is_in_memory_is_whole(
+    fn events_in_memory_have_no_gap(
         lengths in prop::collection::vec(0_usize..4_000, 1..200),
-        most in 1_000_usize..50_000,
+        max_bytes in 1_000_usize..50_000,
         after in 0_u64..200,
     ) {
-        let log = RunLog::new(0, most);
+        let log = RunLog::new(0, max_bytes);
         for (seq, length) in (1..).zip(&lengths) {
             log.push(event(seq, &"x".repeat(*length)));
         }
         let state = log.state();
-        let kept: usize = state.events.iter().map(weight).sum();
-        prop_assert_eq!(kept, state.bytes);
-        prop_assert!(kept <= most || state.events.len() == 1);
+        let bytes: usize = state.events.iter().map(Logged::size).sum();
+        prop_assert_eq!(bytes, state.bytes);
+        prop_assert!(bytes <= max_bytes || state.events.len() == 1);
         let first = state.events.front().unwrap().seq;
         drop(state);
         let last = lengths.len() as u64;
-        match log.after(after) {
-            Found::Nothing(_) => prop_assert!(after >= last),
-            Found::Older => prop_assert!(after + 1 < first),
-            found @ Found::Events(_) => {
-                let numbers = numbers(found);
-                let end = last.min(after + AT_ONCE as u64);
+        match log.read_after(after) {
+            ReadResult::Nothing(_) => prop_assert!(after >= last),
+            ReadResult::Older => prop_assert!(after + 1 < first),
+            result @ ReadResult::Events(_) => {
+                let numbers = numbers(result);
+                let end = last.min(after + MAX_EVENTS_PER_READ as u64);
                 prop_assert_eq!(numbers, (after + 1..=end).collect::<Vec<_>>());
             }
         }

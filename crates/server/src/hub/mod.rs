@@ -1,9 +1,8 @@
 //! The active runs: start, readers, decisions, cancellation, resumption.
 
-mod desk;
 mod drive;
 mod log;
-mod place;
+mod pending_approvals;
 mod reader;
 mod runs;
 mod session;
@@ -29,10 +28,10 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Engine, Problem, ServerOptions, Wish};
-use desk::Desk;
-pub(crate) use log::{Logged, RunLog, Standing, type_of};
-use place::Places;
+use crate::{Engine, Problem, ServerOptions, Wish, limits::RunLimits};
+pub(crate) use log::{Logged, type_of};
+use log::{RunLog, RunStatus};
+use pending_approvals::PendingApprovals;
 pub(crate) use reader::Reader;
 pub(crate) use session::SessionReader;
 
@@ -48,28 +47,28 @@ struct Shared {
     sessions: Arc<dyn SessionStore>,
     runs: Arc<dyn RunStore>,
     options: ServerOptions,
-    active: Mutex<HashMap<Arc<str>, Arc<Active>>>,
+    active: Mutex<HashMap<Arc<str>, Arc<ActiveRun>>>,
     /// Notifies readers of a session when one of its runs starts or ends.
-    doors: Mutex<HashMap<SessionId, watch::Sender<()>>>,
-    /// Locks of runs that are being resumed.
-    taking: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
-    places: Arc<Places>,
+    session_changes: Mutex<HashMap<SessionId, watch::Sender<()>>>,
+    /// Locks of runs that are being resumed or ended.
+    run_locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    limits: RunLimits,
     metrics: Arc<Mutex<Metrics>>,
     tasks: TaskTracker,
     /// Whether new runs are refused and waiting runs are stored.
     stopping: CancellationToken,
     /// Whether active runs are abandoned.
-    cut: CancellationToken,
+    abort: CancellationToken,
 }
 
 /// A run that this process executes.
-struct Active {
+struct ActiveRun {
     record: RunRecord,
     owner: Principal,
     /// Whether the run is durable. An ephemeral run is only in memory.
-    is_kept: bool,
+    is_durable: bool,
     log: Arc<RunLog>,
-    desk: Arc<Desk>,
+    approvals: Arc<PendingApprovals>,
     cancel: CancelHandle,
 }
 
@@ -111,31 +110,30 @@ pub(crate) struct Start {
 /// A started or resumed run.
 pub(crate) struct Started {
     hub: Hub,
-    active: Arc<Active>,
+    active: Arc<ActiveRun>,
     /// The id.
     pub(crate) run: Arc<str>,
     /// The session of a durable run.
     pub(crate) session: Option<SessionId>,
-    /// The number of its last event before.
-    pub(crate) last_event: u64,
+    /// The number of the last event before the start.
+    last_event: u64,
 }
 
 /// The state in which a request stops waiting for a run.
-pub(crate) enum Ended {
+pub(crate) enum WaitResult {
     /// Finished.
     Finished(Box<RunReport>),
     /// Waiting for decisions or for an answer to a question.
     Waiting,
     /// Interrupted by the shutdown or by a fault. It can be resumed.
-    Stopped,
+    Interrupted,
 }
 
-/// Cancels a run if it is dropped before the end of the run.
+/// Cancels a run when it is dropped. It has no effect on a finished run.
 pub(crate) struct Guard(CancelHandle);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // No effect after the end.
         self.0.cancel();
     }
 }
@@ -152,29 +150,31 @@ impl Started {
     }
 
     /// Waits until the run ends or waits for a person.
-    pub(crate) async fn wait(&self) -> Ended {
-        let mut news = self.active.log.news();
+    pub(crate) async fn wait(&self) -> WaitResult {
+        let mut changes = self.active.log.changes();
         loop {
-            news.borrow_and_update();
-            match self.active.log.standing() {
-                Standing::Over(report) => return Ended::Finished(report),
-                Standing::Asking(_) | Standing::Parked(_) => return Ended::Waiting,
-                Standing::Left => return Ended::Stopped,
-                Standing::Running => {}
+            changes.borrow_and_update();
+            match self.active.log.status() {
+                RunStatus::Finished(report) => return WaitResult::Finished(report),
+                RunStatus::AwaitingInput(_) | RunStatus::Suspended(_) => {
+                    return WaitResult::Waiting;
+                }
+                RunStatus::Interrupted => return WaitResult::Interrupted,
+                RunStatus::Running => {}
             }
-            // This value owns the log, so its sender exists.
-            let _ = news.changed().await;
+            // This value owns the log, so the sender exists.
+            let _ = changes.changed().await;
         }
     }
 }
 
-impl Active {
+impl ActiveRun {
     fn reader(&self, hub: &Hub, after: u64) -> Reader {
         Reader::new(
             hub.clone(),
             self.owner.clone(),
             self.id(),
-            self.is_kept.then(|| self.record.session.clone()),
+            self.is_durable.then(|| self.record.session.clone()),
             Some(&self.log),
             after,
         )
@@ -188,11 +188,11 @@ impl Active {
     fn record(&self) -> RunRecord {
         let mut record = self.record.clone();
         record.last_event = self.log.last();
-        record.state = match self.log.standing() {
-            Standing::Over(_) => RunState::Finished,
-            Standing::Parked(_) => RunState::Waiting,
-            Standing::Left => RunState::Interrupted,
-            Standing::Running | Standing::Asking(_) => RunState::Running,
+        record.state = match self.log.status() {
+            RunStatus::Finished(_) => RunState::Finished,
+            RunStatus::Suspended(_) => RunState::Waiting,
+            RunStatus::Interrupted => RunState::Interrupted,
+            RunStatus::Running | RunStatus::AwaitingInput(_) => RunState::Running,
         };
         record
     }
@@ -205,10 +205,9 @@ impl Hub {
         runs: Arc<dyn RunStore>,
         options: ServerOptions,
     ) -> Self {
-        let places = Places::new(options.max_runs, options.max_runs_each);
-        let knows = Arc::clone(&engine);
-        let metrics =
-            Metrics::default().with_known_models(Arc::new(move |model| knows.knows_model(model)));
+        let catalogue = Arc::clone(&engine);
+        let is_known = Arc::new(move |model: &_| catalogue.knows_model(model));
+        let metrics = Metrics::default().with_known_models(is_known);
         let durable_runs = DurableRuns::new(
             Arc::clone(&sessions),
             Arc::clone(&runs),
@@ -219,15 +218,15 @@ impl Hub {
             durable_runs,
             sessions,
             runs,
+            limits: RunLimits::new(&options),
             options,
             active: Mutex::default(),
-            doors: Mutex::default(),
-            taking: Mutex::default(),
-            places,
+            session_changes: Mutex::default(),
+            run_locks: Mutex::default(),
             metrics: Arc::new(Mutex::new(metrics)),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
-            cut: CancellationToken::new(),
+            abort: CancellationToken::new(),
         };
         Self {
             shared: Arc::new(shared),
@@ -256,86 +255,81 @@ impl Hub {
     }
 
     /// Returns the number of active runs, and how many of them wait for a person.
-    pub(crate) fn under_way(&self) -> (usize, usize) {
+    pub(crate) fn count_active(&self) -> (usize, usize) {
         let active = self.active();
-        let asking = active
+        let waiting = active
             .values()
-            .filter(|run| matches!(run.log.standing(), Standing::Asking(_)));
-        (active.len(), asking.count())
+            .filter(|run| matches!(run.log.status(), RunStatus::AwaitingInput(_)));
+        (active.len(), waiting.count())
     }
 
-    /// Completes at the start of the shutdown.
-    pub(crate) fn is_stopping(&self) -> CancellationToken {
+    /// Returns a token that is cancelled at the start of the shutdown.
+    pub(crate) fn stopping(&self) -> CancellationToken {
         self.shared.stopping.clone()
     }
 
-    /// Completes when active runs are abandoned.
-    fn is_cut(&self) -> CancellationToken {
-        self.shared.cut.clone()
-    }
-
-    /// Stops the hub: nothing new begins, and runs that wait for a person are stored. Runs that are
-    /// under way have [`ServerOptions::run_drain_time`] to end. After that, and at `at_once`, they
-    /// are left to be continued. Returns at `limit`, whatever the store does.
-    pub(crate) async fn stop(&self, at_once: impl Future<Output = ()>, limit: Instant) {
+    /// Stops the hub. New runs are refused, and runs that wait for a person are stored. The other
+    /// runs have [`ServerOptions::run_drain_time`] to end. After that, or when `abort` completes,
+    /// they are interrupted. Returns at `limit`, even if the store does not respond.
+    pub(crate) async fn stop(&self, abort: impl Future<Output = ()>, limit: Instant) {
         self.shared.stopping.cancel();
-        for run in self.active().values() {
-            run.desk.close();
-        }
+        self.close_approvals();
         self.shared.tasks.close();
         tokio::select! {
             () = self.shared.tasks.wait() => return,
             () = tokio::time::sleep(self.options().run_drain_time()) => {}
-            () = at_once => {}
+            () = abort => {}
         }
-        let left = self.active().len();
-        tracing::warn!(runs = left, "runs are left to be continued");
-        self.shared.cut.cancel();
+        let runs = self.active().len();
+        tracing::warn!(runs, "active runs are interrupted; they can be resumed");
+        self.shared.abort.cancel();
         if timeout_at(limit, self.shared.tasks.wait()).await.is_err() {
             let runs = self.active().len();
             tracing::error!(
                 runs,
-                "runs could not be released in time: the store does not answer"
+                "runs were not released in time, because the store did not respond"
             );
         }
     }
 
-    fn active(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Active>>> {
+    /// Ends all waits for decisions, so that waiting runs are stored.
+    fn close_approvals(&self) {
+        for run in self.active().values() {
+            run.approvals.close();
+        }
+    }
+
+    fn active(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<ActiveRun>>> {
         lock(&self.shared.active)
     }
 
     /// Returns the active run of this principal.
-    fn active_run(&self, owner: &Principal, run: &str) -> Option<Arc<Active>> {
+    fn active_run(&self, owner: &Principal, run: &str) -> Option<Arc<ActiveRun>> {
         let active = self.active();
         active.get(run).filter(|it| it.owner == *owner).cloned()
     }
 
-    fn log_of(&self, owner: &Principal, run: &str) -> Option<Arc<RunLog>> {
-        let run = self.active_run(owner, run)?;
-        Some(Arc::clone(&run.log))
-    }
-
-    /// Returns the notifications for readers of a session.
-    fn door(&self, session: &SessionId) -> watch::Receiver<()> {
-        let mut doors = lock(&self.shared.doors);
-        if let Some(door) = doors.get(session) {
-            return door.subscribe();
+    /// Returns a receiver that is notified when a run of the session starts or ends.
+    fn session_changes(&self, session: &SessionId) -> watch::Receiver<()> {
+        let mut changes = lock(&self.shared.session_changes);
+        if let Some(sender) = changes.get(session) {
+            return sender.subscribe();
         }
         // Unused entries are removed from time to time.
-        if doors.len() % 64 == 63 {
-            doors.retain(|_, door| door.receiver_count() > 0);
+        if changes.len() % 64 == 63 {
+            changes.retain(|_, sender| sender.receiver_count() > 0);
         }
-        let (door, news) = watch::channel(());
-        doors.insert(session.clone(), door);
-        news
+        let (sender, receiver) = watch::channel(());
+        changes.insert(session.clone(), sender);
+        receiver
     }
 
-    fn tell(&self, session: &SessionId) {
-        let mut doors = lock(&self.shared.doors);
-        if let Some(door) = doors.get(session)
-            && door.send(()).is_err()
+    fn notify_session(&self, session: &SessionId) {
+        let mut changes = lock(&self.shared.session_changes);
+        if let Some(sender) = changes.get(session)
+            && sender.send(()).is_err()
         {
-            doors.remove(session);
+            changes.remove(session);
         }
     }
 
@@ -359,8 +353,10 @@ impl fmt::Debug for Hub {
 
 /// Completes an operation even if its request is dropped, because a partly resumed run would have
 /// no owner.
-pub(super) async fn unhindered<T: Send + 'static>(
-    work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+async fn run_to_completion<T: Send + 'static>(
+    operation: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {
-    tokio::spawn(work).await.map_err(|_| Problem::internal())?
+    tokio::spawn(operation)
+        .await
+        .map_err(|_| Problem::internal())?
 }

@@ -1,56 +1,43 @@
-//! Reads the events of a run, from memory and from the store, wherever it goes on.
+//! Reads the events of a run from memory and from the store, in whichever process it runs.
 
 use std::{
     collections::VecDeque,
-    fmt,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
 
-use futures_core::{Stream, future::BoxFuture};
-use futures_util::FutureExt as _;
+use futures_core::{Stream, stream::BoxStream};
+use futures_util::{StreamExt as _, stream};
 use switchboard_domain::{Principal, RunState, SessionId};
 use tokio::sync::watch;
 
 use super::{
     Hub,
-    log::{Found, Logged, RunLog, Standing},
+    log::{Logged, ReadResult, RunLog, RunStatus},
 };
 
-/// Events that are read from the store at once.
-const PAGE: u32 = 256;
-/// How often the store is asked about a run that another process is at work on.
-const ELSEWHERE: Duration = Duration::from_millis(500);
+/// Maximum number of events that are read from the store at a time.
+const PAGE_SIZE: u32 = 256;
+/// Interval of store reads while another process executes the run.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The events of a run behind a position, as they come. Ends with the run, and when the server stops.
+/// The events of a run after a position, as they occur. Ends with the run or the server.
 pub(crate) struct Reader {
-    at: At,
-    until_waiting: bool,
+    events: BoxStream<'static, Logged>,
+    flags: Arc<Flags>,
 }
 
-/// Where the cursor is: here, or lent to the future that moves it.
-enum At {
-    Here(Box<Cursor>),
-    Moving(BoxFuture<'static, (Box<Cursor>, Option<Logged>)>),
-    /// Only while it is moved from the one to the other.
-    Nowhere,
-}
-
-struct Cursor {
-    hub: Hub,
-    owner: Principal,
-    run: Arc<str>,
-    session: Option<SessionId>,
-    /// The log that the run writes in this process, while it does.
-    log: Option<(Arc<RunLog>, watch::Receiver<()>)>,
-    after: u64,
-    ready: VecDeque<Logged>,
-    until_waiting: bool,
-    is_waiting: bool,
-    looked_twice: bool,
-    ended: bool,
+#[derive(Default)]
+struct Flags {
+    /// Whether the stream also ends when the run waits for a person.
+    until_waiting: AtomicBool,
+    /// Whether the stream ended because the run waits for a person.
+    is_waiting: AtomicBool,
 }
 
 impl Reader {
@@ -62,81 +49,63 @@ impl Reader {
         log: Option<&Arc<RunLog>>,
         after: u64,
     ) -> Self {
+        let flags = Arc::<Flags>::default();
         let cursor = Cursor {
             hub,
             owner,
             run,
             session,
-            log: log.map(|log| (Arc::clone(log), log.news())),
+            log: log.map(|log| (Arc::clone(log), log.changes())),
             after,
             ready: VecDeque::new(),
-            until_waiting: false,
-            is_waiting: false,
-            looked_twice: false,
-            ended: false,
+            has_reread: false,
+            flags: Arc::clone(&flags),
         };
+        let events = stream::unfold(cursor, |mut cursor| async move {
+            let event = cursor.next().await?;
+            Some((event, cursor))
+        });
         Self {
-            at: At::Here(Box::new(cursor)),
-            until_waiting: false,
+            events: events.fuse().boxed(),
+            flags,
         }
     }
 
-    /// Also ends when the run waits for a person, after everything that was told before that.
+    /// Makes the stream also end when the run waits for a person, after all earlier events.
     #[must_use]
-    pub(crate) fn until_waiting(mut self) -> Self {
-        self.until_waiting = true;
+    pub(crate) fn until_waiting(self) -> Self {
+        self.flags.until_waiting.store(true, Ordering::Relaxed);
         self
     }
 
-    /// After its end: it ended because the run waits for a person.
+    /// Returns whether the stream ended because the run waits for a person.
     pub(crate) fn is_waiting(&self) -> bool {
-        matches!(&self.at, At::Here(cursor) if cursor.is_waiting)
+        self.flags.is_waiting.load(Ordering::Relaxed)
     }
 }
 
 impl Stream for Reader {
     type Item = Logged;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Logged>> {
-        let this = self.get_mut();
-        loop {
-            match std::mem::replace(&mut this.at, At::Nowhere) {
-                At::Here(mut cursor) => {
-                    if let Some(event) = cursor.ready.pop_front() {
-                        this.at = At::Here(cursor);
-                        return Poll::Ready(Some(event));
-                    }
-                    if cursor.ended {
-                        this.at = At::Here(cursor);
-                        return Poll::Ready(None);
-                    }
-                    cursor.until_waiting = this.until_waiting;
-                    this.at = At::Moving(Box::pin(async move {
-                        let event = cursor.next().await;
-                        cursor.ended |= event.is_none();
-                        (cursor, event)
-                    }));
-                }
-                At::Moving(mut moving) => match moving.poll_unpin(cx) {
-                    Poll::Ready((cursor, event)) => {
-                        this.at = At::Here(cursor);
-                        return Poll::Ready(event);
-                    }
-                    Poll::Pending => {
-                        this.at = At::Moving(moving);
-                        return Poll::Pending;
-                    }
-                },
-                At::Nowhere => return Poll::Ready(None),
-            }
-        }
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Logged>> {
+        self.events.as_mut().poll_next(cx)
     }
 }
 
-/// Whether there may be more.
-enum More {
-    Yes,
-    No,
+struct Cursor {
+    hub: Hub,
+    owner: Principal,
+    run: Arc<str>,
+    /// `None` for an ephemeral run.
+    session: Option<SessionId>,
+    /// The log of the run and its changes, while this process executes the run.
+    log: Option<(Arc<RunLog>, watch::Receiver<()>)>,
+    /// The number of the last event that was read.
+    after: u64,
+    ready: VecDeque<Logged>,
+    /// Whether the store was read again after the run was found finished.
+    has_reread: bool,
+    flags: Arc<Flags>,
 }
 
 impl Cursor {
@@ -145,126 +114,128 @@ impl Cursor {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            let more = match self.log.take() {
-                Some((log, news)) => self.read_log(log, news).await,
+            let may_have_more = match self.log.take() {
+                Some((log, changes)) => self.read_log(log, changes).await,
                 None => self.read_store().await,
             };
-            if matches!(more, More::No) && self.ready.is_empty() {
+            if !may_have_more {
                 return None;
             }
         }
     }
 
-    fn take_in(&mut self, events: Vec<Logged>) {
+    fn add(&mut self, events: Vec<Logged>) {
         if let Some(last) = events.last() {
             self.after = last.seq;
         }
         self.ready.extend(events);
     }
 
-    async fn read_log(&mut self, log: Arc<RunLog>, mut news: watch::Receiver<()>) -> More {
-        // Whatever comes after this is looked at wakes us below.
-        news.borrow_and_update();
-        match log.after(self.after) {
-            Found::Events(events) => {
-                self.take_in(events);
-                self.log = Some((log, news));
-                More::Yes
+    fn ends_when_waiting(&self) -> bool {
+        self.flags.until_waiting.load(Ordering::Relaxed)
+    }
+
+    fn set_waiting(&self, is_waiting: bool) {
+        self.flags.is_waiting.store(is_waiting, Ordering::Relaxed);
+    }
+
+    /// Reads or waits for events in the log. Returns whether more may follow.
+    async fn read_log(&mut self, log: Arc<RunLog>, mut changes: watch::Receiver<()>) -> bool {
+        // Marked as seen before the read, so that later changes end the wait below.
+        changes.borrow_and_update();
+        match log.read_after(self.after) {
+            ReadResult::Events(events) => {
+                self.add(events);
+                self.log = Some((log, changes));
+                true
             }
-            Found::Older => {
-                let more = self.page().await;
-                self.log = Some((log, news));
-                more
+            ReadResult::Older => {
+                let may_have_more = self.read_page().await;
+                self.log = Some((log, changes));
+                may_have_more
             }
-            Found::Nothing(Standing::Over(_)) => More::No,
-            Found::Nothing(Standing::Asking(_) | Standing::Parked(_)) if self.until_waiting => {
-                self.is_waiting = true;
-                More::No
+            ReadResult::Nothing(RunStatus::Finished(_)) => false,
+            ReadResult::Nothing(RunStatus::AwaitingInput(_) | RunStatus::Suspended(_))
+                if self.ends_when_waiting() =>
+            {
+                self.set_waiting(true);
+                false
             }
-            // It goes on in another log.
-            Found::Nothing(Standing::Parked(_) | Standing::Left) => {
-                if self.session.is_some() {
-                    More::Yes
-                } else {
-                    More::No
-                }
+            // A durable run continues in another log.
+            ReadResult::Nothing(RunStatus::Suspended(_) | RunStatus::Interrupted) => {
+                self.session.is_some()
             }
-            Found::Nothing(Standing::Running | Standing::Asking(_)) => {
-                let stopped = self.hub.is_cut();
+            ReadResult::Nothing(RunStatus::Running | RunStatus::AwaitingInput(_)) => {
+                let aborted = self.hub.shared.abort.clone();
                 tokio::select! {
-                    _ = news.changed() => {}
-                    () = stopped.cancelled() => return More::No,
+                    _ = changes.changed() => {}
+                    () = aborted.cancelled() => return false,
                 }
-                self.log = Some((log, news));
-                More::Yes
+                self.log = Some((log, changes));
+                true
             }
         }
     }
 
-    /// Reads what the store has. `No` if that is nothing, or cannot be had.
-    async fn page(&mut self) -> More {
+    /// Reads events from the store. Returns `false` if there are none or the store fails.
+    async fn read_page(&mut self) -> bool {
         if self.session.is_none() {
-            // A run that nobody keeps went on without this reader.
-            return More::No;
+            // Events of an ephemeral run that are no longer in memory are lost.
+            return false;
         }
         let durable_runs = self.hub.durable_runs(&self.owner);
-        match durable_runs.events(&self.run, self.after, PAGE).await {
-            Ok(events) if events.is_empty() => More::No,
+        match durable_runs.events(&self.run, self.after, PAGE_SIZE).await {
             Ok(events) => {
-                self.take_in(events.into_iter().map(Logged::from).collect());
-                More::Yes
+                let has_events = !events.is_empty();
+                self.add(events.into_iter().map(Logged::from).collect());
+                has_events
             }
             Err(error) => {
                 let run = &*self.run;
-                tracing::warn!(run, %error, "the events of a run cannot be read");
-                More::No
+                tracing::warn!(run, %error, "failed to read the events of the run");
+                false
             }
         }
     }
 
-    async fn read_store(&mut self) -> More {
+    /// Finds the log of the run, or reads events from the store, or waits for a change. Returns
+    /// whether more may follow.
+    async fn read_store(&mut self) -> bool {
         let Some(session) = self.session.clone() else {
-            return More::No;
+            return false;
         };
-        // Before the store is read: what begins after that tells of itself.
-        let mut door = self.hub.door(&session);
-        if let Some(log) = self.hub.log_of(&self.owner, &self.run) {
-            let news = log.news();
-            self.log = Some((log, news));
-            return More::Yes;
+        // Subscribed before the reads, so that a run that starts after them ends the wait below.
+        let mut changes = self.hub.session_changes(&session);
+        if let Some(active) = self.hub.active_run(&self.owner, &self.run) {
+            self.log = Some((Arc::clone(&active.log), active.log.changes()));
+            return true;
         }
-        if matches!(self.page().await, More::Yes) {
-            return More::Yes;
+        if self.read_page().await {
+            return true;
         }
-        let every = match self.hub.record(&self.owner, &self.run).await {
-            Ok(Some(record)) => match record.state {
-                // It went on between the two looks; what is not there at the second look is gone.
-                RunState::Finished if record.last_event > self.after && !self.looked_twice => {
-                    self.looked_twice = true;
-                    return More::Yes;
-                }
-                RunState::Finished => return More::No,
-                RunState::Running => ELSEWHERE,
-                RunState::Waiting | RunState::Interrupted if self.until_waiting => {
-                    self.is_waiting = record.state == RunState::Waiting;
-                    return More::No;
-                }
-                // Somebody else may go on with it.
-                RunState::Waiting | RunState::Interrupted => self.hub.options().keep_alive,
-            },
-            Ok(None) | Err(_) => return More::No,
+        let Ok(Some(record)) = self.hub.record(&self.owner, &self.run).await else {
+            return false;
         };
-        let stopped = self.hub.is_stopping();
+        let interval = match record.state {
+            // Events were stored between the two reads. Those missing in a second read are deleted.
+            RunState::Finished if record.last_event > self.after && !self.has_reread => {
+                self.has_reread = true;
+                return true;
+            }
+            RunState::Finished => return false,
+            RunState::Running => POLL_INTERVAL,
+            RunState::Waiting | RunState::Interrupted if self.ends_when_waiting() => {
+                self.set_waiting(record.state == RunState::Waiting);
+                return false;
+            }
+            // Another process may resume it.
+            RunState::Waiting | RunState::Interrupted => self.hub.options().keep_alive,
+        };
+        let stopping = self.hub.stopping();
         tokio::select! {
-            _ = door.changed() => More::Yes,
-            () = tokio::time::sleep(every) => More::Yes,
-            () = stopped.cancelled() => More::No,
+            _ = changes.changed() => true,
+            () = tokio::time::sleep(interval) => true,
+            () = stopping.cancelled() => false,
         }
-    }
-}
-
-impl fmt::Debug for Reader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader").finish_non_exhaustive()
     }
 }

@@ -11,14 +11,13 @@ use switchboard_orchestration::{
 };
 
 use super::{
-    Active, Hub, Logged, Reader, Standing, lock,
-    start::{not_open, of_client},
-    unhindered,
+    ActiveRun, Hub, Logged, Reader, RunStatus, lock, run_to_completion,
+    start::{client_call, not_waiting},
 };
 use crate::Problem;
 
 /// Time limit for an operation. After it, the response contains the current state.
-const PATIENCE: Duration = Duration::from_secs(5);
+const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An unfinished run of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,11 +44,11 @@ impl Hub {
     /// Returns the current state of a run.
     pub(crate) async fn view(&self, owner: &Principal, run: &str) -> Result<RunView, Problem> {
         if let Some(active) = self.active_run(owner, run) {
-            let (waiting, report) = match active.log.standing() {
-                Standing::Parked(waiting) => (waiting, None),
-                Standing::Over(report) => (Vec::new(), Some(report)),
-                Standing::Asking(_) | Standing::Running | Standing::Left => {
-                    (active.desk.waiting(), None)
+            let (waiting, report) = match active.log.status() {
+                RunStatus::Suspended(waiting) => (waiting, None),
+                RunStatus::Finished(report) => (Vec::new(), Some(report)),
+                RunStatus::AwaitingInput(_) | RunStatus::Running | RunStatus::Interrupted => {
+                    (active.approvals.undecided(), None)
                 }
             };
             let questions = self.engine().questions();
@@ -60,14 +59,13 @@ impl Hub {
                 report,
             });
         }
-        let record = self.known(owner, run).await?;
-        let waiting = match record.state {
-            RunState::Waiting | RunState::Interrupted => self.stored_waiting(owner, run).await?,
-            RunState::Running | RunState::Finished => Vec::new(),
-        };
-        let report = match record.state {
-            RunState::Finished => self.report(owner, &record).await?,
-            _ => None,
+        let record = self.stored_record(owner, run).await?;
+        let (waiting, report) = match record.state {
+            RunState::Waiting | RunState::Interrupted => {
+                (self.stored_waiting(owner, run).await?, None)
+            }
+            RunState::Finished => (Vec::new(), self.report(owner, &record).await?),
+            RunState::Running => (Vec::new(), None),
         };
         Ok(RunView {
             run: record,
@@ -83,21 +81,19 @@ impl Hub {
         owner: &Principal,
         run: &str,
     ) -> Result<Vec<ApprovalRequest>, Problem> {
+        let unreadable = |error: &(dyn std::error::Error + 'static)| {
+            tracing::warn!(run, error, "failed to read the stored run");
+            Ok(Vec::new())
+        };
         let snapshot = match self.shared.runs.snapshot(owner, run).await {
             Ok(Some(snapshot)) => snapshot,
             Ok(None) => return Ok(Vec::new()),
-            Err(error @ SessionStoreError::Unreadable { .. }) => {
-                tracing::warn!(run, %error, "a stored run cannot be read");
-                return Ok(Vec::new());
-            }
+            Err(error @ SessionStoreError::Unreadable { .. }) => return unreadable(&error),
             Err(error) => return Err(error.into()),
         };
         match Run::restore(snapshot) {
             Ok(run) => Ok(run.pending_approvals().into_iter().cloned().collect()),
-            Err(error) => {
-                tracing::warn!(run, %error, "a stored run cannot be read");
-                Ok(Vec::new())
-            }
+            Err(error) => unreadable(&error),
         }
     }
 
@@ -120,7 +116,8 @@ impl Hub {
         }))
     }
 
-    async fn known(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
+    /// Returns the stored record of a run without its parameters.
+    async fn stored_record(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
         let record = self.record(owner, run).await?;
         let mut record = record.ok_or_else(|| Problem::no_run(run))?;
         // Only this program and its store need the parameters.
@@ -138,7 +135,7 @@ impl Hub {
         if let Some(active) = self.active_run(owner, run) {
             return Ok(active.reader(self, after));
         }
-        let record = self.known(owner, run).await?;
+        let record = self.stored_record(owner, run).await?;
         Ok(self.reader_of(owner, &record, after))
     }
 
@@ -177,79 +174,52 @@ impl Hub {
         Ok(runs)
     }
 
-    /// Decides about a waiting call. A stored run is resumed with the decision. Nobody else may
-    /// decide about a call that the client makes itself.
+    /// Decides about a waiting call. A stored run is resumed with the decision. Only the result of
+    /// the client decides about a call that the client executes.
     pub(crate) async fn decide(
         &self,
         owner: &Principal,
         run: &str,
         call: &str,
-        word: ApprovalDecision,
+        decision: ApprovalDecision,
     ) -> Result<RunRecord, Problem> {
         if let Some(active) = self.active_run(owner, run)
-            && active.desk.is_of_client(call)
+            && active.approvals.is_client_call(call)
         {
-            return Err(of_client(run, call));
+            return Err(client_call(run, call));
         }
-        self.decide_for_client(owner, run, call, word).await
+        self.decide_for_client(owner, run, call, decision).await
     }
 
-    /// Applies the result of a call that the client has made.
+    /// Decides about a waiting call that the client executes.
     pub(crate) async fn decide_for_client(
         &self,
         owner: &Principal,
         run: &str,
         call: &str,
-        word: ApprovalDecision,
+        decision: ApprovalDecision,
     ) -> Result<RunRecord, Problem> {
         let (hub, owner) = (self.clone(), owner.clone());
         let (run, call) = (run.to_owned(), call.to_owned());
-        unhindered(async move { hub.decide_now(&owner, &run, &call, word).await }).await
-    }
-
-    async fn decide_now(
-        &self,
-        owner: &Principal,
-        run: &str,
-        call: &str,
-        word: ApprovalDecision,
-    ) -> Result<RunRecord, Problem> {
-        let turn = self.turn(run);
-        let _turn = turn.lock().await;
-        if let Some(active) = self.active_run(owner, run) {
-            let seen = active.log.last();
-            if !active.desk.leave(call, word.clone()) {
-                let asked = active.desk.waiting();
-                let asked = asked.iter().map(|request| request.tool_use.id.as_str());
-                return Err(not_open(call, asked));
-            }
-            if self.is_taken(&active, seen, call).await {
-                return Ok(active.record());
-            }
-            // The run was stored meanwhile, without the decision.
-        }
-        let started = self.resume(owner, run, Some((call, word))).await;
-        let started = started.map_err(|problem| elsewhere(problem, run))?;
-        Ok(started.active.record())
-    }
-
-    /// Returns whether the decision was or will be applied. `false` if the run ended without it.
-    async fn is_taken(&self, active: &Active, seen: u64, call: &str) -> bool {
-        let mut news = active.log.news();
-        let taken = async {
-            loop {
-                news.borrow_and_update();
-                if active.log.settled_after(seen, call) {
-                    return true;
+        run_to_completion(async move {
+            let lock = hub.run_lock(&run);
+            let _guard = lock.lock().await;
+            if let Some(active) = hub.active_run(&owner, &run) {
+                let last = active.log.last();
+                if !active.approvals.submit(&call, decision.clone()) {
+                    let waiting = active.approvals.undecided();
+                    return Err(not_waiting(&call, &waiting.iter().collect::<Vec<_>>()));
                 }
-                if active.log.standing().is_final() {
-                    return !active.is_kept;
+                if is_applied(&active, last, &call).await {
+                    return Ok(active.record());
                 }
-                let _ = news.changed().await;
+                // The run was stored meanwhile, without the decision.
             }
-        };
-        // Earlier calls may take long, and the decision waits for them.
-        tokio::time::timeout(PATIENCE, taken).await.unwrap_or(true)
+            let decision = Some((call.as_str(), decision));
+            let resumed = hub.resume(&owner, &run, decision).await;
+            resumed.map(|resumed| resumed.active.record())
+        })
+        .await
     }
 
     /// Answers an elicitation request. An invalid answer leaves it open.
@@ -260,28 +230,28 @@ impl Hub {
         question: &str,
         answer: ElicitationAnswer,
     ) -> Result<RunRecord, Problem> {
-        let gone = || {
+        let not_open = || {
             Problem::conflict(format!(
-                "the question `{question}` is not open: it was answered, or the run went on without; GET \
-                 /runs/{run} shows those that are"
+                "question `{question}` is not open: it was answered, or the run continued without an \
+                 answer; GET /runs/{run} lists the open questions"
             ))
         };
-        let active = self.active_run(owner, run).ok_or_else(gone)?;
-        let questions = self.engine().questions().ok_or_else(gone)?;
+        let active = self.active_run(owner, run).ok_or_else(not_open)?;
+        let questions = self.engine().questions().ok_or_else(not_open)?;
         let mut open = questions.open(run).into_iter();
-        let asked = open.find(|it| it.id == question).ok_or_else(gone)?;
-        asked.check(&answer).map_err(|why| {
-            let detail = format!("the answer does not fit what is asked: {why}");
+        let asked = open.find(|it| it.id == question).ok_or_else(not_open)?;
+        asked.check(&answer).map_err(|error| {
+            let detail = format!("the answer does not match the question: {error}");
             Problem::invalid("content", detail)
         })?;
         questions
             .answer(run, question, answer)
-            .map_err(|_| gone())?;
+            .map_err(|_| not_open())?;
         Ok(active.record())
     }
 
     /// Returns whether a run is finished and has no later event.
-    pub(crate) async fn is_over(
+    pub(crate) async fn is_finished(
         &self,
         owner: &Principal,
         run: &str,
@@ -299,66 +269,71 @@ impl Hub {
         if self.active_run(owner, run).is_some() {
             return Ok(());
         }
-        self.known(owner, run).await.map(|_| ())
+        self.stored_record(owner, run).await.map(|_| ())
     }
 
     /// Cancels a run. A finished run does not change.
     pub(crate) async fn cancel(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
         let (hub, owner, run) = (self.clone(), owner.clone(), run.to_owned());
-        unhindered(async move { hub.cancel_now(&owner, &run).await }).await
+        run_to_completion(async move {
+            let lock = hub.run_lock(&run);
+            let _guard = lock.lock().await;
+            if let Some(active) = hub.active_run(&owner, &run) {
+                active.cancel.cancel();
+                let mut changes = active.log.changes();
+                let ended = async {
+                    while !active.log.status().is_final() {
+                        let _ = changes.changed().await;
+                    }
+                };
+                // A tool may be slow to react to the cancellation.
+                let _ = tokio::time::timeout(OPERATION_TIMEOUT, ended).await;
+                let is_stored = matches!(
+                    active.log.status(),
+                    RunStatus::Suspended(_) | RunStatus::Interrupted
+                );
+                if !(is_stored && active.is_durable) {
+                    return Ok(active.record());
+                }
+                // The run was stored, or released after a fault, before the cancellation.
+            }
+            let record = hub.stored_record(&owner, &run).await?;
+            if record.state == RunState::Finished {
+                return Ok(record);
+            }
+            let ended = hub.durable_runs(&owner).abandon(&run).await;
+            ended.map_err(|error| in_other_process(error.into(), &run))?;
+            hub.notify_session(&record.session);
+            hub.stored_record(&owner, &run).await
+        })
+        .await
     }
 
-    async fn cancel_now(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
-        let turn = self.turn(run);
-        let _turn = turn.lock().await;
-        if let Some(active) = self.active_run(owner, run) {
-            active.cancel.cancel();
-            let mut news = active.log.news();
-            let ended = async {
-                while !active.log.standing().is_final() {
-                    let _ = news.changed().await;
-                }
-            };
-            // A tool may be slow to react to the cancellation.
-            let _ = tokio::time::timeout(PATIENCE, ended).await;
-            let is_stored = matches!(active.log.standing(), Standing::Parked(_) | Standing::Left);
-            if !(is_stored && active.is_kept) {
+    /// Continues a waiting or interrupted run. An active run does not change.
+    pub(crate) async fn continue_run(
+        &self,
+        owner: &Principal,
+        run: &str,
+    ) -> Result<RunRecord, Problem> {
+        let (hub, owner, run) = (self.clone(), owner.clone(), run.to_owned());
+        run_to_completion(async move {
+            let lock = hub.run_lock(&run);
+            let _guard = lock.lock().await;
+            if let Some(active) = hub.active_run(&owner, &run) {
                 return Ok(active.record());
             }
-            // The run was stored, or released after a fault, before the cancellation.
-        }
-        let record = self.known(owner, run).await?;
-        if record.state == RunState::Finished {
-            return Ok(record);
-        }
-        let ended = self.durable_runs(owner).abandon(run).await;
-        ended.map_err(|error| elsewhere(error.into(), run))?;
-        self.tell(&record.session);
-        self.known(owner, run).await
-    }
-
-    /// Resumes a waiting or interrupted run. An active run does not change.
-    pub(crate) async fn go_on(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
-        let (hub, owner, run) = (self.clone(), owner.clone(), run.to_owned());
-        unhindered(async move { hub.go_on_now(&owner, &run).await }).await
-    }
-
-    async fn go_on_now(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
-        let turn = self.turn(run);
-        let _turn = turn.lock().await;
-        if let Some(active) = self.active_run(owner, run) {
-            return Ok(active.record());
-        }
-        let record = self.known(owner, run).await?;
-        if record.state == RunState::Finished {
-            return Err(Problem::conflict(format!(
-                "run `{run}` is over: ask anew in its session (POST /chat with \"session_id\": \"{}\")",
-                record.session
-            )));
-        }
-        let started = self.resume(owner, run, None).await;
-        let started = started.map_err(|problem| elsewhere(problem, run))?;
-        Ok(started.active.record())
+            let record = hub.stored_record(&owner, &run).await?;
+            if record.state == RunState::Finished {
+                return Err(Problem::conflict(format!(
+                    "run `{run}` is finished: send a new message to its session (POST /chat with \
+                     \"session_id\": \"{}\")",
+                    record.session
+                )));
+            }
+            let resumed = hub.resume(&owner, &run, None).await;
+            resumed.map(|resumed| resumed.active.record())
+        })
+        .await
     }
 
     /// Deletes a session.
@@ -369,29 +344,49 @@ impl Hub {
             _ => error.into(),
         })?;
         self.engine().forget(owner, &id.0);
-        self.tell(id);
+        self.notify_session(id);
         Ok(())
     }
 
-    /// Waits for the exclusive right to act on an inactive run. Its holder may resume the run.
-    fn turn(&self, run: &str) -> Arc<tokio::sync::Mutex<()>> {
-        let mut taking = lock(&self.shared.taking);
+    /// Returns the lock for changes of an inactive run, such as its continuation.
+    fn run_lock(&self, run: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locks = lock(&self.shared.run_locks);
         // The holder and each waiting task have a reference.
-        taking.retain(|_, turn| Arc::strong_count(turn) > 1);
-        Arc::clone(taking.entry(run.to_owned()).or_default())
+        locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+        Arc::clone(locks.entry(run.to_owned()).or_default())
     }
 }
 
+/// Returns whether the decision was or will be applied: `false` if the run was stored without it.
+async fn is_applied(active: &ActiveRun, last_event: u64, call: &str) -> bool {
+    let mut changes = active.log.changes();
+    let applied = async {
+        loop {
+            changes.borrow_and_update();
+            if active.log.is_settled_after(last_event, call) {
+                return true;
+            }
+            if active.log.status().is_final() {
+                return !active.is_durable;
+            }
+            let _ = changes.changed().await;
+        }
+    };
+    // Earlier calls may take long, and the decision waits for them.
+    let applied = tokio::time::timeout(OPERATION_TIMEOUT, applied).await;
+    applied.unwrap_or(true)
+}
+
 /// Returns the error for a run that another process executes.
-fn elsewhere(problem: Problem, run: &str) -> Problem {
+pub(super) fn in_other_process(problem: Problem, run: &str) -> Problem {
     if problem.kind != "session-busy" {
         return problem;
     }
     Problem {
         run: Some(run.into()),
         ..Problem::conflict(format!(
-            "another process is at work on run `{run}`: do it there, or end that process; its events can be read \
-             here (GET /runs/{run}/events)"
+            "another process executes run `{run}`: send the request to that process, or end it; \
+             GET /runs/{run}/events works here too"
         ))
     }
 }
@@ -401,7 +396,8 @@ impl From<DurableRunError> for Problem {
         match error {
             DurableRunError::Store(error) => error.into(),
             DurableRunError::Unreadable { run, source } => Self::conflict(format!(
-                "run `{run}` cannot be resumed ({source}): end it (POST /runs/{run}/cancel) and ask anew"
+                "run `{run}` cannot be resumed ({source}): cancel it (POST /runs/{run}/cancel) and send the \
+                 message again"
             )),
             error => {
                 let error = &error as &dyn std::error::Error;

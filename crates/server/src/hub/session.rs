@@ -1,4 +1,4 @@
-//! Reads the events of a session: of all its runs, one after the other, and of those to come.
+//! Reads the events of all current and future runs of a session, in order.
 
 use std::collections::VecDeque;
 
@@ -8,118 +8,112 @@ use switchboard_domain::{Principal, RunRecord, RunState, SessionId};
 use super::{Hub, Logged, Reader};
 use crate::Problem;
 
-/// Runs of a session that are looked at.
-pub(crate) const MOST_RUNS: u32 = 100_000;
-/// Runs that are looked at where a session is read on.
-const NEWEST: u32 = 32;
+/// Maximum number of runs of a session that are read.
+const MAX_RUNS: u32 = 100_000;
+/// Maximum number of runs that are read first when a session continues.
+const NEWEST_RUNS: u32 = 32;
 
-/// The events of a session behind a position. Ends when the server stops or the session is gone.
+/// The events of a session after a position. Ends with the server or the session.
 pub(crate) struct SessionReader {
     hub: Hub,
     owner: Principal,
     session: SessionId,
-    /// The number of the last event that was given.
+    /// The number of the last event that was returned.
     after: u64,
-    /// Runs with events to come, oldest first.
+    /// Runs with unread events, oldest first.
     runs: VecDeque<RunRecord>,
-    /// The run that is being read.
-    reading: Option<(u64, Reader)>,
-    /// The last run that was read to its end.
-    done: Option<String>,
+    /// The reader of the current run, and the number of events before that run.
+    current: Option<(u64, Reader)>,
+    /// The id of the last run that was started to read.
+    last_run: Option<String>,
 }
 
 impl Hub {
-    /// The events of a session with numbers above `after`.
+    /// Returns the events of a session with numbers above `after`.
     pub(crate) async fn session_reader(
         &self,
         owner: &Principal,
         session: &SessionId,
         after: u64,
     ) -> Result<SessionReader, Problem> {
-        if self.sessions().get(owner, session).await?.is_none() {
-            return Err(Problem::no_session(&session.0));
-        }
         let mut reader = SessionReader {
             hub: self.clone(),
             owner: owner.clone(),
             session: session.clone(),
             after,
             runs: VecDeque::new(),
-            reading: None,
-            done: None,
+            current: None,
+            last_run: None,
         };
-        reader.look(MOST_RUNS).await?;
+        if !self.has_session(owner, session).await? {
+            return Err(Problem::no_session(&session.0));
+        }
+        reader.find_runs(MAX_RUNS).await?;
         Ok(reader)
     }
 }
 
 impl SessionReader {
-    /// The next event, with its number within the session.
+    /// Returns the next event with its number within the session.
     pub(crate) async fn next(&mut self) -> Option<(u64, Logged)> {
         loop {
-            if let Some((before, reader)) = &mut self.reading {
+            if let Some((before, reader)) = &mut self.current {
                 if let Some(event) = reader.next().await {
                     self.after = *before + event.seq;
                     return Some((self.after, event));
                 }
-                self.reading = None;
+                self.current = None;
             }
-            let stopped = self.hub.is_stopping();
-            if stopped.is_cancelled() {
+            let stopping = self.hub.stopping();
+            if stopping.is_cancelled() {
                 return None;
             }
             if let Some(run) = self.runs.pop_front() {
                 let after = self.after.saturating_sub(run.events_before);
                 let reader = self.hub.reader_of(&self.owner, &run, after);
-                self.reading = Some((run.events_before, reader));
-                self.done = Some(run.id);
+                self.current = Some((run.events_before, reader));
+                self.last_run = Some(run.id);
                 continue;
             }
-            // Before the store is read: what begins after that tells of itself.
-            let mut door = self.hub.door(&self.session);
-            match self.look(NEWEST).await {
+            // Subscribed before the reads, so that a run that starts after them ends the wait below.
+            let mut changes = self.hub.session_changes(&self.session);
+            match self.find_runs(NEWEST_RUNS).await {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(problem) => {
-                    tracing::warn!(%problem, "a session cannot be read");
+                    tracing::warn!(%problem, "failed to read the session");
                     return None;
                 }
             }
             if !self.runs.is_empty() {
                 continue;
             }
-            let every = self.hub.options().keep_alive;
+            let interval = self.hub.options().keep_alive;
             tokio::select! {
-                _ = door.changed() => {}
-                // Another process may have begun one.
-                () = tokio::time::sleep(every) => {}
-                () = stopped.cancelled() => return None,
+                _ = changes.changed() => {}
+                // Another process may have started a run.
+                () = tokio::time::sleep(interval) => {}
+                () = stopping.cancelled() => return None,
             }
         }
     }
 
-    /// Looks for runs that have events to come; whether the session is still there.
-    async fn look(&mut self, limit: u32) -> Result<bool, Problem> {
+    /// Finds runs with unread events. Returns whether the session still exists.
+    async fn find_runs(&mut self, limit: u32) -> Result<bool, Problem> {
         let mut runs = self.hub.runs_of(&self.owner, &self.session, limit).await?;
-        // One that was read to its end is not read again, though events of it may be gone from the store.
-        if let Some(done) = &self.done
-            && let Some(at) = runs.iter().position(|run| run.id == *done)
+        // A completely read run is not read again, even if its events were deleted.
+        if let Some(last) = &self.last_run
+            && let Some(position) = runs.iter().position(|run| run.id == *last)
         {
-            runs.truncate(at);
-        } else if runs.len() == limit as usize && limit < MOST_RUNS {
-            runs = self
-                .hub
-                .runs_of(&self.owner, &self.session, MOST_RUNS)
-                .await?;
+            runs.truncate(position);
+        } else if runs.len() == limit as usize && limit < MAX_RUNS {
+            let all = self.hub.runs_of(&self.owner, &self.session, MAX_RUNS);
+            runs = all.await?;
         }
-        let has_more = |run: &RunRecord| {
+        let has_unread = |run: &RunRecord| {
             run.state != RunState::Finished || run.events_before + run.last_event > self.after
         };
-        self.runs = runs.into_iter().rev().filter(has_more).collect();
-        if self.runs.is_empty() {
-            let session = self.hub.sessions().get(&self.owner, &self.session).await?;
-            return Ok(session.is_some());
-        }
-        Ok(true)
+        self.runs = runs.into_iter().rev().filter(has_unread).collect();
+        Ok(!self.runs.is_empty() || self.hub.has_session(&self.owner, &self.session).await?)
     }
 }

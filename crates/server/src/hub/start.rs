@@ -7,8 +7,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
 use sha2::Sha256;
 use switchboard_domain::{
-    ApprovalDecision, Approver, IdKey, Message, Principal, Role, RunRecord, RunState, Session,
-    SessionId, SessionStoreError,
+    ApprovalDecision, ApprovalRequest, Approver, IdKey, Message, Principal, Role, RunRecord,
+    RunState, Session, SessionId, SessionStoreError,
 };
 use switchboard_orchestration::{
     Agent, RunEventKind, RunParameters,
@@ -17,31 +17,28 @@ use switchboard_orchestration::{
 use uuid::Uuid;
 
 use super::{
-    Active, Hub, RunLog, Start, Started, Talk,
-    desk::{Desk, Who},
-    drive::Driven,
-    place::{Full, Place},
-    unhindered,
+    ActiveRun, Hub, PendingApprovals, RunLog, Start, Started, Talk, drive::Execution,
+    run_to_completion, runs::in_other_process,
 };
-use crate::{Parameters, Problem, Wish, WishError, project::CLIENT};
+use crate::{Parameters, Problem, Wish, WishError, limits::RunSlots, project::CLIENT};
 
 /// Maximum characters of a session's title that is made from the first message.
-const TITLE: usize = 80;
+const MAX_TITLE: usize = 80;
 /// Characters of a client's id in the stored id. With a dot and the hash the stored id has at most
 /// 128 characters, so that a client can use it too.
-const SHOWN_OF_ID: usize = 95;
+const ID_PREFIX_LENGTH: usize = 95;
 /// Bytes of the keyed hash in a stored id.
-const BYTES_OF_TAG: usize = 16;
+const ID_HASH_BYTES: usize = 16;
 
 impl Hub {
-    /// Begins a run. It continues without readers.
+    /// Starts a run. It continues without readers.
     pub(crate) async fn start(&self, start: Start) -> Result<Started, Problem> {
         if matches!(start.talk, Talk::Loose { .. }) {
             // An ephemeral run ends with its client.
             return self.start_now(start).await;
         }
         let hub = self.clone();
-        unhindered(async move { hub.start_now(start).await }).await
+        run_to_completion(async move { hub.start_now(start).await }).await
     }
 
     async fn start_now(&self, start: Start) -> Result<Started, Problem> {
@@ -52,17 +49,22 @@ impl Hub {
             shape,
         } = start;
         wish.parameters.check()?;
-        let place = self.place(&principal)?;
+        let slots = self.acquire_slots(&principal)?;
         // The id of a new session is created here, because the agent may depend on it.
         let (session, is_new) = match &talk {
             Talk::Loose { .. } => (None, false),
             Talk::Session { id, .. } => (Some(id.clone().unwrap_or_else(new_id)), id.is_none()),
         };
         let agent = self.engine().agent(&wish, &principal, session.as_ref());
-        let agent = agent.await?;
-        let agent = shape.map_or(agent.clone(), |shape| shape(agent));
+        let mut agent = agent.await?;
+        if let Some(shape) = shape {
+            agent = shape(agent);
+        }
         match talk {
-            Talk::Loose { messages } => self.begin_loose(agent, principal, messages, place).await,
+            Talk::Loose { messages } => {
+                self.start_ephemeral(agent, principal, messages, slots)
+                    .await
+            }
             Talk::Session {
                 id: _,
                 create,
@@ -70,197 +72,199 @@ impl Hub {
                 messages,
             } => {
                 let id = session.unwrap_or_else(new_id);
-                let beginning = Beginning {
+                let new = NewRun {
                     agent,
                     wish: &wish,
                     principal: &principal,
                     keep,
                     messages,
                 };
-                let is_there = !create || (!is_new && self.has_session(&principal, &id).await?);
-                let (kept, desk) = if is_there {
-                    self.begin(beginning, &id).await?
+                let session_exists =
+                    !create || (!is_new && self.has_session(&principal, &id).await?);
+                let (run, approvals) = if session_exists {
+                    self.start_in_session(new, &id).await?
                 } else {
-                    self.begin_new(beginning, id).await?
+                    self.start_in_new_session(new, id).await?
                 };
-                let record = kept.record().clone();
-                let run = Driven::Kept(Box::new(kept));
-                Ok(self.started(principal, record, desk, run, place))
+                Ok(self.execute_durable(principal, run, approvals, slots))
             }
         }
     }
 
     /// Resumes a waiting or interrupted run, optionally with a decision about one call.
-    pub(crate) async fn resume(
+    pub(super) async fn resume(
         &self,
         principal: &Principal,
         run: &str,
-        word: Option<(&str, ApprovalDecision)>,
+        decision: Option<(&str, ApprovalDecision)>,
     ) -> Result<Started, Problem> {
-        let place = self.place(principal)?;
-        let taken = self.durable_runs(principal).acquire(run).await?;
-        let is_open = word
-            .as_ref()
-            .map_or(Ok(()), |(call, _)| is_open(&taken, call));
-        let agent = match is_open {
-            Ok(()) => self.agent_for(&taken, principal).await,
+        let slots = self.acquire_slots(principal)?;
+        let leased = self.durable_runs(principal).acquire(run).await;
+        let leased = leased.map_err(|error| in_other_process(error.into(), run))?;
+        let is_waiting = match &decision {
+            Some((call, _)) => check_waiting(&leased, call),
+            None => Ok(()),
+        };
+        let agent = match is_waiting {
+            Ok(()) => self.agent_for_resume(&leased, principal).await,
             Err(problem) => Err(problem),
         };
         let agent = match agent {
             Ok(agent) => agent,
             Err(problem) => {
-                // Released before the error is returned, because the client may retry at once.
-                taken.release().await;
+                // Released before the error is returned, because the client may retry immediately.
+                leased.release().await;
                 return Err(problem);
             }
         };
-        let record = taken.record().clone();
-        let open = taken
-            .run()
-            .pending_approvals()
-            .into_iter()
-            .cloned()
-            .collect();
-        let patience = self.options().approval_time;
-        let desk = Arc::new(Desk::new(Who::IsKept, patience, open));
-        if let Some((call, word)) = word {
-            desk.leave(call, word);
+        let waiting = leased.run().pending_approvals();
+        let approvals = self.durable_approvals(waiting.into_iter().cloned().collect());
+        if let Some((call, decision)) = decision {
+            approvals.submit(call, decision);
         }
-        let agent = agent.with_approver(Arc::clone(&desk) as Arc<dyn Approver>);
-        let kept = self.durable_runs(principal).resume(&agent, taken);
-        let run = Driven::Kept(Box::new(kept));
-        Ok(self.started(principal.clone(), record, desk, run, place))
+        let agent = agent.with_approver(Arc::clone(&approvals) as Arc<dyn Approver>);
+        let run = self.durable_runs(principal).resume(&agent, leased);
+        Ok(self.execute_durable(principal.clone(), run, approvals, slots))
     }
 
     /// Returns the agent for a resumed run, equal to the one at its start.
-    async fn agent_for(&self, taken: &LeasedRun, principal: &Principal) -> Result<Agent, Problem> {
-        let begun = RunParameters::read(taken.record().parameters.as_ref());
-        if taken.has_only_conversation() {
-            return self.agent_anew(taken, begun, principal).await;
+    async fn agent_for_resume(
+        &self,
+        leased: &LeasedRun,
+        principal: &Principal,
+    ) -> Result<Agent, Problem> {
+        let stored = RunParameters::read(leased.record().parameters.as_ref());
+        if leased.has_only_conversation() {
+            return self.agent_for_first_step(leased, stored, principal).await;
         }
         // The run contains its options, recipe and instructions.
-        let begun = begun.unwrap_or_default();
+        let stored = stored.unwrap_or_default();
         let parameters = Parameters {
-            tools: begun.without_tools.then_some(false),
+            tools: stored.without_tools.then_some(false),
             ..Parameters::default()
         };
-        let model = Some(taken.run().model().to_string());
-        let wishes = [
-            (model.clone(), begun.recipe.clone()),
-            (None, begun.recipe.clone()),
+        let model = Some(leased.run().model().to_string());
+        let candidates = [
+            (model.clone(), stored.recipe.clone()),
+            (None, stored.recipe.clone()),
             // The run keeps its recipe, even if the file no longer exists.
             (model, None),
             (None, None),
         ];
-        let wishes = wishes.map(|(model, recipe)| Wish {
+        let candidates = candidates.map(|(model, recipe)| Wish {
             model,
             recipe,
             parameters: parameters.clone(),
             ..Wish::default()
         });
-        Ok(self.first_agent(taken, &wishes, principal).await?)
+        Ok(self.first_agent(leased, &candidates, principal).await?)
     }
 
     /// Returns the agent for a run that was interrupted before its first step. Only its parameters
     /// are known.
-    async fn agent_anew(
+    async fn agent_for_first_step(
         &self,
-        taken: &LeasedRun,
-        begun: Option<RunParameters>,
+        leased: &LeasedRun,
+        stored: Option<RunParameters>,
         principal: &Principal,
     ) -> Result<Agent, Problem> {
-        let run = &taken.record().id;
-        let ask_again = |why: &str| {
+        let run = &leased.record().id;
+        let cannot_continue = |reason: &str| {
             Problem::conflict(format!(
-                "run `{run}` was interrupted before it had begun to do anything, and {why}: end it (POST \
-                 /runs/{run}/cancel) and ask again"
+                "run `{run}` was interrupted before its first step and cannot continue: {reason}; \
+                 cancel it (POST /runs/{run}/cancel) and send the message again"
             ))
         };
         // The run does not continue with other approvals and limits.
-        let options = begun.as_ref().and_then(RunParameters::options);
-        let (Some(begun), Some(options)) = (begun, options) else {
-            return Err(ask_again("what it was to be like is not known"));
+        let options = stored.as_ref().and_then(RunParameters::options);
+        let (Some(stored), Some(options)) = (stored, options) else {
+            return Err(cannot_continue("its parameters are not stored"));
         };
-        let parameters = match begun.parameters {
-            None => Ok(Parameters::default()),
-            Some(stored) => serde_json::from_value(stored),
-        };
-        let mut parameters =
-            parameters.map_err(|_| ask_again("what it was to be like cannot be read"))?;
-        if begun.without_tools {
+        let parameters = stored.parameters.map(serde_json::from_value).transpose();
+        let parameters =
+            parameters.map_err(|_| cannot_continue("its stored parameters cannot be read"))?;
+        let mut parameters: Parameters = parameters.unwrap_or_default();
+        if stored.without_tools {
             parameters.tools = Some(false);
         }
-        let wishes = [Some(taken.run().model().to_string()), None].map(|model| Wish {
+        let candidates = [Some(leased.run().model().to_string()), None].map(|model| Wish {
             model,
-            recipe: begun.recipe.clone(),
+            recipe: stored.recipe.clone(),
             parameters: parameters.clone(),
             ..Wish::default()
         });
-        let agent = self.first_agent(taken, &wishes, principal).await;
+        let agent = self.first_agent(leased, &candidates, principal).await;
         let agent = agent.map_err(|error| match &error {
             WishError::Unavailable { .. } => error.into(),
-            WishError::Unknown { .. } | WishError::Invalid { .. } => ask_again(&error.to_string()),
+            WishError::Unknown { .. } | WishError::Invalid { .. } => {
+                cannot_continue(&error.to_string())
+            }
         })?;
         Ok(agent.with_options(options))
     }
 
-    /// Returns the agent for the first usable parameters: a model or a recipe may no longer exist.
+    /// Returns the agent for the first usable candidate: a model or a recipe may no longer exist.
     async fn first_agent(
         &self,
-        taken: &LeasedRun,
-        wishes: &[Wish],
+        leased: &LeasedRun,
+        candidates: &[Wish],
         principal: &Principal,
     ) -> Result<Agent, WishError> {
-        let mut refused = None;
-        for wish in wishes {
-            let session = &taken.record().session;
-            match self.engine().agent(wish, principal, Some(session)).await {
+        let mut first_error = None;
+        for candidate in candidates {
+            let session = &leased.record().session;
+            match self
+                .engine()
+                .agent(candidate, principal, Some(session))
+                .await
+            {
                 Ok(agent) => {
-                    if let Some(error) = refused {
-                        let run = &taken.record().id;
-                        tracing::warn!(run, %error, "a run goes on with another model or recipe");
+                    if let Some(error) = first_error {
+                        let run = &leased.record().id;
+                        tracing::warn!(run, %error, "the run continues with another model or recipe");
                     }
                     return Ok(agent);
                 }
-                Err(error) => refused = refused.or(Some(error)),
+                Err(error) => first_error = first_error.or(Some(error)),
             }
         }
-        Err(refused.unwrap_or_else(|| WishError::Unavailable {
-            message: "there is no agent".to_owned(),
+        Err(first_error.unwrap_or_else(|| WishError::Unavailable {
+            message: "no model is available".to_owned(),
             retry_after: None,
         }))
     }
 
-    /// Begins a run in an existing session.
-    async fn begin(
+    /// Starts a run in an existing session.
+    async fn start_in_session(
         &self,
-        begun: Beginning<'_>,
+        new: NewRun<'_>,
         session: &SessionId,
-    ) -> Result<(PersistedRun, Arc<Desk>), Problem> {
-        let (agent, desk, parameters) = self.prepared(&begun);
-        let durable_runs = self.durable_runs(begun.principal);
-        let messages = begun.messages;
-        let kept = match begun.keep {
+    ) -> Result<(PersistedRun, Arc<PendingApprovals>), Problem> {
+        let (agent, approvals, parameters) = self.prepare_durable(&new);
+        let durable_runs = self.durable_runs(new.principal);
+        let messages = new.messages;
+        let run = match new.keep {
             None => {
                 durable_runs
                     .begin_with(&agent, session, messages, parameters)
                     .await?
             }
             Some(keep) => {
-                let again = durable_runs.begin_again(&agent, session, keep, messages, parameters);
-                again.await?
+                durable_runs
+                    .begin_again(&agent, session, keep, messages, parameters)
+                    .await?
             }
         };
-        Ok((kept, desk))
+        Ok((run, approvals))
     }
 
-    /// Begins a run in a new session.
-    async fn begin_new(
+    /// Starts a run in a new session.
+    async fn start_in_new_session(
         &self,
-        begun: Beginning<'_>,
+        new: NewRun<'_>,
         id: SessionId,
-    ) -> Result<(PersistedRun, Arc<Desk>), Problem> {
-        if let Some(keep) = begun.keep.filter(|keep| *keep > 0) {
+    ) -> Result<(PersistedRun, Arc<PendingApprovals>), Problem> {
+        if let Some(keep) = new.keep.filter(|keep| *keep > 0) {
             // A new session has no messages to remove.
             return Err(SessionStoreError::Conflict {
                 id,
@@ -269,25 +273,23 @@ impl Hub {
             }
             .into());
         }
-        let mut said = begun.messages.iter();
-        let said = said.find(|message| message.role == Role::User);
-        let title = said
-            .map(|message| title_of(&message.text()))
-            .unwrap_or_default();
-        let session = session_of(Some(id.clone()), title);
-        let (agent, desk, parameters) = self.prepared(&begun);
-        let durable_runs = self.durable_runs(begun.principal);
-        let made = durable_runs.begin_session(&agent, &session, begun.messages.clone(), parameters);
-        match made.await {
-            Ok(kept) => Ok((kept, desk)),
+        let mut messages = new.messages.iter();
+        let question = messages.find(|message| message.role == Role::User);
+        let title = question.map(|message| title_of(&message.text()));
+        let session = new_session(id.clone(), title.unwrap_or_default());
+        let (agent, approvals, parameters) = self.prepare_durable(&new);
+        let durable_runs = self.durable_runs(new.principal);
+        let run = durable_runs.begin_session(&agent, &session, new.messages.clone(), parameters);
+        match run.await {
+            Ok(run) => Ok((run, approvals)),
             // Another request of the principal created it meanwhile.
             Err(DurableRunError::Store(SessionStoreError::Exists { .. })) => {
-                if self.has_session(begun.principal, &id).await? {
-                    self.begin(begun, &id).await
+                if self.has_session(new.principal, &id).await? {
+                    self.start_in_session(new, &id).await
                 } else {
                     Err(Problem::invalid(
                         "session_id",
-                        "the session's id is taken: choose another one",
+                        "the session id is in use: choose another one",
                     ))
                 }
             }
@@ -295,33 +297,42 @@ impl Hub {
         }
     }
 
-    /// Returns the agent of a durable run, the target of its questions, and the stored parameters.
-    fn prepared(&self, begun: &Beginning<'_>) -> (Agent, Arc<Desk>, Option<serde_json::Value>) {
-        let mut begun_with = RunParameters::of(&begun.agent);
-        begun_with.recipe.clone_from(&begun.wish.recipe);
-        begun_with.without_tools = begun.wish.parameters.tools == Some(false);
-        begun_with.parameters = serde_json::to_value(&begun.wish.parameters).ok();
-        let patience = self.options().approval_time;
-        let desk = Arc::new(Desk::new(Who::IsKept, patience, Vec::new()));
-        let approver = Arc::clone(&desk) as Arc<dyn Approver>;
-        let agent = begun.agent.clone().with_approver(approver);
-        (agent, desk, begun_with.stored())
+    /// Returns the agent of a durable run, its approver, and the parameters to store.
+    fn prepare_durable(
+        &self,
+        new: &NewRun<'_>,
+    ) -> (Agent, Arc<PendingApprovals>, Option<serde_json::Value>) {
+        let mut parameters = RunParameters::of(&new.agent);
+        parameters.recipe.clone_from(&new.wish.recipe);
+        parameters.without_tools = new.wish.parameters.tools == Some(false);
+        parameters.parameters = serde_json::to_value(&new.wish.parameters).ok();
+        let approvals = self.durable_approvals(Vec::new());
+        let approver = Arc::clone(&approvals) as Arc<dyn Approver>;
+        let agent = new.agent.clone().with_approver(approver);
+        (agent, approvals, parameters.stored())
     }
 
-    async fn begin_loose(
+    fn durable_approvals(&self, waiting: Vec<ApprovalRequest>) -> Arc<PendingApprovals> {
+        let time_limit = self.options().approval_time;
+        let approvals = PendingApprovals::new(ApprovalDecision::Later, time_limit, waiting);
+        Arc::new(approvals)
+    }
+
+    async fn start_ephemeral(
         &self,
         agent: Agent,
         principal: Principal,
         messages: Vec<Arc<Message>>,
-        place: Place,
+        slots: RunSlots,
     ) -> Result<Started, Problem> {
-        let patience = self.options().approval_time;
-        let desk = Arc::new(Desk::new(Who::Expires, patience, Vec::new()));
+        let time_limit = self.options().approval_time;
+        let approvals = PendingApprovals::new(ApprovalDecision::Expired, time_limit, Vec::new());
+        let approvals = Arc::new(approvals);
         let agent = agent
             .with_principal(principal.clone(), None)
-            .with_approver(Arc::clone(&desk) as Arc<dyn Approver>);
+            .with_approver(Arc::clone(&approvals) as Arc<dyn Approver>);
         let mut stream = agent.run(messages);
-        // The response names the run immediately.
+        // The headers of the response contain the id of the run.
         let first = stream.next().await.ok_or_else(Problem::internal)?;
         let model = match &first.kind {
             RunEventKind::RunStarted { model, .. } => model.to_string(),
@@ -339,64 +350,61 @@ impl Hub {
             outcome: None,
             parameters: None,
         };
-        let run = Driven::Loose(Some(first), Box::new(stream));
-        Ok(self.started(principal, record, desk, run, place))
+        let execution = Execution::Ephemeral(Some(first), Box::new(stream));
+        Ok(self.execute_new(principal, record, approvals, execution, slots))
     }
 
-    fn started(
+    fn execute_durable(
         &self,
         owner: Principal,
-        mut record: RunRecord,
-        desk: Arc<Desk>,
-        run: Driven,
-        place: Place,
+        run: PersistedRun,
+        approvals: Arc<PendingApprovals>,
+        slots: RunSlots,
     ) -> Started {
-        let is_kept = matches!(run, Driven::Kept(_));
+        let mut record = run.record().clone();
         // Only this program and its store need the parameters.
         record.parameters = None;
-        let active = Active {
+        let execution = Execution::Durable(Box::new(run));
+        self.execute_new(owner, record, approvals, execution, slots)
+    }
+
+    fn execute_new(
+        &self,
+        owner: Principal,
+        record: RunRecord,
+        approvals: Arc<PendingApprovals>,
+        execution: Execution,
+        slots: RunSlots,
+    ) -> Started {
+        let is_durable = matches!(execution, Execution::Durable(_));
+        let active = Arc::new(ActiveRun {
             log: Arc::new(RunLog::new(record.last_event, self.options().log_bytes)),
-            cancel: run.cancel_handle(),
+            cancel: execution.cancel_handle(),
             record,
             owner,
-            is_kept,
-            desk,
-        };
-        let active = Arc::new(active);
+            is_durable,
+            approvals,
+        });
         let started = Started {
             hub: self.clone(),
             run: active.id(),
-            session: is_kept.then(|| active.record.session.clone()),
+            session: is_durable.then(|| active.record.session.clone()),
             last_event: active.record.last_event,
             active: Arc::clone(&active),
         };
-        self.drive(active, run, place);
+        self.execute(active, execution, slots);
         started
     }
 
-    /// Acquires a slot for one more run.
-    fn place(&self, principal: &Principal) -> Result<Place, Problem> {
+    /// Acquires the slots for one more run. Fails during the shutdown.
+    fn acquire_slots(&self, principal: &Principal) -> Result<RunSlots, Problem> {
         if self.shared.stopping.is_cancelled() {
             return Err(Problem::unavailable(
-                "the server is about to stop: send the request again when it is back",
+                "the server is shutting down: send the request again after the restart",
                 None,
             ));
         }
-        let options = self.options();
-        self.shared.places.take(principal).map_err(|full| match full {
-            Full::Each => Problem::too_many(format!(
-                "{} runs of yours are under way, and more are not allowed: wait for one to end, or end one (POST \
-                 /runs/{{id}}/cancel)",
-                options.max_runs_each
-            )),
-            Full::All => Problem::unavailable(
-                format!(
-                    "{} runs are under way, and the server takes no more at once: try again",
-                    options.max_runs
-                ),
-                None,
-            ),
-        })
+        self.shared.limits.acquire(principal)
     }
 
     /// Returns the session for an id that a client chose. Ids are unique in a store, and sessions
@@ -411,10 +419,14 @@ impl Hub {
             return Ok(id);
         }
         let key = self.sessions().id_key().await?;
-        id_of(&key, principal, &id)
+        derive_id(&key, principal, &id)
     }
 
-    async fn has_session(&self, principal: &Principal, id: &SessionId) -> Result<bool, Problem> {
+    pub(super) async fn has_session(
+        &self,
+        principal: &Principal,
+        id: &SessionId,
+    ) -> Result<bool, Problem> {
         Ok(self.sessions().get(principal, id).await?.is_some())
     }
 
@@ -422,17 +434,16 @@ impl Hub {
     pub(crate) async fn create(
         &self,
         principal: &Principal,
-        id: Option<SessionId>,
         title: String,
     ) -> Result<Session, SessionStoreError> {
-        let session = session_of(id, title);
+        let session = new_session(new_id(), title);
         self.sessions().create(principal, &session).await?;
         Ok(session)
     }
 }
 
-/// A run to begin in a session.
-struct Beginning<'a> {
+/// A durable run before its start.
+struct NewRun<'a> {
     agent: Agent,
     wish: &'a Wish,
     principal: &'a Principal,
@@ -445,10 +456,9 @@ fn new_id() -> SessionId {
     SessionId(Uuid::now_v7().to_string())
 }
 
-/// A session to create.
-fn session_of(id: Option<SessionId>, title: String) -> Session {
+fn new_session(id: SessionId, title: String) -> Session {
     Session {
-        id: id.unwrap_or_else(new_id),
+        id,
         title,
         created_at: Timestamp::now().to_string(),
         messages: 0,
@@ -456,9 +466,9 @@ fn session_of(id: Option<SessionId>, title: String) -> Session {
 }
 
 /// Returns the stored id for the client's id of a principal. It begins with `id`, cut at
-/// [`SHOWN_OF_ID`] characters. The rest is a keyed hash of tenant, user and `id`. Nobody can
-/// compute it without the key of the store, so nobody can take the id first.
-fn id_of(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<SessionId, Problem> {
+/// [`ID_PREFIX_LENGTH`] characters. The rest is a keyed hash of tenant, user and `id`. It cannot be
+/// computed without the key of the store, so other clients cannot create the session first.
+fn derive_id(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<SessionId, Problem> {
     let mac = Hmac::<Sha256>::new_from_slice(key.as_bytes());
     // HMAC accepts keys of any length.
     let mut mac = mac.map_err(|_| Problem::internal())?;
@@ -467,50 +477,46 @@ fn id_of(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<SessionId
         mac.update(part.as_bytes());
     }
     let tag = mac.finalize().into_bytes();
-    let mut mark = String::new();
-    for byte in tag.iter().take(BYTES_OF_TAG) {
+    let mut hash = String::new();
+    for byte in tag.iter().take(ID_HASH_BYTES) {
         // Writing to a string cannot fail.
-        let _ = write!(mark, "{byte:02x}");
+        let _ = write!(hash, "{byte:02x}");
     }
-    let shown: String = id.0.chars().take(SHOWN_OF_ID).collect();
-    Ok(SessionId(format!("{shown}.{mark}")))
+    let prefix: String = id.0.chars().take(ID_PREFIX_LENGTH).collect();
+    Ok(SessionId(format!("{prefix}.{hash}")))
 }
 
 /// Checks that a call waits for a decision.
-fn is_open(taken: &LeasedRun, call: &str) -> Result<(), Problem> {
-    let waiting = taken.run().pending_approvals();
-    if let Some(request) = waiting.iter().find(|it| it.tool_use.id == call) {
-        let server = request.origin.as_ref().map(|origin| origin.server.as_str());
-        return if server == Some(CLIENT) {
-            Err(of_client(&taken.record().id, call))
-        } else {
-            Ok(())
-        };
+fn check_waiting(leased: &LeasedRun, call: &str) -> Result<(), Problem> {
+    let waiting = leased.run().pending_approvals();
+    let Some(request) = waiting.iter().find(|it| it.tool_use.id == call) else {
+        return Err(not_waiting(call, &waiting));
+    };
+    let server = request.origin.as_ref().map(|origin| origin.server.as_str());
+    if server == Some(CLIENT) {
+        return Err(client_call(&leased.record().id, call));
     }
-    Err(not_open(
-        call,
-        waiting.iter().map(|it| it.tool_use.id.as_str()),
-    ))
+    Ok(())
 }
 
 /// Returns the error for a decision about a client call.
-pub(super) fn of_client(run: &str, call: &str) -> Problem {
+pub(super) fn client_call(run: &str, call: &str) -> Problem {
     Problem::conflict(format!(
-        "the call `{call}` is of a tool of the client that asked: the client makes it, and answers it with the results that \
-         its next request brings; POST /runs/{run}/cancel ends the run"
+        "call `{call}` is executed by the client that started the run, which sends the result in \
+         its next request; POST /runs/{run}/cancel ends the run"
     ))
 }
 
 /// Returns the error for a decision about a call that does not wait.
-pub(super) fn not_open<'w>(call: &str, waiting: impl Iterator<Item = &'w str>) -> Problem {
-    let waiting: Vec<&str> = waiting.collect();
+pub(super) fn not_waiting(call: &str, waiting: &[&ApprovalRequest]) -> Problem {
+    let waiting: Vec<&str> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     let others = if waiting.is_empty() {
-        "the run waits for none".to_owned()
+        "no call of the run waits for one".to_owned()
     } else {
-        format!("the run waits for words about: {}", waiting.join(", "))
+        format!("waiting calls: {}", waiting.join(", "))
     };
     Problem::conflict(format!(
-        "the call `{call}` waits for no word, or has one already; {others}"
+        "call `{call}` does not wait for a decision, or already has one; {others}"
     ))
 }
 
@@ -520,12 +526,12 @@ fn title_of(text: &str) -> String {
     let mut lines = text.lines().map(|line| line.replace(char::is_control, " "));
     let line = lines.find(|line| !line.trim().is_empty());
     let line = line.as_deref().unwrap_or_default().trim();
-    if line.chars().count() <= TITLE {
+    if line.chars().count() <= MAX_TITLE {
         return line.to_owned();
     }
-    let cut: String = line.chars().take(TITLE).collect();
-    let at_word = cut.rfind(' ').filter(|at| *at > TITLE / 2);
-    format!("{}…", cut[..at_word.unwrap_or(cut.len())].trim_end())
+    let cut: String = line.chars().take(MAX_TITLE).collect();
+    let end = cut.rfind(' ').filter(|end| *end > MAX_TITLE / 2);
+    format!("{}…", cut[..end.unwrap_or(cut.len())].trim_end())
 }
 
 #[cfg(test)]
@@ -533,19 +539,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_depends_on_the_key_and_on_each_part_of_the_principal() {
+    fn a_derived_id_depends_on_the_key_and_on_each_part_of_the_principal() {
         let principal = |tenant: &str, user: &str| Principal {
             tenant: tenant.to_owned(),
             user: user.to_owned(),
         };
         let id = |key: &str, tenant: &str, user: &str, id: &str| {
-            let named = SessionId(id.to_owned());
-            let id = id_of(&IdKey::new(key), &principal(tenant, user), &named);
+            let client_id = SessionId(id.to_owned());
+            let id = derive_id(&IdKey::new(key), &principal(tenant, user), &client_id);
             id.unwrap().0
         };
         let stored = id("key", "acme", "ann", "chat");
         assert_eq!(stored, id("key", "acme", "ann", "chat"));
-        let others = [
+        let other_ids = [
             id("other", "acme", "ann", "chat"),
             id("key", "acm", "eann", "chat"),
             id("key", "acme", "annc", "hat"),
@@ -553,9 +559,9 @@ mod tests {
             id("key", "acme", "bob", "chat"),
             id("key", "acme", "ann", "chats"),
         ];
-        let mark = |id: &str| id.rsplit_once('.').unwrap().1.to_owned();
-        for other in others {
-            assert_ne!(mark(&stored), mark(&other));
+        let hash = |id: &str| id.rsplit_once('.').unwrap().1.to_owned();
+        for other in other_ids {
+            assert_ne!(hash(&stored), hash(&other));
         }
         let long = id("key", "acme", "ann", &"x".repeat(128));
         assert_eq!(long.len(), 128, "a client can use the stored id");

@@ -1,4 +1,4 @@
-//! Pages that MCP servers have for showing what their tools do (MCP Apps).
+//! Pages of MCP servers that show results of their tools (MCP Apps).
 
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
@@ -6,36 +6,36 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{App, Problem, ToolPage, problem::ProblemBody, read::ReadQuery};
 
-/// The pages there are.
+/// The available pages.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PageList {
-    /// Them.
+    /// The tools with a page.
     apps: Vec<ToolPage>,
 }
 
-/// Which page.
+/// The page to read.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageQuery {
-    /// The server that has it.
+    /// The server of the page.
     server: String,
-    /// Its address, such as `ui://report`.
+    /// The URI of the page, such as `ui://report`.
     uri: String,
 }
 
-/// A page. It is somebody else's: to be shown in a sandboxed frame of an origin of its own.
+/// A page. Show it only in a sandboxed frame with its own origin.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PageShown {
-    /// Its address.
+pub(crate) struct PageContent {
+    /// The URI.
     uri: String,
-    /// HTML; untrusted.
+    /// The HTML text. Untrusted.
     html: String,
 }
 
-/// List the tools that have a page of their own
+/// List the tools that have a page
 #[utoipa::path(
     get, path = "/mcp/apps", operation_id = "listApps", tag = "offers",
-    responses((status = 200, description = "The tools with a page, of the servers that are ready.", body = PageList))
+    responses((status = 200, description = "The tools of ready servers that have a page.", body = PageList))
 )]
 pub(super) async fn list(State(app): State<App>) -> Json<PageList> {
     let apps = app.engine().tool_pages().await;
@@ -47,16 +47,15 @@ pub(super) async fn list(State(app): State<App>) -> Json<PageList> {
     get, path = "/mcp/apps/page", operation_id = "readApp", tag = "offers",
     params(PageQuery),
     responses(
-        (status = 200, description = "The page.", body = PageShown),
-        (status = 400, description = "The query does not fit.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such page, or its server does not give it.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "The page.", body = PageContent),
+        (status = 404, description = "The page does not exist or its server does not return it.", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show(
     State(app): State<App>,
     ReadQuery(PageQuery { server, uri }): ReadQuery<PageQuery>,
-) -> Result<Json<PageShown>, Problem> {
-    let read = app.engine().read_tool_page(&server, &uri).await;
-    read.map(|html| Json(PageShown { uri, html }))
+) -> Result<Json<PageContent>, Problem> {
+    let html = app.engine().read_tool_page(&server, &uri).await;
+    html.map(|html| Json(PageContent { uri, html }))
         .map_err(Problem::not_found)
 }

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use crate::{
     App, Parameters, Problem, Wish,
-    hub::{Ended, Start, Started, Talk},
+    hub::{Start, Started, Talk, WaitResult},
     problem::ProblemBody,
     read::{ReadJson, check_id, check_text},
     schema,
@@ -29,58 +29,53 @@ pub(crate) struct ChatRequest {
     /// The question.
     #[schema(min_length = 1)]
     message: String,
-    /// The session in which it is asked; without, a new one is made.
+    /// The session of the question. Without it a new session is created.
     session_id: Option<String>,
-    /// The provider, where `model` does not name it.
+    /// The provider, if `model` does not contain it.
     provider: Option<String>,
-    /// The model, as `PROVIDER/MODEL` or its name alone; without, the configured one.
+    /// The model, as `PROVIDER/MODEL` or a name alone. The default is the configured one.
     model: Option<String>,
-    /// The recipe, by its name.
+    /// The name of the recipe.
     recipe: Option<String>,
-    /// How it is asked.
+    /// The parameters of the run.
     #[serde(default)]
     parameters: Option<Parameters>,
-    /// Values for tools that the model does not see, by name. The configuration names those that a client may send.
+    /// Values for tools that are hidden from the model, by name. The configuration lists the
+    /// accepted names.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     context: Option<ClientContext>,
-    /// Answer at once, and let the run go on: `GET /runs/{id}/events` tells what happens.
+    /// Whether to respond immediately with 202. `GET /runs/{id}/events` returns the events.
     #[serde(default)]
     background: Option<bool>,
 }
 
-/// A run that goes on.
+/// A run that continues after the response.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RunAccepted {
     /// The run.
     pub(super) run_id: String,
-    /// Its session; `null` for a run that is not kept.
+    /// The session, or `null` for an ephemeral run.
     pub(super) session_id: Option<String>,
-    /// How it stands. `waiting`: `GET /runs/{id}` says for what.
+    /// The state. If it is `waiting`, `GET /runs/{id}` lists the waiting calls.
     #[schema(value_type = schema::RunState)]
     pub(super) state: RunState,
 }
 
-/// Ask a question and have it answered
+/// Ask a question
 ///
-/// The answer comes when the run is over. A run that has to wait for a person answers with 202 and goes on: `GET
-/// /runs/{id}` says what it waits for. A client that goes away ends nothing: the run goes on, and its answer is in the
-/// session.
+/// Returns the answer when the run is finished. If the run must wait for a person, the status is
+/// 202, and `GET /runs/{id}` lists the waiting calls and questions. The run continues if the client
+/// disconnects, and its answer is stored in the session.
 #[utoipa::path(
     post, path = "/chat", operation_id = "chat", tag = "chat",
     request_body = ChatRequest,
     responses(
-        (status = 200, description = "The run is over; how it ended stands in `outcome`.", body = schema::RunReport),
-        (status = 202, description = "The run goes on.", body = RunAccepted,
+        (status = 200, description = "The run is finished; `outcome` contains its outcome.", body = schema::RunReport),
+        (status = 202, description = "The run continues.", body = RunAccepted,
             headers(("location" = String, description = "The run: `/runs/{id}`."))),
-        (status = 400, description = "The body cannot be read.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such session.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 409, description = "The session has a run that is not over.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 413, description = "The body is too large.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "The body is not said to be JSON.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "A value cannot be, such as a model that there is not.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "Too many runs of the same principal.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "Too many runs, or the model cannot be asked now.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "The session does not exist.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "The session has an unfinished run.", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn chat(
@@ -91,7 +86,7 @@ pub(super) async fn chat(
     if request.message.trim().is_empty() {
         return Err(Problem::invalid(
             "message",
-            "`message` is empty: write a question",
+            "`message` is empty: send a question",
         ));
     }
     check_text("message", &request.message)?;
@@ -120,13 +115,14 @@ pub(super) async fn chat(
         return Ok(accepted(&started, RunState::Running));
     }
     match started.wait().await {
-        Ended::Finished(report) => Ok((names(&started), Json(report)).into_response()),
-        Ended::Waiting => Ok(accepted(&started, RunState::Waiting)),
-        Ended::Stopped => Err(Problem {
+        WaitResult::Finished(report) => Ok((id_headers(&started), Json(report)).into_response()),
+        WaitResult::Waiting => Ok(accepted(&started, RunState::Waiting)),
+        WaitResult::Interrupted => Err(Problem {
             run: Some((*started.run).into()),
             ..Problem::unavailable(
                 format!(
-                    "the server stopped before the run was over: POST /runs/{}/continue goes on with it",
+                    "the server stopped before the end of the run: continue it with POST \
+                     /runs/{}/continue",
                     started.run
                 ),
                 None,
@@ -135,7 +131,7 @@ pub(super) async fn chat(
     }
 }
 
-/// A run that goes on without the request that began it.
+/// Returns the response for a run that continues after the request.
 fn accepted(started: &Started, state: RunState) -> Response {
     let body = RunAccepted {
         run_id: started.run.to_string(),
@@ -143,11 +139,12 @@ fn accepted(started: &Started, state: RunState) -> Response {
         state,
     };
     let location = [(header::LOCATION, format!("/runs/{}", started.run))];
-    (StatusCode::ACCEPTED, names(started), location, Json(body)).into_response()
+    let ids = id_headers(started);
+    (StatusCode::ACCEPTED, ids, location, Json(body)).into_response()
 }
 
-/// The ids of a run as headers.
-fn names(started: &Started) -> [(HeaderName, String); 2] {
+/// Returns the headers with the ids of a run and its session.
+fn id_headers(started: &Started) -> [(HeaderName, String); 2] {
     let session = started.session.as_ref();
     [
         (

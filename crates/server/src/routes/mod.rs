@@ -11,7 +11,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::App;
 
-/// The routes that need a token, where there are tokens.
+/// Returns the routes that need a token if tokens are configured.
 pub(crate) fn guarded() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(chat::chat))
@@ -23,7 +23,7 @@ pub(crate) fn guarded() -> OpenApiRouter<App> {
         .routes(routes!(runs::decide))
         .routes(routes!(runs::answer))
         .routes(routes!(runs::cancel))
-        .routes(routes!(runs::go_on))
+        .routes(routes!(runs::continue_run))
         .routes(routes!(offers::tools))
         .routes(routes!(offers::servers))
         .routes(routes!(offers::models))
@@ -33,7 +33,7 @@ pub(crate) fn guarded() -> OpenApiRouter<App> {
         .routes(routes!(probes::metrics))
 }
 
-/// The routes that need none.
+/// Returns the routes that never need a token.
 pub(crate) fn open() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(probes::healthz))

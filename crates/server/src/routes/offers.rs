@@ -1,4 +1,4 @@
-//! What there is to choose from: tools, servers, models, recipes.
+//! Available tools, servers, models and recipes.
 
 use axum::{Json, extract::State};
 use serde::Serialize;
@@ -8,37 +8,37 @@ use utoipa::ToSchema;
 
 use crate::{App, ModelInfo, RecipeInfo, schema};
 
-/// The tools there are now.
+/// The available tools.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ToolList {
-    /// Them.
-    tools: Vec<ToolShown>,
-    /// Servers that cannot say which they have.
+    /// The tools.
+    tools: Vec<ToolInfo>,
+    /// The servers whose tools are missing.
     #[schema(value_type = Vec<schema::ServerProblem>)]
     problems: Vec<ServerProblem>,
 }
 
 /// A tool.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ToolShown {
-    /// Its name, as models are told.
+pub(crate) struct ToolInfo {
+    /// The name as declared to models.
     name: String,
-    /// The server that offers it.
+    /// The server of the tool.
     server: Option<String>,
-    /// Its own name there.
+    /// The original name of the tool.
     tool: String,
-    /// A name for people.
+    /// The title for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     title: Option<String>,
-    /// What it does.
+    /// The description.
     description: String,
-    /// JSON Schema of its input.
+    /// The JSON Schema of the input.
     input_schema: Value,
-    /// JSON Schema of its structured result, where it promises one.
+    /// The JSON Schema of the structured result, if the tool declares one.
     #[serde(skip_serializing_if = "Option::is_none")]
     output_schema: Option<Value>,
-    /// What it says about its effects; untrusted.
+    /// The annotations of the tool. Untrusted.
     #[schema(value_type = schema::ToolAnnotations)]
     annotations: ToolAnnotations,
 }
@@ -46,7 +46,7 @@ pub(crate) struct ToolShown {
 /// The MCP servers.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ServerList {
-    /// Them.
+    /// The state of each configured server.
     #[schema(value_type = Vec<schema::ServerStatus>)]
     servers: Vec<Value>,
 }
@@ -54,20 +54,20 @@ pub(crate) struct ServerList {
 /// The models.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ModelList {
-    /// The one that is asked where nobody names one; `null` if there is none.
+    /// The default model, or `null` if there is none.
     default: Option<String>,
-    /// Those that can be named. Others of the same providers may be named as well.
+    /// The known models. Requests may also name other models of the same providers.
     models: Vec<ModelInfo>,
 }
 
 /// The recipes.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RecipeList {
-    /// Those that can be named.
+    /// The available recipes.
     recipes: Vec<RecipeInfo>,
 }
 
-impl From<&ToolDefinition> for ToolShown {
+impl From<&ToolDefinition> for ToolInfo {
     fn from(tool: &ToolDefinition) -> Self {
         let origin = tool.origin.as_ref();
         Self {
@@ -86,7 +86,7 @@ impl From<&ToolDefinition> for ToolShown {
 /// List the tools of the MCP servers
 #[utoipa::path(
     get, path = "/mcp/tools", operation_id = "listTools", tag = "offers",
-    responses((status = 200, description = "The tools there are now.", body = ToolList))
+    responses((status = 200, description = "The available tools.", body = ToolList))
 )]
 pub(super) async fn tools(State(app): State<App>) -> Json<ToolList> {
     let catalog = app.engine().tools().await;
@@ -96,17 +96,17 @@ pub(super) async fn tools(State(app): State<App>) -> Json<ToolList> {
     })
 }
 
-/// List the MCP servers and how they stand
+/// List the MCP servers and their states
 #[utoipa::path(
     get, path = "/mcp/servers", operation_id = "listServers", tag = "offers",
-    responses((status = 200, description = "Every server that is configured.", body = ServerList))
+    responses((status = 200, description = "The configured servers.", body = ServerList))
 )]
 pub(super) async fn servers(State(app): State<App>) -> Json<ServerList> {
     let servers = app.engine().servers().await;
     Json(ServerList { servers })
 }
 
-/// List the models that can be named
+/// List the known models
 #[utoipa::path(
     get, path = "/models", operation_id = "listModels", tag = "offers",
     responses((status = 200, description = "The models.", body = ModelList))
@@ -120,7 +120,7 @@ pub(super) async fn models(State(app): State<App>) -> Json<ModelList> {
     })
 }
 
-/// List the recipes that can be named
+/// List the recipes
 #[utoipa::path(
     get, path = "/recipes", operation_id = "listRecipes", tag = "offers",
     responses((status = 200, description = "The recipes.", body = RecipeList))

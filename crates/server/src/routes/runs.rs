@@ -28,7 +28,7 @@ use crate::{
 
 /// A run with its waiting calls and questions.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RunShown {
+pub(crate) struct RunDetails {
     /// The run.
     #[schema(value_type = schema::RunRecord)]
     run: RunRecord,
@@ -37,7 +37,7 @@ pub(crate) struct RunShown {
     #[schema(value_type = Vec<schema::ApprovalRequest>)]
     waiting: Vec<ApprovalRequest>,
     /// Elicitation requests of servers: `POST /runs/{id}/questions/{question_id}`.
-    questions: Vec<QuestionShown>,
+    questions: Vec<QuestionDetails>,
     /// The report; `null` until the run is finished.
     #[schema(value_type = Option<schema::RunReport>)]
     report: Option<Box<RunReport>>,
@@ -45,7 +45,7 @@ pub(crate) struct RunShown {
 
 /// An elicitation request of a server.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct QuestionShown {
+pub(crate) struct QuestionDetails {
     /// The id for the answer.
     id: String,
     /// The request.
@@ -59,7 +59,7 @@ pub(crate) struct QuestionShown {
 pub(crate) struct Decision {
     /// The decision.
     #[serde(rename = "decision")]
-    word: Word,
+    action: DecisionAction,
     /// The validity of the decision.
     #[serde(default)]
     scope: Option<Scope>,
@@ -72,10 +72,10 @@ pub(crate) struct Decision {
     reason: Option<String>,
 }
 
-/// The decision about a call.
+/// The action for a call.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Word {
+pub(crate) enum DecisionAction {
     /// The call is executed.
     Allow,
     /// The call is not executed.
@@ -113,44 +113,46 @@ pub(crate) enum Action {
 }
 
 impl Decision {
-    fn checked(self) -> Result<ApprovalDecision, Problem> {
+    fn validate(self) -> Result<ApprovalDecision, Problem> {
         let scope = match self.scope {
             None | Some(Scope::Once) => ApprovalScope::Once,
             Some(Scope::Session) => ApprovalScope::Session,
             Some(Scope::Always) => ApprovalScope::Always,
         };
-        match (self.word, self.input, self.reason) {
-            (Word::Allow, input, None) => {
+        match (self.action, self.input, self.reason) {
+            (DecisionAction::Allow, input, None) => {
                 let input = input
                     .map(|input| check_object("input", input))
                     .transpose()?;
                 Ok(ApprovalDecision::Allow { input, scope })
             }
-            (Word::Deny, None, reason) => {
+            (DecisionAction::Deny, None, reason) => {
                 if let Some(reason) = &reason {
                     check_text("reason", reason)?;
                 }
                 Ok(ApprovalDecision::Deny { reason, scope })
             }
-            (Word::Allow, _, Some(_)) => {
-                Err(Problem::invalid("reason", "`reason` goes with `deny` only"))
-            }
-            (Word::Deny, Some(_), _) => {
-                Err(Problem::invalid("input", "`input` goes with `allow` only"))
-            }
+            (DecisionAction::Allow, _, Some(_)) => Err(Problem::invalid(
+                "reason",
+                "`reason` is allowed only with `deny`",
+            )),
+            (DecisionAction::Deny, Some(_), _) => Err(Problem::invalid(
+                "input",
+                "`input` is allowed only with `allow`",
+            )),
         }
     }
 }
 
 impl Answer {
-    fn checked(self) -> Result<ElicitationAnswer, Problem> {
+    fn validate(self) -> Result<ElicitationAnswer, Problem> {
         match (self.action, self.content) {
             (Action::Accept, content) => Ok(ElicitationAnswer::Accept {
                 content: check_object("content", content.unwrap_or_default())?,
             }),
             (_, Some(_)) => Err(Problem::invalid(
                 "content",
-                "`content` goes with `accept` only",
+                "`content` is allowed only with `accept`",
             )),
             (Action::Decline, None) => Ok(ElicitationAnswer::Decline),
             (Action::Cancel, None) => Ok(ElicitationAnswer::Cancel),
@@ -158,12 +160,12 @@ impl Answer {
     }
 }
 
-fn known(id: &str) -> Result<(), Problem> {
+fn check_run_id(id: &str) -> Result<(), Problem> {
     check_id(id, || Problem::no_run(id))
 }
 
-/// The state of a run after an operation.
-fn stands(record: RunRecord) -> Response {
+/// Returns the response with the state of a run after an operation.
+fn accepted(record: RunRecord) -> Response {
     let body = RunAccepted {
         run_id: record.id,
         session_id: Some(record.session.0).filter(|id| !id.is_empty()),
@@ -177,22 +179,21 @@ fn stands(record: RunRecord) -> Response {
     get, path = "/runs/{id}", operation_id = "getRun", tag = "runs",
     params(("id" = String, Path, description = "The run.")),
     responses(
-        (status = 200, description = "The run.", body = RunShown),
-        (status = 404, description = "There is no such run.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "The run.", body = RunDetails),
     )
 )]
 pub(super) async fn show(
     State(app): State<App>,
     Caller(principal): Caller,
     ReadPath(id): ReadPath<String>,
-) -> Result<Json<RunShown>, Problem> {
-    known(&id)?;
+) -> Result<Json<RunDetails>, Problem> {
+    check_run_id(&id)?;
     let view = app.hub().view(&principal, &id).await?;
-    let questions = view.questions.into_iter().map(|open| QuestionShown {
+    let questions = view.questions.into_iter().map(|open| QuestionDetails {
         id: open.id,
         question: open.question,
     });
-    Ok(Json(RunShown {
+    Ok(Json(RunDetails {
         run: view.run,
         waiting: view.waiting,
         questions: questions.collect(),
@@ -211,13 +212,11 @@ pub(super) async fn show(
     params(
         ("id" = String, Path, description = "The run."),
         EventsQuery,
-        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that was read."),
+        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that the client has."),
     ),
     responses(
         (status = 200, description = "Events, each with a `RunEvent` as its data.", body = schema::RunEvent, content_type = "text/event-stream"),
-        (status = 204, description = "The run is over, and nothing comes after that number."),
-        (status = 400, description = "The number is none.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such run.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 204, description = "The run is finished and has no later event."),
     )
 )]
 pub(super) async fn events(
@@ -227,10 +226,10 @@ pub(super) async fn events(
     ReadQuery(query): ReadQuery<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    known(&id)?;
+    check_run_id(&id)?;
     let after = sse::after(query.after, &headers)?;
     let reader = app.hub().reader(&principal, &id, after).await?;
-    if app.hub().is_over(&principal, &id, after).await? {
+    if app.hub().is_finished(&principal, &id, after).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let frames = reader.map(|event| {
@@ -248,15 +247,8 @@ pub(super) async fn events(
     params(("id" = String, Path, description = "The run."), ("call_id" = String, Path, description = "The call: `tool_use.id`.")),
     request_body = Decision,
     responses(
-        (status = 202, description = "The word was taken.", body = RunAccepted),
-        (status = 400, description = "The body cannot be read.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such run.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 409, description = "The call waits for no word.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 413, description = "The body is too large.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "The body is not said to be JSON.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "The word cannot be.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "Too many runs of the same principal.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "Too many runs.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 202, description = "The decision was accepted.", body = RunAccepted),
+        (status = 409, description = "The call does not wait for a decision.", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn decide(
@@ -265,11 +257,11 @@ pub(super) async fn decide(
     ReadPath((id, call)): ReadPath<(String, String)>,
     ReadJson(decision): ReadJson<Decision>,
 ) -> Result<Response, Problem> {
-    known(&id)?;
-    let word = decision.checked()?;
+    check_run_id(&id)?;
+    let decision = decision.validate()?;
     app.hub().check(&principal, &id).await?;
-    let decided = app.hub().decide(&principal, &id, &call, word).await;
-    decided.map(stands)
+    let decided = app.hub().decide(&principal, &id, &call, decision).await;
+    decided.map(accepted)
 }
 
 /// Answer an elicitation request
@@ -278,13 +270,8 @@ pub(super) async fn decide(
     params(("id" = String, Path, description = "The run."), ("question_id" = String, Path, description = "The question.")),
     request_body = Answer,
     responses(
-        (status = 202, description = "The answer was taken.", body = RunAccepted),
-        (status = 400, description = "The body cannot be read.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such run.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 202, description = "The answer was accepted.", body = RunAccepted),
         (status = 409, description = "The question is not open.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 413, description = "The body is too large.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "The body is not said to be JSON.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "The answer cannot be.", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn answer(
@@ -293,11 +280,11 @@ pub(super) async fn answer(
     ReadPath((id, question)): ReadPath<(String, String)>,
     ReadJson(answer): ReadJson<Answer>,
 ) -> Result<Response, Problem> {
-    known(&id)?;
-    let answer = answer.checked()?;
+    check_run_id(&id)?;
+    let answer = answer.validate()?;
     app.hub().check(&principal, &id).await?;
     let record = app.hub().answer(&principal, &id, &question, answer)?;
-    Ok(stands(record))
+    Ok(accepted(record))
 }
 
 /// Cancel a run
@@ -308,9 +295,8 @@ pub(super) async fn answer(
     post, path = "/runs/{id}/cancel", operation_id = "cancelRun", tag = "runs",
     params(("id" = String, Path, description = "The run.")),
     responses(
-        (status = 202, description = "It is over, or about to be.", body = RunAccepted),
-        (status = 404, description = "There is no such run.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 409, description = "Another process is at work on it.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 202, description = "The run is finished or will finish soon.", body = RunAccepted),
+        (status = 409, description = "Another process executes the run.", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn cancel(
@@ -318,8 +304,8 @@ pub(super) async fn cancel(
     Caller(principal): Caller,
     ReadPath(id): ReadPath<String>,
 ) -> Result<Response, Problem> {
-    known(&id)?;
-    app.hub().cancel(&principal, &id).await.map(stands)
+    check_run_id(&id)?;
+    app.hub().cancel(&principal, &id).await.map(accepted)
 }
 
 /// Continue a waiting or interrupted run
@@ -330,18 +316,15 @@ pub(super) async fn cancel(
     post, path = "/runs/{id}/continue", operation_id = "continueRun", tag = "runs",
     params(("id" = String, Path, description = "The run.")),
     responses(
-        (status = 202, description = "It goes on.", body = RunAccepted),
-        (status = 404, description = "There is no such run.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 409, description = "It is over, or another process is at work on it.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "Too many runs of the same principal.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "Too many runs.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 202, description = "The run continues.", body = RunAccepted),
+        (status = 409, description = "The run is finished, or another process executes it.", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn go_on(
+pub(super) async fn continue_run(
     State(app): State<App>,
     Caller(principal): Caller,
     ReadPath(id): ReadPath<String>,
 ) -> Result<Response, Problem> {
-    known(&id)?;
-    app.hub().go_on(&principal, &id).await.map(stands)
+    check_run_id(&id)?;
+    app.hub().continue_run(&principal, &id).await.map(accepted)
 }

@@ -1,4 +1,4 @@
-//! Sessions: made, listed, shown, renamed, forgotten, and followed.
+//! Routes of sessions: create, list, show, rename, delete, follow.
 
 use std::sync::Arc;
 
@@ -22,76 +22,75 @@ use crate::{
     sse,
 };
 
-/// Characters that a title may have.
-const LONGEST_TITLE: usize = 500;
-/// Runs of a session that are shown with it.
-const RUNS_SHOWN: u32 = 1_000;
+/// Maximum number of characters of a title.
+const MAX_TITLE_LENGTH: usize = 500;
+/// Maximum number of runs in the response for a session.
+const MAX_RUNS: u32 = 1_000;
 
-/// A session to be made.
+/// A new session.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSession {
-    /// What it is about.
+    /// The title.
     #[schema(max_length = 500)]
     title: Option<String>,
 }
 
-/// A new title.
+/// A change of a session.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SessionChange {
-    /// What it is about.
+    /// The new title.
     #[schema(max_length = 500)]
     title: String,
 }
 
-/// How many are wanted.
+/// The size of a list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
-    /// How many at most; 100 if it is not said.
+    /// Maximum number of entries. The default is 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
-/// From where on.
+/// The position in a stream of events.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
-    /// Only events with numbers above this one. A browser that comes back says it in the header `Last-Event-ID`, which
-    /// counts if it is the larger one.
+    /// Returns only events with larger numbers. A browser that reconnects sends the header
+    /// `Last-Event-ID`; the larger number counts.
     pub(super) after: Option<u64>,
 }
 
-/// Sessions, newest first.
+/// The sessions, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionList {
-    /// Them.
+    /// The sessions.
     #[schema(value_type = Vec<schema::Session>)]
     sessions: Vec<Session>,
 }
 
-/// A session with everything in it.
+/// A session with its messages and runs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionView {
     /// The session.
     #[schema(value_type = schema::Session)]
     session: Session,
-    /// What was said, oldest first. What a run that is not over says comes with its end; until then it is in its
-    /// events.
+    /// The messages, oldest first. Messages of an unfinished run are only in its events.
     #[schema(value_type = Vec<schema::Message>)]
     messages: Vec<Arc<Message>>,
-    /// Its runs, newest first, at most 1,000.
+    /// The runs, newest first, at most 1,000.
     #[schema(value_type = Vec<schema::RunRecord>)]
     runs: Vec<RunRecord>,
-    /// The number of its last event: `GET /sessions/{id}/events?after=` this goes on from here.
+    /// The number of the last event, for `GET /sessions/{id}/events?after=N`.
     last_event: u64,
 }
 
 fn check_title(title: &str) -> Result<(), Problem> {
     check_text("title", title)?;
-    if title.chars().count() > LONGEST_TITLE {
-        let detail = format!("`title` may have {LONGEST_TITLE} characters");
+    if title.chars().count() > MAX_TITLE_LENGTH {
+        let detail = format!("`title` has more than {MAX_TITLE_LENGTH} characters");
         return Err(Problem::invalid("title", detail));
     }
     Ok(())
@@ -102,17 +101,13 @@ fn session_id(id: String) -> Result<SessionId, Problem> {
     Ok(SessionId(id))
 }
 
-/// Make a session
+/// Create a session
 #[utoipa::path(
     post, path = "/sessions", operation_id = "createSession", tag = "sessions",
     request_body(content = Option<NewSession>, content_type = "application/json"),
     responses(
-        (status = 201, description = "It is there.", body = schema::Session,
+        (status = 201, description = "The session was created.", body = schema::Session,
             headers(("location" = String, description = "The session: `/sessions/{id}`."))),
-        (status = 400, description = "The body cannot be read.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 413, description = "The body is too large.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "The body is not said to be JSON.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "The title cannot be.", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn create(
@@ -122,7 +117,7 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     let title = new.and_then(|new| new.title).unwrap_or_default();
     check_title(&title)?;
-    let session = app.hub().create(&principal, None, title).await?;
+    let session = app.hub().create(&principal, title).await?;
     let location = [(header::LOCATION, format!("/sessions/{}", session.id))];
     Ok((StatusCode::CREATED, location, Json(session)).into_response())
 }
@@ -132,9 +127,7 @@ pub(super) async fn create(
     get, path = "/sessions", operation_id = "listSessions", tag = "sessions",
     params(ListQuery),
     responses(
-        (status = 200, description = "Sessions, newest first.", body = SessionList),
-        (status = 400, description = "The query does not fit.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "The limit cannot be.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "The sessions, newest first.", body = SessionList),
     )
 )]
 pub(super) async fn list(
@@ -146,7 +139,7 @@ pub(super) async fn list(
     if !(1..=1_000).contains(&limit) {
         return Err(Problem::invalid(
             "limit",
-            "`limit` is a whole number from 1 to 1000",
+            "`limit` must be a whole number from 1 to 1000",
         ));
     }
     let sessions = app.hub().sessions().list(&principal, limit).await?;
@@ -159,7 +152,6 @@ pub(super) async fn list(
     params(("id" = String, Path, description = "The session.")),
     responses(
         (status = 200, description = "The session.", body = SessionView),
-        (status = 404, description = "There is no such session.", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show(
@@ -169,8 +161,8 @@ pub(super) async fn show(
 ) -> Result<Json<SessionView>, Problem> {
     let id = session_id(id)?;
     let (hub, sessions) = (app.hub(), app.hub().sessions());
-    // In this order: what a run adds to the messages is in them once the run says that it is over.
-    let runs = hub.runs_of(&principal, &id, RUNS_SHOWN).await?;
+    // Runs are read first, so that the messages of every finished run are included.
+    let runs = hub.runs_of(&principal, &id, MAX_RUNS).await?;
     let session = sessions.get(&principal, &id).await?;
     let session = session.ok_or_else(|| Problem::no_session(&id.0))?;
     let messages = sessions.messages(&principal, &id, 0).await?;
@@ -184,18 +176,13 @@ pub(super) async fn show(
     }))
 }
 
-/// Give a session another title
+/// Rename a session
 #[utoipa::path(
     patch, path = "/sessions/{id}", operation_id = "renameSession", tag = "sessions",
     params(("id" = String, Path, description = "The session.")),
     request_body = SessionChange,
     responses(
-        (status = 204, description = "It has that title."),
-        (status = 400, description = "The body cannot be read.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such session.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 413, description = "The body is too large.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "The body is not said to be JSON.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "The title cannot be.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 204, description = "The session was renamed."),
     )
 )]
 pub(super) async fn rename(
@@ -211,14 +198,13 @@ pub(super) async fn rename(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Forget a session with everything in it
+/// Delete a session with its messages and runs
 #[utoipa::path(
     delete, path = "/sessions/{id}", operation_id = "deleteSession", tag = "sessions",
     params(("id" = String, Path, description = "The session.")),
     responses(
-        (status = 204, description = "It is gone, or was not there."),
-        (status = 404, description = "This can be no session.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 409, description = "A run of it is under way.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 204, description = "The session was deleted or did not exist."),
+        (status = 409, description = "A run of the session is active.", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn delete(
@@ -233,20 +219,18 @@ pub(super) async fn delete(
 
 /// Follow a session
 ///
-/// Server-sent events: `id` is the event's number in the session, `event` its type, `data` the event (`RunEvent`). The
-/// stream stays open over any number of runs. It ends when the server stops; whoever comes back with the last number
-/// misses nothing.
+/// Server-sent events: `id` is the event's number in the session, `event` its type, `data` the
+/// event (`RunEvent`). The stream contains current and future runs and ends when the server stops. A
+/// client that reconnects with the last number gets all later events.
 #[utoipa::path(
     get, path = "/sessions/{id}/events", operation_id = "followSession", tag = "sessions",
     params(
         ("id" = String, Path, description = "The session."),
         EventsQuery,
-        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that was read."),
+        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that the client has."),
     ),
     responses(
         (status = 200, description = "Events, each with a `RunEvent` as its data.", body = schema::RunEvent, content_type = "text/event-stream"),
-        (status = 400, description = "The number is none.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such session.", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn events(

@@ -1,0 +1,155 @@
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use switchboard_domain::{ApprovalScope, ToolInput, ToolUse};
+
+use super::*;
+
+fn request(id: &str) -> ApprovalRequest {
+    ApprovalRequest::new("run", ToolUse::new(id, "t", ToolInput::parse("{}")))
+}
+
+fn allow() -> ApprovalDecision {
+    ApprovalDecision::Allow {
+        input: None,
+        scope: ApprovalScope::Once,
+    }
+}
+
+fn approvals(default: ApprovalDecision) -> PendingApprovals {
+    PendingApprovals::new(default, Duration::from_mins(1), Vec::new())
+}
+
+fn awaiting(id: &str) -> RunEventKind {
+    RunEventKind::ToolAwaitingApproval { id: id.to_owned() }
+}
+
+fn finished(id: &str) -> RunEventKind {
+    RunEventKind::ToolFinished {
+        id: id.to_owned(),
+        is_error: false,
+        failure: None,
+        cached: false,
+        attempts: 1,
+        duration_ms: 0,
+        content: Vec::new().into(),
+        structured: None,
+    }
+}
+
+#[tokio::test]
+async fn decisions_are_accepted_in_any_order() {
+    let approvals = approvals(ApprovalDecision::Later);
+    let requests = [request("a"), request("b")];
+    let mut decided = Box::pin(approvals.decide_any(&requests));
+    assert!(decided.as_mut().now_or_never().is_none());
+    assert_eq!(approvals.current_requests(), requests);
+    assert!(!approvals.submit("c", allow()), "an unknown call");
+    assert!(approvals.submit("b", allow()));
+    assert!(!approvals.submit("b", allow()), "a second decision");
+    assert_eq!(approvals.undecided(), requests[..1]);
+    assert_eq!(decided.await, (1, allow()));
+    approvals.observe(&finished("b"));
+    // Between two waits of the run.
+    assert_eq!(approvals.undecided(), requests[..1]);
+    assert!(approvals.current_requests().is_empty());
+    // The result contains the position in the new list.
+    let rest = [request("a")];
+    let mut decided = Box::pin(approvals.decide_any(&rest));
+    assert!(decided.as_mut().now_or_never().is_none());
+    assert!(approvals.submit("a", allow()));
+    assert_eq!(decided.await, (0, allow()));
+}
+
+#[tokio::test]
+async fn a_decision_before_the_request_is_held() {
+    let approvals = approvals(ApprovalDecision::Later);
+    assert!(!approvals.submit("a", allow()));
+    approvals.observe(&awaiting("a"));
+    assert!(approvals.submit("a", allow()));
+    assert_eq!(approvals.decide_any(&[request("a")]).await, (0, allow()));
+    // A call with another outcome accepts no decision.
+    approvals.observe(&awaiting("a"));
+    approvals.observe(&RunEventKind::ToolDenied {
+        id: "a".to_owned(),
+        reason: String::new(),
+    });
+    assert!(!approvals.submit("a", allow()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_without_a_decision_gets_the_default_after_the_time_limit() {
+    for default in [ApprovalDecision::Later, ApprovalDecision::Expired] {
+        let began = tokio::time::Instant::now();
+        let approvals = approvals(default.clone());
+        assert_eq!(approvals.decide(&request("a")).await, default);
+        assert!(began.elapsed() >= Duration::from_mins(1));
+    }
+}
+
+#[tokio::test]
+async fn closing_ends_all_waits() {
+    let approvals = approvals(ApprovalDecision::Later);
+    let requests = [request("a")];
+    let mut decided = Box::pin(approvals.decide_any(&requests));
+    assert!(decided.as_mut().now_or_never().is_none());
+    approvals.close();
+    assert_eq!(decided.await, (0, ApprovalDecision::Later));
+    let next = approvals.decide(&request("b")).await;
+    assert_eq!(next, ApprovalDecision::Later);
+    // A submitted decision still counts.
+    approvals.observe(&awaiting("c"));
+    assert!(approvals.submit("c", allow()));
+    assert_eq!(approvals.decide(&request("c")).await, allow());
+}
+
+#[tokio::test]
+async fn requests_are_withdrawn_when_their_future_is_dropped() {
+    let approvals = approvals(ApprovalDecision::Later);
+    let requests = [request("a")];
+    let mut decided = Box::pin(approvals.decide_any(&requests));
+    assert!(decided.as_mut().now_or_never().is_none());
+    drop(decided);
+    assert!(approvals.current_requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_client_call_is_known_until_it_is_finished() {
+    let approvals = approvals(ApprovalDecision::Expired);
+    let planned = |id: &str, server: Option<&str>| RunEventKind::ToolPlanned {
+        id: id.to_owned(),
+        server: server.map(ToOwned::to_owned),
+        tool: "t".to_owned(),
+        input: Arc::default(),
+    };
+    approvals.observe(&planned("a", Some(CLIENT)));
+    approvals.observe(&planned("b", Some("desk")));
+    approvals.observe(&planned("c", None));
+    let known = ["a", "b", "c"].map(|call| approvals.is_client_call(call));
+    assert_eq!(known, [true, false, false]);
+    approvals.observe(&finished("a"));
+    assert!(!approvals.is_client_call("a"));
+}
+
+#[tokio::test]
+async fn an_early_decision_about_a_later_call_is_returned_immediately() {
+    let approvals = approvals(ApprovalDecision::Later);
+    for id in ["a", "b", "c"] {
+        approvals.observe(&awaiting(id));
+    }
+    let first = [request("a")];
+    let others = ["b".to_owned(), "c".to_owned()];
+    let mut decided = Box::pin(approvals.decide_any(&first));
+    let mut early = Box::pin(approvals.early_decision("run", &others));
+    assert!(decided.as_mut().now_or_never().is_none());
+    assert!(early.as_mut().now_or_never().is_none());
+    assert!(approvals.submit("c", allow()));
+    assert!(decided.as_mut().now_or_never().is_none());
+    assert_eq!(early.await, (1, allow()));
+    assert!(approvals.submit("a", allow()));
+    assert_eq!(decided.await, (0, allow()));
+    // Closing is not an early decision.
+    approvals.close();
+    let mut early = Box::pin(approvals.early_decision("run", &others));
+    assert!(early.as_mut().now_or_never().is_none());
+}

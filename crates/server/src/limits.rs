@@ -1,0 +1,375 @@
+//! Limits on concurrent requests and runs, in total and per principal.
+//!
+//! A request is open until the last byte of its response is sent or discarded, so a stream is open
+//! for long. Two kinds of requests are short and must succeed under full load:
+//!
+//! - monitoring (`/healthz`, `/readyz`, `/metrics`): otherwise a busy server would be restarted and
+//!   lose its connections;
+//! - control of runs (`POST` below `/runs/`): decisions, answers and cancellations end runs and the
+//!   streams that follow them. Some slots are reserved for these.
+//!
+//! A principal gets at most its share of the other slots, and 32 control requests at a time. All
+//! requests count, because any request may wait for a run.
+
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::Method,
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use hyper::body::{Frame, SizeHint};
+use switchboard_domain::Principal;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{App, Problem, ServerOptions};
+
+/// The number of slots that are reserved for control of runs.
+const RESERVED_FOR_CONTROL: usize = 64;
+
+/// Maximum number of concurrent control requests of one principal. A control request with a slow
+/// body holds its slot as long as a body may take.
+const MAX_CONTROL_EACH: usize = RESERVED_FOR_CONTROL / 2;
+
+/// The number of slots in use by each principal, for principals that use any.
+type SlotsInUse = Arc<Mutex<HashMap<Principal, usize>>>;
+
+fn lock(slots: &SlotsInUse) -> MutexGuard<'_, HashMap<Principal, usize>> {
+    slots.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A limit on the slots of each principal.
+struct PrincipalLimit {
+    max: usize,
+    in_use: SlotsInUse,
+}
+
+/// A slot of a principal, released on drop.
+pub(crate) struct PrincipalSlot {
+    in_use: SlotsInUse,
+    principal: Principal,
+}
+
+impl PrincipalLimit {
+    fn new(max: usize) -> Self {
+        let in_use = SlotsInUse::default();
+        Self { max, in_use }
+    }
+
+    /// Acquires a slot. Returns `None` if the principal has the maximum.
+    fn acquire(&self, principal: &Principal) -> Option<PrincipalSlot> {
+        let mut in_use = lock(&self.in_use);
+        let slots = in_use.get(principal).copied().unwrap_or_default();
+        if slots >= self.max {
+            return None;
+        }
+        in_use.insert(principal.clone(), slots + 1);
+        Some(PrincipalSlot {
+            in_use: Arc::clone(&self.in_use),
+            principal: principal.clone(),
+        })
+    }
+}
+
+impl Drop for PrincipalSlot {
+    fn drop(&mut self) {
+        let mut in_use = lock(&self.in_use);
+        if let Some(slots) = in_use.get_mut(&self.principal) {
+            *slots -= 1;
+            if *slots == 0 {
+                in_use.remove(&self.principal);
+            }
+        }
+    }
+}
+
+fn semaphore(slots: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS)))
+}
+
+fn try_acquire(slots: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    Arc::clone(slots).try_acquire_owned().ok()
+}
+
+/// The limits on active runs.
+pub(crate) struct RunLimits {
+    max: usize,
+    total: Arc<Semaphore>,
+    each: PrincipalLimit,
+}
+
+/// The slots of one run, released on drop.
+pub(crate) type RunSlots = (OwnedSemaphorePermit, PrincipalSlot);
+
+impl RunLimits {
+    pub(crate) fn new(options: &ServerOptions) -> Self {
+        Self {
+            max: options.max_runs,
+            total: semaphore(options.max_runs),
+            each: PrincipalLimit::new(options.max_runs_each),
+        }
+    }
+
+    /// Acquires the slots for one more run of the principal.
+    pub(crate) fn acquire(&self, principal: &Principal) -> Result<RunSlots, Problem> {
+        let own = self.each.acquire(principal).ok_or_else(|| {
+            Problem::too_many(format!(
+                "you have {} active runs, which is the maximum: wait until one ends, or cancel one \
+                 (POST /runs/{{id}}/cancel)",
+                self.each.max
+            ))
+        })?;
+        let slot = try_acquire(&self.total).ok_or_else(|| {
+            Problem::unavailable(
+                format!(
+                    "the server has {} active runs, which is the maximum: try again",
+                    self.max
+                ),
+                None,
+            )
+        })?;
+        Ok((slot, own))
+    }
+}
+
+/// The class of a request for the limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RequestClass {
+    /// Monitoring. Needs no slot.
+    Probe,
+    /// Control of runs. May use a reserved slot.
+    Control,
+    Other,
+}
+
+impl RequestClass {
+    fn of(request: &Request) -> Self {
+        match request.uri().path() {
+            "/healthz" | "/readyz" | "/metrics" => Self::Probe,
+            path if path.starts_with("/runs/") && request.method() == Method::POST => Self::Control,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The limits on open requests.
+pub(crate) struct ConcurrencyLimits {
+    total: Arc<Semaphore>,
+    reserved: Arc<Semaphore>,
+    each: PrincipalLimit,
+    control_each: PrincipalLimit,
+}
+
+impl ConcurrencyLimits {
+    pub(crate) fn new(options: &ServerOptions) -> Self {
+        Self {
+            total: semaphore(options.max_requests),
+            reserved: semaphore(RESERVED_FOR_CONTROL),
+            each: PrincipalLimit::new(options.max_requests_each),
+            control_each: PrincipalLimit::new(MAX_CONTROL_EACH),
+        }
+    }
+
+    /// Acquires a slot of the total for a request that is not a probe.
+    fn acquire(&self, class: RequestClass) -> Option<OwnedSemaphorePermit> {
+        let slot = try_acquire(&self.total);
+        match class {
+            RequestClass::Control => slot.or_else(|| try_acquire(&self.reserved)),
+            _ => slot,
+        }
+    }
+
+    fn each(&self, class: RequestClass) -> &PrincipalLimit {
+        match class {
+            RequestClass::Control => &self.control_each,
+            _ => &self.each,
+        }
+    }
+}
+
+/// Limits the number of open requests.
+pub(crate) async fn limit(State(app): State<App>, request: Request, next: Next) -> Response {
+    let class = RequestClass::of(&request);
+    let needs_slot = class != RequestClass::Probe;
+    let slot = needs_slot.then(|| app.limits().acquire(class)).flatten();
+    if needs_slot && slot.is_none() {
+        let max = app.options().max_requests;
+        let detail = format!("the server has {max} open requests, which is the maximum: try again");
+        return Problem::unavailable(detail, None).into_response();
+    }
+    // Only `POST` waits for runs. The limit ends when the response begins, because it may be a
+    // stream.
+    let limit = app.options().request_time;
+    let response = if request.method() == Method::POST {
+        next.run(request).await
+    } else if let Ok(response) = tokio::time::timeout(limit, next.run(request)).await {
+        response
+    } else {
+        let detail = format!(
+            "the request took longer than {} s: try again",
+            limit.as_secs_f64()
+        );
+        Problem::unavailable(detail, None).into_response()
+    };
+    hold_until_sent(response, slot)
+}
+
+/// Limits the number of open requests of one principal.
+pub(crate) async fn limit_each(
+    app: &App,
+    principal: &Principal,
+    request: Request,
+    next: Next,
+) -> Response {
+    let class = RequestClass::of(&request);
+    if class == RequestClass::Probe {
+        return next.run(request).await;
+    }
+    let limit = app.limits().each(class);
+    let Some(slot) = limit.acquire(principal) else {
+        return Problem::too_many(format!(
+            "you have {} open requests (streams count), which is the maximum: end one",
+            limit.max
+        ))
+        .into_response();
+    };
+    hold_until_sent(next.run(request).await, slot)
+}
+
+/// Attaches a value to the response that is dropped after the last byte of the body is sent or
+/// discarded.
+pub(crate) fn hold_until_sent(response: Response, value: impl Send + Unpin + 'static) -> Response {
+    response.map(|body| {
+        Body::new(BodyWithValue {
+            body,
+            _value: value,
+        })
+    })
+}
+
+struct BodyWithValue<T> {
+    body: Body,
+    _value: T,
+}
+
+impl<T: Unpin> hyper::body::Body for BodyWithValue<T> {
+    type Data = bytes::Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn principal(user: &str) -> Principal {
+        Principal {
+            user: user.to_owned(),
+            ..Principal::default()
+        }
+    }
+
+    #[test]
+    fn requests_of_one_principal_leave_slots_for_others_and_for_control() {
+        let limits = ConcurrencyLimits::new(&ServerOptions {
+            max_requests: 3,
+            max_requests_each: 2,
+            ..ServerOptions::default()
+        });
+        let (ann, bob) = (principal("ann"), principal("bob"));
+        let each = limits.each(RequestClass::Other);
+        let slots = [(); 2].map(|()| each.acquire(&ann));
+        assert!(slots.iter().all(Option::is_some));
+        assert!(each.acquire(&ann).is_none());
+        assert!(each.acquire(&bob).is_some());
+        let control_each = limits.each(RequestClass::Control);
+        let control = [(); MAX_CONTROL_EACH].map(|()| control_each.acquire(&ann));
+        assert!(control.iter().all(Option::is_some));
+        assert!(control_each.acquire(&ann).is_none());
+        assert!(control_each.acquire(&bob).is_some());
+        drop((slots, control));
+        assert!(lock(&each.in_use).is_empty());
+        assert!(each.acquire(&ann).is_some());
+
+        let all = [(); 3].map(|()| limits.acquire(RequestClass::Other));
+        assert!(all.iter().all(Option::is_some));
+        assert!(limits.acquire(RequestClass::Other).is_none());
+        let control = [(); RESERVED_FOR_CONTROL].map(|()| limits.acquire(RequestClass::Control));
+        assert!(control.iter().all(Option::is_some));
+        assert!(limits.acquire(RequestClass::Control).is_none());
+        drop((all, control));
+        assert!(limits.acquire(RequestClass::Other).is_some());
+    }
+
+    #[test]
+    fn a_run_slot_can_be_used_again_after_its_release() {
+        let limits = |max_runs, max_runs_each| {
+            RunLimits::new(&ServerOptions {
+                max_runs,
+                max_runs_each,
+                ..ServerOptions::default()
+            })
+        };
+        let (ann, bob) = (principal("ann"), principal("bob"));
+        let of_three = limits(3, 2);
+        let status = |limits: &RunLimits, principal| {
+            let problem = limits.acquire(principal).err();
+            problem.map(|problem| problem.status.as_u16())
+        };
+        let first = of_three.acquire(&ann).unwrap();
+        let _second = of_three.acquire(&ann).unwrap();
+        assert_eq!(status(&of_three, &ann), Some(429));
+        let _third = of_three.acquire(&bob).unwrap();
+        assert_eq!(status(&of_three, &bob), Some(503));
+        drop(first);
+        assert_eq!(status(&of_three, &ann), None);
+        assert_eq!(status(&limits(0, 1), &ann), Some(503));
+    }
+
+    #[test]
+    fn requests_have_the_class_of_their_route() {
+        let class = |method: Method, path: &'static str| {
+            let request = Request::builder().method(method).uri(path);
+            RequestClass::of(&request.body(Body::empty()).unwrap())
+        };
+        for path in ["/healthz", "/readyz?x", "/metrics"] {
+            assert_eq!(class(Method::GET, path), RequestClass::Probe, "{path}");
+        }
+        for path in [
+            "/runs/a/cancel",
+            "/runs/a/approvals/b",
+            "/runs/a/questions/b",
+        ] {
+            assert_eq!(class(Method::POST, path), RequestClass::Control, "{path}");
+        }
+        for (method, path) in [
+            (Method::GET, "/runs/a/events"),
+            (Method::GET, "/healthz/x"),
+            (Method::POST, "/chat"),
+            (Method::POST, "/sessions/runs/a"),
+        ] {
+            assert_eq!(class(method, path), RequestClass::Other, "{path}");
+        }
+    }
+}
