@@ -57,8 +57,8 @@ pub use self::http::{
     decoder::WireDecoder,
     retry::{SingleAttempt, stream_with_retry},
     transport::{
-        AnswerContext, Endpoint, Endpoints, Headers, HttpAnswer, HttpRequest, HttpTransport,
-        RetryPolicy, TransportConfig,
+        AnswerContext, Headers, HttpAnswer, HttpRequest, HttpTransport, RetryPolicy,
+        TransportConfig,
     },
 };
 pub use joined_text::JoinedText;

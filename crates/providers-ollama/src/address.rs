@@ -7,6 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use http::Uri;
 
+/// The host of Ollama's cloud.
+pub(crate) const CLOUD_HOST: &str = "ollama.com";
 /// Default port of a server.
 const DEFAULT_PORT: u16 = 11434;
 
@@ -47,7 +49,7 @@ pub(crate) fn base_url(host: &str) -> Result<String, InvalidHost> {
             "https" => ("https", rest, 443),
             _ => return Err(InvalidHost::Scheme(scheme.to_owned())),
         },
-        None if is_cloud_host(host.trim_end_matches('/')) => ("https", host, 443),
+        None if host.trim_end_matches('/').eq_ignore_ascii_case(CLOUD_HOST) => ("https", host, 443),
         None => ("http", host, DEFAULT_PORT),
     };
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -101,26 +103,12 @@ fn shown(ip: IpAddr) -> String {
     }
 }
 
-/// Whether a base address is Ollama's cloud.
-pub(crate) fn is_cloud(base_url: &str) -> bool {
-    host_of(base_url).is_some_and(|host| is_cloud_host(&host))
-}
-
-fn is_cloud_host(host: &str) -> bool {
-    let host = host.to_ascii_lowercase();
-    host == "ollama.com" || host.ends_with(".ollama.com")
-}
-
-/// Whether a base address is this machine's own: no proxy is ever the way to it.
+/// Whether a base address is this machine's own.
 pub(crate) fn is_loopback(base_url: &str) -> bool {
-    host_of(base_url).is_some_and(|host| {
-        let ip = host.trim_matches(['[', ']']).parse::<IpAddr>();
-        host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback())
-    })
-}
-
-fn host_of(base_url: &str) -> Option<String> {
-    base_url.parse::<Uri>().ok()?.host().map(str::to_owned)
+    let uri = base_url.parse::<Uri>().ok();
+    let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
+    let ip = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]
@@ -192,13 +180,10 @@ mod tests {
     }
 
     #[test]
-    fn local_servers_and_the_cloud_are_recognized() {
+    fn local_servers_are_recognized() {
         for own in ["", "localhost", "[::1]:80", "127.0.0.2", "0.0.0.0"] {
             assert!(is_loopback(&base_url(own).unwrap()), "{own}");
         }
         assert!(!is_loopback(&base_url("10.0.0.7").unwrap()));
-        assert!(is_cloud("https://ollama.com:443"));
-        assert!(!is_cloud("https://ollama.com.evil.example"));
-        assert!(!is_cloud("http://127.0.0.1:11434"));
     }
 }

@@ -1,7 +1,7 @@
 //! Capabilities of models.
 //!
 //! The wire determines some of them for every model. The server reports the others on request
-//! ([`OllamaClient::show`](crate::OllamaClient::show)).
+//! ([`show`](crate::show)).
 
 use switchboard_domain::ModelCapabilities;
 
@@ -31,7 +31,7 @@ fn names_cloud(model: &str) -> bool {
 }
 
 /// Adds the capabilities that the server reports. A capability that it does not list is absent.
-pub(crate) fn from_words(
+pub(crate) fn with_abilities(
     known: &ModelCapabilities,
     abilities: Option<&[String]>,
     context_window: Option<u64>,
@@ -91,8 +91,8 @@ mod tests {
             (can.tools, can.images, can.context_window),
             (None, None, None)
         );
-        let nothing = from_words(&can, Some(&[]), None);
+        let nothing = with_abilities(&can, Some(&[]), None);
         assert_eq!(nothing.tools, Some(false));
-        assert_eq!(from_words(&can, None, None).tools, None);
+        assert_eq!(with_abilities(&can, None, None).tools, None);
     }
 }

@@ -1,12 +1,22 @@
-//! Where the server is and who asks.
+//! The address and key of a server.
 
 use std::fmt;
 
-use secrecy::{ExposeSecret, SecretString};
-use switchboard_domain::{ModelError, ModelErrorKind};
-use switchboard_providers_common::{TransportConfig, text_tool_calls::RecoveryForms};
+use secrecy::SecretString;
+use serde_json::Value;
+use switchboard_domain::ModelError;
+use switchboard_providers_common::{
+    Headers, TransportConfig,
+    provider::{ErrorTable, ModelPage, ProviderConfig, is_blank, read_variable, redacted_address},
+    text_tool_calls::RecoveryForms,
+};
 
-use crate::address::{base_url, is_cloud};
+use crate::{
+    address::{CLOUD_HOST, base_url, is_loopback},
+    error::{ERRORS, is_unreached, remedy},
+    model::Chat,
+    server::models,
+};
 
 /// The environment variable with the address.
 pub const HOST_VARIABLE: &str = "OLLAMA_HOST";
@@ -28,7 +38,7 @@ pub const LOCAL_BASE_URL: &str = "http://127.0.0.1:11434";
 /// ```
 #[derive(Clone)]
 pub struct OllamaConfig {
-    /// The name of the entry, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
+    /// The provider's name, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
     /// The base address of `/api/chat`, as [`OllamaConfig::at`] parses it: scheme, host and port,
     /// and optionally a path.
@@ -52,8 +62,7 @@ pub enum ToolsByPrompt {
     #[default]
     Never,
     /// Models that do not support tools, by the server's description
-    /// ([`OllamaClient::model_as_shown`](crate::OllamaClient::model_as_shown)) or by its refusal of
-    /// the request.
+    /// ([`model_as_shown`](crate::model_as_shown)) or by its refusal of the request.
     Auto,
     /// All.
     Always,
@@ -69,7 +78,7 @@ impl fmt::Debug for OllamaConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OllamaConfig")
             .field("provider", &self.provider)
-            .field("base_url", &self.shown())
+            .field("base_url", &redacted_address(&self.base_url))
             .field("api_key", &self.api_key)
             .field("transport", &self.transport)
             .field("text_calls", &self.text_calls)
@@ -96,86 +105,117 @@ impl OllamaConfig {
     /// Returns the configuration for the server at `host`, in any form of `OLLAMA_HOST`: `gpu`,
     /// `gpu:8080`, `https://gpu/ollama/`, `0.0.0.0` (this machine) or empty.
     ///
-    /// Fails with [`ModelErrorKind::Configuration`] if the address is invalid.
+    /// Fails with [`ModelErrorKind::Configuration`](switchboard_domain::ModelErrorKind::Configuration) if the address is invalid.
     pub fn at(host: &str) -> Result<Self, ModelError> {
         let local = Self::local();
         match base_url(host) {
             Ok(base_url) => Ok(Self { base_url, ..local }),
-            Err(fault) => Err(local.wrong(fault.to_string()).with_source(fault)),
+            Err(fault) => Err(local
+                .configuration_error(fault.to_string())
+                .with_source(fault)),
         }
     }
 
-    /// Reads `OLLAMA_HOST` and `OLLAMA_API_KEY`, like the official SDK. An empty variable counts as
-    /// unset.
-    ///
-    /// Fails with [`ModelErrorKind::Configuration`] if the address is invalid, or if it is the
-    /// cloud's and the key is missing.
-    pub fn from_env() -> Result<Self, ModelError> {
-        Self::from_lookup(|name| std::env::var(name).ok())
-    }
-
-    /// [`from_env`](Self::from_env) with another source of variables.
-    pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
-        let mut config = Self::at(&lookup(HOST_VARIABLE).unwrap_or_default())?;
-        if let Some(key) = lookup(API_KEY_VARIABLE) {
-            config = config.with_api_key(key.trim());
-        }
-        config.check()?;
-        Ok(config)
-    }
-
-    /// Sets the key. An empty key counts as unset.
+    /// Sets the key. A blank key counts as none.
     #[must_use]
     pub fn with_api_key(mut self, api_key: impl Into<SecretString>) -> Self {
-        let api_key = api_key.into();
-        self.api_key = (!api_key.expose_secret().trim().is_empty()).then_some(api_key);
+        self.api_key = Some(api_key.into()).filter(|key| !is_blank(key));
         self
     }
 
     /// Whether the server is Ollama's own cloud.
     pub fn is_cloud(&self) -> bool {
-        is_cloud(&self.base_url)
+        self.is_on_host(CLOUD_HOST)
+    }
+}
+
+impl ProviderConfig for OllamaConfig {
+    type DefaultWire = Chat;
+
+    const MODELS_PATH: &'static str = "api/tags";
+
+    /// Reads `OLLAMA_HOST` and `OLLAMA_API_KEY`.
+    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
+        let get = |name: &str| read_variable(&lookup, name);
+        let mut config = Self::at(&get(HOST_VARIABLE).unwrap_or_default())?;
+        config.api_key = get(API_KEY_VARIABLE).map(SecretString::from);
+        config.check()?;
+        Ok(config)
     }
 
-    /// The address of an endpoint, such as `api/chat`.
-    pub(crate) fn endpoint(&self, path: &str) -> String {
+    fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    fn endpoint(&self, path: &str) -> String {
         format!("{}/{path}", self.base_url.trim_end_matches('/'))
     }
 
-    /// The address without what may hold a secret.
-    pub(crate) fn shown(&self) -> &str {
-        let address = self.base_url.split('?').next().unwrap_or_default();
-        if address.contains('@') {
-            "[hidden]"
-        } else {
-            address
+    fn headers(&self) -> Headers {
+        match self.api_key.as_ref().filter(|key| !is_blank(key)) {
+            Some(key) => Headers::new().with_bearer(key),
+            None => Headers::new(),
         }
     }
 
-    /// The key, unless it is blank.
-    pub(crate) fn key(&self) -> Option<&SecretString> {
-        let key = self.api_key.as_ref();
-        key.filter(|key| !key.expose_secret().trim().is_empty())
+    fn transport(&self) -> TransportConfig {
+        TransportConfig {
+            // A proxy cannot reach this machine's own server.
+            system_proxy: self.transport.system_proxy && !is_loopback(&self.base_url),
+            ..self.transport.clone()
+        }
     }
 
-    /// Whether a server can be asked with it.
-    pub(crate) fn check(&self) -> Result<(), ModelError> {
-        base_url(&self.base_url)
-            .map_err(|fault| self.wrong(fault.to_string()).with_source(fault))?;
-        if self.key().is_none() && self.is_cloud() {
+    fn errors(&self) -> &'static ErrorTable {
+        &ERRORS
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        base_url(&self.base_url).map_err(|fault| {
+            self.configuration_error(fault.to_string())
+                .with_source(fault)
+        })?;
+        if self.is_cloud() && self.api_key.as_ref().is_none_or(is_blank) {
             let message = format!("no key for Ollama's cloud: set {API_KEY_VARIABLE}");
-            return Err(self.wrong(message));
+            return Err(self.configuration_error(message));
         }
         Ok(())
     }
 
-    fn wrong(&self, message: impl Into<String>) -> ModelError {
-        ModelError::new(&self.provider, ModelErrorKind::Configuration, message)
+    fn read_models(&self, body: &Value) -> Option<ModelPage> {
+        models(body)
+    }
+
+    fn with_remedy(&self, error: ModelError) -> ModelError {
+        let message = if is_unreached(&error) {
+            let address = redacted_address(&self.base_url);
+            let start = if self.is_cloud() {
+                ""
+            } else {
+                " Start it with `ollama serve`, or set OLLAMA_HOST."
+            };
+            format!(
+                "is Ollama running at {address}?{start} ({})",
+                error.message()
+            )
+        } else if let Some(remedy) = remedy(&error, self.is_cloud()) {
+            format!("{}; {remedy}", error.message())
+        } else {
+            return error;
+        };
+        error.with_message(message)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use secrecy::ExposeSecret as _;
+    use switchboard_domain::ModelErrorKind;
+
     use super::*;
 
     fn from(variables: &[(&str, &str)]) -> Result<OllamaConfig, ModelError> {

@@ -3,220 +3,143 @@
 //! The texts come from the server's source (`server/routes.go`, `server/sched.go`,
 //! `llm/llama_server.go`) and, for the cloud, from public issue threads.
 
-use std::time::Duration;
+use std::{error::Error as _, iter};
 
-use serde_json::Value;
-use switchboard_domain::{ModelError, ModelErrorKind};
-use switchboard_providers_common::{Classified, ErrorClassifier, HttpFailure, StatusClassifier};
+use serde_json::{Map, Value};
+use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
+use switchboard_providers_common::provider::{ApiError, ErrorClass, ErrorRule, ErrorTable};
 
 /// The feature that a model without tools lacks.
 pub(crate) const TOOLS: &str = "tool use by this model";
 /// Advice for a model that does not support tools.
-pub(crate) const TOOLS_WAY_OUT: &str =
+pub(crate) const TOOLS_REMEDY: &str =
     "set `tools_by_prompt` to describe tools to such models in the prompt";
-/// The feature that a model lacks that does not think.
+/// The feature that a model without reasoning lacks.
 pub(crate) const THINKING: &str = "thinking by this model";
 /// The feature that older servers lack for most models.
 pub(crate) const THINKING_LEVELS: &str = "a level of thinking (`think`) by this server";
 
-/// Parses error responses of a server.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OllamaErrors {
-    /// Whether it is the cloud that answers: nothing can be pulled there.
-    pub(crate) cloud: bool,
-}
+/// The server's messages.
+pub(crate) static ERRORS: ErrorTable = ErrorTable {
+    details,
+    rules: RULES,
+    not_found_hint: "is this address an Ollama server's, without /v1 or /api at its end?",
+};
 
-impl ErrorClassifier for OllamaErrors {
-    fn classify(&self, failure: &HttpFailure<'_>) -> Classified {
-        let by_status = StatusClassifier.classify(failure);
-        let body = serde_json::from_slice::<Value>(failure.body).ok();
-        let error = body.as_ref().and_then(|body| body.get("error"));
-        let Some(error) = error.filter(|error| is_error(error)) else {
-            let message = if failure.status == 404 {
-                // gin's own words for a path that it does not serve.
-                format!(
-                    "{} (is this address an Ollama server's, without /v1 or /api at its end?)",
-                    by_status.message
-                )
-            } else {
-                by_status.message
-            };
-            return Classified {
-                message: message.trim_start().to_owned(),
-                ..by_status
-            };
-        };
-        let mut error = ApiError::from_error(error);
-        let kind = error.classify(Some(failure.status), failure.retry_after);
-        error.add_way_out(&kind, self.cloud);
-        Classified {
-            kind,
-            message: error.message,
-            request_id: None,
-        }
-    }
-}
-
-/// An error in the server's words.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ApiError {
-    /// For people.
-    pub(crate) message: String,
-}
-
-impl ApiError {
-    /// Reads the value of the field `error`.
-    pub(crate) fn from_error(error: &Value) -> Self {
-        let message = match error {
-            Value::String(text) => text.clone(),
-            // Of servers that only speak like Ollama.
-            Value::Object(object) => match object.get("message") {
-                Some(Value::String(text)) => text.clone(),
-                _ => error.to_string(),
-            },
-            other => other.to_string(),
-        };
-        Self { message }
-    }
-
-    /// Converts the error. `status` is the status of the response, or `None` if the error arrived
-    /// in a stream with status 200.
-    pub(crate) fn classify(
-        &self,
-        status: Option<u16>,
-        retry_after: Option<Duration>,
-    ) -> ModelErrorKind {
-        let message = self.message.to_ascii_lowercase();
-        let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
-        let lacks = |feature: &str| ModelErrorKind::Unsupported {
-            feature: feature.to_owned(),
-        };
-        if says(&["does not support tools"]) {
-            return lacks(TOOLS);
-        }
-        if says(&["does not support thinking"]) {
-            return lacks(THINKING);
-        }
-        if says(&["think value"]) && says(&["not supported"]) {
-            return lacks(THINKING_LEVELS);
-        }
-        if says(&[
+const RULES: &[ErrorRule] = &[
+    ErrorRule::messages(&["does not support tools"], ErrorClass::Unsupported(TOOLS)),
+    ErrorRule::messages(
+        &["does not support thinking"],
+        ErrorClass::Unsupported(THINKING),
+    ),
+    ErrorRule::messages(&["invalid think value"], ErrorClass::InvalidRequest),
+    // "think value \"high\" is not supported for this model"
+    ErrorRule::messages(&["think value"], ErrorClass::Unsupported(THINKING_LEVELS)),
+    ErrorRule::messages(
+        &[
             "does not support vision",
             "does not support image",
             "image input is not supported",
             "missing data required for image input",
-        ]) {
-            return lacks("an image given to this model");
-        }
-        if says(&["does not support chat", "does not support completion"]) {
-            return lacks("a conversation with this model");
-        }
-        if says(&[
+        ],
+        ErrorClass::Unsupported("an image given to this model"),
+    ),
+    ErrorRule::messages(
+        &["does not support chat", "does not support completion"],
+        ErrorClass::Unsupported("a conversation with this model"),
+    ),
+    ErrorRule::messages(
+        &[
             "longer than the context length",
             "exceeds the context length",
             "exceeds maximum context length",
             "exceeds the available context",
-        ]) {
-            return ModelErrorKind::ContextOverflow;
-        }
-        if says(&["requires more system memory", "out of memory"]) {
-            // It comes as 500, but does not pass.
-            return lacks("a model of this size on its machine");
-        }
-        if says(&["usage limit"]) {
-            // The cloud's limits by the hour, session and week: 429 without a time to come back.
-            return ModelErrorKind::QuotaExhausted;
-        }
-        if says(&["server busy"]) {
-            return ModelErrorKind::Overloaded { retry_after };
-        }
-        if let Some(field) = self.field() {
-            return ModelErrorKind::InvalidRequest { field: Some(field) };
-        }
-        match status {
-            // It came in the middle of an answer.
-            None if says(&["not found"]) => ModelErrorKind::NotFound,
-            None => ModelErrorKind::Interrupted,
-            // The request was given up while it waited for the model to be loaded.
-            Some(499) => ModelErrorKind::Overloaded { retry_after },
-            Some(status) => {
-                switchboard_providers_common::http::classify::kind_of_status(status, retry_after)
-            }
-        }
-    }
+        ],
+        ErrorClass::ContextOverflow,
+    ),
+    // Status 500, which would be retried.
+    ErrorRule::messages(
+        &["requires more system memory", "out of memory"],
+        ErrorClass::Unsupported("a model of this size on its machine"),
+    ),
+    // The cloud's limits by the hour, session and week: 429 without a time.
+    ErrorRule::messages(&["usage limit"], ErrorClass::QuotaExhausted),
+    // "request canceled" has status 499: the request was dropped while the model was loaded.
+    ErrorRule::messages(&["server busy", "request canceled"], ErrorClass::Overloaded),
+    ErrorRule::messages(&["not found"], ErrorClass::NotFound).when_in_band(),
+];
 
-    /// The field that the server could not read.
-    fn field(&self) -> Option<String> {
-        let message = &self.message;
-        // A decoding error of Go: "json: cannot unmarshal bool into Go struct field
-        // ChatRequest.tools.… of type …"
-        if let Some((_, rest)) = message.split_once("Go struct field ") {
-            let name = rest.split_whitespace().next()?;
-            let name = name.split_once('.').map_or(name, |(_, field)| field);
-            return Some(name.to_owned());
-        }
-        let words = [
-            ("invalid format", "format"),
-            ("invalid think value", "think"),
-            ("think must be", "think"),
-            ("option \"", "options"),
-            ("illegal base64", "messages.images"),
-        ];
-        let found = words.iter().find(|(words, _)| message.contains(words));
-        found.map(|(_, field)| (*field).to_owned())
+/// Reads the field that the server could not read from the message.
+fn details(_fields: &Map<String, Value>, error: &mut ApiError) {
+    const FIELDS: [(&str, &str); 5] = [
+        ("invalid format", "format"),
+        ("invalid think value", "think"),
+        ("think must be", "think"),
+        ("option \"", "options"),
+        ("illegal base64", "messages.images"),
+    ];
+    let message = &error.message;
+    // A decoding error of Go: "json: cannot unmarshal bool into Go struct field
+    // ChatRequest.tools.… of type …"
+    let name = message.split_once("Go struct field ");
+    let name = name.and_then(|(_, rest)| rest.split_whitespace().next());
+    error.field = match name {
+        Some(name) => Some(name.split_once('.').map_or(name, |(_, field)| field)),
+        None => FIELDS
+            .iter()
+            .find(|(text, _)| message.contains(text))
+            .map(|(_, field)| *field),
     }
-
-    /// Whether the server could not read the tool call that its model wrote.
-    pub(crate) fn is_malformed_call(&self) -> bool {
-        let message = self.message.to_ascii_lowercase();
-        message.contains("error parsing tool call") || message.contains("invalid tool call")
-    }
-
-    /// Adds advice for the user.
-    fn add_way_out(&mut self, kind: &ModelErrorKind, cloud: bool) {
-        let way_out = match kind {
-            ModelErrorKind::NotFound if cloud => {
-                "; the cloud's models are listed at ollama.com/search?c=cloud".to_owned()
-            }
-            ModelErrorKind::NotFound => match self.model() {
-                Some(model) => format!("; `ollama pull {model}` gets it"),
-                None => return,
-            },
-            ModelErrorKind::Authentication => {
-                "; set OLLAMA_API_KEY, or sign the server in with `ollama signin`".to_owned()
-            }
-            ModelErrorKind::Unsupported { feature } if feature == TOOLS => {
-                format!("; {TOOLS_WAY_OUT}")
-            }
-            _ => return,
-        };
-        self.message.push_str(&way_out);
-    }
-
-    /// The model in "model 'x' not found" or "model \"x\" not found, try pulling it first".
-    fn model(&self) -> Option<&str> {
-        let (_, rest) = self.message.split_once("model ")?;
-        let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
-        let (name, _) = rest.get(1..)?.split_once(quote)?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || "._:/-".contains(c);
-        (!name.is_empty() && name.chars().all(plain)).then_some(name)
-    }
-
-    /// The error of `provider` that came within a stream or a body with status 200.
-    pub(crate) fn in_band(mut self, provider: &str) -> ModelError {
-        let kind = self.classify(None, None);
-        self.add_way_out(&kind, false);
-        ModelError::new(provider, kind, self.message)
-    }
+    .map(str::to_owned);
 }
 
-/// Whether the value of a field `error` is one.
-pub(crate) fn is_error(error: &Value) -> bool {
-    match error {
-        Value::Null | Value::Bool(false) => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Object(object) => !object.is_empty(),
-        _ => true,
+/// Whether the server could not read the tool call that its model wrote.
+pub(crate) fn is_malformed_call(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    message.contains("error parsing tool call") || message.contains("invalid tool call")
+}
+
+/// Returns the advice for the user about an error of a server, which is the cloud or not.
+pub(crate) fn remedy(error: &ModelError, is_cloud: bool) -> Option<String> {
+    Some(match &error.kind {
+        ModelErrorKind::NotFound if is_cloud => {
+            "the cloud's models are listed at ollama.com/search?c=cloud".to_owned()
+        }
+        ModelErrorKind::NotFound => {
+            let model = missing_model(error.message())?;
+            format!("`ollama pull {model}` gets it")
+        }
+        ModelErrorKind::Authentication => {
+            "set OLLAMA_API_KEY, or sign the server in with `ollama signin`".to_owned()
+        }
+        ModelErrorKind::Unsupported { feature } if feature == TOOLS => TOOLS_REMEDY.to_owned(),
+        _ => return None,
+    })
+}
+
+/// Returns the model in "model 'x' not found" or "model \"x\" not found, try pulling it first".
+/// Returns `None` for a name that is not safe in a command.
+fn missing_model(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once("model ")?;
+    let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    let (name, _) = rest.get(1..)?.split_once(quote)?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._:/-".contains(c);
+    (!name.is_empty() && name.chars().all(is_plain)).then_some(name)
+}
+
+/// Whether no connection was made. A server that closed a connection was reached.
+pub(crate) fn is_unreached(error: &ModelError) -> bool {
+    match error.kind {
+        ModelErrorKind::Timeout {
+            phase: TimeoutPhase::Connect,
+            ..
+        } => true,
+        ModelErrorKind::Connection => {
+            let mut causes = iter::successors(error.source(), |&cause| cause.source());
+            // The HTTP client reports the stage only in its text.
+            causes.any(|cause| cause.to_string().contains("(Connect)"))
+        }
+        _ => false,
     }
 }
 

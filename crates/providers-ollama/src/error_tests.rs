@@ -1,21 +1,32 @@
 use http::HeaderMap;
 use serde_json::json;
+use switchboard_providers_common::{
+    Classified, ErrorClassifier as _, HttpFailure, provider::ProviderConfig as _,
+};
 
 use super::*;
+use crate::OllamaConfig;
 
-fn classified_by(cloud: bool, status: u16, body: &[u8]) -> Classified {
-    let failure = HttpFailure {
+fn classified_body(status: u16, body: &[u8]) -> Classified {
+    ERRORS.classify(&HttpFailure {
         status,
         headers: &HeaderMap::new(),
         body,
         retry_after: None,
-    };
-    OllamaErrors { cloud }.classify(&failure)
+    })
 }
 
 fn classified(status: u16, message: &str) -> Classified {
     let body = json!({ "error": message }).to_string();
-    classified_by(false, status, body.as_bytes())
+    classified_body(status, body.as_bytes())
+}
+
+/// Returns the message that the user gets.
+fn shown_by(host: &str, status: u16, message: &str) -> String {
+    let Classified { kind, message, .. } = classified(status, message);
+    let error = ModelError::new("ollama", kind, message);
+    let config = OllamaConfig::at(host).unwrap();
+    config.with_remedy(error).message().to_owned()
 }
 
 fn unsupported(feature: &str) -> ModelErrorKind {
@@ -38,23 +49,22 @@ fn a_missing_model_is_reported_with_its_download_command() {
     ] {
         let found = classified(404, message);
         assert_eq!(found.kind, ModelErrorKind::NotFound);
+        let shown = shown_by("", 404, message);
         assert!(
-            found.message.ends_with("; `ollama pull qwen3:8b` gets it"),
-            "{}",
-            found.message
+            shown.ends_with("; `ollama pull qwen3:8b` gets it"),
+            "{shown}"
         );
     }
     // A name with other characters is not inserted into a command.
-    let odd = classified(404, "model 'x; rm -rf ~' not found");
-    assert_eq!(odd.message, "model 'x; rm -rf ~' not found");
-    let body = json!({"error": "model 'qwen3' not found"}).to_string();
-    let cloud = classified_by(true, 404, body.as_bytes());
-    assert!(!cloud.message.contains("pull"), "{}", cloud.message);
+    let odd = "model 'x; rm -rf ~' not found";
+    assert_eq!(shown_by("", 404, odd), odd);
+    let cloud = shown_by("ollama.com", 404, "model 'qwen3' not found");
+    assert!(!cloud.contains("pull"), "{cloud}");
 }
 
 #[test]
 fn a_wrong_address_is_distinguished_from_a_missing_model() {
-    let found = classified_by(false, 404, b"404 page not found");
+    let found = classified_body(404, b"404 page not found");
     assert_eq!(found.kind, ModelErrorKind::NotFound);
     assert!(found.message.contains("/v1"), "{}", found.message);
 }
@@ -122,8 +132,8 @@ fn errors_are_classified_by_message_or_status() {
     ] {
         assert_eq!(classified(status, message).kind, expected, "{message}");
     }
-    let unauthorized = classified(401, "unauthorized");
-    assert!(unauthorized.message.contains("OLLAMA_API_KEY"));
+    let unauthorized = shown_by("", 401, "unauthorized");
+    assert!(unauthorized.contains("OLLAMA_API_KEY"));
 }
 
 #[test]
@@ -149,20 +159,20 @@ fn a_body_without_an_error_is_classified_by_its_status() {
         b"[1]",
         b"",
     ] {
-        let found = classified_by(false, 502, body);
+        let found = classified_body(502, body);
         assert_eq!(found.kind, ModelErrorKind::Overloaded { retry_after: None });
     }
     // A server that is only compatible with Ollama.
     let nested = br#"{"error": {"message": "model 'x' not found", "type": "not_found"}}"#;
-    let found = classified_by(false, 404, nested);
-    assert!(found.message.ends_with("`ollama pull x` gets it"));
+    let found = classified_body(404, nested);
+    assert_eq!(found.message, "model 'x' not found");
 }
 
 #[test]
 fn case_15_in_the_middle_of_an_answer_an_error_without_a_reason_breaks_it_off() {
     let in_band = |message: &str| {
-        let error = ApiError::from_error(&json!(message));
-        error.in_band("ollama").kind
+        let error = ERRORS.read(&json!(message));
+        ERRORS.in_band("ollama", error).kind
     };
     assert_eq!(
         in_band("an error was encountered while running the model"),

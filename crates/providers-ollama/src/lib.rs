@@ -1,14 +1,13 @@
 //! Ollama's own API (`/api/chat`, JSON lines) as a
 //! [`ChatModel`](switchboard_domain::ChatModel), local or in its cloud.
 //!
-//! | module | holds |
+//! | module | content |
 //! |---|---|
-//! | [`model`] | [`OllamaModel`]: the port, joined from mapping and transport |
-//! | [`client`] | [`OllamaClient`]: one server, its models, and whether it is there at all |
-//! | [`config`] | [`OllamaConfig`]: where the server is (`OLLAMA_HOST`) and who asks |
-//! | [`installed`] | [`InstalledModel`], [`ShownModel`]: the server's descriptions of its models |
+//! | [`model`] | [`OllamaModel`]: the mapping joined with the transport |
+//! | [`config`] | [`OllamaConfig`]: address and key of a server (`OLLAMA_HOST`) |
+//! | [`server`] | a server's version and its description of a model |
 //! | [`mod@capabilities`] | capabilities of a model, before and after a request to the server |
-//! | [`chat`] | the mapping, pure: request, stream and whole answer |
+//! | [`chat`] | the mapping: request, stream and whole answer |
 //!
 //! ```
 //! use switchboard_providers_ollama::{OllamaClient, OllamaConfig};
@@ -43,16 +42,18 @@
 mod address;
 pub mod capabilities;
 pub mod chat;
-pub mod client;
 pub mod config;
 mod error;
-pub mod installed;
 pub mod model;
-mod offer;
+pub mod server;
 
 pub use capabilities::capabilities;
 pub use chat::ThinkForm;
-pub use client::OllamaClient;
 pub use config::{OllamaConfig, ToolsByPrompt};
-pub use installed::{InstalledModel, ShownModel};
-pub use model::OllamaModel;
+pub use model::{OllamaModel, OllamaOptions};
+pub use server::{ShownModel, is_reachable, model_as_shown, show, version};
+use switchboard_providers_common::provider::HttpClient;
+pub use switchboard_providers_common::provider::{ProviderConfig, ServedModel};
+
+/// A client of one server, shared by its models.
+pub type OllamaClient = HttpClient<OllamaConfig>;

@@ -167,7 +167,7 @@ impl Client {
             Self::Chat(client) => Arc::new(client.model(name)),
             Self::Responses(client) => Arc::new(client.model_on::<openai::Responses>(name)),
             Self::Gemini(client) => Arc::new(client.model(name)),
-            Self::Ollama(client) => Arc::new(client.model_as_shown(name).await?),
+            Self::Ollama(client) => Arc::new(ollama::model_as_shown(client, name).await?),
             Self::Offline => Arc::new(DemoModel::new()),
         })
     }
@@ -191,14 +191,14 @@ impl Client {
             Self::Ollama(client) => client
                 .list_models()
                 .await
-                .map(|models| Served::all(models, |m| (m.name, None))),
+                .map(|models| Served::all(models, |m| (m.name, m.context_window))),
         })
     }
 
     /// Returns whether a local server answers.
     pub(crate) async fn is_there(&self) -> bool {
         match self {
-            Self::Ollama(client) => client.is_there().await,
+            Self::Ollama(client) => ollama::is_reachable(client).await,
             _ => false,
         }
     }

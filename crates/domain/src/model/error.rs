@@ -144,10 +144,10 @@ impl ModelError {
         self
     }
 
-    /// Adds the retry hint of `other`, if it has one.
+    /// Replaces the message.
     #[must_use]
-    pub fn with_retry_hint_of(mut self, other: &Self) -> Self {
-        self.context.retry = other.context.retry;
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.context.message = message.into();
         self
     }
 
@@ -364,8 +364,6 @@ mod tests {
         let hinted = ModelError::new("p", ModelErrorKind::Permission, "");
         let hinted = hinted.with_retry_hint(true, pause);
         assert_eq!(hinted.retry_after(), pause);
-        let rebuilt = ModelError::new("p", ModelErrorKind::Permission, "another text");
-        assert_eq!(rebuilt.with_retry_hint_of(&hinted).retry_after(), pause);
     }
 
     #[test]

@@ -3,12 +3,12 @@
 mod body;
 mod call;
 mod config;
-mod endpoint;
 mod failure;
 mod hints;
 mod proxy;
 mod redact;
 mod request;
+mod target;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -18,10 +18,9 @@ use reqwest::Client;
 use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
 pub(crate) use self::config::Attempts;
-use self::{call::Call, failure::Failed};
+use self::{call::Call, failure::Failed, target::Target};
 pub use self::{
     config::{RetryPolicy, TransportConfig},
-    endpoint::{Endpoint, Endpoints},
     request::{Headers, HttpRequest},
 };
 use crate::{ByteStream, ErrorClassifier};
@@ -214,9 +213,9 @@ impl HttpTransport {
         request: &HttpRequest,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let endpoint = self.endpoint(request)?;
-        let body = request.body.clone();
-        self.post_body(&endpoint, body, classifier).await
+        let limit = self.shared.config.first_byte_timeout;
+        let call = self.call(Method::POST, request, limit)?;
+        self.send(&call, classifier).await
     }
 
     /// Sends `request` by POST in one attempt. The caller repeats it, as
@@ -226,65 +225,10 @@ impl HttpTransport {
         request: &HttpRequest,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let endpoint = self.endpoint(request)?;
-        let body = request.body.clone().unwrap_or_default();
-        self.post_once_to(&endpoint, body, classifier).await
-    }
-
-    /// Checks the address and headers of `request`, once for all requests to it. Ignores its body.
-    ///
-    /// Fails with [`ModelErrorKind::Configuration`] for a request that cannot be sent.
-    pub fn endpoint(&self, request: &HttpRequest) -> Result<Endpoint, ModelError> {
-        Endpoint::of(self, request)
-    }
-
-    /// Sends `body` to `endpoint` by POST. As [`post`](HttpTransport::post).
-    pub async fn post_to(
-        &self,
-        endpoint: &Endpoint,
-        body: impl Into<Bytes>,
-        classifier: &dyn ErrorClassifier,
-    ) -> Result<HttpAnswer, ModelError> {
-        let body = Some(body.into());
-        self.post_body(endpoint, body, classifier).await
-    }
-
-    /// Sends `body` to `endpoint` by POST in one attempt. The caller repeats it, as
-    /// [`retrying`](crate::http::retry) does. As [`post`](HttpTransport::post) otherwise.
-    pub async fn post_once_to(
-        &self,
-        endpoint: &Endpoint,
-        body: impl Into<Bytes>,
-        classifier: &dyn ErrorClassifier,
-    ) -> Result<HttpAnswer, ModelError> {
-        let call = self.posting(endpoint, Some(body.into()));
+        let limit = self.shared.config.first_byte_timeout;
+        let call = self.call(Method::POST, request, limit)?;
         let attempt = self.attempt(&call, 1, classifier).await;
         attempt.map_err(Failed::into_error)
-    }
-
-    /// Returns when a request is sent again.
-    pub fn retry_policy(&self) -> &RetryPolicy {
-        &self.shared.config.retry
-    }
-
-    async fn post_body(
-        &self,
-        endpoint: &Endpoint,
-        body: Option<Bytes>,
-        classifier: &dyn ErrorClassifier,
-    ) -> Result<HttpAnswer, ModelError> {
-        let call = self.posting(endpoint, body);
-        self.send(&call, classifier).await
-    }
-
-    fn posting<'a>(&'a self, endpoint: &'a Endpoint, body: Option<Bytes>) -> Call<'a> {
-        Call {
-            transport: self,
-            method: Method::POST,
-            known: &endpoint.known,
-            body,
-            limit: self.shared.config.first_byte_timeout,
-        }
     }
 
     /// Sends `request` by GET, as for a list of models. As [`post`](HttpTransport::post), with
@@ -294,15 +238,30 @@ impl HttpTransport {
         request: &HttpRequest,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let endpoint = self.endpoint(request)?;
-        let call = Call {
-            transport: self,
-            method: Method::GET,
-            known: &endpoint.known,
-            body: request.body.clone(),
-            limit: self.shared.config.first_byte_timeout.min(GET_TIMEOUT),
-        };
+        let limit = self.shared.config.first_byte_timeout.min(GET_TIMEOUT);
+        let call = self.call(Method::GET, request, limit)?;
         self.send(&call, classifier).await
+    }
+
+    /// Returns when a request is sent again.
+    pub fn retry_policy(&self) -> &RetryPolicy {
+        &self.shared.config.retry
+    }
+
+    /// Prepares a request whose answer must begin within `limit`.
+    fn call(
+        &self,
+        method: Method,
+        request: &HttpRequest,
+        limit: Duration,
+    ) -> Result<Call<'_>, ModelError> {
+        Ok(Call {
+            transport: self,
+            method,
+            target: Target::of(self, request)?,
+            body: request.body.clone(),
+            limit,
+        })
     }
 
     async fn send(

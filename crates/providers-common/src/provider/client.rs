@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use switchboard_domain::{ModelError, ModelErrorKind, ModelId};
 
-use super::{HttpModel, ProviderConfig, SentRequest, Wire};
+use super::{HttpModel, ProviderConfig, SentRequest, Wire, redacted_address};
 use crate::{
     Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, RetryPolicy, read_to_end,
 };
@@ -183,7 +183,8 @@ impl<C: ProviderConfig> HttpClient<C> {
         let body = read_to_end(config.provider(), answer.body, MAX_FRAME_BYTES).await?;
         let body = serde_json::from_slice::<Value>(&body).ok();
         body.as_ref().and_then(read).ok_or_else(|| {
-            let message = format!("the answer is not {expected}: check the base address");
+            let address = redacted_address(config.base_url());
+            let message = format!("the answer is not {expected}: check the base address {address}");
             ModelError::new(config.provider(), ModelErrorKind::Protocol, message)
                 .with_status(answer.status)
                 .with_request_id(answer.request_id)

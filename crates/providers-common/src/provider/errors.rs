@@ -185,15 +185,14 @@ impl ErrorTable {
 
     /// Reads the value of a field `error`.
     pub fn read(&self, error: &Value) -> ApiError {
-        let Value::Object(fields) = error else {
-            return ApiError {
-                message: text_of(Some(error)),
-                ..ApiError::default()
-            };
+        let no_fields = Map::new();
+        let (fields, message) = match error {
+            Value::Object(fields) => (fields, fields.get("message")),
+            other => (&no_fields, Some(other)),
         };
         let codes = ["code", "type", "status"];
         let mut read = ApiError {
-            message: text_of(fields.get("message")),
+            message: text_of(message),
             codes: codes
                 .iter()
                 .filter_map(|it| some_text(fields, it))

@@ -52,37 +52,6 @@ async fn a_request_is_sent_unchanged() {
 }
 
 #[tokio::test]
-async fn an_endpoint_takes_any_number_of_bodies() {
-    let reply = || send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
-    let server = Server::start(vec![vec![reply(), Act::Read, reply()]]).await;
-    let url = server.url.replace("http://", "http://me:sesame-1@");
-    let request = HttpRequest::new(format!("{url}?v=1"))
-        .with_header("x-version", "2")
-        .expecting(&["application/json"])
-        .of_json();
-    let transport = transport(&once());
-    let endpoint = transport.endpoint(&request).unwrap();
-    for body in ["{\"q\":1}", "{\"q\":2}"] {
-        let answer = transport.post_to(&endpoint, body, &StatusClassifier).await;
-        assert_eq!(text(answer.unwrap()).await.unwrap(), "{}");
-    }
-    let seen = server.seen();
-    assert_eq!(seen.len(), 2);
-    for (seen, body) in seen.iter().zip(["{\"q\":1}", "{\"q\":2}"]) {
-        assert!(seen.head.starts_with("POST /v1/messages?v=1 HTTP/1.1\r\n"));
-        assert_eq!(seen.body, body);
-        for (name, value) in [
-            ("content-type", "application/json"),
-            ("x-version", "2"),
-            ("accept", "application/json"),
-            ("authorization", "Basic bWU6c2VzYW1lLTE="),
-        ] {
-            assert_eq!(seen.header(name), Some(value), "{name}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn the_beginning_of_a_body_shows_its_form() {
     let table = [
         ("text/event-stream", "data: {}\n\n", false),

@@ -8,8 +8,6 @@ use switchboard_domain::{
     ToolChoiceOutcome, Warning, WarningKind,
 };
 
-use switchboard_providers_common::LocalIds;
-
 use super::{
     form::{Emulated, Form},
     messages::messages,
@@ -28,8 +26,6 @@ pub struct WireRequest<'a> {
     pub tool_choice: ToolChoiceOutcome,
     /// What could not be said on this wire.
     pub warnings: Vec<Warning>,
-    /// The ids that the conversation has used up.
-    pub local_ids: LocalIds,
     /// How the answer must be read, if `format` holds it to a call.
     pub form: Option<Form>,
 }
@@ -92,7 +88,6 @@ pub fn to_wire<'a>(
         body,
         tool_choice: outcome,
         warnings,
-        local_ids: LocalIds::after(request),
         form: emulated.as_ref().map(Emulated::form),
     })
 }

@@ -4,7 +4,9 @@ use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelId, PartStart, ProviderState,
     ToolChoiceOutcome, Warning, WarningKind,
 };
-use switchboard_providers_common::{LocalIds, WireDecoder, http::classify::excerpt};
+use switchboard_providers_common::{
+    LocalIds, WireDecoder, http::classify::excerpt, provider::is_error,
+};
 
 use super::{
     form::Form,
@@ -12,7 +14,7 @@ use super::{
     messages::thinking_state,
     wire::{CallReport, Chunk, MessageReport},
 };
-use crate::error::{ApiError, is_error};
+use crate::error::{ERRORS, is_malformed_call};
 
 /// The stream's state machine: lines in, domain events out.
 ///
@@ -330,13 +332,13 @@ impl ChatDecoder {
     }
 
     /// Ends the answer with an error, because the server could not parse the model's tool call.
-    fn malformed_call(&mut self, error: ApiError, events: &mut Vec<ModelEvent>) {
+    fn malformed_call(&mut self, message: String, events: &mut Vec<ModelEvent>) {
         if !self.started {
             self.start(None, events);
         }
         self.done = true;
         self.close(events);
-        warn(WarningKind::UnknownWireValue, error.message, events);
+        warn(WarningKind::UnknownWireValue, message, events);
         events.push(ModelEvent::Finished {
             reason: FinishReason::MalformedToolCall,
             raw: Some("error".to_owned()),
@@ -385,12 +387,12 @@ impl WireDecoder for ChatDecoder {
         };
         let chunk = chunk.map_err(|fault| self.unreadable(data, fault))?;
         if let Some(error) = chunk.error.as_ref().filter(|error| is_error(error)) {
-            let error = ApiError::from_error(error);
-            if error.is_malformed_call() {
-                self.malformed_call(error, events);
+            let error = ERRORS.read(error);
+            if is_malformed_call(&error.message) {
+                self.malformed_call(error.message, events);
                 return Ok(());
             }
-            return Err(error.in_band(&self.model.provider));
+            return Err(ERRORS.in_band(&self.model.provider, error));
         }
         self.chunk(chunk, events);
         Ok(())

@@ -45,7 +45,7 @@ pub(crate) fn tools<'a>(
     if capabilities.tools == Some(false) && !tools.declared.is_empty() {
         let feature = error::TOOLS.to_owned();
         let kind = ModelErrorKind::Unsupported { feature };
-        let message = format!("it is known to have none; {}", error::TOOLS_WAY_OUT);
+        let message = format!("it is known to have none; {}", error::TOOLS_REMEDY);
         return Err(ModelError::new(provider, kind, message));
     }
     say_parallel(request, tools.emulated.is_some(), warnings);

@@ -13,7 +13,9 @@ use switchboard_domain::{
     ReasoningEffort, ToolChoice, ToolChoiceOutcome, ToolResult, WarningKind,
 };
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
-use switchboard_providers_ollama::{OllamaClient, OllamaConfig, OllamaModel};
+use switchboard_providers_ollama::{
+    OllamaClient, OllamaConfig, OllamaModel, is_reachable, model_as_shown, show, version,
+};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate},
     loopback::{failure, held_after, lets_go, question},
@@ -296,7 +298,7 @@ async fn an_unreachable_server_has_a_hint_to_start_it() {
     let expected = format!("is Ollama running at http://{address}?");
     assert!(error.message().starts_with(&expected), "{error}");
     assert!(error.message().contains("ollama serve"), "{error}");
-    assert!(!client.is_there().await);
+    assert!(!is_reachable(&client).await);
     let error = client.list_models().await.unwrap_err();
     assert!(error.message().starts_with(&expected), "{error}");
 }
@@ -318,16 +320,16 @@ async fn a_server_is_reachable_if_it_reports_its_version() {
     let fake = server().await;
     let client = client(&fake);
     fake.answer(Answer::json(200, &json!({"version": "0.20.1"})));
-    assert!(client.is_there().await);
+    assert!(is_reachable(&client).await);
     let sent = fake.request(0).await;
     assert_eq!((sent.method(), sent.path()), ("GET", "/api/version"));
     fake.answer(Answer::json(200, &json!({"version": "0.20.1"})));
-    assert_eq!(client.version().await.unwrap(), "0.20.1");
+    assert_eq!(version(&client).await.unwrap(), "0.20.1");
     // Another server at that address.
     fake.answer(Answer::json(200, &json!({"hello": "there"})));
-    assert!(!client.is_there().await);
+    assert!(!is_reachable(&client).await);
     fake.answer(Answer::new(503));
-    assert!(!client.is_there().await);
+    assert!(!is_reachable(&client).await);
     // Requested once in any case.
     assert_eq!(fake.requests().len(), 4);
 }
@@ -351,7 +353,7 @@ async fn the_servers_models_are_listed_and_shown() {
         "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40960},
     });
     fake.answer(Answer::json(200, &shown));
-    let model = client.model_as_shown("qwen3:8b").await.unwrap();
+    let model = model_as_shown(&client, "qwen3:8b").await.unwrap();
     let can = model.capabilities();
     assert_eq!((can.tools, can.images), (Some(true), Some(false)));
     assert_eq!(can.reasoning, Some(false));
@@ -370,7 +372,7 @@ async fn the_servers_models_are_listed_and_shown() {
     assert_eq!(fake.request(2).await.json().get("think"), None);
 
     fake.answer(refusal(404, "model 'nothing' not found"));
-    let error = client.show("nothing").await.unwrap_err();
+    let error = show(&client, "nothing").await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::NotFound);
     assert!(error.message().contains("ollama pull nothing"), "{error}");
     fake.answer(Answer::json(200, &json!({"object": "list"})));

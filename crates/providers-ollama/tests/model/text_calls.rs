@@ -7,7 +7,9 @@ use switchboard_domain::{
     WarningKind,
 };
 use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
-use switchboard_providers_ollama::{OllamaConfig, OllamaModel, ToolsByPrompt};
+use switchboard_providers_ollama::{
+    OllamaClient, OllamaConfig, OllamaModel, ToolsByPrompt, model_as_shown,
+};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Say},
     loopback::failure,
@@ -344,8 +346,8 @@ async fn the_stop_sequences_of_the_prompt_do_not_replace_the_models_own() {
     fake.answer(Answer::json(200, &shown));
     let mut by_prompt = config(&fake);
     by_prompt.tools_by_prompt = ToolsByPrompt::Auto;
-    let shown = switchboard_providers_ollama::OllamaClient::new(by_prompt).unwrap();
-    let shown = shown.model_as_shown("gemma2:2b").await.unwrap();
+    let by_prompt = OllamaClient::new(by_prompt).unwrap();
+    let shown = model_as_shown(&by_prompt, "gemma2:2b").await.unwrap();
     fake.otherwise(|_, _| says(&["Yes."]));
     let unknown = telling(&fake, ToolsByPrompt::Always);
     let mut own = question();
@@ -371,7 +373,7 @@ async fn the_stop_sequences_of_the_prompt_do_not_replace_the_models_own() {
     }
     // By default, tools fail for a model that has none.
     fake.answer(Answer::json(200, &json!({"capabilities": ["completion"]})));
-    let refused = client(&fake).model_as_shown("gemma2:2b").await.unwrap();
+    let refused = model_as_shown(&client(&fake), "gemma2:2b").await.unwrap();
     let error = failure(&refused, &question()).await.unwrap();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
 }

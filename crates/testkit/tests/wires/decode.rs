@@ -66,10 +66,11 @@ impl Wire {
                 )
             }
             Self::Ollama => {
-                use switchboard_providers_ollama::chat::{ChatDecoder, to_wire};
+                use switchboard_providers_ollama::chat::{ChatDecoder, LocalIds, to_wire};
                 let think = ThinkForm::default();
                 let wire = to_wire(request, &model, &capabilities, think).unwrap();
-                let (outcome, warnings, ids) = (wire.tool_choice, wire.warnings, wire.local_ids);
+                let (outcome, warnings) = (wire.tool_choice, wire.warnings);
+                let ids = LocalIds::after(request);
                 let decoder = ChatDecoder::new(model.clone(), outcome, warnings, ids);
                 decode_ndjson(self.provider(), body, decoder.with_form(wire.form))
             }

@@ -14,9 +14,9 @@ use tokio::time::timeout;
 use super::{
     HttpAnswer, HttpTransport, MAX_ERROR_BODY_BYTES,
     body::{self, Origin},
-    endpoint::Known,
     failure::Failed,
     hints, redact,
+    target::Target,
 };
 use crate::{ByteStream, Classified, ErrorClassifier, HttpFailure, http::classify};
 
@@ -27,7 +27,7 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct Call<'a> {
     pub(super) transport: &'a HttpTransport,
     pub(super) method: Method,
-    pub(super) known: &'a Known,
+    pub(super) target: Target,
     pub(super) body: Option<Bytes>,
     /// Maximum time until the first byte.
     pub(super) limit: Duration,
@@ -73,7 +73,7 @@ impl Call<'_> {
         tracing::debug!(
             provider = self.provider(),
             method = %self.method,
-            address = self.known.address,
+            address = self.target.address,
             attempt = number,
             status,
             error,
@@ -89,7 +89,7 @@ impl Call<'_> {
                 phase: TimeoutPhase::FirstByte,
                 after: self.limit,
             };
-            return Err(Failed::new(self.error(kind, self.known.address.clone())));
+            return Err(Failed::new(self.error(kind, self.target.address.clone())));
         };
         match opened {
             Err(failed) => Err(failed),
@@ -126,14 +126,14 @@ impl Call<'_> {
             request_id,
             beginning,
             body,
-            redactor: self.known.redactor.clone(),
+            redactor: self.target.redactor.clone(),
         }
     }
 
     /// Creates the HTTP request.
     fn request(&self) -> reqwest::Request {
-        let mut request = reqwest::Request::new(self.method.clone(), self.known.url.clone());
-        *request.headers_mut() = self.known.headers.clone();
+        let mut request = reqwest::Request::new(self.method.clone(), self.target.url.clone());
+        *request.headers_mut() = self.target.headers.clone();
         *request.body_mut() = self.body.clone().map(Into::into);
         request
     }
@@ -141,7 +141,7 @@ impl Call<'_> {
     /// Sends the request and waits for the first byte of a success or the headers of a failure.
     async fn open(&self) -> Result<Opened, Failed> {
         let connect_timeout = self.transport.shared.config.connect_timeout;
-        let (provider, address) = (self.provider(), &self.known.address);
+        let (provider, address) = (self.provider(), &self.target.address);
         let response = self.transport.client.execute(self.request()).await;
         let mut response = response
             .map_err(|error| Failed::no_answer(provider, address, connect_timeout, error))?;
@@ -175,13 +175,13 @@ impl Call<'_> {
             ));
         }
         let actual = hints::essence(headers)?;
-        let expected = self.known.expected;
+        let expected = self.target.expected;
         if expected.is_empty() || hints::is_expected(actual, expected) {
             return None;
         }
         Some(format!(
             "{} sent `{}` instead of `{}`: check the address",
-            self.known.address,
+            self.target.address,
             actual.to_ascii_lowercase().escape_debug(),
             expected.join("` or `")
         ))
@@ -209,7 +209,7 @@ impl Call<'_> {
         };
         // Before an excerpt is made, which might end within a key.
         let body = String::from_utf8_lossy(&body);
-        let body = self.known.redactor.redact_known(&body);
+        let body = self.target.redactor.redact_known(&body);
         let retry_after = hints::retry_after(&headers, SystemTime::now());
         let Classified {
             kind,
@@ -229,13 +229,13 @@ impl Call<'_> {
         let kind = match kind {
             ModelErrorKind::InvalidRequest { field: Some(field) } => {
                 ModelErrorKind::InvalidRequest {
-                    field: Some(self.known.redactor.redact_known(&field).into_owned()),
+                    field: Some(self.target.redactor.redact_known(&field).into_owned()),
                 }
             }
             other => other,
         };
         let error = self
-            .error(kind, self.known.redactor.redact_known(&message))
+            .error(kind, self.target.redactor.redact_known(&message))
             .with_status(status.as_u16())
             .with_request_id(request_id.or_else(|| hints::request_id(&headers)));
         let mut failed = Failed::new(error);
@@ -248,17 +248,17 @@ impl Call<'_> {
 
     fn redirected(&self, status: StatusCode, location: &HeaderValue) -> ModelError {
         let location = String::from_utf8_lossy(location.as_bytes());
-        let target = match self.known.url.join(&location) {
-            Ok(target) => redact::display_address(target.as_str()),
+        let new_address = match self.target.url.join(&location) {
+            Ok(url) => redact::display_address(url.as_str()),
             Err(_) => redact::display_address(&location),
         };
         let message = format!(
             "{} redirects to {}. Redirects are not followed, because the key would be sent along. If the \
              new address is right, configure it",
-            self.known.address,
-            self.known
+            self.target.address,
+            self.target
                 .redactor
-                .redact_known(&classify::excerpt(target.as_bytes())),
+                .redact_known(&classify::excerpt(new_address.as_bytes())),
         );
         self.error(ModelErrorKind::Configuration, message)
             .with_status(status.as_u16())

@@ -184,17 +184,7 @@ impl HttpRequest {
     #[must_use]
     pub fn with_json(mut self, json: impl Into<Bytes>) -> Self {
         self.body = Some(json.into());
-        self.of_json()
-    }
-
-    /// Sets the content type of JSON, for bodies that are sent with
-    /// [`post_to`](super::HttpTransport::post_to).
-    #[must_use]
-    pub fn of_json(mut self) -> Self {
-        self.headers = self
-            .headers
-            .with(header::CONTENT_TYPE.as_str(), "application/json");
-        self
+        self.with_header(header::CONTENT_TYPE.as_str(), "application/json")
     }
 
     /// Sets the media types of a successful answer, such as `text/event-stream`. They are sent as

@@ -1,0 +1,223 @@
+//! A server's version and its description of a model.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use switchboard_domain::{ModelCapabilities, ModelError};
+use switchboard_providers_common::{
+    HttpTransport, RetryPolicy, TransportConfig,
+    provider::{ModelPage, ProviderConfig as _, ServedModel},
+};
+
+use crate::{
+    OllamaClient, OllamaModel, OllamaOptions,
+    capabilities::{capabilities, with_abilities},
+};
+
+/// Time-out of the request for the version.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Requests the server's version (`GET /api/version`) once, for at most a second.
+pub async fn version(client: &OllamaClient) -> Result<String, ModelError> {
+    let config = TransportConfig {
+        connect_timeout: VERSION_TIMEOUT,
+        first_byte_timeout: VERSION_TIMEOUT,
+        idle_timeout: VERSION_TIMEOUT,
+        retry: RetryPolicy::never(),
+        ..client.config().transport()
+    };
+    let transport = HttpTransport::new(client.config().provider(), &config)?;
+    let read = |body: &Value| text(body, "version");
+    client
+        .get_with(&transport, "api/version", "a version", read)
+        .await
+}
+
+/// Returns whether an Ollama server answers within about a second.
+pub async fn is_reachable(client: &OllamaClient) -> bool {
+    version(client).await.is_ok()
+}
+
+/// Requests the server's description of the model `name` (`POST /api/show`).
+///
+/// Fails with [`ModelErrorKind::NotFound`](switchboard_domain::ModelErrorKind::NotFound), and the
+/// command that downloads the model, if the server does not have it.
+pub async fn show(client: &OllamaClient, name: &str) -> Result<ShownModel, ModelError> {
+    let body = json!({ "model": name }).to_string();
+    let read = |body: &Value| ShownModel::read(name, body);
+    client
+        .post_document("api/show", body, "a description of a model", read)
+        .await
+}
+
+/// Returns the model `name` with the capabilities and the stop sequences that the server reports.
+/// Fails as [`show`] does.
+pub async fn model_as_shown(client: &OllamaClient, name: &str) -> Result<OllamaModel, ModelError> {
+    let shown = show(client, name).await?;
+    let model = client.model(name).with_capabilities(shown.capabilities());
+    Ok(model.with_options(OllamaOptions {
+        own_stop: shown.stop,
+    }))
+}
+
+/// A server's description of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownModel {
+    /// The name in the request.
+    pub name: String,
+    /// Capabilities in the server's terms: `completion`, `tools`, `vision`, `thinking`, `audio`, …
+    pub abilities: Option<Vec<String>>,
+    /// Tokens of prompt and answer together: the model's `num_ctx` if set, else its trained context
+    /// length. The server may have loaded the model with fewer.
+    pub context_window: Option<u64>,
+    /// The stop sequences for requests without any. `None` if they cannot be read.
+    pub stop: Option<Vec<String>>,
+    /// Whether the model runs in the cloud.
+    pub is_remote: bool,
+}
+
+impl ShownModel {
+    /// Returns the capabilities that the server reported.
+    pub fn capabilities(&self) -> ModelCapabilities {
+        let known = capabilities(&self.name, self.is_remote);
+        with_abilities(&known, self.abilities.as_deref(), self.context_window)
+    }
+
+    /// Reads the answer of `POST /api/show`. Returns `None` if `body` is not a description.
+    fn read(name: &str, body: &Value) -> Option<Self> {
+        let known = ["details", "model_info", "capabilities", "template"];
+        if !known.iter().any(|field| body.get(field).is_some()) {
+            return None;
+        }
+        let abilities = body.get("capabilities").and_then(Value::as_array);
+        let num_ctx = parameters(body, "num_ctx").find_map(|value| value.parse().ok());
+        let is_remote = ["remote_host", "remote_model"];
+        Some(Self {
+            name: name.to_owned(),
+            abilities: abilities.map(|list| {
+                let names = list.iter().filter_map(Value::as_str);
+                names.map(str::to_owned).collect()
+            }),
+            context_window: num_ctx.or_else(|| context_length(body)),
+            stop: parameters(body, "stop").map(stop_sequence).collect(),
+            is_remote: is_remote.iter().any(|field| text(body, field).is_some()),
+        })
+    }
+}
+
+/// Reads the list of models (`GET /api/tags`). Returns `None` if `body` is not such a list. Entries
+/// without a name are omitted.
+pub(crate) fn models(body: &Value) -> Option<ModelPage> {
+    // Go writes an empty list as `null`.
+    let list = body.get("models")?.as_array().map(Vec::as_slice);
+    let models = list.unwrap_or_default().iter().filter_map(|entry| {
+        Some(ServedModel {
+            // `name` alone before 2024.
+            name: text(entry, "model").or_else(|| text(entry, "name"))?,
+            ..ServedModel::default()
+        })
+    });
+    Some(ModelPage {
+        models: models.collect(),
+        next: None,
+    })
+}
+
+/// Returns the values of one parameter of the model. Parameters are lines of text: name, blanks,
+/// and the value in Go syntax. A parameter with several values has one line per value.
+fn parameters<'b>(body: &'b Value, name: &str) -> impl Iterator<Item = &'b str> {
+    let lines = body.get("parameters").and_then(Value::as_str);
+    lines.unwrap_or_default().lines().filter_map(move |line| {
+        let (found, value) = line.trim().split_once(char::is_whitespace)?;
+        (found == name).then(|| value.trim())
+    })
+}
+
+/// Parses a Go string literal. Its escapes are those of JSON, except for rare ones.
+fn stop_sequence(value: &str) -> Option<String> {
+    if value.starts_with('"') {
+        serde_json::from_str(value).ok()
+    } else {
+        Some(value.to_owned())
+    }
+}
+
+/// Returns `<architecture>.context_length` of the model file.
+fn context_length(body: &Value) -> Option<u64> {
+    let info = body.get("model_info")?;
+    let architecture = text(info, "general.architecture")?;
+    info.get(format!("{architecture}.context_length"))?.as_u64()
+}
+
+fn text(entry: &Value, name: &str) -> Option<String> {
+    let text = entry.get(name)?.as_str()?;
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_of_old_and_new_servers_are_read() {
+        let body = json!({"models": [
+            {"name": "qwen3:8b", "model": "qwen3:8b", "size": 5_225_388_164_u64},
+            {"name": "llama2:latest", "size": 1, "details": null},
+            {"size": 3}, 4,
+        ]});
+        let page = models(&body).unwrap();
+        let names: Vec<_> = page.models.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["qwen3:8b", "llama2:latest"]);
+        assert_eq!(models(&json!({"models": null})), Some(ModelPage::default()));
+        assert_eq!(models(&json!({"data": []})), None);
+    }
+
+    #[test]
+    fn the_capabilities_and_the_context_window_are_read() {
+        let body = json!({
+            "parameters": "stop    \"<|im_end|>\"\nnum_ctx                        16384",
+            "details": {"family": "qwen3vl", "parameter_size": "8.8B"},
+            "model_info": {"general.architecture": "qwen3vl", "qwen3vl.context_length": 262_144},
+            "capabilities": ["completion", "vision", "tools", "thinking"],
+        });
+        let model = ShownModel::read("qwen3-vl", &body).unwrap();
+        let can = model.capabilities();
+        assert_eq!(can.context_window, Some(16_384));
+        assert_eq!(
+            (can.tools, can.images, can.reasoning, can.audio),
+            (Some(true), Some(true), Some(true), Some(false))
+        );
+        let mut without = body.clone();
+        without["parameters"] = json!("stop x");
+        let without = ShownModel::read("x", &without).unwrap();
+        assert_eq!(without.context_window, Some(262_144));
+        assert_eq!(model.stop.as_deref(), Some(&["<|im_end|>".to_owned()][..]));
+        let old = ShownModel::read("x", &json!({"template": "{{ .Prompt }}"})).unwrap();
+        assert_eq!(old.capabilities().tools, None);
+        assert_eq!(old.capabilities().context_window, None);
+        assert_eq!(ShownModel::read("x", &json!({"object": "model"})), None);
+        let remote = json!({"details": {}, "remote_host": "https://ollama.com:443"});
+        let remote = ShownModel::read("gpt-oss:120b", &remote).unwrap();
+        assert_eq!(remote.capabilities().structured_output, Some(false));
+    }
+
+    #[test]
+    fn stop_sequences_are_read_in_the_quoting_of_go() {
+        let stop = |parameters: &str| {
+            let body = json!({ "template": "", "parameters": parameters });
+            ShownModel::read("x", &body).unwrap().stop
+        };
+        let some = |texts: &[&str]| Some(texts.iter().map(|&it| it.to_owned()).collect());
+        assert_eq!(stop(""), some(&[]));
+        assert_eq!(
+            stop(
+                "stop                           \"[INST]\"\nstop   \"\\n\\\"end\\\"\"\nnum_ctx  2\nstopper 3"
+            ),
+            some(&["[INST]", "\n\"end\""])
+        );
+        // As servers of before 2024 write them.
+        assert_eq!(stop("stop  User:"), some(&["User:"]));
+        // One sequence that cannot be read makes the list unknown.
+        assert_eq!(stop("stop \"a\"\nstop \"\\x00\""), None);
+    }
+}
