@@ -4,6 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_anthropic::{
@@ -20,7 +21,7 @@ static TOOL_MAPPING: LazyLock<ToolMapping> = LazyLock::new(|| {
         ..MessagesOptions::default()
     };
     let (request, capabilities) = (streams::request(), capabilities(&model.name));
-    let wire = to_wire(&request, &model, &capabilities, &options);
+    let wire = to_wire(&request, &model, &capabilities, &options, &ToolSchemas::default());
     wire.map(|wire| wire.tool_mapping).unwrap_or_default()
 });
 

@@ -79,7 +79,7 @@ impl Wire for Messages {
             tool_choice,
             warnings,
             local_ids,
-        } = to_wire(request, id, &capabilities, &options)?;
+        } = to_wire(request, id, &capabilities, &options, model.tool_schemas())?;
         let mut sent = SentRequest::new(&id.provider, "messages", body.stream, &body)?;
         if !betas.is_empty() && !config.headers.contains(BETAS) {
             sent.headers = Headers::new().with(BETAS, &config.betas_with(&betas));

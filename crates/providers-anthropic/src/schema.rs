@@ -1,67 +1,45 @@
-//! Schemas of tools and answers. The API enforces the strict form (`strict` tools,
-//! `output_config.format`). The other form only describes a tool's input.
-
-use std::borrow::Cow;
+//! Schemas that the API enforces: `strict` tools and `output_config.format`.
 
 use serde_json::{Map, Value};
-use switchboard_providers_common::schema::{ChangeKind, Compiled, Dialect, compile, measure};
+use switchboard_providers_common::schema::{Change, ChangeKind, Compiled};
 
-/// Compiles a schema for a tool whose input the API does not enforce.
-pub(crate) fn input_schema(schema: &Value) -> Compiled<'_> {
-    compile(schema, Dialect::Anthropic)
+/// Returns the changes that the API does not enforce. Encoded values are decoded again.
+pub(crate) fn unenforced<'c>(strict: &'c Compiled<'_>) -> impl Iterator<Item = &'c Change> {
+    strict.lost().filter(|it| it.kind != ChangeKind::Encoded)
 }
 
-/// A schema that the API enforces.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Strict<'a> {
-    /// The schema in the API's subset.
-    pub(crate) schema: Cow<'a, Value>,
-    /// The parts of the original schema that the API does not enforce.
-    pub(crate) unenforced: Vec<String>,
-    /// Whether the original schema allows more: objects of other keys, or recursion.
-    pub(crate) narrows: bool,
-    /// Whether an output has another shape than the original schema requires.
-    pub(crate) changes_shape: bool,
-    /// The number of optional properties, which the API limits per request.
-    pub(crate) optional: usize,
-    /// The number of unions, which the API limits per request.
-    pub(crate) unions: usize,
-}
-
-/// Compiles a schema that the API enforces.
-pub(crate) fn strict(schema: &Value) -> Strict<'_> {
-    let compiled = compile(schema, Dialect::AnthropicStrict);
-    // Encoded values are decoded again.
-    let lost = compiled.lost().filter(|it| it.kind != ChangeKind::Encoded);
-    let unenforced = lost.map(ToString::to_string).collect();
-    let mut kinds = compiled.changes.iter().map(|change| change.kind);
-    let is_narrower =
-        kinds.any(|kind| matches!(kind, ChangeKind::Narrowed | ChangeKind::Truncated));
-    let properties = compiled.schema.get("properties").and_then(Value::as_object);
+/// Returns whether the strict form of a schema allows less: no objects of other keys, no recursion.
+pub(crate) fn narrows(original: &Value, strict: &Compiled<'_>) -> bool {
+    let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = properties.is_none_or(Map::is_empty);
-    let is_intended = schema.get("additionalProperties") == Some(&Value::Bool(false));
-    let measured = measure(&compiled.schema);
-    Strict {
-        unenforced,
-        narrows: is_narrower || (allows_no_key && !is_intended),
-        changes_shape: changes_shape(&compiled),
-        optional: measured.optional,
-        unions: measured.unions,
-        schema: compiled.schema,
-    }
-}
-
-/// Returns whether an output has another shape than the original schema requires.
-pub(crate) fn changes_shape(compiled: &Compiled<'_>) -> bool {
-    let mut kinds = compiled.changes.iter().map(|change| change.kind);
-    kinds.any(|kind| {
-        matches!(
-            kind,
-            ChangeKind::Encoded | ChangeKind::Wrapped | ChangeKind::Renamed | ChangeKind::Nullable
-        )
-    })
+    let is_intended = original.get("additionalProperties") == Some(&Value::Bool(false));
+    strict.has(&[ChangeKind::Narrowed, ChangeKind::Truncated]) || (allows_no_key && !is_intended)
 }
 
 #[cfg(test)]
-#[path = "schema_tests.rs"]
-mod tests;
+mod tests {
+    use serde_json::json;
+    use switchboard_providers_common::schema::{Dialect, compile};
+
+    use super::*;
+
+    #[test]
+    fn a_strict_schema_that_allows_less_is_reported() {
+        let strict = |schema: &Value| narrows(schema, &compile(schema, Dialect::AnthropicStrict));
+        let object = |value: Value| json!({"type": "object", "properties": {"a": value}});
+        for schema in [
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            json!({"type": "object"}),
+            json!({}),
+            object(json!({"$ref": "#"})),
+        ] {
+            assert!(strict(&schema), "{schema}");
+        }
+        for schema in [
+            json!({"type": "object", "additionalProperties": false}),
+            object(json!({"type": "string"})),
+        ] {
+            assert!(!strict(&schema), "{schema}");
+        }
+    }
+}

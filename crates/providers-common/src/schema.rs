@@ -35,19 +35,19 @@ mod matching;
 mod measure;
 mod merge;
 mod normal;
-mod per_tool;
 mod restore;
 mod root;
 mod rules;
+mod tool_schemas;
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-pub use change::{Change, ChangeKind};
+pub use change::{Change, ChangeKind, list_changes};
 pub use measure::{Measure, measure};
-pub use per_tool::{PerTool, Written};
 pub use restore::{restore, restores};
+pub use tool_schemas::{ToolSchema, ToolSchemas};
 
 use rules::Rules;
 
@@ -146,6 +146,22 @@ impl Compiled<'_> {
         self.changes
             .iter()
             .filter(|change| change.kind.loses_enforcement())
+    }
+
+    /// Whether an output has another shape than the original schema requires.
+    pub fn changes_shape(&self) -> bool {
+        self.has(&[
+            ChangeKind::Encoded,
+            ChangeKind::Wrapped,
+            ChangeKind::Renamed,
+            ChangeKind::Nullable,
+        ])
+    }
+
+    /// Whether there is a change of one of these kinds.
+    pub fn has(&self, kinds: &[ChangeKind]) -> bool {
+        let mut changes = self.changes.iter();
+        changes.any(|change| kinds.contains(&change.kind))
     }
 
     /// Returns the schema, copied if it is borrowed.

@@ -71,7 +71,13 @@ impl Wire for GenerateContent {
             warnings,
             local_ids,
             tool_mapping,
-        } = to_wire(request, id, model.capabilities(), &options)?;
+        } = to_wire(
+            request,
+            id,
+            model.capabilities(),
+            &options,
+            model.tool_schemas(),
+        )?;
         let streams = config.streaming && request.delivery != Delivery::Whole;
         let method = if streams {
             "streamGenerateContent?alt=sse"

@@ -101,7 +101,13 @@ impl Wire for Chat {
             tool_choice,
             warnings,
             form,
-        } = to_wire(&mapped, id, model.capabilities(), simplified.think)?;
+        } = to_wire(
+            &mapped,
+            id,
+            model.capabilities(),
+            simplified.think,
+            model.tool_schemas(),
+        )?;
         simplified.has_think = body.think.is_some();
         // The mapped request may contain the history as text, without ids.
         let ids = LocalIds::after(request);

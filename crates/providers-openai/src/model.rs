@@ -121,7 +121,13 @@ fn prepare_chat(
 ) -> Result<PreparedRequest<ChatDecoder>, ModelError> {
     let id = model.id();
     let profile = model.options().apply_to(&model.config().profile);
-    let wire = chat::to_wire(request, id, model.capabilities(), &profile)?;
+    let wire = chat::to_wire(
+        request,
+        id,
+        model.capabilities(),
+        &profile,
+        model.tool_schemas(),
+    )?;
     let path = "chat/completions";
     let sent = SentRequest::new(&id.provider, path, wire.body.stream, &wire.body)?;
     let warnings = tallied(wire.warnings);
@@ -167,7 +173,14 @@ impl Wire for Responses {
             None => (request, None),
         };
         let (profile, options) = (&model.config().profile, model.options());
-        let wire = responses::to_wire(request, id, model.capabilities(), profile, options)?;
+        let wire = responses::to_wire(
+            request,
+            id,
+            model.capabilities(),
+            profile,
+            options,
+            model.tool_schemas(),
+        )?;
         let path = "responses";
         let sent = SentRequest::new(&id.provider, path, wire.body.stream, &wire.body)?;
         let warnings = tallied(wire.warnings.into_iter().chain(warning).collect());

@@ -12,13 +12,13 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     ToolMapping,
-    schema::{Dialect, Written},
+    schema::{Dialect, ToolSchema, ToolSchemas},
     tool_names::{NameRule, ToolNames},
 };
 
 use self::{
     provider_tools::{ProviderTool, ToolName},
-    schema::compiled_parameters,
+    schema::{Parameters, parameters},
 };
 use crate::profile::{ForcedToolChoice, Profile};
 
@@ -46,7 +46,7 @@ pub(crate) struct Tools<'a> {
 pub(crate) struct Function<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) description: &'a str,
-    pub(crate) parameters: Written,
+    pub(crate) parameters: ToolSchema,
     /// Whether the API enforces the parameters.
     pub(crate) strict: bool,
 }
@@ -70,6 +70,7 @@ pub(crate) fn tools<'a>(
     names: &ToolNames,
     capabilities: &ModelCapabilities,
     profile: &Profile,
+    schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> Result<Tools<'a>, ModelError> {
     let forced = forced_choice(request, &provider_tools, provider)?;
@@ -86,6 +87,7 @@ pub(crate) fn tools<'a>(
         names,
         capabilities,
         profile,
+        schemas,
         warnings,
     };
     // A function in the caller's own fields replaces a declared tool of its name.
@@ -182,6 +184,7 @@ struct ToolBuilder<'a, 'm> {
     names: &'m ToolNames,
     capabilities: &'m ModelCapabilities,
     profile: &'m Profile,
+    schemas: &'m ToolSchemas,
     warnings: &'m mut Vec<Warning>,
 }
 
@@ -267,16 +270,16 @@ impl<'a> ToolBuilder<'a, '_> {
     fn build(self, choice: Option<Choice<'a>>, outcome: ToolChoiceOutcome) -> Tools<'a> {
         let mut tool_mapping = ToolMapping::default();
         let declared = self.functions.into_iter().map(|tool| {
-            let compiled = compiled_parameters(tool, self.profile);
-            self.warnings.extend_from_slice(&compiled.warnings);
-            if compiled.changes_shape {
+            let Parameters { schema, strict } =
+                parameters(tool, self.profile, self.schemas, self.warnings);
+            if strict && schema.changes_shape() {
                 tool_mapping.add_tool(tool, Dialect::OpenAiStrict);
             }
             Function {
                 name: wire_name(self.names, &tool.name),
                 description: &tool.description,
-                parameters: compiled.schema.clone(),
-                strict: compiled.strict,
+                parameters: schema,
+                strict,
             }
         });
         Tools {

@@ -11,6 +11,7 @@ use switchboard_domain::{
     Part, ReasoningEffort, ResponseFormat, Role, ToolChoice, ToolChoiceOutcome, ToolDefinition,
 };
 use switchboard_providers_common::catalog::{self, ModelEntry};
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_openai::{
     Profile, capabilities, chat,
     responses::{self, ResponsesOptions},
@@ -61,11 +62,24 @@ impl Case {
         let known = capabilities(self.entry.name, &self.profile);
         if self.over_responses {
             let options = ResponsesOptions::default();
-            let wire = responses::to_wire(request, &model, &known, &self.profile, &options)?;
+            let wire = responses::to_wire(
+                request,
+                &model,
+                &known,
+                &self.profile,
+                &options,
+                &ToolSchemas::default(),
+            )?;
             let body = serde_json::to_value(&wire.body).unwrap();
             return Ok((body, wire.tool_choice, wire.warnings.len()));
         }
-        let wire = chat::to_wire(request, &model, &known, &self.profile)?;
+        let wire = chat::to_wire(
+            request,
+            &model,
+            &known,
+            &self.profile,
+            &ToolSchemas::default(),
+        )?;
         let body = serde_json::to_value(&wire.body).unwrap();
         Ok((body, wire.tool_choice, wire.warnings.len()))
     }

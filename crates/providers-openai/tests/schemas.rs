@@ -15,6 +15,7 @@ use switchboard_domain::{
     ToolDefinition, ToolInput, ToolResult, ToolUse,
 };
 use switchboard_providers_common::WireDecoder;
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_openai::{
     Profile,
     chat::{self, ChatDecoder},
@@ -44,7 +45,8 @@ fn ask(wire: Wire, request: &ChatRequest) -> Asked {
     };
     match wire {
         Wire::Chat => {
-            let sent = chat::to_wire(request, &model, &unknown, &profile).unwrap();
+            let sent = chat::to_wire(request, &model, &unknown, &profile, &ToolSchemas::default())
+                .unwrap();
             let ids = sent.local_ids;
             let decoder = ChatDecoder::new(model.clone(), sent.tool_choice, Vec::new(), ids);
             Asked {
@@ -55,7 +57,15 @@ fn ask(wire: Wire, request: &ChatRequest) -> Asked {
         }
         Wire::Responses => {
             let options = ResponsesOptions::default();
-            let sent = responses::to_wire(request, &model, &unknown, &profile, &options).unwrap();
+            let sent = responses::to_wire(
+                request,
+                &model,
+                &unknown,
+                &profile,
+                &options,
+                &ToolSchemas::default(),
+            )
+            .unwrap();
             let ids = sent.local_ids;
             let decoder = ResponsesDecoder::new(model.clone(), sent.tool_choice, Vec::new(), ids);
             Asked {
@@ -433,7 +443,14 @@ fn a_whole_body_is_restored_to_the_same_shape() {
         strict_tools: true,
         ..Profile::openai()
     };
-    let sent = chat::to_wire(&request, &model, &unknown, &profile).unwrap();
+    let sent = chat::to_wire(
+        &request,
+        &model,
+        &unknown,
+        &profile,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     let decoder = ChatDecoder::new(model.clone(), sent.tool_choice, Vec::new(), sent.local_ids);
     let written = r#"{"a":null}"#;
     let body = json!({"id": "c", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
@@ -448,7 +465,15 @@ fn a_whole_body_is_restored_to_the_same_shape() {
     .unwrap();
 
     let options = ResponsesOptions::default();
-    let sent = responses::to_wire(&request, &model, &unknown, &profile, &options).unwrap();
+    let sent = responses::to_wire(
+        &request,
+        &model,
+        &unknown,
+        &profile,
+        &options,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     let decoder =
         ResponsesDecoder::new(model.clone(), sent.tool_choice, Vec::new(), sent.local_ids);
     let body = json!({"id": "r", "status": "completed", "output": [

@@ -17,6 +17,7 @@ use switchboard_domain::{
     ToolInput, ToolResult, ToolUse,
 };
 use switchboard_providers_anthropic::{MessagesOptions, messages};
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_gemini::{GeminiOptions, generate};
 use switchboard_providers_ollama::{ThinkForm, chat as ollama};
 use switchboard_providers_openai::{
@@ -52,33 +53,79 @@ fn to_anthropic(request: &ChatRequest) -> Bytes {
     let model = fixtures::anthropic_model();
     let capabilities = switchboard_providers_anthropic::capabilities(&model.name);
     let options = MessagesOptions::default();
-    written(&messages::to_wire(request, &model, &capabilities, &options)?.body)
+    written(
+        &messages::to_wire(
+            request,
+            &model,
+            &capabilities,
+            &options,
+            &ToolSchemas::default(),
+        )?
+        .body,
+    )
 }
 
 fn to_chat(request: &ChatRequest) -> Bytes {
     let (model, profile) = (fixtures::openai_model(), Profile::openai());
     let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
-    written(&chat::to_wire(request, &model, &capabilities, &profile)?.body)
+    written(
+        &chat::to_wire(
+            request,
+            &model,
+            &capabilities,
+            &profile,
+            &ToolSchemas::default(),
+        )?
+        .body,
+    )
 }
 
 fn to_responses(request: &ChatRequest) -> Bytes {
     let (model, profile) = (fixtures::openai_model(), Profile::openai());
     let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
     let options = ResponsesOptions::default();
-    written(&responses::to_wire(request, &model, &capabilities, &profile, &options)?.body)
+    written(
+        &responses::to_wire(
+            request,
+            &model,
+            &capabilities,
+            &profile,
+            &options,
+            &ToolSchemas::default(),
+        )?
+        .body,
+    )
 }
 
 fn to_gemini(request: &ChatRequest) -> Bytes {
     let model = ModelId::new("gemini", "gemini-2.5-flash");
     let capabilities = switchboard_providers_gemini::capabilities(&model.name);
     let options = GeminiOptions::default();
-    written(&generate::to_wire(request, &model, &capabilities, &options)?.body)
+    written(
+        &generate::to_wire(
+            request,
+            &model,
+            &capabilities,
+            &options,
+            &ToolSchemas::default(),
+        )?
+        .body,
+    )
 }
 
 fn to_ollama(request: &ChatRequest) -> Bytes {
     let model = ModelId::new("ollama", "qwen3:8b");
     let capabilities = switchboard_providers_ollama::capabilities(&model.name, false);
-    written(&ollama::to_wire(request, &model, &capabilities, ThinkForm::default())?.body)
+    written(
+        &ollama::to_wire(
+            request,
+            &model,
+            &capabilities,
+            ThinkForm::default(),
+            &ToolSchemas::default(),
+        )?
+        .body,
+    )
 }
 
 fn tools(count: usize) -> Vec<Arc<ToolDefinition>> {

@@ -24,6 +24,7 @@ use switchboard_domain::{
     ToolChoiceOutcome, Warning, WarningKind,
 };
 use switchboard_providers_anthropic::{MessagesOptions, messages};
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_gemini::{GeminiOptions, generate};
 use switchboard_providers_ollama::ThinkForm;
 use switchboard_providers_openai::{
@@ -180,13 +181,25 @@ fn anthropic(request: &ChatRequest, model: &ModelId, version: &str) -> Result<Ma
         api_version: version.to_owned(),
         ..MessagesOptions::default()
     };
-    let wire = messages::to_wire(request, model, &capabilities, &options)?;
+    let wire = messages::to_wire(
+        request,
+        model,
+        &capabilities,
+        &options,
+        &ToolSchemas::default(),
+    )?;
     mapped(model, &wire.body, wire.tool_choice, wire.warnings)
 }
 
 fn openai(request: &ChatRequest, model: &ModelId, profile: &Profile) -> Result<Mapped, ModelError> {
     let capabilities = switchboard_providers_openai::capabilities(&model.name, profile);
-    let wire = chat::to_wire(request, model, &capabilities, profile)?;
+    let wire = chat::to_wire(
+        request,
+        model,
+        &capabilities,
+        profile,
+        &ToolSchemas::default(),
+    )?;
     mapped(model, &wire.body, wire.tool_choice, wire.warnings)
 }
 
@@ -194,21 +207,40 @@ fn openai_responses(request: &ChatRequest, model: &ModelId) -> Result<Mapped, Mo
     let profile = Profile::openai();
     let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
     let options = ResponsesOptions::default();
-    let wire = responses::to_wire(request, model, &capabilities, &profile, &options)?;
+    let wire = responses::to_wire(
+        request,
+        model,
+        &capabilities,
+        &profile,
+        &options,
+        &ToolSchemas::default(),
+    )?;
     mapped(model, &wire.body, wire.tool_choice, wire.warnings)
 }
 
 fn gemini(request: &ChatRequest, model: &ModelId) -> Result<Mapped, ModelError> {
     let capabilities = switchboard_providers_gemini::capabilities(&model.name);
     let options = GeminiOptions::default();
-    let wire = generate::to_wire(request, model, &capabilities, &options)?;
+    let wire = generate::to_wire(
+        request,
+        model,
+        &capabilities,
+        &options,
+        &ToolSchemas::default(),
+    )?;
     mapped(model, &wire.body, wire.tool_choice, wire.warnings)
 }
 
 fn ollama(request: &ChatRequest, model: &ModelId) -> Result<Mapped, ModelError> {
     let capabilities = switchboard_providers_ollama::capabilities(&model.name, false);
     let think = ThinkForm::default();
-    let wire = switchboard_providers_ollama::chat::to_wire(request, model, &capabilities, think)?;
+    let wire = switchboard_providers_ollama::chat::to_wire(
+        request,
+        model,
+        &capabilities,
+        think,
+        &ToolSchemas::default(),
+    )?;
     mapped(model, &wire.body, wire.tool_choice, wire.warnings)
 }
 

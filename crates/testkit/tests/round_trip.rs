@@ -19,6 +19,7 @@ use switchboard_domain::{
     ToolChoiceOutcome, ToolResult,
 };
 use switchboard_providers_anthropic::{MessagesOptions, messages};
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_common::{decode_ndjson, decode_sse};
 use switchboard_providers_gemini::{GeminiOptions, generate};
 use switchboard_providers_ollama::ThinkForm;
@@ -60,7 +61,13 @@ const WIRES: &[Wire] = &[
             let model = fixtures::anthropic_model();
             let capabilities = switchboard_providers_anthropic::capabilities(&model.name);
             let options = MessagesOptions::default();
-            let wire = messages::to_wire(request, &model, &capabilities, &options)?;
+            let wire = messages::to_wire(
+                request,
+                &model,
+                &capabilities,
+                &options,
+                &ToolSchemas::default(),
+            )?;
             Ok(serde_json::to_value(&wire.body)?)
         },
     },
@@ -80,7 +87,13 @@ const WIRES: &[Wire] = &[
             let model = fixtures::compatible_model();
             let profile = Profile::generic();
             let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
-            let wire = chat::to_wire(request, &model, &capabilities, &profile)?;
+            let wire = chat::to_wire(
+                request,
+                &model,
+                &capabilities,
+                &profile,
+                &ToolSchemas::default(),
+            )?;
             Ok(serde_json::to_value(&wire.body)?)
         },
     },
@@ -100,7 +113,14 @@ const WIRES: &[Wire] = &[
             let profile = Profile::openai();
             let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
             let options = ResponsesOptions::default();
-            let wire = responses::to_wire(request, &model, &capabilities, &profile, &options)?;
+            let wire = responses::to_wire(
+                request,
+                &model,
+                &capabilities,
+                &profile,
+                &options,
+                &ToolSchemas::default(),
+            )?;
             Ok(serde_json::to_value(&wire.body)?)
         },
     },
@@ -118,7 +138,13 @@ const WIRES: &[Wire] = &[
             let model = gemini();
             let capabilities = switchboard_providers_gemini::capabilities(&model.name);
             let options = GeminiOptions::default();
-            let wire = generate::to_wire(request, &model, &capabilities, &options)?;
+            let wire = generate::to_wire(
+                request,
+                &model,
+                &capabilities,
+                &options,
+                &ToolSchemas::default(),
+            )?;
             Ok(serde_json::to_value(&wire.body)?)
         },
     },
@@ -136,8 +162,13 @@ const WIRES: &[Wire] = &[
             let model = ollama();
             let capabilities = switchboard_providers_ollama::capabilities(&model.name, false);
             let think = ThinkForm::default();
-            let wire =
-                switchboard_providers_ollama::chat::to_wire(request, &model, &capabilities, think)?;
+            let wire = switchboard_providers_ollama::chat::to_wire(
+                request,
+                &model,
+                &capabilities,
+                think,
+                &ToolSchemas::default(),
+            )?;
             Ok(serde_json::to_value(&wire.body)?)
         },
     },

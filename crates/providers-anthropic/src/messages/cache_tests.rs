@@ -4,6 +4,7 @@ use switchboard_domain::{
     ChatRequest, Media, Message, ModelId, Opaque, Part, ProviderState, Reasoning, Role as Speaker,
     ToolDefinition, ToolInput, ToolResult, ToolUse,
 };
+use switchboard_providers_common::schema::ToolSchemas;
 
 use super::*;
 use crate::{CacheLifetime, MessagesOptions, ServerTool, capabilities, messages::to_wire};
@@ -25,7 +26,14 @@ fn with(cache: CachePolicy) -> MessagesOptions {
 
 fn sent(request: &ChatRequest, model: &str, options: &MessagesOptions) -> Value {
     let model = ModelId::new("anthropic", model);
-    let wire = to_wire(request, &model, &capabilities(&model.name), options).unwrap();
+    let wire = to_wire(
+        request,
+        &model,
+        &capabilities(&model.name),
+        options,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     serde_json::to_value(&wire.body).unwrap()
 }
 
@@ -320,7 +328,7 @@ proptest! {
         let request = ChatRequest::new(messages).with_tools(tools());
         let model = ModelId::new("anthropic", model);
         let options = with(TURNS);
-        let Ok(wire) = to_wire(&request, &model, &capabilities(&model.name), &options) else {
+        let Ok(wire) = to_wire(&request, &model, &capabilities(&model.name), &options, &ToolSchemas::default()) else {
             return Ok(());
         };
         let seen = seen(&serde_json::to_value(&wire.body).unwrap());

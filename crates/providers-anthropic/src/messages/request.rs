@@ -7,6 +7,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     LocalIds, ToolMapping,
+    schema::{Dialect, ToolSchemas, compile, list_changes, measure},
     tool_names::{NameRule, ToolNames},
 };
 
@@ -64,6 +65,7 @@ pub fn to_wire<'a>(
     model: &'a ModelId,
     capabilities: &ModelCapabilities,
     options: &'a MessagesOptions,
+    schemas: &ToolSchemas,
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
     let rules = rules(&model.name);
@@ -95,6 +97,7 @@ pub fn to_wire<'a>(
         capabilities,
         options,
         thinks_with_budget,
+        schemas,
         &mut warnings,
     )?;
     tool_mapping.set_names(names);
@@ -304,9 +307,10 @@ fn response_format<'a>(
     let mut warn = |message: String| {
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     };
-    let strict = schema::strict(schema);
+    let strict = compile(schema, Dialect::AnthropicStrict);
+    let optional = measure(&strict.schema).optional;
     // The caller reads the answer's text, so its shape must not change.
-    if strict.changes_shape || strict.narrows || strict.optional > MAX_OPTIONAL {
+    if strict.changes_shape() || schema::narrows(schema, &strict) || optional > MAX_OPTIONAL {
         warn(format!(
             "the API cannot enforce schema `{name}` (it needs an object of known properties, at \
              most {MAX_OPTIONAL} of them optional): the schema was added to the instructions, and \
@@ -315,10 +319,9 @@ fn response_format<'a>(
         system.push(Block::text(schema_instruction(schema)));
         return Ok(None);
     }
-    if !strict.unenforced.is_empty() {
+    if let Some(changes) = list_changes(schema::unenforced(&strict)) {
         warn(format!(
-            "the API does not enforce all of schema `{name}`: {}",
-            strict.unenforced.join("; ")
+            "the API does not enforce all of schema `{name}`: {changes}"
         ));
     }
     Ok(Some(wire::OutputFormat::JsonSchema {

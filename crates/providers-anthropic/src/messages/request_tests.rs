@@ -10,7 +10,14 @@ use crate::{Effort, capabilities};
 fn mapped_with(request: &ChatRequest, model: &str, options: &MessagesOptions) -> Value {
     let model = ModelId::new("anthropic", model);
     let capabilities = capabilities(&model.name);
-    let wire = to_wire(request, &model, &capabilities, options).unwrap();
+    let wire = to_wire(
+        request,
+        &model,
+        &capabilities,
+        options,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     json!({
         "body": wire.body,
         "tool_choice": wire.tool_choice,
@@ -25,7 +32,13 @@ fn mapped(request: &ChatRequest, model: &str) -> Value {
 fn refusal(request: &ChatRequest, model: &str) -> ModelError {
     let model = ModelId::new("anthropic", model);
     let options = MessagesOptions::default();
-    let error = to_wire(request, &model, &capabilities(&model.name), &options);
+    let error = to_wire(
+        request,
+        &model,
+        &capabilities(&model.name),
+        &options,
+        &ToolSchemas::default(),
+    );
     error.unwrap_err()
 }
 
@@ -339,7 +352,14 @@ fn extra_fields_override_everything_but_stream() {
     };
     let model = ModelId::new("p", "m");
     let options = MessagesOptions::default();
-    let wire = to_wire(&request, &model, &ModelCapabilities::default(), &options).unwrap();
+    let wire = to_wire(
+        &request,
+        &model,
+        &ModelCapabilities::default(),
+        &options,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     assert_eq!(wire.warnings[0].kind, WarningKind::OptionDropped);
     let text = serde_json::to_string(&wire.body).unwrap();
     assert_eq!(text.matches("\"model\"").count(), 1, "{text}");
@@ -491,7 +511,14 @@ fn thinking_between_calls_needs_a_beta_on_older_models_only() {
         };
         let model = ModelId::new("anthropic", model);
         let capabilities = capabilities(&model.name);
-        let wire = to_wire(&request, &model, &capabilities, &options).unwrap();
+        let wire = to_wire(
+            &request,
+            &model,
+            &capabilities,
+            &options,
+            &ToolSchemas::default(),
+        )
+        .unwrap();
         wire.betas
     };
     let beta = ["interleaved-thinking-2025-05-14"];

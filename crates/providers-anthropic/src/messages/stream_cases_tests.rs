@@ -3,6 +3,7 @@
 use switchboard_domain::{
     ChatRequest, ChatResponse, Message, Part, PartStart, Role, ToolDefinition, ToolInput, ToolUse,
 };
+use switchboard_providers_common::schema::ToolSchemas;
 
 use super::{
     tests::{assemble, inputs, of},
@@ -135,7 +136,14 @@ fn case_11_empty_thinking_is_kept_only_with_a_signature() {
     let model = ModelId::new("anthropic", "claude-haiku-4-5");
     let capabilities = crate::capabilities(&model.name);
     let options = crate::MessagesOptions::default();
-    let wire = crate::to_wire(&request, &model, &capabilities, &options).unwrap();
+    let wire = crate::to_wire(
+        &request,
+        &model,
+        &capabilities,
+        &options,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     let body = serde_json::to_value(&wire.body).unwrap();
     let sent = json!([{"type": "thinking", "thinking": "", "signature": "EqQB"},
                       {"type": "text", "text": "42"}]);
@@ -239,7 +247,14 @@ fn case_16_an_alias_is_replaced_by_the_declared_name() {
     let model = ModelId::new("anthropic", "claude-haiku-4-5");
     let capabilities = crate::capabilities(&model.name);
     let options = crate::MessagesOptions::default();
-    let wire = crate::to_wire(&request, &model, &capabilities, &options).unwrap();
+    let wire = crate::to_wire(
+        &request,
+        &model,
+        &capabilities,
+        &options,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     let body = serde_json::to_value(&wire.body).unwrap();
     let sent = body["tools"][0]["name"].clone();
     assert_eq!(sent, "a_b_c14cddc0");

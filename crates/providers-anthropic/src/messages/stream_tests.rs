@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use switchboard_domain::{ChatResponse, Part, ResponseAccumulator, ToolInput};
+use switchboard_providers_common::schema::ToolSchemas;
 
 use super::*;
 
@@ -513,7 +514,14 @@ fn restored_input(ending: &[Value]) -> (ToolInput, usize) {
     let model = ModelId::new("anthropic", "claude-haiku-4-5");
     let capabilities = crate::capabilities(&model.name);
     let options = crate::MessagesOptions::default();
-    let wire = crate::to_wire(&request, &model, &capabilities, &options).unwrap();
+    let wire = crate::to_wire(
+        &request,
+        &model,
+        &capabilities,
+        &options,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     let sent = serde_json::to_value(&wire.body).unwrap();
     let names: Vec<_> = sent["tools"][0]["input_schema"]["properties"]
         .as_object()

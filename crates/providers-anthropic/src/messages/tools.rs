@@ -1,9 +1,6 @@
 //! Tools and the tool choice.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, LazyLock},
-};
+use std::{borrow::Cow, sync::Arc};
 
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ToolChoice,
@@ -11,7 +8,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     ToolMapping,
-    schema::{ChangeKind, Dialect, PerTool, Written},
+    schema::{ChangeKind, Dialect, ToolSchema, ToolSchemas, list_changes, measure},
     tool_names::ToolNames,
 };
 
@@ -54,6 +51,7 @@ pub(crate) fn tools<'a>(
     capabilities: &ModelCapabilities,
     options: &'a MessagesOptions,
     thinks_with_budget: bool,
+    schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> Result<Tools<'a>, ModelError> {
     let server = server_tools(request, capabilities, options, warnings);
@@ -82,6 +80,7 @@ pub(crate) fn tools<'a>(
         strict: options.strict_tools && capabilities.structured_output != Some(false),
         left: STRICT_LIMITS,
         tool_mapping: ToolMapping::default(),
+        schemas,
         warnings,
     };
     if options.strict_tools && !builder.strict {
@@ -208,62 +207,6 @@ fn server_tools<'a>(
     server
 }
 
-/// Compiled schemas. Every step of a run sends the same definitions.
-static DESCRIPTIVE: LazyLock<PerTool<(), DescriptiveSchema>> = LazyLock::new(PerTool::default);
-/// Compiled strict schemas. `None`: the API cannot enforce the schema.
-static STRICT: LazyLock<PerTool<(), Option<StrictSchema>>> = LazyLock::new(PerTool::default);
-
-/// The schema of a tool whose input the API does not enforce. It only describes the input, which is
-/// validated before the call. A change of meaning gets a warning.
-struct DescriptiveSchema {
-    schema: Written,
-    changes_shape: bool,
-    warning: Option<Warning>,
-}
-
-impl DescriptiveSchema {
-    fn compile(tool: &ToolDefinition) -> Self {
-        let compiled = schema::input_schema(&tool.input_schema);
-        let is_described = |kind| matches!(kind, ChangeKind::Described | ChangeKind::Dropped);
-        let changes = compiled.lost().filter(|change| !is_described(change.kind));
-        let changes: Vec<String> = changes.map(ToString::to_string).collect();
-        let warning = (!changes.is_empty()).then(|| {
-            let message = format!(
-                "the input schema of `{}` was changed: {}",
-                tool.name,
-                changes.join("; ")
-            );
-            Warning::new(WarningKind::PartDowngraded, message)
-        });
-        Self {
-            changes_shape: schema::changes_shape(&compiled),
-            schema: compiled.into_owned().into(),
-            warning,
-        }
-    }
-}
-
-/// The schema of a tool whose input the API enforces, and its share of the limits.
-struct StrictSchema {
-    schema: Written,
-    changes_shape: bool,
-    optional: usize,
-    unions: usize,
-}
-
-impl StrictSchema {
-    fn compile(tool: &ToolDefinition) -> Option<Self> {
-        let strict = schema::strict(&tool.input_schema);
-        let is_complete = !strict.narrows && strict.unenforced.is_empty();
-        is_complete.then(|| Self {
-            schema: strict.schema.into_owned().into(),
-            changes_shape: strict.changes_shape,
-            optional: strict.optional,
-            unions: strict.unions,
-        })
-    }
-}
-
 struct ToolBuilder<'a, 'm> {
     request: &'a ChatRequest,
     model: &'m ModelId,
@@ -273,6 +216,7 @@ struct ToolBuilder<'a, 'm> {
     /// The unused part of [`STRICT_LIMITS`].
     left: (usize, usize, usize),
     tool_mapping: ToolMapping,
+    schemas: &'m ToolSchemas,
     warnings: &'m mut Vec<Warning>,
 }
 
@@ -333,32 +277,45 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    fn descriptive_schema(&mut self, tool: &Arc<ToolDefinition>) -> Written {
-        let compiled = DESCRIPTIVE.of(tool, (), DescriptiveSchema::compile);
-        if compiled.changes_shape {
+    /// Returns the schema of a tool whose input the API does not enforce. It only describes the
+    /// input, which is validated before the call. A change of meaning gets a warning.
+    fn descriptive_schema(&mut self, tool: &Arc<ToolDefinition>) -> ToolSchema {
+        let compiled = self.schemas.compiled(tool, Dialect::Anthropic);
+        if compiled.changes_shape() {
             self.tool_mapping.add_tool(tool, Dialect::Anthropic);
         }
-        self.warnings.extend(compiled.warning.clone());
-        compiled.schema.clone()
+        let is_described = |kind| matches!(kind, ChangeKind::Described | ChangeKind::Dropped);
+        let changes = compiled.lost().filter(|change| !is_described(change.kind));
+        if let Some(changes) = list_changes(changes) {
+            let message = format!("the input schema of `{}` was changed: {changes}", tool.name);
+            let warning = Warning::new(WarningKind::PartDowngraded, message);
+            self.warnings.push(warning);
+        }
+        compiled
     }
 
-    /// Returns the strict schema of a tool if the limits allow it.
-    fn strict_schema(&mut self, tool: &Arc<ToolDefinition>) -> Option<Written> {
+    /// Returns the schema of a tool whose input the API enforces, if it can and the limits allow
+    /// it.
+    fn strict_schema(&mut self, tool: &Arc<ToolDefinition>) -> Option<ToolSchema> {
         if !self.strict {
             return None;
         }
-        let entry = STRICT.of(tool, (), StrictSchema::compile);
-        let compiled = Option::as_ref(&entry)?;
+        let compiled = self.schemas.compiled(tool, Dialect::AnthropicStrict);
+        let is_enforced = schema::unenforced(&compiled).next().is_none();
+        if !is_enforced || schema::narrows(&tool.input_schema, &compiled) {
+            return None;
+        }
+        let measured = measure(&compiled.schema);
         let (tools, optional, unions) = self.left;
         self.left = (
             tools.checked_sub(1)?,
-            optional.checked_sub(compiled.optional)?,
-            unions.checked_sub(compiled.unions)?,
+            optional.checked_sub(measured.optional)?,
+            unions.checked_sub(measured.unions)?,
         );
-        if compiled.changes_shape {
+        if compiled.changes_shape() {
             self.tool_mapping.add_tool(tool, Dialect::AnthropicStrict);
         }
-        Some(compiled.schema.clone())
+        Some(compiled)
     }
 
     fn warn_option(&mut self, message: &str) {

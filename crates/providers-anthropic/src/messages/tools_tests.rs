@@ -49,6 +49,7 @@ fn map_with(
         capabilities,
         &options,
         thinks,
+        &ToolSchemas::default(),
         &mut warnings,
     )?;
     Ok(Mapped {
@@ -224,6 +225,7 @@ fn a_changed_schema_root_has_a_warning() {
         &unknown,
         &options,
         false,
+        &ToolSchemas::default(),
         &mut warnings,
     )
     .unwrap();
@@ -260,6 +262,7 @@ fn strict_tools_respect_the_limits_of_the_api() {
             capabilities,
             &options,
             false,
+            &ToolSchemas::default(),
             &mut warnings,
         )
         .unwrap();

@@ -19,6 +19,7 @@ use switchboard_providers_anthropic::{
     to_wire,
 };
 use switchboard_providers_common::TransportConfig;
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_testkit::{
     fake::{Answer, FakeModel},
     transcripts,
@@ -77,7 +78,14 @@ fn sent(
     options: &MessagesOptions,
 ) -> (Value, Vec<WarningKind>) {
     let model = ModelId::new(provider, model);
-    let wire = to_wire(request, &model, &capabilities(&model.name), options).expect("it maps");
+    let wire = to_wire(
+        request,
+        &model,
+        &capabilities(&model.name),
+        options,
+        &ToolSchemas::default(),
+    )
+    .expect("it maps");
     let body = serde_json::to_value(&wire.body).expect("it is JSON");
     (body, wire.warnings.into_iter().map(|it| it.kind).collect())
 }
@@ -362,6 +370,7 @@ fn case_13_a_refused_choice_among_server_tools_is_relaxed() {
         &model,
         &capabilities(&model.name),
         &options("claude-haiku-5-5"),
+        &ToolSchemas::default(),
     )
     .unwrap_err();
     assert!(error.to_string().contains("`get_weather`"), "{error}");
@@ -371,7 +380,14 @@ fn case_13_a_refused_choice_among_server_tools_is_relaxed() {
 fn chosen(request: &ChatRequest, model: &str) -> (Value, ToolChoiceOutcome, Vec<WarningKind>) {
     let model = ModelId::new("anthropic", model);
     let options = options(&model.name);
-    let wire = to_wire(request, &model, &capabilities(&model.name), &options).expect("it maps");
+    let wire = to_wire(
+        request,
+        &model,
+        &capabilities(&model.name),
+        &options,
+        &ToolSchemas::default(),
+    )
+    .expect("it maps");
     let body = serde_json::to_value(&wire.body).expect("it is JSON");
     let warnings = wire.warnings.iter().map(|it| it.kind).collect();
     (body, wire.tool_choice, warnings)

@@ -9,6 +9,7 @@ use switchboard_domain::{ModelError, ModelErrorKind, ModelId};
 use super::{HttpModel, ProviderConfig, SentRequest, Wire, redacted_address};
 use crate::{
     Headers, HttpAnswer, HttpRequest, HttpTransport, MAX_FRAME_BYTES, RetryPolicy, read_to_end,
+    schema::ToolSchemas,
 };
 
 /// Maximum number of pages of a list of models.
@@ -24,6 +25,7 @@ struct Server<C> {
     config: C,
     transport: HttpTransport,
     headers: Headers,
+    tool_schemas: ToolSchemas,
 }
 
 /// A model in a server's list of models.
@@ -62,6 +64,7 @@ impl<C: ProviderConfig> HttpClient<C> {
             config,
             transport,
             headers,
+            tool_schemas: ToolSchemas::default(),
         };
         Ok(Self {
             server: Arc::new(server),
@@ -162,6 +165,10 @@ impl<C: ProviderConfig> HttpClient<C> {
             transport.post_once(&request, errors).await
         };
         answer.map_err(|error| self.config().with_remedy(error))
+    }
+
+    pub(super) fn tool_schemas(&self) -> &ToolSchemas {
+        &self.server.tool_schemas
     }
 
     pub(super) fn retry_policy(&self) -> &RetryPolicy {

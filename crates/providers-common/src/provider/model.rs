@@ -14,7 +14,9 @@ use switchboard_domain::{
 use super::{HttpClient, ProviderConfig};
 use crate::{
     Headers, HttpAnswer, HttpRequest, MAX_FRAME_BYTES, RetryPolicy, SingleAttempt, WireDecoder,
-    as_text, decode_ndjson_of, decode_sse_of, read_to_end, stream_with_retry,
+    as_text, decode_ndjson_of, decode_sse_of, read_to_end,
+    schema::ToolSchemas,
+    stream_with_retry,
     text_tool_calls::{Recovery, recover},
 };
 
@@ -220,6 +222,11 @@ impl<W: Wire> HttpModel<W> {
     /// Returns the options.
     pub fn options(&self) -> &W::Options {
         &self.options
+    }
+
+    /// Returns the compiled schemas of tools, which the models of a client share.
+    pub fn tool_schemas(&self) -> &ToolSchemas {
+        self.client.tool_schemas()
     }
 
     /// Returns the provider's name.

@@ -34,6 +34,20 @@ impl fmt::Display for Change {
     }
 }
 
+/// Maximum number of changes in a list.
+const MAX_LISTED: usize = 3;
+
+/// Lists the first changes with their places. Returns `None` if there is none.
+pub fn list_changes<'c>(changes: impl Iterator<Item = &'c Change>) -> Option<String> {
+    let changes: Vec<String> = changes.map(ToString::to_string).collect();
+    let listed = changes.get(..MAX_LISTED).unwrap_or(&changes);
+    let more = match changes.len() - listed.len() {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    (!listed.is_empty()).then(|| format!("{}{more}", listed.join("; ")))
+}
+
 /// The effect of a change on answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

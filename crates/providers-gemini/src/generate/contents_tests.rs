@@ -6,6 +6,7 @@ use switchboard_domain::{
     ChatRequest, Document, Media, ModelId, Opaque, ProviderState, Reasoning, Text, ToolContent,
     ToolInput, ToolUse, Warning,
 };
+use switchboard_providers_common::schema::ToolSchemas;
 
 use super::*;
 use crate::{GeminiOptions, capabilities, generate::to_wire};
@@ -16,7 +17,14 @@ const OLD: &str = "gemini-2.5-flash";
 fn mapped(request: &ChatRequest, model: &str) -> (Value, Vec<Warning>) {
     let model = ModelId::new("gemini", model);
     let options = GeminiOptions::default();
-    let wire = to_wire(request, &model, &capabilities(&model.name), &options).unwrap();
+    let wire = to_wire(
+        request,
+        &model,
+        &capabilities(&model.name),
+        &options,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     (serde_json::to_value(&wire.body).unwrap(), wire.warnings)
 }
 
@@ -139,7 +147,14 @@ fn without_replay_a_turn_goes_on_unsigned() {
         replay_thoughts: false,
         ..GeminiOptions::default()
     };
-    let wire = to_wire(&request, &model, &capabilities(&model.name), &options).unwrap();
+    let wire = to_wire(
+        &request,
+        &model,
+        &capabilities(&model.name),
+        &options,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     let body = serde_json::to_value(&wire.body).unwrap();
     let args = json!({"city": "Kiel"});
     assert_eq!(
@@ -381,7 +396,14 @@ fn nothing_to_answer_is_told_before_it_is_sent() {
     ] {
         let request = ChatRequest::new(messages);
         let options = GeminiOptions::default();
-        let error = to_wire(&request, &model, &capabilities(NEW), &options).unwrap_err();
+        let error = to_wire(
+            &request,
+            &model,
+            &capabilities(NEW),
+            &options,
+            &ToolSchemas::default(),
+        )
+        .unwrap_err();
         let field = Some("contents".to_owned());
         assert_eq!(error.kind, ModelErrorKind::InvalidRequest { field });
     }
@@ -456,7 +478,14 @@ fn a_model_that_takes_no_media_gets_their_names() {
         assistant([call("1", "t", None)]),
         Message::tool_results([pictured]),
     ]);
-    let wire = to_wire(&request, &model, &blind, &GeminiOptions::default()).unwrap();
+    let wire = to_wire(
+        &request,
+        &model,
+        &blind,
+        &GeminiOptions::default(),
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     let body = serde_json::to_value(&wire.body).unwrap();
     assert_eq!(
         body["contents"][0]["parts"],

@@ -4,7 +4,7 @@ use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ResponseFormat,
     ToolChoiceOutcome, Warning, WarningKind,
 };
-use switchboard_providers_common::LocalIds;
+use switchboard_providers_common::{LocalIds, schema::ToolSchemas};
 
 use super::{
     contents::{Conversation, conversation},
@@ -51,6 +51,7 @@ pub fn to_wire<'a>(
     model: &'a ModelId,
     capabilities: &ModelCapabilities,
     options: &GeminiOptions,
+    schemas: &ToolSchemas,
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
     let series = Series::of(&model.name);
@@ -63,6 +64,7 @@ pub fn to_wire<'a>(
         capabilities,
         names: &tool_mapping,
         form: options.schemas,
+        schemas,
         schema_instead: has_schema && !both,
         server: &options.server_tools,
         takes_both: series.is_none_or(Series::takes_server_tools_beside_functions),

@@ -6,6 +6,7 @@ use switchboard_domain::{
     Media, Message, Opaque, Part, ProviderState, Reasoning, Role, Text, ToolContent, ToolInput,
     ToolResult, ToolUse,
 };
+use switchboard_providers_common::schema::ToolSchemas;
 
 use super::*;
 use crate::capabilities;
@@ -112,7 +113,7 @@ proptest! {
         let request = ChatRequest::new(messages);
         for name in ["gemini-2.5-flash", "gemini-3.8-flash", "gemma-3-27b-it"] {
             let (model, options) = (ModelId::new("gemini", name), GeminiOptions::default());
-            match to_wire(&request, &model, &capabilities(name), &options) {
+            match to_wire(&request, &model, &capabilities(name), &options, &ToolSchemas::default()) {
                 Ok(wire) => {
                     let body = serde_json::to_value(&wire.body).unwrap();
                     lawful(&body["contents"], name);

@@ -19,7 +19,13 @@ fn try_map(
     model: &ModelId,
     options: &GeminiOptions,
 ) -> Result<(Value, ToolChoiceOutcome, Vec<Warning>), ModelError> {
-    let wire = to_wire(request, model, &capabilities(&model.name), options)?;
+    let wire = to_wire(
+        request,
+        model,
+        &capabilities(&model.name),
+        options,
+        &ToolSchemas::default(),
+    )?;
     let body = serde_json::to_value(&wire.body).unwrap();
     Ok((body, wire.tool_choice, wire.warnings))
 }
@@ -213,7 +219,14 @@ fn case_13_a_choice_that_a_model_refuses_is_relaxed_and_told() {
         ..ModelCapabilities::default()
     };
     let request = question().with_tool_choice(ToolChoice::Only(vec!["list_cities".into()]));
-    let wire = to_wire(&request, &model, &stubborn, &GeminiOptions::default()).unwrap();
+    let wire = to_wire(
+        &request,
+        &model,
+        &stubborn,
+        &GeminiOptions::default(),
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     let body = serde_json::to_value(&wire.body).unwrap();
     assert!(matches!(
         wire.tool_choice,
@@ -300,7 +313,7 @@ fn a_model_without_tools_or_schemas_says_so() {
     };
     let (model, options) = (gemini("acme"), GeminiOptions::default());
     let try_map = |request: &ChatRequest| {
-        let wire = to_wire(request, &model, &plain, &options);
+        let wire = to_wire(request, &model, &plain, &options, &ToolSchemas::default());
         wire.map(|wire| (serde_json::to_value(&wire.body).unwrap(), wire.tool_choice))
     };
     let unsupported = |request: &ChatRequest| {
@@ -371,7 +384,14 @@ fn fields_of_the_caller_are_merged_and_win() {
     let mut bare = ChatRequest::new([Message::user("?")]);
     bare.extra = request.extra;
     let (model, options) = (gemini(NEW), GeminiOptions::default());
-    let wire = to_wire(&bare, &model, &capabilities(NEW), &options).unwrap();
+    let wire = to_wire(
+        &bare,
+        &model,
+        &capabilities(NEW),
+        &options,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     let text = serde_json::to_string(&wire.body).unwrap();
     for field in [
         "generationConfig",
@@ -395,7 +415,13 @@ fn every_fixture_is_mapped_for_every_generation() {
         ] {
             let model = gemini(name);
             let (known, options) = (capabilities(name), GeminiOptions::default());
-            let wire = match to_wire(&fixture.request, &model, &known, &options) {
+            let wire = match to_wire(
+                &fixture.request,
+                &model,
+                &known,
+                &options,
+                &ToolSchemas::default(),
+            ) {
                 Ok(wire) => wire,
                 // What a model is known not to do.
                 Err(error) => {

@@ -1,14 +1,11 @@
 //! Mapping of the schemas of tools and answers.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, LazyLock},
-};
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Value, json};
 use switchboard_domain::{ToolDefinition, Warning, WarningKind};
 use switchboard_providers_common::schema::{
-    Change, ChangeKind, Dialect, PerTool, Written, compile,
+    Change, ChangeKind, Dialect, ToolSchema, ToolSchemas, compile, list_changes,
 };
 
 use crate::options::SchemaForm;
@@ -21,58 +18,36 @@ pub(crate) fn dialect(form: SchemaForm) -> Dialect {
     }
 }
 
-/// The compiled schema of a tool's input.
-#[derive(Debug)]
-pub(crate) struct Parameters {
-    /// `None` if it is omitted.
-    pub(crate) schema: Option<Written>,
-    pub(crate) warnings: Vec<Warning>,
-}
-
-/// The compiled definitions. Every step of a run sends the same ones.
-static PARAMETERS: LazyLock<PerTool<SchemaForm, Parameters>> = LazyLock::new(PerTool::default);
-
-/// Returns the compiled schema of a tool, compiled once per definition.
-pub(crate) fn kept_parameters(tool: &Arc<ToolDefinition>, form: SchemaForm) -> Arc<Parameters> {
-    PARAMETERS.of(tool, form, |tool| {
-        let mut warnings = Vec::new();
-        let schema = parameters(&tool.input_schema, form, &tool.name, &mut warnings);
-        Parameters {
-            schema: schema.map(|schema| schema.into_owned().into()),
-            warnings,
-        }
-    })
-}
-
 /// Compiles the schema of a tool's input. Returns `None` for a tool without parameters in the older
 /// form.
 ///
 /// Inputs are validated before a call, so that weaker enforcement on the wire needs no warning.
 /// Other changes of the schema do.
-pub(crate) fn parameters<'a>(
-    schema: &'a Value,
+pub(crate) fn parameters(
+    tool: &Arc<ToolDefinition>,
     form: SchemaForm,
-    tool: &str,
+    schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
-) -> Option<Cow<'a, Value>> {
-    let compiled = compile(schema, dialect(form));
-    let other = compiled.lost().filter(|change| {
-        let same = matches!(change.kind, ChangeKind::Described | ChangeKind::Dropped);
-        !same
-    });
-    warn(&format!("the schema of tool `{tool}`"), other, warnings);
-    let mut schema = compiled.schema;
-    if !is_of_objects(&schema) {
+) -> Option<ToolSchema> {
+    let mut compiled = schemas.compiled(tool, dialect(form));
+    let is_described = |it: &Change| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
+    let other = compiled.lost().filter(|change| !is_described(change));
+    warn(
+        &format!("the schema of tool `{}`", tool.name),
+        other,
+        warnings,
+    );
+    if !is_of_objects(&compiled.schema) {
         let message = format!(
-            "the schema of tool `{tool}` is replaced: arguments are an object, and the root \
-             is not"
+            "the schema of tool `{}` is replaced: arguments are an object, and the root is not",
+            tool.name
         );
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
-        schema = Cow::Owned(json!({"type": "object"}));
+        compiled = json!({"type": "object"}).into();
     }
-    let properties = schema.get("properties").and_then(Value::as_object);
+    let properties = compiled.schema.get("properties").and_then(Value::as_object);
     let is_empty = properties.is_none_or(serde_json::Map::is_empty);
-    (form == SchemaForm::JsonSchema || !is_empty).then_some(schema)
+    (form == SchemaForm::JsonSchema || !is_empty).then_some(compiled)
 }
 
 /// Whether a compiled schema allows only objects.
@@ -101,9 +76,8 @@ pub(crate) fn answer<'a>(
 }
 
 fn warn<'c>(what: &str, changes: impl Iterator<Item = &'c Change>, warnings: &mut Vec<Warning>) {
-    let changes: Vec<String> = changes.map(ToString::to_string).collect();
-    if !changes.is_empty() {
-        let message = format!("{what} is changed: {}", changes.join("; "));
+    if let Some(changes) = list_changes(changes) {
+        let message = format!("{what} is changed: {changes}");
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
 }
@@ -113,6 +87,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn sent(schema: &Value, form: SchemaForm, warnings: &mut Vec<Warning>) -> Option<Value> {
+        let tool = Arc::new(ToolDefinition::new("t", "", schema.clone()));
+        let sent = parameters(&tool, form, &ToolSchemas::default(), warnings)?;
+        Some(sent.schema.clone().into_owned())
+    }
+
     #[test]
     fn a_tool_is_declared_in_either_form() {
         let schema = json!({
@@ -121,15 +101,10 @@ mod tests {
             "properties": {"city": {"type": ["string", "null"]}},
         });
         let mut warnings = Vec::new();
-        let sent = |form, warnings: &mut Vec<Warning>| {
-            parameters(&schema, form, "t", warnings)
-                .unwrap()
-                .into_owned()
-        };
-        let plain = sent(SchemaForm::JsonSchema, &mut warnings);
+        let plain = sent(&schema, SchemaForm::JsonSchema, &mut warnings).unwrap();
         assert_eq!(plain["type"], "object");
         assert_eq!(plain.get("$schema"), None);
-        let old = sent(SchemaForm::OpenApi, &mut warnings);
+        let old = sent(&schema, SchemaForm::OpenApi, &mut warnings).unwrap();
         assert_eq!(
             (&old["type"], &old["properties"]["city"]),
             (
@@ -148,14 +123,10 @@ mod tests {
             json!({"type": "object", "properties": {}}),
         ] {
             let mut warnings = Vec::new();
-            let mut sent =
-                |form| parameters(&schema, form, "t", &mut warnings).map(Cow::into_owned);
+            let mut sent = |form| sent(&schema, form, &mut warnings);
             assert_eq!(sent(SchemaForm::OpenApi), None, "{schema}");
-            assert_eq!(
-                sent(SchemaForm::JsonSchema).unwrap()["type"],
-                "object",
-                "{schema}"
-            );
+            let plain = sent(SchemaForm::JsonSchema).unwrap();
+            assert_eq!(plain["type"], "object", "{schema}");
         }
     }
 
@@ -168,8 +139,7 @@ mod tests {
         ] {
             for form in [SchemaForm::JsonSchema, SchemaForm::OpenApi] {
                 let mut warnings = Vec::new();
-                let sent = parameters(&schema, form, "t", &mut warnings);
-                let sent = sent.map(Cow::into_owned);
+                let sent = sent(&schema, form, &mut warnings);
                 let expected = json!({"type": "object"});
                 let expected = Some(expected).filter(|_| form == SchemaForm::JsonSchema);
                 assert_eq!(sent, expected, "{schema}");

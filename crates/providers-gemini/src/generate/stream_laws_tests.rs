@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use switchboard_domain::{
     ChatRequest, Message, ModelCapabilities, ResponseAccumulator, ToolResult,
 };
+use switchboard_providers_common::schema::ToolSchemas;
 
 use super::*;
 use crate::{GeminiOptions, generate::to_wire};
@@ -163,7 +164,7 @@ proptest! {
         let results = Message::tool_results(results);
         let request = ChatRequest::new([Message::user("?"), message, results, Message::user("!")]);
         let model = model();
-        let wire = to_wire(&request, &model, &ModelCapabilities::default(), &GeminiOptions::default()).unwrap();
+        let wire = to_wire(&request, &model, &ModelCapabilities::default(), &GeminiOptions::default(), &ToolSchemas::default()).unwrap();
         prop_assert_eq!(&wire.warnings, &[]);
         let body = serde_json::to_value(&wire.body).unwrap();
         let expected = essence(parts);

@@ -63,8 +63,10 @@ impl ToolMapping {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
+    use switchboard_providers_common::schema::ToolSchemas;
+
+    use super::*;
 
     #[test]
     fn case_16_aliases_are_free_of_collisions_and_lead_back() {
@@ -90,12 +92,11 @@ mod tests {
     #[test]
     fn an_input_comes_back_in_the_form_of_the_tools_own_schema() {
         let schema = json!({"type": "object", "properties": {"größe in m": {"type": "number"}}});
-        let tool = ToolDefinition::new("t", "", schema.clone());
+        let tool = ToolDefinition::new("t", "", schema);
         let request = ChatRequest::default().with_tools([tool]);
         let declared = ToolMapping::of(&request, SchemaForm::OpenApi);
-        let sent = super::super::schema::parameters(&schema, SchemaForm::OpenApi, "t", &mut vec![]);
-        let sent = sent.unwrap();
-        let key = sent["properties"]
+        let sent = ToolSchemas::default().compiled(&request.tools[0], Dialect::GeminiOpenApi);
+        let key = sent.schema["properties"]
             .as_object()
             .unwrap()
             .keys()

@@ -6,9 +6,10 @@ use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ToolChoice, ToolChoiceOutcome,
     ToolDefinition, Warning, WarningKind,
 };
+use switchboard_providers_common::schema::ToolSchemas;
 
 use super::{
-    schema::kept_parameters,
+    schema::parameters,
     tool_mapping::ToolMapping,
     wire::{CallingMode, FunctionCallingConfig, FunctionDeclaration, Tool, ToolConfig},
 };
@@ -39,6 +40,7 @@ pub(crate) struct Context<'a, 'm> {
     pub(crate) capabilities: &'m ModelCapabilities,
     pub(crate) names: &'m ToolMapping,
     pub(crate) form: SchemaForm,
+    pub(crate) schemas: &'m ToolSchemas,
     /// Whether the answer has a schema and the model does not accept tools beside it.
     pub(crate) schema_instead: bool,
     /// The configured server tools.
@@ -301,9 +303,7 @@ impl<'a, 'm> Context<'a, 'm> {
         tool: &'a Arc<ToolDefinition>,
         warnings: &mut Vec<Warning>,
     ) -> FunctionDeclaration<'a> {
-        let kept = kept_parameters(tool, self.form);
-        warnings.extend_from_slice(&kept.warnings);
-        let schema = kept.schema.clone();
+        let schema = parameters(tool, self.form, self.schemas, warnings);
         let (parameters_json_schema, parameters) = match self.form {
             SchemaForm::JsonSchema => (schema, None),
             SchemaForm::OpenApi => (None, schema),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use switchboard_domain::{Message, ModelId, ResponseFormat, ToolDefinition};
+use switchboard_providers_common::schema::ToolSchemas;
 
 use super::*;
 use crate::{
@@ -59,7 +60,13 @@ fn send(
         server_tools,
         ..GeminiOptions::default()
     };
-    let wire = to_wire(request, &model, &capabilities(&model.name), &options)?;
+    let wire = to_wire(
+        request,
+        &model,
+        &capabilities(&model.name),
+        &options,
+        &ToolSchemas::default(),
+    )?;
     let body = serde_json::to_value(&wire.body).unwrap();
     let mut tools = Vec::new();
     for entry in body["tools"].as_array().into_iter().flatten() {
@@ -227,7 +234,14 @@ fn case_13_a_model_that_takes_no_forced_choice_is_left_free_among_the_named() {
         ..GeminiOptions::default()
     };
     let request = mixed(only(&["list_cities"]));
-    let wire = to_wire(&request, &model, &stubborn, &options).unwrap();
+    let wire = to_wire(
+        &request,
+        &model,
+        &stubborn,
+        &options,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     let body = serde_json::to_value(&wire.body).unwrap();
     assert_eq!(body["tools"].as_array().unwrap().len(), 1);
     let functions = body["tools"][0]["functionDeclarations"].as_array().unwrap();

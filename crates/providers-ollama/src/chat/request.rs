@@ -8,6 +8,8 @@ use switchboard_domain::{
     ToolChoiceOutcome, Warning, WarningKind,
 };
 
+use switchboard_providers_common::schema::ToolSchemas;
+
 use super::{
     form::{Emulated, Form},
     messages::messages,
@@ -44,6 +46,7 @@ pub fn to_wire<'a>(
     model: &'a ModelId,
     capabilities: &ModelCapabilities,
     think_form: ThinkForm,
+    schemas: &ToolSchemas,
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
     let answer_format = answer_format(request, model, capabilities)?;
@@ -51,7 +54,13 @@ pub fn to_wire<'a>(
         declared,
         emulated,
         outcome,
-    } = tools(request, &model.provider, capabilities, &mut warnings)?;
+    } = tools(
+        request,
+        &model.provider,
+        capabilities,
+        schemas,
+        &mut warnings,
+    )?;
     let format = match &emulated {
         Some(emulated) => Some(Cow::Owned(emulated.schema(&mut warnings))),
         None => answer_format.map(|(name, schema)| held(name, schema, &mut warnings)),

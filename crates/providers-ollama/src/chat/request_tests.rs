@@ -13,7 +13,14 @@ fn model() -> ModelId {
 fn snapshot(name: &str, request: &ChatRequest) {
     let model = model();
     let can = capabilities(&model.name, false);
-    let wire = to_wire(request, &model, &can, ThinkForm::default()).unwrap();
+    let wire = to_wire(
+        request,
+        &model,
+        &can,
+        ThinkForm::default(),
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     let body = serde_json::to_value(&wire.body).unwrap();
     let beside = json!({
         "tool_choice": wire.tool_choice,
@@ -32,7 +39,14 @@ fn fixture(name: &str) -> ChatRequest {
 fn body(request: &ChatRequest) -> Value {
     let model = model();
     let can = capabilities(&model.name, false);
-    let wire = to_wire(request, &model, &can, ThinkForm::default()).unwrap();
+    let wire = to_wire(
+        request,
+        &model,
+        &can,
+        ThinkForm::default(),
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     serde_json::to_value(&wire.body).unwrap()
 }
 
@@ -121,7 +135,14 @@ fn an_empty_request_has_only_required_fields() {
 fn the_cloud_has_no_structured_output() {
     let model = ModelId::new("ollama", "gpt-oss:120b-cloud");
     let can = capabilities(&model.name, false);
-    let error = to_wire(&every_option(), &model, &can, ThinkForm::default()).unwrap_err();
+    let error = to_wire(
+        &every_option(),
+        &model,
+        &can,
+        ThinkForm::default(),
+        &ToolSchemas::default(),
+    )
+    .unwrap_err();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
 }
 
@@ -135,7 +156,14 @@ fn a_response_format_that_is_not_a_schema_is_an_error() {
         ..ChatRequest::new([Message::user("Hello?")])
     };
     let (model, can) = (model(), ModelCapabilities::default());
-    let error = to_wire(&request, &model, &can, ThinkForm::default()).unwrap_err();
+    let error = to_wire(
+        &request,
+        &model,
+        &can,
+        ThinkForm::default(),
+        &ToolSchemas::default(),
+    )
+    .unwrap_err();
     let field = Some("format".to_owned());
     assert_eq!(error.kind, ModelErrorKind::InvalidRequest { field });
 }

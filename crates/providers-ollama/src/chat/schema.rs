@@ -1,77 +1,43 @@
 //! Schemas in the forms that the server takes, by the compiler that all providers share.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, LazyLock},
-};
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Value, json};
 use switchboard_domain::{ToolDefinition, Warning, WarningKind};
 use switchboard_providers_common::schema::{
-    Change, ChangeKind, Compiled, Dialect, PerTool, Written, compile,
+    Change, ChangeKind, Dialect, ToolSchemas, compile, list_changes,
 };
 
 use super::wire;
 
-/// Changes of one schema that a warning names.
-const MAX_NAMED: usize = 3;
-
-/// The parameters of a tool as sent, with the resulting description and warnings.
-struct Parameters {
-    schema: Written,
-    /// Constraints that the schema cannot express, appended to the description.
-    constraint_text: Option<String>,
-    warnings: Vec<Warning>,
-}
-
-/// Every step of a run sends the same definitions: each is compiled once.
-static PARAMETERS: LazyLock<PerTool<(), Parameters>> = LazyLock::new(PerTool::default);
-
-impl Parameters {
-    /// Compiles the parameters of a tool.
-    ///
-    /// The server decodes the schema into its own types, drops unknown keywords, and refuses a
-    /// request with another form. The description states the dropped constraints. The wire does not
-    /// enforce schemas, so the input is validated when it arrives.
-    fn of(tool: &ToolDefinition) -> Self {
-        let Compiled {
-            schema,
-            changes,
-            root_description: constraint_text,
-        } = compile(&tool.input_schema, Dialect::OllamaTools);
-        let grave = |change: &&Change| {
-            matches!(
-                change.kind,
-                ChangeKind::Widened | ChangeKind::Invalid | ChangeKind::Truncated
-            )
-        };
-        let mut warnings = Vec::new();
-        let of = format!("tool `{}`", tool.name);
-        warn(&of, changes.iter().filter(grave), &mut warnings);
-        Self {
-            schema: schema.into_owned().into(),
-            constraint_text,
-            warnings,
-        }
-    }
-}
-
 /// Returns the declaration of a tool.
+///
+/// The server decodes the schema into its own types, drops unknown keywords, and refuses a
+/// request with another form. The description states the dropped constraints. The wire does not
+/// enforce schemas, so the input is validated when it arrives.
 pub(crate) fn declared<'a>(
     tool: &'a Arc<ToolDefinition>,
+    schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> wire::Function<'a> {
-    let parameters = PARAMETERS.of(tool, (), Parameters::of);
-    warnings.extend_from_slice(&parameters.warnings);
+    let parameters = schemas.compiled(tool, Dialect::OllamaTools);
+    let grave = |change: &&Change| {
+        matches!(
+            change.kind,
+            ChangeKind::Widened | ChangeKind::Invalid | ChangeKind::Truncated
+        )
+    };
+    let of = format!("tool `{}`", tool.name);
+    warn(&of, parameters.changes.iter().filter(grave), warnings);
     let own = tool.description.as_str();
     wire::Function {
         name: &tool.name,
-        description: match &parameters.constraint_text {
+        description: match &parameters.root_description {
             None => Cow::Borrowed(own),
             Some(constraint_text) if own.is_empty() => Cow::Owned(constraint_text.clone()),
             Some(constraint_text) => Cow::Owned(format!("{own}\n\n{constraint_text}")),
         },
-        parameters: parameters.schema.clone(),
+        parameters,
     }
 }
 
@@ -121,20 +87,10 @@ pub(crate) fn object_schema(schema: &Value) -> Cow<'_, Value> {
 }
 
 fn warn<'c>(of: &str, changes: impl Iterator<Item = &'c Change>, warnings: &mut Vec<Warning>) {
-    let changes: Vec<String> = changes.map(ToString::to_string).collect();
-    if changes.is_empty() {
-        return;
+    if let Some(changes) = list_changes(changes) {
+        let message = format!("{of} was sent as far as the server reads it: {changes}");
+        warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
-    let named = changes.get(..MAX_NAMED).unwrap_or(&changes);
-    let more = match changes.len().saturating_sub(named.len()) {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
-    let message = format!(
-        "{of} was sent as far as the server reads it: {}{more}",
-        named.join("; ")
-    );
-    warnings.push(Warning::new(WarningKind::OptionDropped, message));
 }
 
 #[cfg(test)]
@@ -144,10 +100,10 @@ mod tests {
     fn constraint_text(schema: Value) -> (Value, String, Vec<String>) {
         let tool = Arc::new(ToolDefinition::new("t", "Does it.", schema));
         let mut warnings = Vec::new();
-        let function = declared(&tool, &mut warnings);
+        let function = declared(&tool, &ToolSchemas::default(), &mut warnings);
         let warnings = warnings.into_iter().map(|it| it.message);
         (
-            (*function.parameters).clone(),
+            function.parameters.schema.clone().into_owned(),
             function.description.into_owned(),
             warnings.collect(),
         )

@@ -7,6 +7,7 @@ use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ResponseFormat, ToolChoice,
     ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
 };
+use switchboard_providers_common::schema::ToolSchemas;
 
 use super::{form::Emulated, schema, wire};
 use crate::error;
@@ -24,6 +25,7 @@ pub(crate) fn tools<'a>(
     request: &'a ChatRequest,
     provider: &str,
     capabilities: &ModelCapabilities,
+    schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> Result<Tools<'a>, ModelError> {
     let forced = checked(request, provider)?;
@@ -39,8 +41,8 @@ pub(crate) fn tools<'a>(
         });
     }
     let tools = match forced {
-        Some(allowed) => force(request, &allowed, capabilities, warnings),
-        None => free(request, warnings),
+        Some(allowed) => force(request, &allowed, capabilities, schemas, warnings),
+        None => free(request, schemas, warnings),
     };
     if capabilities.tools == Some(false) && !tools.declared.is_empty() {
         let feature = error::TOOLS.to_owned();
@@ -130,13 +132,14 @@ fn force<'a>(
     request: &'a ChatRequest,
     allowed: &[&'a Arc<ToolDefinition>],
     capabilities: &ModelCapabilities,
+    schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> Tools<'a> {
     if let Some(why) = not_held(request, capabilities) {
         let why = format!("{why}; it was left free to answer without a tool");
         warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, &why));
         return Tools {
-            declared: declared(allowed.iter().copied(), warnings),
+            declared: declared(allowed.iter().copied(), schemas, warnings),
             emulated: None,
             outcome: ToolChoiceOutcome::Relaxed { why },
         };
@@ -154,7 +157,11 @@ fn force<'a>(
 }
 
 /// The model decides.
-fn free<'a>(request: &'a ChatRequest, warnings: &mut Vec<Warning>) -> Tools<'a> {
+fn free<'a>(
+    request: &'a ChatRequest,
+    schemas: &ToolSchemas,
+    warnings: &mut Vec<Warning>,
+) -> Tools<'a> {
     if let Some(schema) = wanted_schema(request) {
         let how = "`tools` and `format` exclude each other on this wire: one `format` holds the \
                    answer either to a call or to the schema, and the tools were told in the \
@@ -169,7 +176,7 @@ fn free<'a>(request: &'a ChatRequest, warnings: &mut Vec<Warning>) -> Tools<'a> 
         };
     }
     Tools {
-        declared: declared(request.tools.iter(), warnings),
+        declared: declared(request.tools.iter(), schemas, warnings),
         emulated: None,
         outcome: ToolChoiceOutcome::Native,
     }
@@ -192,10 +199,11 @@ fn say_parallel(request: &ChatRequest, emulated: bool, warnings: &mut Vec<Warnin
 
 fn declared<'a>(
     tools: impl Iterator<Item = &'a Arc<ToolDefinition>>,
+    schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> Vec<wire::Tool<'a>> {
     let declared = tools.map(|tool| wire::Tool::Function {
-        function: schema::declared(tool, warnings),
+        function: schema::declared(tool, schemas, warnings),
     });
     declared.collect()
 }

@@ -29,7 +29,13 @@ struct Mapped {
 
 fn mapped_for(request: &ChatRequest, can: &ModelCapabilities) -> Result<Mapped, ModelError> {
     let mut warnings = Vec::new();
-    let tools = tools(request, "ollama", can, &mut warnings)?;
+    let tools = tools(
+        request,
+        "ollama",
+        can,
+        &ToolSchemas::default(),
+        &mut warnings,
+    )?;
     let names = |tool: &wire::Tool<'_>| {
         let wire::Tool::Function { function } = tool;
         function.name.to_owned()
@@ -112,11 +118,25 @@ fn tools_and_a_response_format_share_one_constraint() {
     let request = format(ToolChoice::Auto);
     let mut warnings = Vec::new();
     let can = ModelCapabilities::default();
-    let tools = tools(&request, "ollama", &can, &mut warnings).unwrap();
+    let tools = tools(
+        &request,
+        "ollama",
+        &can,
+        &ToolSchemas::default(),
+        &mut warnings,
+    )
+    .unwrap();
     assert!(tools.emulated.unwrap().answer.is_some());
     // A forced call allows no answer.
     let request = format(ToolChoice::Required);
-    let tools = super::tools(&request, "ollama", &can, &mut warnings).unwrap();
+    let tools = super::tools(
+        &request,
+        "ollama",
+        &can,
+        &ToolSchemas::default(),
+        &mut warnings,
+    )
+    .unwrap();
     assert!(tools.emulated.unwrap().answer.is_none());
 }
 

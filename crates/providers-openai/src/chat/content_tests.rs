@@ -1,6 +1,7 @@
 //! Tests of the mapping of messages.
 
 use WarningKind::{PartDowngraded, PartDropped};
+use switchboard_providers_common::schema::ToolSchemas;
 
 use super::*;
 
@@ -174,7 +175,14 @@ fn texts_and_media_are_borrowed() {
     let request = conversation();
     let model = ModelId::new("openai", "gpt-4o");
     let unknown = ModelCapabilities::default();
-    let wire = to_wire(&request, &model, &unknown, &Profile::openai()).unwrap();
+    let wire = to_wire(
+        &request,
+        &model,
+        &unknown,
+        &Profile::openai(),
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     let wire::Message::User {
         content: wire::UserContent::Parts(parts),
     } = &wire.body.messages[1]

@@ -3,7 +3,9 @@
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelId, ToolChoiceOutcome, Warning,
 };
-use switchboard_providers_common::{LocalIds, ToolMapping, tool_names::ToolNames};
+use switchboard_providers_common::{
+    LocalIds, ToolMapping, schema::ToolSchemas, tool_names::ToolNames,
+};
 
 use super::{
     content::messages,
@@ -50,6 +52,7 @@ pub fn to_wire<'a>(
     model: &'a ModelId,
     capabilities: &ModelCapabilities,
     profile: &Profile,
+    schemas: &ToolSchemas,
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
     let names = ToolNames::of(request, NAME_RULE);
@@ -66,6 +69,7 @@ pub fn to_wire<'a>(
         &names,
         capabilities,
         profile,
+        schemas,
         &mut warnings,
     )?;
     let messages = messages(request, model, &names, capabilities, profile, &mut warnings);

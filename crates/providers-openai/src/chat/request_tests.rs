@@ -20,7 +20,14 @@ fn mapped_with(
     capabilities: &ModelCapabilities,
     profile: &Profile,
 ) -> Value {
-    let wire = to_wire(request, model, capabilities, profile).unwrap();
+    let wire = to_wire(
+        request,
+        model,
+        capabilities,
+        profile,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     json!({
         "body": wire.body,
         "tool_choice": wire.tool_choice,
@@ -35,7 +42,14 @@ fn body(request: &ChatRequest) -> Value {
 fn warnings(request: &ChatRequest) -> Vec<(WarningKind, String)> {
     let model = ModelId::new("litellm", "any");
     let unknown = ModelCapabilities::default();
-    let wire = to_wire(request, &model, &unknown, &Profile::generic()).unwrap();
+    let wire = to_wire(
+        request,
+        &model,
+        &unknown,
+        &Profile::generic(),
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     let pairs = wire.warnings.into_iter();
     pairs.map(|it| (it.kind, it.message)).collect()
 }
@@ -232,7 +246,14 @@ fn extra_wins_over_everything_but_stream() {
     let text = {
         let model = ModelId::new("p", "m");
         let unknown = ModelCapabilities::default();
-        let wire = to_wire(&request, &model, &unknown, &Profile::generic()).unwrap();
+        let wire = to_wire(
+            &request,
+            &model,
+            &unknown,
+            &Profile::generic(),
+            &ToolSchemas::default(),
+        )
+        .unwrap();
         assert_eq!(wire.warnings[0].kind, WarningKind::OptionDropped);
         serde_json::to_string(&wire.body).unwrap()
     };
@@ -317,19 +338,33 @@ fn schemas_outside_the_strict_subset_are_sent_unenforced() {
         ..ModelCapabilities::default()
     };
     let model = ModelId::new("p", "m");
-    let error = to_wire(&request, &model, &unable, &Profile::generic()).unwrap_err();
+    let error = to_wire(
+        &request,
+        &model,
+        &unable,
+        &Profile::generic(),
+        &ToolSchemas::default(),
+    )
+    .unwrap_err();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
     let (deepseek, name) = (Profile::deepseek(), "deepseek-v4-pro");
     let known = capabilities(name, &deepseek);
     let v4 = ModelId::new("deepseek", name);
-    let error = to_wire(&request, &v4, &known, &deepseek).unwrap_err();
+    let error = to_wire(&request, &v4, &known, &deepseek, &ToolSchemas::default()).unwrap_err();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
 
     let name = "my answer".to_owned();
     let schema = json!({});
     request.response_format = ResponseFormat::JsonSchema { name, schema };
     let unknown = ModelCapabilities::default();
-    let error = to_wire(&request, &model, &unknown, &Profile::generic()).unwrap_err();
+    let error = to_wire(
+        &request,
+        &model,
+        &unknown,
+        &Profile::generic(),
+        &ToolSchemas::default(),
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("`my answer`"), "{error}");
 }
 

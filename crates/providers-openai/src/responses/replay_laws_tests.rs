@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_domain::{ChatRequest, Message, ModelId, ToolChoiceOutcome, ToolResult};
+use switchboard_providers_common::schema::ToolSchemas;
 
 use super::{LocalIds, ResponsesDecoder, ResponsesOptions, from_body, to_wire};
 use crate::{Profile, capabilities};
@@ -89,7 +90,7 @@ proptest! {
         let profile = Profile::openai();
         let capabilities = capabilities(&model.name, &profile);
         let options = ResponsesOptions::default();
-        let wire = to_wire(&request, &model, &capabilities, &profile, &options).unwrap();
+        let wire = to_wire(&request, &model, &capabilities, &profile, &options, &ToolSchemas::default()).unwrap();
         prop_assert_eq!(&wire.warnings, &[]);
         let sent = serde_json::to_value(&wire.body).unwrap();
         let sent = sent["input"].as_array().unwrap();

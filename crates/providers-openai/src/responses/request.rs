@@ -4,7 +4,9 @@ use serde::Deserialize;
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelId, ToolChoiceOutcome, Warning,
 };
-use switchboard_providers_common::{LocalIds, ToolMapping, tool_names::ToolNames};
+use switchboard_providers_common::{
+    LocalIds, ToolMapping, schema::ToolSchemas, tool_names::ToolNames,
+};
 
 use super::{
     content::input,
@@ -113,6 +115,7 @@ pub fn to_wire<'a>(
     capabilities: &ModelCapabilities,
     profile: &Profile,
     options: &ResponsesOptions,
+    schemas: &ToolSchemas,
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
     let profile = &*profile.with_strict_tools(options.strict_tools);
@@ -134,6 +137,7 @@ pub fn to_wire<'a>(
         &names,
         capabilities,
         profile,
+        schemas,
         &mut warnings,
     )?;
     let input = input(request, model, &names, capabilities, profile, &mut warnings);

@@ -19,7 +19,15 @@ fn sent_by(
     options: &ResponsesOptions,
 ) -> (Value, Vec<Warning>) {
     let capabilities = capabilities(&model.name, profile);
-    let wire = to_wire(request, model, &capabilities, profile, options).unwrap();
+    let wire = to_wire(
+        request,
+        model,
+        &capabilities,
+        profile,
+        options,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     (serde_json::to_value(&wire.body).unwrap(), wire.warnings)
 }
 
@@ -414,7 +422,15 @@ fn options_without_a_field_are_dropped_with_a_warning() {
     let limit = |profile: &Profile| {
         let (model, options) = (luna(), ResponsesOptions::default());
         let unknown = ModelCapabilities::default();
-        let wire = to_wire(&request, &model, &unknown, profile, &options).unwrap();
+        let wire = to_wire(
+            &request,
+            &model,
+            &unknown,
+            profile,
+            &options,
+            &ToolSchemas::default(),
+        )
+        .unwrap();
         wire.unreported_limit
     };
     let limits = (limit(&Profile::openai()), limit(&Profile::llamacpp()));
@@ -532,6 +548,7 @@ fn fields_of_the_caller_are_merged_over_the_mapped_fields() {
         &ModelCapabilities::default(),
         &Profile::openai(),
         &ResponsesOptions::default(),
+        &ToolSchemas::default(),
     );
     let text = serde_json::to_string(&wire.unwrap().body).unwrap();
     assert_eq!(text.matches("\"include\":").count(), 1, "{text}");
@@ -543,9 +560,16 @@ fn the_name_of_a_schema_is_checked() {
     let fails = |request: &ChatRequest| {
         let unknown = ModelCapabilities::default();
         let (profile, options) = (Profile::openai(), ResponsesOptions::default());
-        to_wire(request, &luna(), &unknown, &profile, &options)
-            .unwrap_err()
-            .kind
+        to_wire(
+            request,
+            &luna(),
+            &unknown,
+            &profile,
+            &options,
+            &ToolSchemas::default(),
+        )
+        .unwrap_err()
+        .kind
     };
     let request = ChatRequest {
         response_format: ResponseFormat::JsonSchema {

@@ -3,6 +3,7 @@ use switchboard_domain::{
     ChatRequest, Message, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ToolChoice,
     ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
 };
+use switchboard_providers_common::schema::ToolSchemas;
 
 use super::*;
 use crate::{
@@ -37,7 +38,14 @@ fn responses_by(
     profile: &Profile,
 ) -> Result<Mapped, ModelError> {
     let (model, options) = (ModelId::new("openai", "m"), ResponsesOptions::default());
-    let wire = responses::to_wire(request, &model, capabilities, profile, &options)?;
+    let wire = responses::to_wire(
+        request,
+        &model,
+        capabilities,
+        profile,
+        &options,
+        &ToolSchemas::default(),
+    )?;
     Ok(Mapped {
         body: serde_json::to_value(&wire.body).unwrap(),
         outcome: wire.tool_choice,
@@ -52,7 +60,14 @@ fn configured(request: &ChatRequest, tools: &[ServerTool]) -> Result<Mapped, Mod
         server_tools: tools.to_vec(),
         ..ResponsesOptions::default()
     };
-    let wire = responses::to_wire(request, &model, &unknown, &Profile::openai(), &options)?;
+    let wire = responses::to_wire(
+        request,
+        &model,
+        &unknown,
+        &Profile::openai(),
+        &options,
+        &ToolSchemas::default(),
+    )?;
     Ok(Mapped {
         body: serde_json::to_value(&wire.body).unwrap(),
         outcome: wire.tool_choice,
@@ -67,7 +82,7 @@ fn responses(request: &ChatRequest) -> Mapped {
 
 fn chat(request: &ChatRequest, profile: &Profile) -> Mapped {
     let (model, unknown) = (ModelId::new("p", "m"), ModelCapabilities::default());
-    let wire = chat::to_wire(request, &model, &unknown, profile).unwrap();
+    let wire = chat::to_wire(request, &model, &unknown, profile, &ToolSchemas::default()).unwrap();
     Mapped {
         body: serde_json::to_value(&wire.body).unwrap(),
         outcome: wire.tool_choice,
@@ -547,7 +562,15 @@ fn a_token_in_a_declaration_is_not_printed() {
     };
     let (request, model) = (plain(ToolChoice::Auto), ModelId::new("openai", "m"));
     let (unknown, openai) = (ModelCapabilities::default(), Profile::openai());
-    let wire = responses::to_wire(&request, &model, &unknown, &openai, &options).unwrap();
+    let wire = responses::to_wire(
+        &request,
+        &model,
+        &unknown,
+        &openai,
+        &options,
+        &ToolSchemas::default(),
+    )
+    .unwrap();
     assert!(
         serde_json::to_string(&wire.body)
             .unwrap()

@@ -4,21 +4,16 @@
 //! Source: the Structured Outputs guide, developers.openai.com/api/docs/guides/structured-outputs.
 //! The dialects in [`switchboard_providers_common::schema`] contain the rules.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, LazyLock},
-};
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value, json};
 use switchboard_domain::{JsonObject, ToolDefinition, Warning, WarningKind};
 use switchboard_providers_common::schema::{
-    Change, ChangeKind, Compiled, Dialect, PerTool, Written, compile,
+    Change, ChangeKind, Compiled, Dialect, ToolSchema, ToolSchemas, compile, list_changes,
 };
 
 use crate::profile::Profile;
 
-/// Maximum number of changes of one schema that a warning names.
-const MAX_NAMED_CHANGES: usize = 3;
 /// Keywords that OpenAI refuses at the root: "schema must have type 'object' and not have
 /// 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (langchainjs#9804).
 const REFUSED_AT_ROOT: [&str; 5] = ["oneOf", "anyOf", "allOf", "enum", "not"];
@@ -33,57 +28,33 @@ pub(crate) struct SentSchema<'a> {
     pub(crate) changes_shape: bool,
 }
 
-/// The compiled input schema of a tool.
+/// The input schema of a tool as it is sent.
 #[derive(Debug)]
 pub(crate) struct Parameters {
-    pub(crate) schema: Written,
+    pub(crate) schema: ToolSchema,
     /// Whether the API enforces the schema.
     pub(crate) strict: bool,
-    /// Whether an input has another shape than the original schema requires.
-    pub(crate) changes_shape: bool,
-    pub(crate) warnings: Vec<Warning>,
 }
 
-/// `strict_tools` and `root_combinators` of a profile.
-type SchemaOptions = (bool, bool);
-
-/// Compiled schemas. Every step of a run sends the same definitions.
-static PARAMETERS: LazyLock<PerTool<SchemaOptions, Parameters>> = LazyLock::new(PerTool::default);
-
-/// Returns the compiled input schema of a tool. It is compiled once for each definition.
-pub(crate) fn compiled_parameters(
-    tool: &Arc<ToolDefinition>,
-    profile: &Profile,
-) -> Arc<Parameters> {
-    let (strict_tools, root_combinators) = (profile.strict_tools, profile.root_combinators);
-    PARAMETERS.of(tool, (strict_tools, root_combinators), |tool| {
-        let mut warnings = Vec::new();
-        let sent = parameters(tool, strict_tools, root_combinators, &mut warnings);
-        Parameters {
-            schema: sent.schema.into_owned().into(),
-            strict: sent.strict,
-            changes_shape: sent.changes_shape,
-            warnings,
-        }
-    })
-}
-
-/// Compiles the input schema of a tool. It is strict if that is configured and loses nothing.
+/// Returns the input schema of a tool. It is strict if that is configured and loses nothing.
 ///
 /// Without `strict` the schema only describes the input, which is validated before the call. Parts
 /// that become description text then need no warning.
-fn parameters<'a>(
-    tool: &'a ToolDefinition,
-    strict_tools: bool,
-    root_combinators: bool,
+pub(crate) fn parameters(
+    tool: &Arc<ToolDefinition>,
+    profile: &Profile,
+    schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
-) -> SentSchema<'a> {
+) -> Parameters {
     let schema = &tool.input_schema;
-    if strict_tools {
-        let strict = compile(schema, Dialect::OpenAiStrict);
-        let wrapped = has(&strict, &[ChangeKind::Wrapped]);
+    if profile.strict_tools {
+        let strict = schemas.compiled(tool, Dialect::OpenAiStrict);
+        let wrapped = strict.has(&[ChangeKind::Wrapped]);
         if strict.is_faithful() && !wrapped && !closes_open_object(schema, &strict) {
-            return strict_schema(strict);
+            return Parameters {
+                schema: strict,
+                strict: true,
+            };
         }
         let what = format!(
             "the API does not enforce the input schema of tool `{}`",
@@ -98,15 +69,20 @@ fn parameters<'a>(
             warnings,
         );
     }
-    if let Some(schema) = schema_with_root_combinators(schema).filter(|_| root_combinators) {
-        return loose_schema(schema);
+    let loose = |schema| Parameters {
+        schema,
+        strict: false,
+    };
+    if let Some(schema) = schema_with_root_combinators(schema).filter(|_| profile.root_combinators)
+    {
+        return loose(schema.into_owned().into());
     }
-    let loose = compile(schema, Dialect::OpenAiLoose);
+    let compiled = schemas.compiled(tool, Dialect::OpenAiLoose);
     let is_described = |it: &Change| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
-    let other = loose.lost().filter(|change| !is_described(change));
+    let other = compiled.lost().filter(|change| !is_described(change));
     let what = format!("the input schema of tool `{}` was changed", tool.name);
     warn(&what, list_changes(other), warnings);
-    loose_schema(loose.schema)
+    loose(compiled)
 }
 
 /// Compiles the schema of an answer, which the API enforces as far as it can.
@@ -127,9 +103,9 @@ pub(crate) fn answer<'a>(
         };
     }
     let strict = compile(schema, Dialect::OpenAiStrict);
-    let is_narrower = has(&strict, &[ChangeKind::Narrowed, ChangeKind::Truncated]);
+    let is_narrower = strict.has(&[ChangeKind::Narrowed, ChangeKind::Truncated]);
     // Only a wrapper object can contain an answer that is not an object.
-    let wrapped = has(&strict, &[ChangeKind::Wrapped]);
+    let wrapped = strict.has(&[ChangeKind::Wrapped]);
     if (is_narrower || closes_open_object(schema, &strict)) && !wrapped {
         let narrowing = strict.changes.iter();
         let narrowing =
@@ -158,20 +134,9 @@ fn closes_open_object(schema: &Value, strict: &Compiled<'_>) -> bool {
     properties.is_none_or(Map::is_empty) && !is_intended
 }
 
-fn has(compiled: &Compiled<'_>, kinds: &[ChangeKind]) -> bool {
-    let mut changes = compiled.changes.iter();
-    changes.any(|change| kinds.contains(&change.kind))
-}
-
 fn strict_schema(strict: Compiled<'_>) -> SentSchema<'_> {
-    let shape_changes = [
-        ChangeKind::Encoded,
-        ChangeKind::Wrapped,
-        ChangeKind::Renamed,
-        ChangeKind::Nullable,
-    ];
     SentSchema {
-        changes_shape: has(&strict, &shape_changes),
+        changes_shape: strict.changes_shape(),
         schema: strict.schema,
         strict: true,
     }
@@ -203,17 +168,6 @@ fn schema_with_root_combinators(schema: &Value) -> Option<Cow<'_, Value>> {
         object.insert("properties".to_owned(), json!({}));
     }
     Some(Cow::Owned(Value::Object(object)))
-}
-
-/// Lists the first changes with their places.
-fn list_changes<'c>(changes: impl Iterator<Item = &'c Change>) -> Option<String> {
-    let changes: Vec<String> = changes.map(ToString::to_string).collect();
-    let named = changes.get(..MAX_NAMED_CHANGES).unwrap_or(&changes);
-    let more = match changes.len().saturating_sub(named.len()) {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
-    (!named.is_empty()).then(|| format!("{}{more}", named.join("; ")))
 }
 
 fn warn(what: &str, why: Option<String>, warnings: &mut Vec<Warning>) {

@@ -11,13 +11,13 @@ fn strict_profile() -> Profile {
 
 fn declared(schema: &Value, profile: &Profile) -> (Value, bool, bool, Vec<String>) {
     let tool = Arc::new(ToolDefinition::new("t", "", schema.clone()));
-    let sent = compiled_parameters(&tool, profile);
-    assert!(Arc::ptr_eq(&sent, &compiled_parameters(&tool, profile)));
-    let messages = sent.warnings.iter().map(|it| it.message.clone());
+    let mut warnings = Vec::new();
+    let sent = parameters(&tool, profile, &ToolSchemas::default(), &mut warnings);
+    let messages = warnings.into_iter().map(|it| it.message);
     (
-        (*sent.schema).clone(),
+        sent.schema.schema.clone().into_owned(),
         sent.strict,
-        sent.changes_shape,
+        sent.strict && sent.schema.changes_shape(),
         messages.collect(),
     )
 }
@@ -29,55 +29,6 @@ fn loose(schema: &Value) -> Value {
 fn either() -> Value {
     let arm = |name: &str| json!({"properties": {name: {"type": "string"}}, "required": [name]});
     json!({"type": "object", "oneOf": [arm("city"), arm("zip")]})
-}
-
-#[test]
-fn schemas_that_fit_are_not_copied() {
-    let whole = json!({"type": "object", "properties": {"a": {"oneOf": [{"type": "string"}]}}});
-    let tool = ToolDefinition::new("t", "", whole);
-    let sent = parameters(&tool, false, false, &mut Vec::new());
-    assert!(matches!(sent.schema, Cow::Borrowed(_)));
-    assert!(!sent.strict && !sent.changes_shape);
-    let odd = ToolDefinition::new("t", "", either());
-    let unions = ToolDefinition::new("t", "", {
-        let mut either = either();
-        either["properties"] = json!({});
-        either
-    });
-    let kept = parameters(&unions, false, true, &mut Vec::new());
-    assert!(matches!(kept.schema, Cow::Borrowed(_)));
-    let changed = parameters(&odd, false, false, &mut Vec::new());
-    assert!(matches!(changed.schema, Cow::Owned(_)));
-}
-
-#[test]
-fn compiled_parameters_depend_on_the_profile() {
-    let schema = json!({
-        "type": "object", "properties": {"a": {"not": {"type": "null"}}},
-        "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
-    });
-    let tool = Arc::new(ToolDefinition::new("t", "", schema));
-    let sent = |strict_tools, root_combinators| {
-        let profile = Profile {
-            root_combinators,
-            strict_tools,
-            ..Profile::openai()
-        };
-        compiled_parameters(&tool, &profile)
-    };
-    let combines = |sent: &Parameters| sent.schema.get("oneOf").is_some();
-    let all = [(false, false), (false, true), (true, false), (true, true)];
-    for round in 0..2 {
-        let found = all.map(|(strict, root)| {
-            let sent = sent(strict, root);
-            (combines(&sent), sent.warnings.len())
-        });
-        assert_eq!(
-            found,
-            [(false, 1), (true, 0), (false, 2), (true, 1)],
-            "{round}"
-        );
-    }
 }
 
 #[test]

@@ -36,6 +36,7 @@ fn mapped(
         &named(&request),
         capabilities,
         profile,
+        &ToolSchemas::default(),
         &mut warnings,
     )
     .unwrap();
@@ -158,6 +159,7 @@ fn an_invalid_tool_choice_names_the_tool() {
             &named(request),
             capabilities,
             &profile,
+            &ToolSchemas::default(),
             &mut Vec::new(),
         )
         .unwrap_err()
@@ -193,6 +195,7 @@ fn no_tools_means_no_choice_field() {
         &named(&request),
         &unknown,
         &profile,
+        &ToolSchemas::default(),
         &mut Vec::new(),
     )
     .unwrap();
@@ -214,6 +217,7 @@ fn a_schema_that_the_api_refuses_is_simplified_with_a_warning() {
             &named(&request),
             &unknown,
             &profile,
+            &ToolSchemas::default(),
             &mut warnings,
         )
         .unwrap();
@@ -239,6 +243,7 @@ fn tools_with_an_invalid_name_are_sent_under_another_name() {
         &names,
         &unknown,
         &profile,
+        &ToolSchemas::default(),
         &mut Vec::new(),
     )
     .unwrap();

@@ -25,6 +25,7 @@ use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, ModelError, ModelId, Role, ToolChoice, ToolChoiceOutcome, WarningKind,
 };
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_openai::{Profile, chat};
 
 use crate::{
@@ -78,7 +79,13 @@ impl Column {
         }
         let (model, profile) = (self.model(), Profile::litellm());
         let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
-        let wire = chat::to_wire(request, &model, &capabilities, &profile)?;
+        let wire = chat::to_wire(
+            request,
+            &model,
+            &capabilities,
+            &profile,
+            &ToolSchemas::default(),
+        )?;
         wires::sent(&model, &wire.body, wire.tool_choice, wire.warnings)
     }
 

@@ -7,6 +7,7 @@ use switchboard_domain::{
     ToolChoiceOutcome, WarningKind,
 };
 use switchboard_providers_anthropic::{MessagesOptions, messages};
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_testkit::fake::FakeModel;
 
 use crate::{
@@ -82,7 +83,14 @@ fn case_13_the_models_that_refuse_it_are_known() {
         let capabilities = switchboard_providers_anthropic::capabilities(name);
         let request = question().with_tool_choice(ToolChoice::Required);
         let options = MessagesOptions::default();
-        let wire = messages::to_wire(&request, &model, &capabilities, &options).unwrap();
+        let wire = messages::to_wire(
+            &request,
+            &model,
+            &capabilities,
+            &options,
+            &ToolSchemas::default(),
+        )
+        .unwrap();
         assert!(
             matches!(wire.tool_choice, ToolChoiceOutcome::Relaxed { .. }),
             "{name}"

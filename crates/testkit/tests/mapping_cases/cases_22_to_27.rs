@@ -6,6 +6,7 @@ use switchboard_domain::{
     ToolResult, ToolUse, WarningKind,
 };
 use switchboard_providers_common::decode_sse;
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_openai::{Profile, chat};
 use switchboard_testkit::{fixtures, replay::replay};
 
@@ -228,7 +229,14 @@ fn case_25_reasoning_content_of_deepseek_goes_back() {
     let answer = replayed.unwrap().response;
     let request = go_on(&question(), &answer);
     let mapped_for = |profile: &Profile| {
-        let wire = chat::to_wire(&request, &model, &capabilities, profile).unwrap();
+        let wire = chat::to_wire(
+            &request,
+            &model,
+            &capabilities,
+            profile,
+            &ToolSchemas::default(),
+        )
+        .unwrap();
         let body = serde_json::to_value(&wire.body).unwrap();
         (body["messages"][1].clone(), wire.warnings)
     };

@@ -15,6 +15,7 @@ use std::{fmt::Write as _, fs, path::PathBuf};
 
 use switchboard_domain::{ChatRequest, ModelError, ToolChoiceOutcome, WarningKind};
 use switchboard_providers_anthropic::{MessagesOptions, messages};
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_testkit::fixtures;
 
 use crate::wires::{Sent, WIRES, Wire};
@@ -102,7 +103,13 @@ fn send(wire: Wire, request: &ChatRequest) -> Result<Sent, ModelError> {
 
 fn anthropic(request: &ChatRequest, options: &MessagesOptions) -> Result<Sent, ModelError> {
     let (model, capabilities) = (Wire::Anthropic.model(), Wire::Anthropic.capabilities());
-    let wire = messages::to_wire(request, &model, &capabilities, options)?;
+    let wire = messages::to_wire(
+        request,
+        &model,
+        &capabilities,
+        options,
+        &ToolSchemas::default(),
+    )?;
     wires::sent(&model, &wire.body, wire.tool_choice, wire.warnings)
 }
 

@@ -5,6 +5,7 @@ use switchboard_domain::{
     ChatRequest, Message, ModelEvent, Part, Role, ToolDefinition, ToolResult, WarningKind,
 };
 use switchboard_providers_anthropic::{CachePolicy, MessagesOptions, ServerTool};
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_gemini::{GeminiOptions, generate};
 use switchboard_testkit::{
     fixtures,
@@ -171,7 +172,13 @@ fn searching(wire: Wire, request: &ChatRequest) -> String {
                 ..GeminiOptions::default()
             };
             let (model, capabilities) = (wire.model(), wire.capabilities());
-            let mapped = generate::to_wire(request, &model, &capabilities, &options);
+            let mapped = generate::to_wire(
+                request,
+                &model,
+                &capabilities,
+                &options,
+                &ToolSchemas::default(),
+            );
             let sent =
                 mapped.and_then(|it| wires::sent(&model, &it.body, it.tool_choice, it.warnings));
             (sent, "\"googleSearch\"")

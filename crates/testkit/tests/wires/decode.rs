@@ -2,6 +2,7 @@
 
 use switchboard_domain::{ChatRequest, ModelStream};
 use switchboard_providers_anthropic::{MessagesOptions, messages};
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_common::{decode_ndjson, decode_sse};
 use switchboard_providers_gemini::{GeminiOptions, generate};
 use switchboard_providers_ollama::ThinkForm;
@@ -20,7 +21,14 @@ impl Wire {
         match self {
             Self::Anthropic => {
                 let options = MessagesOptions::default();
-                let wire = messages::to_wire(request, &model, &capabilities, &options).unwrap();
+                let wire = messages::to_wire(
+                    request,
+                    &model,
+                    &capabilities,
+                    &options,
+                    &ToolSchemas::default(),
+                )
+                .unwrap();
                 let (outcome, warnings, ids) = (wire.tool_choice, wire.warnings, wire.local_ids);
                 let decoder = messages::MessagesDecoder::new(model.clone(), outcome, warnings, ids);
                 decode_sse(
@@ -31,7 +39,14 @@ impl Wire {
             }
             Self::Chat => {
                 let profile = Profile::openai();
-                let wire = chat::to_wire(request, &model, &capabilities, &profile).unwrap();
+                let wire = chat::to_wire(
+                    request,
+                    &model,
+                    &capabilities,
+                    &profile,
+                    &ToolSchemas::default(),
+                )
+                .unwrap();
                 let (outcome, warnings, ids) = (wire.tool_choice, wire.warnings, wire.local_ids);
                 let decoder = chat::ChatDecoder::new(model.clone(), outcome, warnings, ids);
                 decode_sse(
@@ -42,7 +57,14 @@ impl Wire {
             }
             Self::Responses => {
                 let (profile, options) = (Profile::openai(), ResponsesOptions::default());
-                let wire = responses::to_wire(request, &model, &capabilities, &profile, &options);
+                let wire = responses::to_wire(
+                    request,
+                    &model,
+                    &capabilities,
+                    &profile,
+                    &options,
+                    &ToolSchemas::default(),
+                );
                 let wire = wire.unwrap();
                 let (outcome, warnings, ids) = (wire.tool_choice, wire.warnings, wire.local_ids);
                 let decoder =
@@ -56,7 +78,14 @@ impl Wire {
             }
             Self::Gemini => {
                 let options = GeminiOptions::default();
-                let wire = generate::to_wire(request, &model, &capabilities, &options).unwrap();
+                let wire = generate::to_wire(
+                    request,
+                    &model,
+                    &capabilities,
+                    &options,
+                    &ToolSchemas::default(),
+                )
+                .unwrap();
                 let (outcome, warnings, ids) = (wire.tool_choice, wire.warnings, wire.local_ids);
                 let decoder = generate::GenerateDecoder::new(model.clone(), outcome, warnings, ids);
                 decode_sse(
@@ -68,7 +97,14 @@ impl Wire {
             Self::Ollama => {
                 use switchboard_providers_ollama::chat::{ChatDecoder, LocalIds, to_wire};
                 let think = ThinkForm::default();
-                let wire = to_wire(request, &model, &capabilities, think).unwrap();
+                let wire = to_wire(
+                    request,
+                    &model,
+                    &capabilities,
+                    think,
+                    &ToolSchemas::default(),
+                )
+                .unwrap();
                 let (outcome, warnings) = (wire.tool_choice, wire.warnings);
                 let ids = LocalIds::after(request);
                 let decoder = ChatDecoder::new(model.clone(), outcome, warnings, ids);

@@ -6,6 +6,7 @@ use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ToolChoiceOutcome, Warning,
 };
 use switchboard_providers_anthropic::{MessagesOptions, messages};
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_gemini::{GeminiOptions, generate};
 use switchboard_providers_ollama::ThinkForm;
 use switchboard_providers_openai::{
@@ -94,27 +95,58 @@ impl Wire {
         match self {
             Self::Anthropic => {
                 let options = MessagesOptions::default();
-                let wire = messages::to_wire(request, model, capabilities, &options)?;
+                let wire = messages::to_wire(
+                    request,
+                    model,
+                    capabilities,
+                    &options,
+                    &ToolSchemas::default(),
+                )?;
                 sent(model, &wire.body, wire.tool_choice, wire.warnings)
             }
             Self::Chat => {
                 let profile = Profile::openai();
-                let wire = chat::to_wire(request, model, capabilities, &profile)?;
+                let wire = chat::to_wire(
+                    request,
+                    model,
+                    capabilities,
+                    &profile,
+                    &ToolSchemas::default(),
+                )?;
                 sent(model, &wire.body, wire.tool_choice, wire.warnings)
             }
             Self::Responses => {
                 let (profile, options) = (Profile::openai(), ResponsesOptions::default());
-                let wire = responses::to_wire(request, model, capabilities, &profile, &options)?;
+                let wire = responses::to_wire(
+                    request,
+                    model,
+                    capabilities,
+                    &profile,
+                    &options,
+                    &ToolSchemas::default(),
+                )?;
                 sent(model, &wire.body, wire.tool_choice, wire.warnings)
             }
             Self::Gemini => {
                 let options = GeminiOptions::default();
-                let wire = generate::to_wire(request, model, capabilities, &options)?;
+                let wire = generate::to_wire(
+                    request,
+                    model,
+                    capabilities,
+                    &options,
+                    &ToolSchemas::default(),
+                )?;
                 sent(model, &wire.body, wire.tool_choice, wire.warnings)
             }
             Self::Ollama => {
                 use switchboard_providers_ollama::chat::to_wire;
-                let wire = to_wire(request, model, capabilities, ThinkForm::default())?;
+                let wire = to_wire(
+                    request,
+                    model,
+                    capabilities,
+                    ThinkForm::default(),
+                    &ToolSchemas::default(),
+                )?;
                 sent(model, &wire.body, wire.tool_choice, wire.warnings)
             }
         }

@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::Value;
 use switchboard_domain::JsonObject;
-use switchboard_providers_common::schema::Written;
+use switchboard_providers_common::schema::ToolSchema;
 
 use super::content::Block;
 use crate::{CacheLifetime, Effort};
@@ -251,7 +251,7 @@ pub struct Tool<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Cow<'a, str>,
     /// The JSON Schema of the input, an object.
-    pub input_schema: Written,
+    pub input_schema: ToolSchema,
     /// Whether the API enforces the schema.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,

@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::Value;
 use switchboard_domain::JsonObject;
-use switchboard_providers_common::schema::Written;
+use switchboard_providers_common::schema::ToolSchema;
 
 use super::content::{Content, is_false};
 
@@ -120,10 +120,10 @@ pub struct FunctionDeclaration<'a> {
     pub description: &'a str,
     /// Its input in JSON Schema. Excludes `parameters`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub parameters_json_schema: Option<Written>,
+    pub parameters_json_schema: Option<ToolSchema>,
     /// Its input in the subset of OpenAPI; absent for a function without any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub parameters: Option<Written>,
+    pub parameters: Option<ToolSchema>,
 }
 
 /// How tools are used.

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolInput};
-use switchboard_providers_common::schema::Written;
+use switchboard_providers_common::schema::ToolSchema;
 
 use super::Text;
 
@@ -176,7 +176,7 @@ pub struct Function<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Cow<'a, str>,
     /// JSON Schema of its arguments, as far as the server reads it.
-    pub parameters: Written,
+    pub parameters: ToolSchema,
 }
 
 /// Whether, or how much, the model thinks.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use switchboard_domain::JsonObject;
-use switchboard_providers_common::{JoinedText, schema::Written};
+use switchboard_providers_common::{JoinedText, schema::ToolSchema};
 
 use super::content::UserContent;
 use crate::{
@@ -196,7 +196,7 @@ pub struct FunctionTool<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
     /// The JSON Schema of the arguments.
-    pub parameters: Written,
+    pub parameters: ToolSchema,
     /// `true` if the server enforces the schema. Not every server has the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use switchboard_domain::JsonObject;
-use switchboard_providers_common::{JoinedText, schema::Written};
+use switchboard_providers_common::{JoinedText, schema::ToolSchema};
 
 use crate::{
     chat::wire::ResponseFormat,
@@ -232,7 +232,7 @@ pub struct FunctionTool<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
     /// The JSON Schema of the arguments.
-    pub parameters: Written,
+    pub parameters: ToolSchema,
     /// Whether the API enforces the schema. Unlike in Chat Completions the default is `true`, with
     /// which the API refuses most schemas.
     pub strict: bool,

@@ -1,0 +1,172 @@
+//! A cache of the compiled schemas of tools.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    fmt,
+    ops::Deref,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use switchboard_domain::ToolDefinition;
+
+use super::{Compiled, Dialect, compile};
+
+/// Number of entries at which dropped definitions are removed for the first time.
+const MIN_CLEANUP: usize = 64;
+
+/// A compiled schema of a tool. It serializes as the schema, and cloning it is cheap.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSchema(Arc<Compiled<'static>>);
+
+impl From<Compiled<'_>> for ToolSchema {
+    fn from(compiled: Compiled<'_>) -> Self {
+        Self(Arc::new(Compiled {
+            schema: Cow::Owned(compiled.schema.into_owned()),
+            changes: compiled.changes,
+            root_description: compiled.root_description,
+        }))
+    }
+}
+
+impl From<Value> for ToolSchema {
+    fn from(schema: Value) -> Self {
+        Self::from(Compiled {
+            schema: Cow::Owned(schema),
+            changes: Vec::new(),
+            root_description: None,
+        })
+    }
+}
+
+impl Deref for ToolSchema {
+    type Target = Compiled<'static>;
+
+    fn deref(&self) -> &Compiled<'static> {
+        &self.0
+    }
+}
+
+impl Serialize for ToolSchema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.schema.serialize(serializer)
+    }
+}
+
+/// The compiled schemas of tool definitions. Every request of a run sends the same definitions, so
+/// that each is compiled once per dialect.
+///
+/// The requests share their definitions by `Arc`, so that a schema is found by the definition's
+/// address. An address is not reused while its entry exists, because the entry's weak pointer keeps
+/// the allocation.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use serde_json::json;
+/// use switchboard_domain::ToolDefinition;
+/// use switchboard_providers_common::schema::{Dialect, ToolSchemas};
+///
+/// let schemas = ToolSchemas::default();
+/// let tool = Arc::new(ToolDefinition::new("t", "", json!({"type": "object"})));
+/// let compiled = schemas.compiled(&tool, Dialect::OpenAiStrict);
+/// assert_eq!(compiled.schema["additionalProperties"], false);
+/// ```
+#[derive(Default)]
+pub struct ToolSchemas(Mutex<Entries>);
+
+#[derive(Default)]
+struct Entries {
+    by_address: HashMap<(usize, Dialect), (Weak<ToolDefinition>, ToolSchema)>,
+    /// Number of entries at which dropped definitions are removed.
+    cleanup_at: usize,
+}
+
+impl ToolSchemas {
+    /// Returns the input schema of `tool` in `dialect`.
+    pub fn compiled(&self, tool: &Arc<ToolDefinition>, dialect: Dialect) -> ToolSchema {
+        let key = (Arc::as_ptr(tool).addr(), dialect);
+        // The map is valid after every step under the lock, also after a panic.
+        let entries = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, schema)) = entries().by_address.get(&key) {
+            return schema.clone();
+        }
+        // Without the lock, because compilation is slow. A duplicate does no harm.
+        let schema = ToolSchema::from(compile(&tool.input_schema, dialect));
+        let mut entries = entries();
+        if entries.by_address.len() >= entries.cleanup_at {
+            let is_used = |tool: &Weak<ToolDefinition>| tool.strong_count() > 0;
+            entries.by_address.retain(|_, (tool, _)| is_used(tool));
+            // Doubling keeps the cost of the removal small.
+            entries.cleanup_at = (2 * entries.by_address.len()).max(MIN_CLEANUP);
+        }
+        let entry = (Arc::downgrade(tool), schema.clone());
+        entries.by_address.insert(key, entry);
+        schema
+    }
+}
+
+impl fmt::Debug for ToolSchemas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolSchemas").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(property: &str) -> Arc<ToolDefinition> {
+        let schema = json!({"type": "object", "properties": {property: {"type": "string"}}});
+        Arc::new(ToolDefinition::new("t", "", schema))
+    }
+
+    fn property(schemas: &ToolSchemas, tool: &Arc<ToolDefinition>) -> String {
+        let compiled = schemas.compiled(tool, Dialect::OpenAiLoose);
+        let properties = compiled.schema["properties"].as_object().unwrap();
+        properties.keys().cloned().collect()
+    }
+
+    #[test]
+    fn a_schema_is_compiled_once_per_definition_and_dialect() {
+        let schemas = ToolSchemas::default();
+        let tool = tool("a");
+        let strict = schemas.compiled(&tool, Dialect::OpenAiStrict);
+        let again = schemas.compiled(&tool.clone(), Dialect::OpenAiStrict);
+        assert!(Arc::ptr_eq(&strict.0, &again.0));
+        assert_ne!(schemas.compiled(&tool, Dialect::OpenAiLoose), strict);
+        let text = serde_json::to_string(&strict).unwrap();
+        assert_eq!(text, strict.schema.to_string());
+    }
+
+    #[test]
+    fn a_definition_at_a_reused_address_or_changed_in_place_has_its_own_schema() {
+        let schemas = ToolSchemas::default();
+        for n in 0..10 * MIN_CLEANUP {
+            let name = n.to_string();
+            assert_eq!(property(&schemas, &tool(&name)), name);
+        }
+        let mut changed = tool("before");
+        assert_eq!(property(&schemas, &changed), "before");
+        Arc::make_mut(&mut changed).input_schema = tool("after").input_schema.clone();
+        assert_eq!(property(&schemas, &changed), "after");
+    }
+
+    #[test]
+    fn entries_of_dropped_definitions_are_removed() {
+        let schemas = ToolSchemas::default();
+        let alive: Vec<_> = (0..2 * MIN_CLEANUP).map(|n| tool(&n.to_string())).collect();
+        for tool in &alive {
+            property(&schemas, tool);
+        }
+        for _ in 0..1000 {
+            property(&schemas, &tool("t"));
+            let count = schemas.0.lock().unwrap().by_address.len();
+            assert!(count <= 4 * MIN_CLEANUP, "{count}");
+        }
+    }
+}
