@@ -20,10 +20,11 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::{
     Engine, Problem, ServerOptions,
     counts::ServerMetrics,
+    dialects,
     document,
     hub::Hub,
     limits::{self, ConcurrencyLimits},
-    page, project,
+    page,
     readiness::StoreCheck,
     routes,
     security::{self, HostNames},
@@ -99,7 +100,7 @@ pub(crate) fn documented_routes() -> OpenApiRouter<App> {
 }
 
 fn guarded() -> OpenApiRouter<App> {
-    routes::guarded().merge(project::routes())
+    routes::guarded().merge(dialects::routes())
 }
 
 /// Returns all routes and middleware for a server at this address.
@@ -179,7 +180,7 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     let mut response = next.run(request).instrument(span.clone()).await;
     let route = response.extensions_mut().remove::<Route>();
     if let Some(problem) = response.extensions_mut().remove::<Problem>()
-        && let Some(mut converted) = project::problem(&path, &problem)
+        && let Some(mut converted) = dialects::problem(&path, &problem)
     {
         problem.set_headers(&mut converted);
         // Headers of inner layers, such as CORS, apply to both forms.

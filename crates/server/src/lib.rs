@@ -24,7 +24,7 @@ mod limits;
 mod options;
 mod page;
 mod problem;
-mod project;
+mod dialects;
 mod read;
 mod readiness;
 mod routes;
@@ -41,5 +41,5 @@ pub use engine::{
 pub use options::{AccessToken, MIN_TOKEN_LENGTH, ServerOptions};
 pub use problem::Problem;
 #[cfg(feature = "benches")]
-pub use project::measured::Dialect;
+pub use dialects::bench::Dialect;
 pub use serve::{Server, ServerError, Shutdown};

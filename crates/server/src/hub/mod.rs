@@ -35,6 +35,9 @@ use pending_approvals::PendingApprovals;
 pub(crate) use reader::Reader;
 pub(crate) use session::SessionReader;
 
+/// The server name of tools that run at the client. No configured server has it.
+pub(crate) const CLIENT_SERVER: &str = "the client";
+
 /// All runs of this server. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct Hub {

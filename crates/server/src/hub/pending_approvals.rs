@@ -12,7 +12,7 @@ use switchboard_domain::{ApprovalDecision, ApprovalRequest, Approver};
 use switchboard_orchestration::RunEventKind;
 use tokio::sync::Notify;
 
-use crate::project::CLIENT;
+use super::CLIENT_SERVER;
 
 /// The approver of one run. Clients send decisions in any order, also before the run requests them.
 pub(super) struct PendingApprovals {
@@ -105,7 +105,7 @@ impl PendingApprovals {
     /// Updates the waiting calls from an event of the run.
     pub(super) fn observe(&self, event: &RunEventKind) {
         match event {
-            RunEventKind::ToolPlanned { id, server, .. } if server.as_deref() == Some(CLIENT) => {
+            RunEventKind::ToolPlanned { id, server, .. } if server.as_deref() == Some(CLIENT_SERVER) => {
                 self.state().client_calls.insert(id.clone());
             }
             RunEventKind::ToolAwaitingApproval { id } => {

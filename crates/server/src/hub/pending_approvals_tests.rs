@@ -122,7 +122,7 @@ async fn a_client_call_is_known_until_it_is_finished() {
         tool: "t".to_owned(),
         input: Arc::default(),
     };
-    approvals.observe(&planned("a", Some(CLIENT)));
+    approvals.observe(&planned("a", Some(CLIENT_SERVER)));
     approvals.observe(&planned("b", Some("desk")));
     approvals.observe(&planned("c", None));
     let known = ["a", "b", "c"].map(|call| approvals.is_client_call(call));

@@ -17,10 +17,10 @@ use switchboard_orchestration::{
 use uuid::Uuid;
 
 use super::{
-    ActiveRun, Hub, PendingApprovals, RunLog, Start, Started, Talk, drive::Execution,
+    ActiveRun, CLIENT_SERVER, Hub, PendingApprovals, RunLog, Start, Started, Talk, drive::Execution,
     run_to_completion, runs::in_other_process,
 };
-use crate::{Parameters, Problem, Wish, WishError, limits::RunSlots, project::CLIENT};
+use crate::{Parameters, Problem, Wish, WishError, limits::RunSlots};
 
 /// Maximum characters of a session's title that is made from the first message.
 const MAX_TITLE: usize = 80;
@@ -493,7 +493,7 @@ fn check_waiting(leased: &LeasedRun, call: &str) -> Result<(), Problem> {
         return Err(not_waiting(call, &waiting));
     };
     let server = request.origin.as_ref().map(|origin| origin.server.as_str());
-    if server == Some(CLIENT) {
+    if server == Some(CLIENT_SERVER) {
         return Err(client_call(&leased.record().id, call));
     }
     Ok(())

@@ -1,0 +1,143 @@
+use serde_json::json;
+
+use super::*;
+
+fn request(body: Value) -> AiSdkRequest {
+    serde_json::from_value(body).unwrap()
+}
+
+/// A message that waits for a person's word, as the client has it.
+fn waiting(state: &str, approval: &Value) -> Value {
+    json!({
+        "id": "run", "role": "assistant",
+        "metadata": {"runId": "run", "lastEvent": 12, "sessionId": "chat"},
+        "parts": [
+            {"type": "step-start"},
+            {"type": "reasoning", "id": "reasoning-1", "text": "hm", "state": "done"},
+            {"type": "text", "text": "I look.", "state": "done"},
+            {"type": "dynamic-tool", "toolName": "desk__look", "toolCallId": "a", "state": state, "input": {"n": 1},
+             "approval": approval},
+        ],
+    })
+}
+
+fn question() -> Value {
+    json!({"id": "q", "role": "user", "parts": [{"type": "text", "text": "What of it?"}]})
+}
+
+#[test]
+fn what_use_chat_posts_is_read() {
+    let request = request(json!({
+        "id": "chat", "messages": [question()], "trigger": "submit-message",
+        "model": "offline/planner", "parameters": {"max_steps": 3},
+    }));
+    assert_eq!(request.words().unwrap(), None);
+    assert_eq!(request.newest().unwrap()[0].text(), "What of it?");
+    assert_eq!(request.parameters.max_steps, Some(3));
+    let unknown = json!({"id": "chat", "messages": [], "recipie": "x"});
+    let error = serde_json::from_value::<AiSdkRequest>(unknown).unwrap_err();
+    assert!(error.to_string().contains("recipie"), "{error}");
+}
+
+#[test]
+fn words_about_calls_are_found_in_the_message_with_what_its_client_has_seen() {
+    let yes = waiting("approval-responded", &json!({"id": "a", "approved": true}));
+    let request = |message: Value| {
+        request(
+            json!({"id": "chat", "messages": [question(), message], "trigger": "submit-message",
+                       "messageId": "run"}),
+        )
+    };
+    let scope = ApprovalScope::Once;
+    assert_eq!(
+        request(yes).words().unwrap(),
+        Some(Decisions {
+            run: "run".into(),
+            seen: 12,
+            said: vec![("a".into(), ApprovalDecision::Allow { input: None, scope })],
+        })
+    );
+    let no = waiting(
+        "approval-responded",
+        &json!({"id": "a", "approved": false, "reason": "no"}),
+    );
+    let words = request(no).words().unwrap().unwrap().said;
+    let reason = Some("no".to_owned());
+    assert_eq!(
+        words,
+        [("a".to_owned(), ApprovalDecision::Deny { reason, scope })]
+    );
+    let open = waiting("approval-requested", &json!({"id": "a"}));
+    assert_eq!(request(open.clone()).words().unwrap(), None);
+    // Then there is nothing to answer either.
+    assert!(request(open).newest().is_err());
+    let mut lost = waiting("approval-responded", &json!({"id": "a", "approved": true}));
+    lost["metadata"] = Value::Null;
+    let problem = request(lost).words().unwrap_err();
+    assert!(problem.detail.contains("metadata"), "{problem:?}");
+}
+
+#[test]
+fn a_history_that_only_the_client_has_is_read_whole() {
+    let mut done = waiting("output-available", &json!({"id": "a", "approved": true}));
+    done["parts"][3]["output"] = json!({"content": [{"type": "text", "text": "1"}]});
+    let parts = done["parts"].as_array_mut().unwrap();
+    parts.extend([
+        json!({"type": "data-warning", "data": {}}),
+        json!({"type": "step-start"}),
+        json!({"type": "text", "text": "It is 1.", "state": "done"}),
+    ]);
+    let request = request(json!({"id": "chat", "messages": [question(), done, question()]}));
+    let messages = request.conversation().unwrap();
+    let roles: Vec<_> = messages.iter().map(|message| message.role).collect();
+    assert_eq!(
+        roles,
+        [
+            Role::User,
+            Role::Assistant,
+            Role::Tool,
+            Role::Assistant,
+            Role::User
+        ]
+    );
+    assert_eq!(messages[1].text(), "I look.");
+    assert_eq!(messages[1].tool_uses().next().unwrap().name, "desk__look");
+    assert!(
+        messages[2]
+            .results()
+            .next()
+            .unwrap()
+            .as_text()
+            .contains("content")
+    );
+
+    // A call that was left alone has a result too.
+    let open = waiting("approval-requested", &json!({"id": "a"}));
+    let body = json!({"id": "chat", "messages": [question(), open, question()]});
+    let messages = self::request(body).conversation().unwrap();
+    assert!(messages[2].results().next().unwrap().is_error);
+}
+
+/// What no store takes is refused, wherever it stands, and the place is named.
+#[test]
+fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
+    let said = json!({"id": "q", "role": "user", "parts": [{"type": "text", "text": "a\u{0}b"}]});
+    let body = json!({"id": "chat", "messages": [question(), said]});
+    let problem = request(body).newest().unwrap_err();
+    assert_eq!(
+        (problem.status.as_u16(), problem.field.as_deref()),
+        (400, Some("messages"))
+    );
+    assert!(
+        problem.detail.starts_with("messages[1]: ") && problem.detail.contains("U+0000"),
+        "{problem:?}"
+    );
+    let no = waiting(
+        "approval-responded",
+        &json!({"id": "a", "approved": false, "reason": "n\u{0}"}),
+    );
+    let body = json!({"id": "chat", "messages": [question(), no]});
+    let problem = request(body).words().unwrap_err();
+    assert_eq!(problem.status, 400);
+    assert!(problem.detail.contains("`a`"), "{problem:?}");
+}

@@ -1,0 +1,531 @@
+//! What every dialect says of any run is what its clients take.
+
+#[path = "answer_schema_tests.rs"]
+mod answer_schema;
+#[path = "client_rules_tests.rs"]
+mod client_rules;
+#[path = "scripted_runs_tests.rs"]
+mod scripted_runs;
+
+use proptest::prelude::*;
+use switchboard_domain::FinishReason;
+use switchboard_orchestration::{Outcome, RunEvent, RunEventKind, RunReport};
+
+use super::{
+    SseFrames,
+    ag_ui::AgUiStream,
+    openai_chat::OpenAiChatStream,
+    tools::client_tools::{ClientTools, definition},
+    response::state::ResponseOptions,
+    anthropic_messages::AnthropicMessagesStream,
+    encoder::{EventEncoder, SequencedEncoder},
+    ai_sdk::AiSdkStream,
+    response::collected::CollectedResponse,
+};
+use client_rules::{AgUi, Ui, frames};
+use scripted_runs::{End, Piece, Script, Turn, crashed};
+
+/// The whole of a run in one response.
+fn told(projection: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
+    let mut projection = SequencedEncoder::new(projection);
+    let mut out = SseFrames::new();
+    for event in events {
+        projection.event(event, &mut out);
+    }
+    assert!(projection.is_closed());
+    frames(&out.take())
+}
+
+/// The parts of a run between which it waits for a person, as responses that end and begin there.
+fn told_in_pieces<P: EventEncoder>(
+    events: &[RunEvent],
+    projection: impl Fn() -> P,
+    mut read: impl FnMut(&[client_rules::Frame], bool),
+) {
+    let mut seen = 0;
+    while seen < events.len() {
+        let parked = events[seen..]
+            .iter()
+            .position(|event| matches!(event.kind, RunEventKind::RunParked { .. }));
+        let end = parked.map_or(events.len(), |at| seen + at + 1);
+        let mut projection = SequencedEncoder::new(projection());
+        let mut out = SseFrames::new();
+        for event in &events[..seen] {
+            projection.event(event, &mut out);
+        }
+        if seen > 0 {
+            projection.waits(&mut out);
+            let _ = out.take();
+            projection.goes_on(&mut out);
+        }
+        for event in &events[seen..end] {
+            projection.event(event, &mut out);
+        }
+        let is_over = end == events.len();
+        assert_eq!(projection.is_closed(), is_over);
+        if !is_over {
+            assert!(projection.asks());
+            projection.waits(&mut out);
+        }
+        assert!(projection.is_closed());
+        read(&frames(&out.take()), is_over);
+        seen = end;
+    }
+}
+
+/// A response that ends before the run does.
+fn broken(projection: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
+    let mut projection = SequencedEncoder::new(projection);
+    let mut out = SseFrames::new();
+    for event in events {
+        projection.event(event, &mut out);
+    }
+    projection.breaks("the server stops", &mut out);
+    assert!(projection.is_closed());
+    frames(&out.take())
+}
+
+fn report(events: &[RunEvent]) -> &RunReport {
+    match &events.last().unwrap().kind {
+        RunEventKind::RunFinished { report } => report,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What holds of a run in every dialect.
+/// `is_whole`: no process ended in it, so that nothing was said twice.
+fn assert_laws(events: &[RunEvent], is_whole: bool) {
+    let report = report(events);
+    let has_answer = report.outcome == Outcome::Completed;
+
+    let mut ui = Ui::default();
+    told_in_pieces(
+        events,
+        || AiSdkStream::new(Some("chat".into())),
+        |frames, is_over| {
+            ui.read(frames, is_over);
+        },
+    );
+    // Coming back to it replays it from its beginning.
+    let mut again = Ui::default();
+    again.read(&told(AiSdkStream::new(None), events), true);
+    assert_eq!(ui.texts, again.texts);
+
+    for with_usage in [false, true] {
+        let said = client_rules::chat(&told(chat(None, with_usage), events));
+        match said {
+            // What was said cannot be taken back in this dialect.
+            Ok(content) if has_answer => assert!(
+                !is_whole || content.ends_with(&report.answer),
+                "{content:?} does not end with {:?}",
+                report.answer
+            ),
+            Ok(_) => assert_ne!(report.outcome, Outcome::Cancelled),
+            Err(_) => assert!(!has_answer),
+        }
+    }
+
+    let blocks = client_rules::messages(&told(messages(None), events));
+    match blocks {
+        Ok(texts) if has_answer => assert!(texts.concat().ends_with(&report.answer)),
+        Ok(_) => assert_ne!(report.outcome, Outcome::Cancelled),
+        Err(_) => assert!(!has_answer),
+    }
+
+    let mut ag_ui = AgUi::default();
+    let mut texts = Vec::new();
+    told_in_pieces(
+        events,
+        || AgUiStream::new("thread", "client", "thread"),
+        |frames, is_over| {
+            texts.extend(ag_ui.read(frames, is_over));
+        },
+    );
+    if has_answer {
+        assert!(texts.concat().ends_with(&report.answer));
+        assert!(again.texts.concat().ends_with(&report.answer));
+    }
+}
+
+fn pieces() -> impl Strategy<Value = Piece> {
+    let input = prop_oneof![
+        6 => Just(r#"{"n":1}"#),
+        1 => Just(r#"{"n":"no number"}"#),
+        1 => Just(r#"{"n":"#),
+        1 => Just("[1]"),
+    ];
+    let tool = prop_oneof![
+        3 => Just("desk__look"),
+        3 => Just("desk__change"),
+        1 => Just("desk__fail"),
+        1 => Just("desk__draw"),
+        1 => Just("desk__nothing"),
+    ];
+    prop_oneof![
+        3 => prop_oneof![Just("I look it up."), Just("It is 7.")].prop_map(Piece::Text),
+        2 => Just(Piece::Thought("Let me see.")),
+        1 => Just(Piece::Block),
+        1 => tool.clone().prop_map(|tool| Piece::WholeCall(tool, "whole")),
+        5 => (tool, prop_oneof![Just("a"), Just("b"), Just("")], input)
+            .prop_map(|(tool, id, input)| Piece::Call(tool, id, input)),
+    ]
+}
+
+fn turns() -> impl Strategy<Value = Turn> {
+    let end = prop_oneof![
+        8 => Just(FinishReason::Stop).prop_map(End::Finishes),
+        1 => Just(FinishReason::Length).prop_map(End::Finishes),
+        1 => Just(FinishReason::Refusal).prop_map(End::Finishes),
+        1 => Just(FinishReason::ContentFilter).prop_map(End::Finishes),
+        1 => Just(FinishReason::Paused).prop_map(End::Finishes),
+        1 => Just(FinishReason::ContextOverflow).prop_map(End::Finishes),
+        1 => Just(FinishReason::MalformedToolCall).prop_map(End::Finishes),
+        1 => Just(FinishReason::Other("odd".into())).prop_map(End::Finishes),
+        1 => Just(End::Breaks),
+        1 => Just(End::FailsAtOnce),
+    ];
+    (proptest::collection::vec(pieces(), 0..5), end).prop_map(|(pieces, end)| Turn { pieces, end })
+}
+
+fn scripts() -> impl Strategy<Value = Script> {
+    let turns = proptest::collection::vec(turns(), 1..5);
+    let person = prop_oneof![3 => Just(3_u8), 1 => 0_u8..3, 2 => Just(4_u8)];
+    let people = proptest::collection::vec(person, 0..5);
+    let cancelled_at = proptest::option::weighted(0.2, 1_usize..40);
+    (
+        turns,
+        any::<bool>(),
+        any::<bool>(),
+        any::<bool>(),
+        people,
+        cancelled_at,
+        1_u32..6,
+    )
+        .prop_map(
+            |(turns, has_second_model, formats, asks, people, cancelled_at, max_steps)| Script {
+                turns,
+                has_second_model,
+                formats,
+                asks,
+                people,
+                cancelled_at,
+                max_steps,
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_run_is_said_as_clients_take_it(script in scripts(), at in 0_usize..60) {
+        let events = script.played();
+        assert_laws(&events, true);
+        assert_laws(&crashed(&events, at), false);
+    }
+
+    /// A response that the server has to end early is one that a client can read.
+    #[test]
+    fn a_response_that_breaks_off_has_an_end(script in scripts(), at in 1_usize..60) {
+        let events = script.played();
+        let events = &events[..at.min(events.len() - 1)];
+        let last = |frames: &[client_rules::Frame], back: usize| {
+            frames[frames.len() - back].data.clone().unwrap()
+        };
+        let ui = broken(AiSdkStream::new(None), events);
+        prop_assert_eq!(&last(&ui, 3)["errorText"], "the server stops");
+        let chat = broken(chat(None, true), events);
+        prop_assert_eq!(client_rules::chat(&chat), Err("interrupted".to_owned()));
+        let messages = broken(messages(None), events);
+        prop_assert_eq!(client_rules::messages(&messages), Err("overloaded_error".to_owned()));
+        let ag_ui = broken(AgUiStream::new("t", "r", "t"), events);
+        prop_assert_eq!(&last(&ag_ui, 1)["code"], "interrupted");
+    }
+}
+
+fn finishes(pieces: Vec<Piece>) -> Turn {
+    Turn {
+        pieces,
+        end: End::Finishes(FinishReason::Stop),
+    }
+}
+
+/// One run with all that is usual: thinking, words before tools, two calls, one of them approved with another input,
+/// a failure, an answer.
+fn usual() -> Vec<RunEvent> {
+    let mut script = Script::of(vec![
+        finishes(vec![
+            Piece::Thought("I need two things."),
+            Piece::Text("I look it up."),
+            Piece::Call("desk__draw", "call_1", r#"{"n":1}"#),
+            Piece::Call("desk__change", "call_2", r#"{"n":2}"#),
+        ]),
+        finishes(vec![Piece::Call("desk__fail", "call_3", r#"{"n":3}"#)]),
+        finishes(vec![Piece::Text("It is **7**.")]),
+    ]);
+    script.asks = true;
+    script.people = vec![3, 1];
+    script.played()
+}
+
+/// One run, and what it is in every dialect.
+#[test]
+fn one_run_in_every_dialect() {
+    let events = usual();
+    let mut written = String::new();
+    for event in &events {
+        written.push_str(&serde_json::to_string(event).unwrap());
+        written.push('\n');
+    }
+    insta::assert_snapshot!("one_run__events", written);
+    insta::assert_snapshot!("one_run__chat", body(chat(Some("test/one"), true), &events));
+    insta::assert_snapshot!(
+        "one_run__messages",
+        body(messages(Some("test/one")), &events)
+    );
+    // These end a response where the run waits for a person.
+    let mut pieces = String::new();
+    let mut write = |body: &[client_rules::Frame], _| {
+        for frame in body {
+            match &frame.data {
+                Some(data) => pieces.extend(["data: ", &data.to_string(), "\n"]),
+                None => pieces.push_str("data: [DONE]\n\n"),
+            }
+        }
+    };
+    told_in_pieces(&events, || AiSdkStream::new(Some("chat".into())), &mut write);
+    insta::assert_snapshot!("one_run__ui", pieces);
+    let mut pieces = String::new();
+    let mut write = |body: &[client_rules::Frame], _| {
+        for frame in body {
+            let data = frame.data.as_ref().unwrap();
+            pieces.extend(["data: ", &data.to_string(), "\n"]);
+        }
+        pieces.push('\n');
+    };
+    told_in_pieces(
+        &events,
+        || AgUiStream::new("thread", "client-run", "thread"),
+        &mut write,
+    );
+    insta::assert_snapshot!("one_run__ag_ui", pieces);
+}
+
+/// The bytes of a response.
+fn body(projection: impl EventEncoder, events: &[RunEvent]) -> String {
+    let mut projection = SequencedEncoder::new(projection);
+    let mut out = SseFrames::new();
+    for event in events {
+        projection.event(event, &mut out);
+    }
+    String::from_utf8(out.take().to_vec()).unwrap()
+}
+
+fn chat(model: Option<&str>, with_usage: bool) -> OpenAiChatStream {
+    OpenAiChatStream::new(model.map(str::to_owned), with_usage, ResponseOptions::default())
+}
+
+fn messages(model: Option<&str>) -> AnthropicMessagesStream {
+    AnthropicMessagesStream::new(model.map(str::to_owned), ResponseOptions::default())
+}
+
+/// Of a response that goes on behind an event.
+fn after(seen: u64) -> ResponseOptions {
+    ResponseOptions {
+        seen: Some(seen),
+        form: None,
+    }
+}
+
+/// A response that ends where the client is to make a call.
+fn first(projection: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
+    let mut projection = SequencedEncoder::new(projection);
+    let mut out = SseFrames::new();
+    for event in events {
+        projection.event(event, &mut out);
+    }
+    assert!(!projection.is_closed() && projection.asks());
+    let calls = projection.client_calls();
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0].1, "call_1");
+    projection.waits(&mut out);
+    assert!(projection.is_closed());
+    frames(&out.take())
+}
+
+/// The same, told as a run tells it whose asked tool is the client's.
+fn as_clients(mut events: Vec<RunEvent>, call: &str) -> Vec<RunEvent> {
+    for event in &mut events {
+        if let RunEventKind::ToolPlanned { id, server, .. } = &mut event.kind
+            && id == call
+        {
+            *server = Some("the client".to_owned());
+        }
+    }
+    events
+}
+
+/// A call of a tool that runs at the client ends the response, and what follows is told to another one.
+#[test]
+fn a_call_of_the_client_ends_its_response() {
+    let mut script = Script::of(vec![
+        finishes(vec![
+            Piece::Text("I ask you."),
+            Piece::Call("desk__change", "call_1", r#"{"n":1}"#),
+            Piece::Call("desk__look", "call_2", r#"{"n":2}"#),
+        ]),
+        finishes(vec![Piece::Text("It is 7.")]),
+    ]);
+    script.asks = true;
+    script.people = vec![3];
+    let events = as_clients(script.played(), "call_1");
+    let parked = events
+        .iter()
+        .position(|event| matches!(event.kind, RunEventKind::RunParked { .. }));
+    let (before, rest) = events.split_at(parked.unwrap());
+    let seen = before.len() as u64;
+    let chat = first(chat(None, true), before);
+    assert_eq!(client_rules::chat(&chat).as_deref(), Ok("I ask you."));
+    let calls: Vec<_> = chat
+        .iter()
+        .filter_map(|frame| frame.data.as_ref()?["choices"][0]["delta"].get("tool_calls"))
+        .collect();
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0][0]["function"]["arguments"], r#"{"n":1}"#);
+    assert_eq!(calls[0][0]["id"], "sb_run_call_1");
+    let chat_rest = told(OpenAiChatStream::new(None, true, after(seen)), rest);
+    assert_eq!(client_rules::chat(&chat_rest).as_deref(), Ok("It is 7."));
+    // Each response tells what it cost itself.
+    let cost = |frames: &[client_rules::Frame]| {
+        frames[frames.len() - 2].data.clone().unwrap()["usage"]["completion_tokens"].clone()
+    };
+    assert_eq!((cost(&chat), cost(&chat_rest)), (20.into(), 20.into()));
+
+    let messages = first(messages(None), before);
+    assert_eq!(client_rules::messages(&messages).unwrap(), ["I ask you."]);
+    let messages_rest = told(AnthropicMessagesStream::new(None, after(seen)), rest);
+    assert_eq!(client_rules::messages(&messages_rest).unwrap(), ["It is 7."]);
+
+    let mut whole = SequencedEncoder::new(CollectedResponse::default());
+    let mut out = SseFrames::new();
+    for event in before {
+        whole.event(event, &mut out);
+    }
+    assert!(whole.asks());
+    whole.waits(&mut out);
+    let said = whole.into_words();
+    assert_eq!(said.text, "I ask you.");
+    assert_eq!(said.course.calls().count(), 1);
+}
+
+/// Its calls wait for a word where nothing else does, and those of the server do not.
+#[test]
+fn a_tool_of_the_client_waits_where_nothing_else_has_to() {
+    let script = Script::of(vec![
+        finishes(vec![
+            Piece::Call("desk__change", "call_1", r#"{"n":1}"#),
+            Piece::Call("mine", "call_2", "{}"),
+        ]),
+        finishes(vec![Piece::Text("Done.")]),
+    ]);
+    let mine = definition(
+        "mine",
+        "Mine.".into(),
+        serde_json::json!({"type": "object"}),
+    );
+    let events = script.played_with(ClientTools::of(vec![mine]).shape());
+    let asked: Vec<_> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            RunEventKind::ToolAwaitingApproval { id } => Some(id.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(asked, ["call_2"]);
+    let failed = |id: &str| {
+        let mut calls = report(&events).tool_calls.iter();
+        calls.find(|call| call.id == id).unwrap().is_error
+    };
+    // Somebody said yes, and there is no result: only the client gives one.
+    assert_eq!((failed("call_1"), failed("call_2")), (false, true));
+}
+
+/// What clients do not see in a snapshot of one good run.
+#[test]
+fn other_ends_in_every_dialect() {
+    let ends = |reason| {
+        Script::of(vec![Turn {
+            pieces: vec![Piece::Text("So")],
+            end: End::Finishes(reason),
+        }])
+        .played()
+    };
+    let last = |frames: Vec<client_rules::Frame>, back: usize| {
+        frames[frames.len() - back].data.clone().unwrap()
+    };
+    let refused = ends(FinishReason::Refusal);
+    assert_eq!(
+        last(told(messages(None), &refused), 2)["delta"]["stop_reason"],
+        "refusal"
+    );
+    let declined = told(chat(None, false), &refused);
+    assert_eq!(
+        last(declined.clone(), 2)["choices"][0]["finish_reason"],
+        "stop"
+    );
+    assert!(last(declined, 3)["choices"][0]["delta"]["refusal"].is_string());
+    assert_eq!(
+        last(told(AiSdkStream::new(None), &refused), 3)["type"],
+        "error"
+    );
+    assert_eq!(
+        last(told(AgUiStream::new("t", "r", "t"), &refused), 1)["code"],
+        "refusal"
+    );
+
+    let filtered = ends(FinishReason::ContentFilter);
+    assert_eq!(
+        last(told(chat(None, false), &filtered), 2)["choices"][0]["finish_reason"],
+        "content_filter"
+    );
+
+    let mut script = Script::of(vec![finishes(vec![Piece::Text("So")])]);
+    script.cancelled_at = Some(3);
+    let cancelled = script.played();
+    assert_eq!(
+        last(told(AiSdkStream::new(None), &cancelled), 2)["type"],
+        "abort"
+    );
+    assert_eq!(
+        last(told(AgUiStream::new("t", "r", "t"), &cancelled), 1)["outcome"]["type"],
+        "cancelled"
+    );
+    assert_eq!(
+        client_rules::chat(&told(chat(None, false), &cancelled)),
+        Err("cancelled".into())
+    );
+
+    let mut script = Script::of(vec![finishes(vec![
+        Piece::Text("So"),
+        Piece::Call("desk__look", "a", r#"{"n":1}"#),
+    ])]);
+    script.max_steps = 1;
+    let limited = script.played();
+    assert_eq!(report(&limited).outcome, Outcome::Limited);
+    assert_eq!(
+        last(told(chat(None, false), &limited), 2)["choices"][0]["finish_reason"],
+        "length"
+    );
+    assert_eq!(
+        last(told(messages(None), &limited), 2)["delta"]["stop_reason"],
+        "max_tokens"
+    );
+    assert_eq!(
+        last(told(AiSdkStream::new(None), &limited), 2)["finishReason"],
+        "other"
+    );
+    assert_eq!(
+        last(told(AgUiStream::new("t", "r", "t"), &limited), 1)["result"]["error"]["kind"],
+        "step_limit"
+    );
+}

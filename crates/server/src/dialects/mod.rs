@@ -1,0 +1,69 @@
+//! The HTTP protocols of other systems: their requests, and the events of a run in their formats.
+//!
+//! | route | module |
+//! |---|---|
+//! | `POST /api/chat`, `GET /api/chat/{id}/stream` | `ai_sdk`: the UI message stream of the Vercel AI SDK, version 1 |
+//! | `POST /v1/chat/completions`, `GET /v1/models` | `openai_chat`: OpenAI's Chat Completions |
+//! | `POST /v1/messages` | `anthropic_messages`: Anthropic's Messages |
+//! | `POST /ag-ui` | `ag_ui`: AG-UI 1.0 |
+//!
+//! Each dialect has an `EventEncoder`: a state machine that receives the events of one run in order
+//! and writes the server-sent events of its protocol. It does no I/O and keeps no history. The
+//! `EventSequencer` puts the events into an order that every protocol accepts. Runs of the AI SDK
+//! and AG-UI are durable and belong to a session; those of OpenAI and Anthropic are ephemeral.
+
+pub(crate) mod ag_ui;
+pub(crate) mod ai_sdk;
+pub(crate) mod anthropic_messages;
+#[cfg(feature = "benches")]
+pub(crate) mod bench;
+mod conversation;
+mod encoder;
+pub(crate) mod openai_chat;
+mod response;
+mod runs;
+mod sequencer;
+mod tools;
+
+use axum::{Extension, response::Response};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{App, Problem};
+use response::paused_runs::PausedRuns;
+
+/// Returns the routes of all dialects.
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(ai_sdk::chat))
+        .routes(routes!(ai_sdk::resume))
+        .routes(routes!(openai_chat::completions))
+        .routes(routes!(openai_chat::models))
+        .routes(routes!(openai_chat::model))
+        .routes(routes!(anthropic_messages::messages))
+        .routes(routes!(ag_ui::run))
+        .layer(Extension(PausedRuns::default()))
+}
+
+/// Returns a problem in the format of the dialect at a path. `None` if the path has no dialect with
+/// its own error format.
+pub(crate) fn problem(path: &str, problem: &Problem) -> Option<Response> {
+    let mut response = match path {
+        _ if path.starts_with("/v1/messages") => anthropic_messages::problem(problem),
+        // All other paths below `/v1/` are used by OpenAI's SDKs.
+        _ if path.starts_with("/v1/") => openai_chat::problem(problem),
+        _ => return None,
+    };
+    problem.set_headers(&mut response);
+    Some(response)
+}
+
+#[cfg(test)]
+use response::frames::SseFrames;
+
+#[cfg(test)]
+#[path = "laws_tests.rs"]
+mod laws;
+
+#[cfg(test)]
+#[path = "problem_tests.rs"]
+mod problem_tests;
