@@ -49,15 +49,10 @@ const BENCHES: [Bench; 4] = [
 ];
 
 /// Packages with criterion benchmarks: package, benchmark, features.
-const MICRO: [(&str, &str, &[&str]); 4] = [
+const MICRO: [(&str, &str, &[&str]); 3] = [
     ("switchboard-testkit", "wires", &[]),
     ("switchboard-orchestration", "machine", &[]),
     ("switchboard-evals", "recordings", &[]),
-    (
-        "switchboard-server",
-        "projections",
-        &["--features", "benches"],
-    ),
 ];
 
 pub(crate) fn run(args: &Args) -> Result<()> {

@@ -17,6 +17,7 @@
 
 mod app;
 mod counts;
+mod dialects;
 mod document;
 mod engine;
 mod hub;
@@ -24,7 +25,6 @@ mod limits;
 mod options;
 mod page;
 mod problem;
-mod dialects;
 mod read;
 mod readiness;
 mod routes;
@@ -40,6 +40,4 @@ pub use engine::{
 };
 pub use options::{AccessToken, MIN_TOKEN_LENGTH, ServerOptions};
 pub use problem::Problem;
-#[cfg(feature = "benches")]
-pub use dialects::bench::Dialect;
 pub use serve::{Server, ServerError, Shutdown};

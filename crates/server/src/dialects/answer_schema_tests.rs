@@ -32,8 +32,8 @@ fn formed(tries: &[&'static str]) -> Vec<RunEvent> {
 
 fn in_form() -> ResponseOptions {
     ResponseOptions {
-        seen: None,
-        form: Some(std::sync::Arc::new(form())),
+        last_seen: None,
+        answer_form: Some(std::sync::Arc::new(form())),
     }
 }
 
@@ -43,7 +43,7 @@ fn whole(events: &[RunEvent], terms: ResponseOptions) -> CollectedResponse {
     for event in events {
         whole.event(event, &mut out);
     }
-    whole.into_words()
+    whole.into_encoder()
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn an_answer_in_a_form_is_all_that_is_said() {
         Ok(std::slice::from_ref(answer))
     );
     let said = whole(&events, in_form());
-    assert_eq!(said.course.failure(report(&events)), None);
+    assert_eq!(said.state.failure(report(&events)), None);
     assert_eq!(&said.text, answer);
     // What was said on the way to it is thinking.
     assert!(said.reasoning.contains("I look it up."));
@@ -74,11 +74,14 @@ fn an_answer_that_is_not_in_its_form_is_an_error() {
     assert_eq!(report(&events).outcome, Outcome::Failed);
     assert!(report(&events).answer.contains("total"));
     let said = told(OpenAiChatStream::new(None, false, in_form()), &events);
-    assert_eq!(client_rules::chat(&said), Err("malformed_answer".to_owned()));
+    assert_eq!(
+        client_rules::chat(&said),
+        Err("malformed_answer".to_owned())
+    );
     let said = told(AnthropicMessagesStream::new(None, in_form()), &events);
     assert_eq!(client_rules::messages(&said), Err("api_error".to_owned()));
     let said = whole(&events, in_form());
-    let failure = said.course.failure(report(&events)).unwrap();
+    let failure = said.state.failure(report(&events)).unwrap();
     assert_eq!(failure.status, 502);
     // One that was mended is an answer.
     let mended = formed(&[r#"{"sum":"three"}"#, r#"{"sum":3}"#]);

@@ -1,4 +1,4 @@
-//! What all dialects need to read a client's messages.
+//! Reading of client messages, shared by all dialects.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use switchboard_domain::{
 
 use crate::Problem;
 
-/// The name by which a client asks for the configured model, where its SDK wants one.
+/// The model name that selects the configured model, for SDKs that require a name.
 const DEFAULT_MODEL: &str = "default";
 
-/// Reads a conversation that a client brings, so that every tool call in it has its one result, in call order.
+/// A builder of a conversation in which every tool call has one result, in call order.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     messages: Vec<Message>,
-    /// Results of the last message's calls, as they come.
+    /// Results of the last message's calls, in the client's order.
     results: Vec<ToolResult>,
 }
 
 impl Conversation {
-    /// Adds a message of the system, the person or the model. One without anything in it is left out.
-    pub(crate) fn say(&mut self, role: Role, parts: Vec<Part>) -> Result<(), String> {
-        self.settle()?;
+    /// Adds a system, user or assistant message. An empty one is omitted.
+    pub(crate) fn push(&mut self, role: Role, parts: Vec<Part>) -> Result<(), String> {
+        self.add_results()?;
         check_nul(&parts)?;
         if !parts.is_empty() {
             self.messages.push(Message::new(role, parts));
@@ -33,8 +33,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// Adds the result of a call of the model's last message.
-    pub(crate) fn result(&mut self, mut result: ToolResult) -> Result<(), String> {
+    /// Adds the result of a call of the last assistant message.
+    pub(crate) fn push_result(&mut self, mut result: ToolResult) -> Result<(), String> {
         check_nul(&result)?;
         let id = &result.tool_use_id;
         let calls = self
@@ -55,7 +55,8 @@ impl Conversation {
         Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), String> {
+    /// Adds the collected results as a message.
+    fn add_results(&mut self) -> Result<(), String> {
         let calls: Vec<&ToolUse> = match self.messages.last() {
             Some(last) => last.tool_uses().collect(),
             None => Vec::new(),
@@ -68,10 +69,10 @@ impl Conversation {
         for call in calls {
             let found = results.iter().position(|it| it.tool_use_id == call.id);
             match found {
-                Some(at) => ordered.push(results.swap_remove(at)),
+                Some(index) => ordered.push(results.swap_remove(index)),
                 None => {
                     return Err(format!(
-                        "the tool call `{}` has no result in the messages behind it",
+                        "the tool call `{}` has no result in the messages after it",
                         call.id
                     ));
                 }
@@ -81,48 +82,49 @@ impl Conversation {
         Ok(())
     }
 
-    /// The whole of it, which must end with something to answer.
-    pub(crate) fn done(mut self) -> Result<Vec<Arc<Message>>, String> {
-        self.settle()?;
+    /// Returns the messages. The last one must be a user message or a tool result.
+    pub(crate) fn finish(mut self) -> Result<Vec<Arc<Message>>, String> {
+        self.add_results()?;
         match self.messages.last().map(|last| last.role) {
             Some(Role::User | Role::Tool) => {}
-            Some(_) => return Err("the last message is not one that could be answered".to_owned()),
+            Some(_) => {
+                return Err("the last message must be a user message or a tool result".to_owned());
+            }
             None => return Err("there is no message".to_owned()),
         }
         Ok(self.messages.into_iter().map(Arc::new).collect())
     }
 }
 
-/// Refuses what holds a text that no store takes.
+/// Rejects values with U+0000 in a text, which PostgreSQL cannot store.
 pub(crate) fn check_nul(value: &impl Serialize) -> Result<(), String> {
-    fn is_in(value: &Value) -> bool {
+    fn has_nul(value: &Value) -> bool {
         match value {
             Value::String(text) => text.contains('\0'),
-            Value::Array(items) => items.iter().any(is_in),
+            Value::Array(items) => items.iter().any(has_nul),
             Value::Object(fields) => fields
                 .iter()
-                .any(|(name, value)| name.contains('\0') || is_in(value)),
+                .any(|(name, value)| name.contains('\0') || has_nul(value)),
             _ => false,
         }
     }
-    let is_in_it = serde_json::to_value(value).is_ok_and(|value| is_in(&value));
-    if is_in_it {
-        return Err("it holds the character U+0000, which cannot be stored".to_owned());
+    if serde_json::to_value(value).is_ok_and(|value| has_nul(&value)) {
+        return Err("it contains the character U+0000, which cannot be stored".to_owned());
     }
     Ok(())
 }
 
-/// A call that a client tells of, with its input as JSON text.
-pub(crate) fn call(id: &str, name: &str, input: &str) -> Part {
+/// Creates the part of a tool call from its input as JSON text.
+pub(crate) fn tool_call(id: &str, name: &str, input: &str) -> Part {
     Part::ToolUse(ToolUse::new(id, name, ToolInput::parse(input)))
 }
 
-/// Text, unless there is none.
+/// Creates a text part, or `None` for an empty text.
 pub(crate) fn text(text: &str) -> Option<Part> {
     (!text.is_empty()).then(|| Part::text(text))
 }
 
-/// A file at an address, which may hold the file itself (`data:`).
+/// Creates the part of a file from its URL, which may be a `data:` URL.
 pub(crate) fn file(
     url: &str,
     media_type: Option<&str>,
@@ -132,24 +134,24 @@ pub(crate) fn file(
         Some(data) => {
             let (head, bytes) = data
                 .split_once(',')
-                .ok_or("a `data:` address has a comma before its data")?;
-            let said = head
+                .ok_or("a `data:` URL needs a comma before its data")?;
+            let declared = head
                 .strip_suffix(";base64")
-                .ok_or("a `data:` address must be in base64")?;
-            let said = said.split(';').next().unwrap_or_default();
-            let media_type = match (said, media_type) {
+                .ok_or("a `data:` URL must be base64-encoded")?;
+            let declared = declared.split(';').next().unwrap_or_default();
+            let media_type = match (declared, media_type) {
                 ("", Some(given)) => given,
-                ("", None) => return Err("a `data:` address names its media type".to_owned()),
-                (said, _) => said,
+                ("", None) => return Err("a `data:` URL needs a media type".to_owned()),
+                (declared, _) => declared,
             };
             (media_type, Media::base64(media_type, bytes))
         }
         None if url.starts_with("https://") || url.starts_with("http://") => {
-            // What an image's address ends with is no matter: the provider fetches it.
+            // The provider determines the type of an image when it fetches it.
             let media_type = media_type.unwrap_or("image/*");
             (media_type, Media::url(media_type, url))
         }
-        None => return Err("an address of a file begins with `https://` or `data:`".to_owned()),
+        None => return Err("the URL of a file must start with `https://` or `data:`".to_owned()),
     };
     Ok(match media_type.split('/').next() {
         Some("image") => Part::Image(media),
@@ -161,24 +163,24 @@ pub(crate) fn file(
     })
 }
 
-/// The id of a session that a client chose.
+/// Checks a session id that a client chose.
 pub(crate) fn session_id(id: &str, field: &str) -> Result<SessionId, Problem> {
-    let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
-    if (1..=128).contains(&id.len()) && id.chars().all(is_fit) && !matches!(id, "." | "..") {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    if (1..=128).contains(&id.len()) && id.chars().all(is_allowed) && !matches!(id, "." | "..") {
         return Ok(SessionId(id.to_owned()));
     }
     Err(Problem::invalid(
         field,
-        format!("`{field}` has 1 to 128 letters, digits, `-`, `_`, `.` or `:`"),
+        format!("`{field}` must have 1 to 128 letters, digits, `-`, `_`, `.` or `:`"),
     ))
 }
 
-/// Returns the model to ask for, as the client names it. `default` is the configured one.
+/// Returns the model that the client named. `None` is the configured model.
 pub(crate) fn chosen_model(name: &str) -> Option<String> {
     (name != DEFAULT_MODEL).then(|| name.to_owned())
 }
 
-/// Returns the problem of a model that cannot be asked as a 404, which is the vendors' status.
+/// Changes the problem of an unknown model to 404, which OpenAI and Anthropic use.
 pub(crate) fn model_not_found(problem: Problem) -> Problem {
     if problem.status != StatusCode::UNPROCESSABLE_ENTITY
         || problem.field.as_deref() != Some("model")
@@ -188,24 +190,24 @@ pub(crate) fn model_not_found(problem: Problem) -> Problem {
     Problem::not_found(problem.detail).at("model")
 }
 
-/// The fields of an object that nobody took, which must be none, but for what says nothing.
-pub(crate) fn nothing_left(
+/// Rejects fields that were not read, unless their value has no effect.
+pub(crate) fn check_unread_fields(
     rest: &Map<String, Value>,
-    says_nothing: impl Fn(&str, &Value) -> bool,
+    has_no_effect: impl Fn(&str, &Value) -> bool,
 ) -> Result<(), Problem> {
-    let left = rest
+    let unread = rest
         .iter()
-        .find(|(field, value)| !value.is_null() && !says_nothing(field, value));
-    match left {
+        .find(|(field, value)| !value.is_null() && !has_no_effect(field, value));
+    match unread {
         None => Ok(()),
         Some((field, _)) => Err(unsupported(
             field,
-            &format!("`{field}` is not supported here: leave it out"),
+            &format!("`{field}` is not supported: remove it"),
         )),
     }
 }
 
-/// 400: a parameter that cannot be honoured. It is not left out silently.
+/// 400: an unsupported value. It is never ignored.
 pub(crate) fn unsupported(field: &str, detail: &str) -> Problem {
     Problem::malformed(detail).at(field)
 }

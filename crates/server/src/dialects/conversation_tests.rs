@@ -3,19 +3,25 @@ use switchboard_domain::MediaSource;
 use super::*;
 
 fn uses(ids: &[&str]) -> Vec<Part> {
-    ids.iter().map(|id| call(id, "look", "{}")).collect()
+    ids.iter().map(|id| tool_call(id, "look", "{}")).collect()
 }
 
 #[test]
 fn results_stand_together_behind_their_calls_in_call_order() {
     let mut conversation = Conversation::default();
-    conversation.say(Role::User, vec![Part::text("?")]).unwrap();
     conversation
-        .say(Role::Assistant, uses(&["a", "b"]))
+        .push(Role::User, vec![Part::text("?")])
         .unwrap();
-    conversation.result(ToolResult::text("b", "", "2")).unwrap();
-    conversation.result(ToolResult::text("a", "", "1")).unwrap();
-    let messages = conversation.done().unwrap();
+    conversation
+        .push(Role::Assistant, uses(&["a", "b"]))
+        .unwrap();
+    conversation
+        .push_result(ToolResult::text("b", "", "2"))
+        .unwrap();
+    conversation
+        .push_result(ToolResult::text("a", "", "1"))
+        .unwrap();
+    let messages = conversation.finish().unwrap();
     let results: Vec<_> = messages[2].results().collect();
     assert_eq!(results[0].tool_use_id, "a");
     assert_eq!(
@@ -27,32 +33,42 @@ fn results_stand_together_behind_their_calls_in_call_order() {
 #[test]
 fn a_call_without_a_result_and_a_result_without_a_call_are_refused_by_name() {
     let mut conversation = Conversation::default();
-    conversation.say(Role::User, vec![Part::text("?")]).unwrap();
-    conversation.say(Role::Assistant, uses(&["a"])).unwrap();
+    conversation
+        .push(Role::User, vec![Part::text("?")])
+        .unwrap();
+    conversation.push(Role::Assistant, uses(&["a"])).unwrap();
     let error = conversation
-        .result(ToolResult::text("z", "", ""))
+        .push_result(ToolResult::text("z", "", ""))
         .unwrap_err();
     assert!(error.contains("`z`"), "{error}");
     let error = conversation
-        .say(Role::User, vec![Part::text("and?")])
+        .push(Role::User, vec![Part::text("and?")])
         .unwrap_err();
     assert!(error.contains("`a`"), "{error}");
 
     let mut conversation = Conversation::default();
-    conversation.say(Role::Assistant, uses(&["a"])).unwrap();
-    conversation.result(ToolResult::text("a", "", "1")).unwrap();
-    assert!(conversation.result(ToolResult::text("a", "", "2")).is_err());
+    conversation.push(Role::Assistant, uses(&["a"])).unwrap();
+    conversation
+        .push_result(ToolResult::text("a", "", "1"))
+        .unwrap();
+    assert!(
+        conversation
+            .push_result(ToolResult::text("a", "", "2"))
+            .is_err()
+    );
 }
 
 #[test]
 fn only_what_somebody_said_can_be_answered() {
-    assert!(Conversation::default().done().is_err());
+    assert!(Conversation::default().finish().is_err());
     let mut conversation = Conversation::default();
-    conversation.say(Role::User, vec![Part::text("?")]).unwrap();
     conversation
-        .say(Role::Assistant, vec![Part::text("!")])
+        .push(Role::User, vec![Part::text("?")])
         .unwrap();
-    assert!(conversation.done().is_err());
+    conversation
+        .push(Role::Assistant, vec![Part::text("!")])
+        .unwrap();
+    assert!(conversation.finish().is_err());
 }
 
 #[test]
@@ -96,19 +112,19 @@ fn a_session_is_named_by_what_stands_in_an_address_unchanged() {
 #[test]
 fn a_conversation_holds_nothing_that_no_store_takes() {
     let refused = |part: Part| {
-        let said = Conversation::default().say(Role::User, vec![part]);
+        let said = Conversation::default().push(Role::User, vec![part]);
         said.is_err_and(|why| why.contains("U+0000"))
     };
     assert!(refused(Part::text("a\0")));
-    assert!(refused(call("a", "look\0", "{}")));
-    assert!(refused(call("a", "look", r#"{"n": "\u0000"}"#)));
+    assert!(refused(tool_call("a", "look\0", "{}")));
+    assert!(refused(tool_call("a", "look", r#"{"n": "\u0000"}"#)));
     assert!(refused(
         file("https://a/b", Some("text/plain"), Some("b\0")).unwrap()
     ));
     // The six characters that are written for it in JSON are harmless.
     assert!(!refused(Part::text(r"a\u0000")));
     let mut conversation = Conversation::default();
-    conversation.say(Role::Assistant, uses(&["a"])).unwrap();
+    conversation.push(Role::Assistant, uses(&["a"])).unwrap();
     let result = ToolResult::text("a", "", "\0");
-    assert!(conversation.result(result).is_err());
+    assert!(conversation.push_result(result).is_err());
 }

@@ -1,109 +1,110 @@
-//! What makes a dialect of a run's events.
+//! Encoding of run events in a protocol.
 
 use switchboard_orchestration::RunEvent;
 
 use super::{
     response::frames::SseFrames,
-    sequencer::{ClientEvent, Call, EventSequencer},
+    sequencer::{Call, ClientEvent, EventSequencer},
 };
 
-/// The words of a dialect: it is given what happens, [`ClientEvent`] by beat, and writes what a client reads.
+/// An encoder of a protocol: it receives [`ClientEvent`]s and writes server-sent events.
 pub(crate) trait EventEncoder: Send + 'static {
-    /// An event has come, whose beats are said next.
-    fn hear(&mut self, _event: &RunEvent) {}
+    /// Observes a run event before its client events are encoded.
+    fn observe(&mut self, _event: &RunEvent) {}
 
-    /// Finds words for a beat.
-    fn say(&mut self, beat: &ClientEvent<'_>, out: &mut SseFrames);
+    /// Encodes a client event.
+    fn encode(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames);
 
-    /// The events before were told in an earlier response.
-    fn goes_on(&mut self, _out: &mut SseFrames) {}
+    /// Continues after events that an earlier response contained.
+    fn resume(&mut self, _out: &mut SseFrames) {}
 
-    /// The run waits for words about these calls, in no order, and the response ends.
-    fn waits(&mut self, asked: &[&Call], out: &mut SseFrames);
+    /// Ends the response because the run waits for decisions about these calls, in no order.
+    fn pause(&mut self, waiting: &[&Call], out: &mut SseFrames);
 
-    /// The response ends before the run does: the server goes down, or its store failed.
-    fn breaks(&mut self, why: &str, out: &mut SseFrames);
+    /// Ends the response before the run, because the server stops or its store failed.
+    fn interrupt(&mut self, reason: &str, out: &mut SseFrames);
 
-    /// The client has the end.
+    /// Returns whether the response is complete.
     fn is_closed(&self) -> bool;
 
-    /// The word about this call comes with another request, so that the response ends.
-    fn ends_at(&self, call: &Call) -> bool;
+    /// Returns whether the decision about this call comes with another request, so that the
+    /// response ends.
+    fn ends_response_at(&self, call: &Call) -> bool;
 
-    /// The id by which the client knows a call that it is to make.
+    /// Returns the client's id of a call that runs at the client.
     fn client_id(&self, call: &Call) -> String {
         call.id.clone()
     }
 }
 
-/// A run, told in a dialect.
+/// An encoder behind an [`EventSequencer`].
 #[derive(Debug, Default)]
-pub(crate) struct SequencedEncoder<P> {
-    telling: EventSequencer,
-    words: P,
+pub(crate) struct SequencedEncoder<E> {
+    sequencer: EventSequencer,
+    encoder: E,
 }
 
-impl<P> SequencedEncoder<P> {
-    pub(crate) fn new(words: P) -> Self {
+impl<E> SequencedEncoder<E> {
+    pub(crate) fn new(encoder: E) -> Self {
         Self {
-            telling: EventSequencer::default(),
-            words,
+            sequencer: EventSequencer::default(),
+            encoder,
         }
     }
 
-    /// What the words know.
-    pub(crate) fn into_words(self) -> P {
-        self.words
+    pub(crate) fn into_encoder(self) -> E {
+        self.encoder
     }
 }
 
-impl<P: EventEncoder> SequencedEncoder<P> {
-    /// Tells an event.
+impl<E: EventEncoder> SequencedEncoder<E> {
+    /// Encodes a run event.
     pub(crate) fn event(&mut self, event: &RunEvent, out: &mut SseFrames) {
-        let Self { telling, words } = self;
-        words.hear(event);
-        telling.event(event, &mut |beat| words.say(&beat, out));
+        let Self { sequencer, encoder } = self;
+        encoder.observe(event);
+        sequencer.event(event, &mut |event| encoder.encode(&event, out));
     }
 
-    /// The events before were told in an earlier response.
-    pub(crate) fn goes_on(&mut self, out: &mut SseFrames) {
-        self.words.goes_on(out);
+    /// Continues after events that an earlier response contained.
+    pub(crate) fn resume(&mut self, out: &mut SseFrames) {
+        self.encoder.resume(out);
     }
 
-    /// The run waits, and the response ends.
-    pub(crate) fn waits(&mut self, out: &mut SseFrames) {
-        let Self { telling, words } = self;
-        if !words.is_closed() {
-            telling.rests(&mut |beat| words.say(&beat, out));
-            let asked: Vec<&Call> = telling.asked().collect();
-            words.waits(&asked, out);
+    /// Ends the response because the run waits.
+    pub(crate) fn pause(&mut self, out: &mut SseFrames) {
+        let Self { sequencer, encoder } = self;
+        if !encoder.is_closed() {
+            sequencer.close_open_parts(&mut |event| encoder.encode(&event, out));
+            let waiting: Vec<&Call> = sequencer.waiting_calls().collect();
+            encoder.pause(&waiting, out);
         }
     }
 
-    /// The response ends before the run does.
-    pub(crate) fn breaks(&mut self, why: &str, out: &mut SseFrames) {
-        let Self { telling, words } = self;
-        if !words.is_closed() {
-            telling.rests(&mut |beat| words.say(&beat, out));
-            words.breaks(why, out);
+    /// Ends the response before the run.
+    pub(crate) fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
+        let Self { sequencer, encoder } = self;
+        if !encoder.is_closed() {
+            sequencer.close_open_parts(&mut |event| encoder.encode(&event, out));
+            encoder.interrupt(reason, out);
         }
     }
 
-    /// The client has the end.
     pub(crate) fn is_closed(&self) -> bool {
-        self.words.is_closed()
+        self.encoder.is_closed()
     }
 
-    /// A call waits for somebody whose word comes with another request, so that the response ends.
-    pub(crate) fn asks(&self) -> bool {
-        self.telling.asked().any(|call| self.words.ends_at(call))
+    /// Returns whether a call waits for a decision that comes with another request.
+    pub(crate) fn needs_request(&self) -> bool {
+        let mut waiting = self.sequencer.waiting_calls();
+        waiting.any(|call| self.encoder.ends_response_at(call))
     }
 
-    /// The calls that wait for the client: its own ids, and the run's.
+    /// Returns the calls that wait for the client: the client's id and the run's id of each.
     pub(crate) fn client_calls(&self) -> Vec<(String, String)> {
-        let asked = self.telling.asked().filter(|call| call.is_clients());
-        asked
-            .map(|call| (self.words.client_id(call), call.tool_use.clone()))
+        let waiting = self.sequencer.waiting_calls();
+        waiting
+            .filter(|call| call.is_client_tool())
+            .map(|call| (self.encoder.client_id(call), call.tool_use_id.clone()))
             .collect()
     }
 }

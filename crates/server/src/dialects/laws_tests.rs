@@ -14,32 +14,32 @@ use switchboard_orchestration::{Outcome, RunEvent, RunEventKind, RunReport};
 use super::{
     SseFrames,
     ag_ui::AgUiStream,
-    openai_chat::OpenAiChatStream,
-    tools::client_tools::{ClientTools, definition},
-    response::state::ResponseOptions,
+    ai_sdk::AiSdkStream,
     anthropic_messages::AnthropicMessagesStream,
     encoder::{EventEncoder, SequencedEncoder},
-    ai_sdk::AiSdkStream,
+    openai_chat::OpenAiChatStream,
     response::collected::CollectedResponse,
+    response::state::ResponseOptions,
+    tools::client_tools::{ClientTools, definition},
 };
 use client_rules::{AgUi, Ui, frames};
 use scripted_runs::{End, Piece, Script, Turn, crashed};
 
 /// The whole of a run in one response.
-fn told(projection: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
-    let mut projection = SequencedEncoder::new(projection);
+fn told(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
+    let mut encoder = SequencedEncoder::new(encoder);
     let mut out = SseFrames::new();
     for event in events {
-        projection.event(event, &mut out);
+        encoder.event(event, &mut out);
     }
-    assert!(projection.is_closed());
+    assert!(encoder.is_closed());
     frames(&out.take())
 }
 
 /// The parts of a run between which it waits for a person, as responses that end and begin there.
 fn told_in_pieces<P: EventEncoder>(
     events: &[RunEvent],
-    projection: impl Fn() -> P,
+    encoder: impl Fn() -> P,
     mut read: impl FnMut(&[client_rules::Frame], bool),
 ) {
     let mut seen = 0;
@@ -48,40 +48,40 @@ fn told_in_pieces<P: EventEncoder>(
             .iter()
             .position(|event| matches!(event.kind, RunEventKind::RunParked { .. }));
         let end = parked.map_or(events.len(), |at| seen + at + 1);
-        let mut projection = SequencedEncoder::new(projection());
+        let mut encoder = SequencedEncoder::new(encoder());
         let mut out = SseFrames::new();
         for event in &events[..seen] {
-            projection.event(event, &mut out);
+            encoder.event(event, &mut out);
         }
         if seen > 0 {
-            projection.waits(&mut out);
+            encoder.pause(&mut out);
             let _ = out.take();
-            projection.goes_on(&mut out);
+            encoder.resume(&mut out);
         }
         for event in &events[seen..end] {
-            projection.event(event, &mut out);
+            encoder.event(event, &mut out);
         }
         let is_over = end == events.len();
-        assert_eq!(projection.is_closed(), is_over);
+        assert_eq!(encoder.is_closed(), is_over);
         if !is_over {
-            assert!(projection.asks());
-            projection.waits(&mut out);
+            assert!(encoder.needs_request());
+            encoder.pause(&mut out);
         }
-        assert!(projection.is_closed());
+        assert!(encoder.is_closed());
         read(&frames(&out.take()), is_over);
         seen = end;
     }
 }
 
 /// A response that ends before the run does.
-fn broken(projection: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
-    let mut projection = SequencedEncoder::new(projection);
+fn broken(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
+    let mut encoder = SequencedEncoder::new(encoder);
     let mut out = SseFrames::new();
     for event in events {
-        projection.event(event, &mut out);
+        encoder.event(event, &mut out);
     }
-    projection.breaks("the server stops", &mut out);
-    assert!(projection.is_closed());
+    encoder.interrupt("the server stops", &mut out);
+    assert!(encoder.is_closed());
     frames(&out.take())
 }
 
@@ -293,7 +293,11 @@ fn one_run_in_every_dialect() {
             }
         }
     };
-    told_in_pieces(&events, || AiSdkStream::new(Some("chat".into())), &mut write);
+    told_in_pieces(
+        &events,
+        || AiSdkStream::new(Some("chat".into())),
+        &mut write,
+    );
     insta::assert_snapshot!("one_run__ui", pieces);
     let mut pieces = String::new();
     let mut write = |body: &[client_rules::Frame], _| {
@@ -312,17 +316,21 @@ fn one_run_in_every_dialect() {
 }
 
 /// The bytes of a response.
-fn body(projection: impl EventEncoder, events: &[RunEvent]) -> String {
-    let mut projection = SequencedEncoder::new(projection);
+fn body(encoder: impl EventEncoder, events: &[RunEvent]) -> String {
+    let mut encoder = SequencedEncoder::new(encoder);
     let mut out = SseFrames::new();
     for event in events {
-        projection.event(event, &mut out);
+        encoder.event(event, &mut out);
     }
     String::from_utf8(out.take().to_vec()).unwrap()
 }
 
 fn chat(model: Option<&str>, with_usage: bool) -> OpenAiChatStream {
-    OpenAiChatStream::new(model.map(str::to_owned), with_usage, ResponseOptions::default())
+    OpenAiChatStream::new(
+        model.map(str::to_owned),
+        with_usage,
+        ResponseOptions::default(),
+    )
 }
 
 fn messages(model: Option<&str>) -> AnthropicMessagesStream {
@@ -332,24 +340,24 @@ fn messages(model: Option<&str>) -> AnthropicMessagesStream {
 /// Of a response that goes on behind an event.
 fn after(seen: u64) -> ResponseOptions {
     ResponseOptions {
-        seen: Some(seen),
-        form: None,
+        last_seen: Some(seen),
+        answer_form: None,
     }
 }
 
 /// A response that ends where the client is to make a call.
-fn first(projection: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
-    let mut projection = SequencedEncoder::new(projection);
+fn first(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Frame> {
+    let mut encoder = SequencedEncoder::new(encoder);
     let mut out = SseFrames::new();
     for event in events {
-        projection.event(event, &mut out);
+        encoder.event(event, &mut out);
     }
-    assert!(!projection.is_closed() && projection.asks());
-    let calls = projection.client_calls();
+    assert!(!encoder.is_closed() && encoder.needs_request());
+    let calls = encoder.client_calls();
     assert_eq!(calls.len(), 1);
     assert_eq!(calls[0].1, "call_1");
-    projection.waits(&mut out);
-    assert!(projection.is_closed());
+    encoder.pause(&mut out);
+    assert!(encoder.is_closed());
     frames(&out.take())
 }
 
@@ -404,18 +412,21 @@ fn a_call_of_the_client_ends_its_response() {
     let messages = first(messages(None), before);
     assert_eq!(client_rules::messages(&messages).unwrap(), ["I ask you."]);
     let messages_rest = told(AnthropicMessagesStream::new(None, after(seen)), rest);
-    assert_eq!(client_rules::messages(&messages_rest).unwrap(), ["It is 7."]);
+    assert_eq!(
+        client_rules::messages(&messages_rest).unwrap(),
+        ["It is 7."]
+    );
 
     let mut whole = SequencedEncoder::new(CollectedResponse::default());
     let mut out = SseFrames::new();
     for event in before {
         whole.event(event, &mut out);
     }
-    assert!(whole.asks());
-    whole.waits(&mut out);
-    let said = whole.into_words();
+    assert!(whole.needs_request());
+    whole.pause(&mut out);
+    let said = whole.into_encoder();
     assert_eq!(said.text, "I ask you.");
-    assert_eq!(said.course.calls().count(), 1);
+    assert_eq!(said.state.calls().count(), 1);
 }
 
 /// Its calls wait for a word where nothing else does, and those of the server do not.

@@ -15,8 +15,6 @@
 pub(crate) mod ag_ui;
 pub(crate) mod ai_sdk;
 pub(crate) mod anthropic_messages;
-#[cfg(feature = "benches")]
-pub(crate) mod bench;
 mod conversation;
 mod encoder;
 pub(crate) mod openai_chat;

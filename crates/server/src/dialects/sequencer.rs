@@ -66,7 +66,7 @@ pub(crate) enum ClientEvent<'a> {
     /// The call will not be executed.
     CallDenied(&'a Call),
     /// The call has its result.
-    CallFinished(&'a Call, Outcome<'a>),
+    CallFinished(&'a Call, CallOutcome<'a>),
     /// The text since the start of the step is not part of the answer. It is emitted again,
     /// possibly changed.
     TextSuperseded,
@@ -85,7 +85,7 @@ pub(crate) struct Part {
     /// The number within the run: 1, 2, 3, …
     pub(crate) number: u32,
     /// Whether the text does not continue the text before it.
-    pub(crate) is_fresh: bool,
+    pub(crate) starts_paragraph: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub(crate) struct Call {
     /// The id for the client: the id of the run, unless a dropped call had it.
     pub(crate) id: String,
     /// The id in the run.
-    pub(crate) tool_use: String,
+    pub(crate) tool_use_id: String,
     /// The name declared to the model if known, otherwise the original name.
     pub(crate) name: String,
     /// The server of the tool.
@@ -110,13 +110,13 @@ pub(crate) struct Call {
     /// Whether the input was streamed.
     pub(crate) is_streamed: bool,
     /// Whether a decision was requested.
-    pub(crate) was_asked: bool,
+    pub(crate) needed_decision: bool,
     stage: Stage,
 }
 
 impl Call {
     /// Whether the tool runs at the client.
-    pub(crate) fn is_clients(&self) -> bool {
+    pub(crate) fn is_client_tool(&self) -> bool {
         self.server.as_deref() == Some(CLIENT_SERVER)
     }
 }
@@ -124,11 +124,11 @@ impl Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// The model writes the input.
-    Written,
+    Streaming,
     /// The input is complete.
     Ready,
     /// A decision was requested.
-    Asked,
+    Waiting,
     /// It will not be executed.
     Denied,
     /// It has its result.
@@ -138,7 +138,7 @@ enum Stage {
 
 /// The result of a tool call.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Outcome<'a> {
+pub(crate) struct CallOutcome<'a> {
     pub(crate) is_error: bool,
     pub(crate) failure: Option<ToolFailure>,
     /// Whether [`ClientEvent::CallDenied`] was already emitted.
@@ -150,8 +150,8 @@ pub(crate) struct Outcome<'a> {
 /// The state between two events.
 #[derive(Debug, Default)]
 pub(crate) struct EventSequencer {
-    has_begun: bool,
-    is_over: bool,
+    has_started: bool,
+    is_finished: bool,
     step: Option<u32>,
     part: Option<Part>,
     parts: u32,
@@ -159,24 +159,24 @@ pub(crate) struct EventSequencer {
     calls: HashMap<String, Call>,
     dropped: u32,
     /// Whether text of the answer was emitted.
-    has_said: bool,
+    has_text: bool,
     /// Whether text was emitted since the start of the step.
-    said_in_step: bool,
+    has_text_in_step: bool,
     /// Whether a model call is in progress.
-    is_asking: bool,
+    is_model_call_open: bool,
     /// Whether the next text does not continue the last one.
-    is_fresh: bool,
+    starts_paragraph: bool,
     /// Whether there was a call since the start of the step.
-    has_called: bool,
+    has_call_in_step: bool,
     is_formatting: bool,
 }
 
 impl EventSequencer {
-    pub(crate) fn event(&mut self, event: &RunEvent, say: &mut dyn FnMut(ClientEvent<'_>)) {
-        if self.is_over {
+    pub(crate) fn event(&mut self, event: &RunEvent, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+        if self.is_finished {
             return;
         }
-        if !self.has_begun {
+        if !self.has_started {
             // A log starts with this event; other input still needs a beginning.
             let unknown = ModelId::new("unknown", "unknown");
             let model = match &event.kind {
@@ -184,126 +184,126 @@ impl EventSequencer {
                 | RunEventKind::ModelCallStarted { model, .. } => model,
                 _ => &unknown,
             };
-            self.has_begun = true;
-            say(ClientEvent::RunStarted { event, model });
+            self.has_started = true;
+            emit(ClientEvent::RunStarted { event, model });
         }
         match &event.kind {
             RunEventKind::RunStarted { resumed: true, .. } => {
                 // The partial answer is void, because the model is called again.
-                self.takes_back(say);
-                say(ClientEvent::Other(event));
+                self.discard_unfinished(emit);
+                emit(ClientEvent::Other(event));
             }
             RunEventKind::RunStarted { .. } => {}
             RunEventKind::ModelCallStarted { step, .. } => {
-                self.ends_step(say);
+                self.finish_step(emit);
                 self.step = Some(*step);
-                self.said_in_step = false;
-                self.is_asking = true;
+                self.has_text_in_step = false;
+                self.is_model_call_open = true;
                 // Text after a result is a new part.
-                self.is_fresh |= std::mem::take(&mut self.has_called);
-                say(ClientEvent::StepStarted { step: *step });
+                self.starts_paragraph |= std::mem::take(&mut self.has_call_in_step);
+                emit(ClientEvent::StepStarted { step: *step });
             }
-            RunEventKind::TextDelta { text } => self.grows(PartKind::Text, text, say),
-            RunEventKind::ReasoningDelta { text } => self.grows(PartKind::Reasoning, text, say),
+            RunEventKind::TextDelta { text } => self.append(PartKind::Text, text, emit),
+            RunEventKind::ReasoningDelta { text } => self.append(PartKind::Reasoning, text, emit),
             RunEventKind::ToolInputStarted { id, name } => {
-                self.ends_part(say);
-                self.has_called = true;
-                let call = self.begins(id, name);
-                say(ClientEvent::CallStarted(call));
+                self.finish_part(emit);
+                self.has_call_in_step = true;
+                let call = self.start_call(id, name);
+                emit(ClientEvent::CallStarted(call));
             }
             RunEventKind::ToolInputDelta { id, json } => {
                 if let Some(call) = self.calls.get(id)
-                    && call.stage == Stage::Written
+                    && call.stage == Stage::Streaming
                 {
-                    say(ClientEvent::CallInputDelta(call, json));
+                    emit(ClientEvent::CallInputDelta(call, json));
                 }
             }
             RunEventKind::ModelCallFinished { .. } => {
-                self.is_asking = false;
-                self.ends_part(say);
-                say(ClientEvent::Other(event));
+                self.is_model_call_open = false;
+                self.finish_part(emit);
+                emit(ClientEvent::Other(event));
             }
             RunEventKind::ModelCallFailed { .. } => {
-                self.is_asking = false;
-                self.ends_part(say);
-                self.drops_what_was_written(say);
-                say(ClientEvent::Other(event));
+                self.is_model_call_open = false;
+                self.finish_part(emit);
+                self.drop_unfinished_calls(emit);
+                emit(ClientEvent::Other(event));
             }
             RunEventKind::ModelCallRetried { .. } => {
-                self.ends_part(say);
-                self.drops_what_was_written(say);
-                say(ClientEvent::Other(event));
+                self.finish_part(emit);
+                self.drop_unfinished_calls(emit);
+                emit(ClientEvent::Other(event));
             }
             RunEventKind::AskedAgain { .. } => {
-                self.ends_part(say);
-                self.drops_what_was_written(say);
+                self.finish_part(emit);
+                self.drop_unfinished_calls(emit);
                 if self.is_formatting {
-                    self.voids(say);
+                    self.supersede_text(emit);
                 }
-                say(ClientEvent::Other(event));
+                emit(ClientEvent::Other(event));
             }
             RunEventKind::PhaseStarted { phase, .. } => {
-                self.ends_part(say);
+                self.finish_part(emit);
                 self.is_formatting = *phase == RunPhase::Formatting;
-                say(ClientEvent::Other(event));
+                emit(ClientEvent::Other(event));
             }
             RunEventKind::ToolPlanned {
                 id,
                 server,
                 tool,
                 input,
-            } => self.plans(id, server.as_deref(), tool, input, say),
-            RunEventKind::RunFinished { report } => self.finishes(report, say),
-            _ => self.about_a_call(event, say),
+            } => self.plan_call(id, server.as_deref(), tool, input, emit),
+            RunEventKind::RunFinished { report } => self.finish_run(report, emit),
+            _ => self.handle_call_event(event, emit),
         }
     }
 
     /// Closes open parts in a response that ends before the run. The next response contains the
     /// rest.
-    pub(crate) fn rests(&mut self, say: &mut dyn FnMut(ClientEvent<'_>)) {
-        self.takes_back(say);
-        self.ends_step(say);
+    pub(crate) fn close_open_parts(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+        self.discard_unfinished(emit);
+        self.finish_step(emit);
     }
 
     /// Returns the waiting calls, unordered.
-    pub(crate) fn asked(&self) -> impl Iterator<Item = &Call> {
+    pub(crate) fn waiting_calls(&self) -> impl Iterator<Item = &Call> {
         let calls = self.calls.values();
-        calls.filter(|call| call.stage == Stage::Asked)
+        calls.filter(|call| call.stage == Stage::Waiting)
     }
 
     /// Handles events of planned calls. All others are notes.
-    fn about_a_call(&mut self, event: &RunEvent, say: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn handle_call_event(&mut self, event: &RunEvent, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         match &event.kind {
             RunEventKind::ToolInputRepaired { id, input, .. } => {
-                if let Some(call) = self.open(id) {
-                    say(ClientEvent::CallInputReplaced(call, input));
+                if let Some(call) = self.open_call(id) {
+                    emit(ClientEvent::CallInputReplaced(call, input));
                 }
-                say(ClientEvent::Other(event));
+                emit(ClientEvent::Other(event));
             }
             RunEventKind::ToolAwaitingApproval { id } => {
-                if let Some(call) = self.open(id)
+                if let Some(call) = self.open_call(id)
                     && call.stage == Stage::Ready
                 {
-                    call.stage = Stage::Asked;
-                    call.was_asked = true;
-                    say(ClientEvent::CallAwaitsDecision(call));
+                    call.stage = Stage::Waiting;
+                    call.needed_decision = true;
+                    emit(ClientEvent::CallAwaitsDecision(call));
                 }
-                say(ClientEvent::Other(event));
+                emit(ClientEvent::Other(event));
             }
             RunEventKind::ToolApproved { id, .. } => {
-                if let Some(call) = self.open(id) {
+                if let Some(call) = self.open_call(id) {
                     call.stage = Stage::Ready;
                 }
-                say(ClientEvent::Other(event));
+                emit(ClientEvent::Other(event));
             }
             RunEventKind::ToolDenied { id, .. } => {
-                if let Some(call) = self.open(id)
+                if let Some(call) = self.open_call(id)
                     && call.stage != Stage::Denied
                 {
                     call.stage = Stage::Denied;
-                    say(ClientEvent::CallDenied(call));
+                    emit(ClientEvent::CallDenied(call));
                 }
-                say(ClientEvent::Other(event));
+                emit(ClientEvent::Other(event));
             }
             RunEventKind::ToolFinished {
                 id,
@@ -313,8 +313,8 @@ impl EventSequencer {
                 structured,
                 ..
             } => {
-                if let Some(call) = self.open(id) {
-                    let outcome = Outcome {
+                if let Some(call) = self.open_call(id) {
+                    let outcome = CallOutcome {
                         is_error: *is_error,
                         failure: *failure,
                         was_denied: call.stage == Stage::Denied,
@@ -322,60 +322,60 @@ impl EventSequencer {
                         structured: structured.as_deref(),
                     };
                     call.stage = Stage::Done;
-                    say(ClientEvent::CallFinished(call, outcome));
+                    emit(ClientEvent::CallFinished(call, outcome));
                 }
-                say(ClientEvent::Other(event));
+                emit(ClientEvent::Other(event));
             }
-            _ => say(ClientEvent::Other(event)),
+            _ => emit(ClientEvent::Other(event)),
         }
     }
 
-    fn open(&mut self, id: &str) -> Option<&mut Call> {
+    fn open_call(&mut self, id: &str) -> Option<&mut Call> {
         let call = self.calls.get_mut(id)?;
-        let is_open = matches!(call.stage, Stage::Ready | Stage::Asked | Stage::Denied);
+        let is_open = matches!(call.stage, Stage::Ready | Stage::Waiting | Stage::Denied);
         is_open.then_some(call)
     }
 
     /// Starts a call. A call that reuses the id of a dropped one gets another id for the client.
-    fn begins(&mut self, id: &str, name: &str) -> &mut Call {
-        let visible = if self.calls.contains_key(id) {
+    fn start_call(&mut self, id: &str, name: &str) -> &mut Call {
+        let client_id = if self.calls.contains_key(id) {
             self.dropped += 1;
             format!("{id}~{}", self.dropped)
         } else {
             id.to_owned()
         };
         let call = Call {
-            id: visible,
-            tool_use: id.to_owned(),
+            id: client_id,
+            tool_use_id: id.to_owned(),
             name: name.to_owned(),
             server: None,
             tool: None,
             is_streamed: true,
-            was_asked: false,
-            stage: Stage::Written,
+            needed_decision: false,
+            stage: Stage::Streaming,
         };
         let slot = self.calls.entry(id.to_owned()).insert_entry(call);
         slot.into_mut()
     }
 
-    fn plans(
+    fn plan_call(
         &mut self,
         id: &str,
         server: Option<&str>,
         tool: &str,
         input: &Value,
-        say: &mut dyn FnMut(ClientEvent<'_>),
+        emit: &mut dyn FnMut(ClientEvent<'_>),
     ) {
-        self.ends_part(say);
-        self.has_called = true;
+        self.finish_part(emit);
+        self.has_call_in_step = true;
         let stage = self.calls.get(id).map(|call| call.stage);
         match stage {
-            Some(Stage::Written) => {}
+            Some(Stage::Streaming) => {}
             None | Some(Stage::Dropped) => {
                 // The input was not streamed, or another reader received it.
-                let call = self.begins(id, tool);
+                let call = self.start_call(id, tool);
                 call.is_streamed = false;
-                say(ClientEvent::CallStarted(call));
+                emit(ClientEvent::CallStarted(call));
             }
             // Repeated for readers that start here.
             Some(_) => return,
@@ -384,134 +384,103 @@ impl EventSequencer {
             call.stage = Stage::Ready;
             call.server = server.map(ToOwned::to_owned);
             call.tool = Some(tool.to_owned());
-            say(ClientEvent::CallInputReady(call, input));
+            emit(ClientEvent::CallInputReady(call, input));
         }
     }
 
-    fn grows(&mut self, kind: PartKind, text: &str, say: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn append(&mut self, kind: PartKind, text: &str, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         if text.is_empty() {
             return;
         }
         if self.part.is_none_or(|part| part.kind != kind) {
-            self.ends_part(say);
+            self.finish_part(emit);
             self.parts += 1;
             let is_text = kind == PartKind::Text;
             let part = Part {
                 kind,
                 number: self.parts,
-                is_fresh: is_text && std::mem::take(&mut self.is_fresh),
+                starts_paragraph: is_text && std::mem::take(&mut self.starts_paragraph),
             };
             self.part = Some(part);
-            say(ClientEvent::PartStarted(part));
+            emit(ClientEvent::PartStarted(part));
         }
         if kind == PartKind::Text {
-            self.has_said = true;
-            self.said_in_step = true;
+            self.has_text = true;
+            self.has_text_in_step = true;
         }
         if let Some(part) = self.part {
-            say(ClientEvent::PartDelta(part, text));
+            emit(ClientEvent::PartDelta(part, text));
         }
     }
 
-    fn finishes(&mut self, report: &RunReport, say: &mut dyn FnMut(ClientEvent<'_>)) {
-        self.ends_part(say);
-        self.drops_what_was_written(say);
-        if !self.has_said && !report.answer.is_empty() {
+    fn finish_run(&mut self, report: &RunReport, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+        self.finish_part(emit);
+        self.drop_unfinished_calls(emit);
+        if !self.has_text && !report.answer.is_empty() {
             // An answer without any delta.
-            self.grows(PartKind::Text, &report.answer, say);
-            self.ends_part(say);
+            self.append(PartKind::Text, &report.answer, emit);
+            self.finish_part(emit);
         }
-        self.ends_step(say);
+        self.finish_step(emit);
         let artifacts = report.content.iter();
         for item in artifacts.filter(|item| !matches!(item, AnswerItem::Text { .. })) {
-            say(ClientEvent::Artifact(item));
+            emit(ClientEvent::Artifact(item));
         }
-        self.is_over = true;
-        say(ClientEvent::RunFinished(report));
+        self.is_finished = true;
+        emit(ClientEvent::RunFinished(report));
     }
 
     /// Marks the partial answer as void.
-    fn takes_back(&mut self, say: &mut dyn FnMut(ClientEvent<'_>)) {
-        self.ends_part(say);
-        self.drops_what_was_written(say);
-        if std::mem::take(&mut self.is_asking) {
-            self.voids(say);
+    fn discard_unfinished(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+        self.finish_part(emit);
+        self.drop_unfinished_calls(emit);
+        if std::mem::take(&mut self.is_model_call_open) {
+            self.supersede_text(emit);
         }
     }
 
-    fn voids(&mut self, say: &mut dyn FnMut(ClientEvent<'_>)) {
-        if std::mem::take(&mut self.said_in_step) {
-            self.has_said = false;
-            self.is_fresh = true;
-            say(ClientEvent::TextSuperseded);
+    fn supersede_text(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+        if std::mem::take(&mut self.has_text_in_step) {
+            self.has_text = false;
+            self.starts_paragraph = true;
+            emit(ClientEvent::TextSuperseded);
         }
     }
 
-    fn drops_what_was_written(&mut self, say: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn drop_unfinished_calls(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         let calls = self.calls.values_mut();
-        let mut written: Vec<_> = calls.filter(|call| call.stage == Stage::Written).collect();
+        let mut written: Vec<_> = calls
+            .filter(|call| call.stage == Stage::Streaming)
+            .collect();
         written.sort_by(|one, other| one.id.cmp(&other.id));
         for call in written {
             call.stage = Stage::Dropped;
-            say(ClientEvent::CallDropped(call));
+            emit(ClientEvent::CallDropped(call));
         }
     }
 
-    fn ends_part(&mut self, say: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn finish_part(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         if let Some(part) = self.part.take() {
-            say(ClientEvent::PartFinished(part));
+            emit(ClientEvent::PartFinished(part));
         }
     }
 
-    fn ends_step(&mut self, say: &mut dyn FnMut(ClientEvent<'_>)) {
-        self.ends_part(say);
+    fn finish_step(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+        self.finish_part(emit);
         if self.step.is_some() {
-            self.drops_what_was_written(say);
+            self.drop_unfinished_calls(emit);
         }
         if let Some(step) = self.step.take() {
-            say(ClientEvent::StepFinished { step });
+            emit(ClientEvent::StepFinished { step });
         }
     }
 }
 
-/// Returns the name of an event without an equivalent: the `type` of its JSON.
-pub(crate) fn name(event: &RunEvent) -> &'static str {
-    match &event.kind {
-        RunEventKind::RunStarted { .. } => "run_started",
-        RunEventKind::ToolsUnavailable { .. } => "tools_unavailable",
-        RunEventKind::ServerChanged { .. } => "server_changed",
-        RunEventKind::PhaseStarted { .. } => "phase_started",
-        RunEventKind::HistoryTrimmed { .. } => "history_trimmed",
-        RunEventKind::HistorySummarised { .. } => "history_summarised",
-        RunEventKind::ModelSwitched { .. } => "model_switched",
-        RunEventKind::ToolsDropped { .. } => "tools_dropped",
-        RunEventKind::AskedAgain { .. } => "asked_again",
-        RunEventKind::FormatRepaired { .. } => "format_repaired",
-        RunEventKind::ModelCallStarted { .. } => "model_call_started",
-        RunEventKind::TextDelta { .. } => "text_delta",
-        RunEventKind::ReasoningDelta { .. } => "reasoning_delta",
-        RunEventKind::ToolInputStarted { .. } => "tool_input_started",
-        RunEventKind::ToolInputDelta { .. } => "tool_input_delta",
-        RunEventKind::ProviderBlock { .. } => "provider_block",
-        RunEventKind::ModelCallFinished { .. } => "model_call_finished",
-        RunEventKind::ModelCallRetried { .. } => "model_call_retried",
-        RunEventKind::ModelCallFailed { .. } => "model_call_failed",
-        RunEventKind::Warning { .. } => "warning",
-        RunEventKind::ToolPlanned { .. } => "tool_planned",
-        RunEventKind::ToolInputRepaired { .. } => "tool_input_repaired",
-        RunEventKind::ToolAwaitingApproval { .. } => "tool_awaiting_approval",
-        RunEventKind::ToolApproved { .. } => "tool_approved",
-        RunEventKind::ToolDenied { .. } => "tool_denied",
-        RunEventKind::ToolStarted { .. } => "tool_started",
-        RunEventKind::ToolProgressed { .. } => "tool_progressed",
-        RunEventKind::ToolRetried { .. } => "tool_retried",
-        RunEventKind::ToolFinished { .. } => "tool_finished",
-        RunEventKind::RunParked { .. } => "run_parked",
-        RunEventKind::RunFinished { .. } => "run_finished",
-        RunEventKind::QuestionAsked { .. } => "question_asked",
-        RunEventKind::QuestionAnswered { .. } => "question_answered",
-        _ => "event",
-    }
+/// Returns the type and the JSON of an event, for protocols without an equivalent.
+pub(crate) fn to_json(event: &RunEvent) -> (String, Value) {
+    let json = serde_json::to_value(event).unwrap_or_default();
+    let kind = json["type"].as_str().unwrap_or("event").to_owned();
+    (kind, json)
 }
 
 #[cfg(test)]

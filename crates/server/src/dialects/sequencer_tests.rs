@@ -14,16 +14,18 @@ fn event(seq: u64, kind: RunEventKind) -> RunEvent {
     }
 }
 
-fn told(events: impl IntoIterator<Item = RunEventKind>) -> Vec<String> {
-    let mut telling = EventSequencer::default();
-    let mut beats = Vec::new();
+fn emitted(events: impl IntoIterator<Item = RunEventKind>) -> Vec<String> {
+    let mut sequencer = EventSequencer::default();
+    let mut output = Vec::new();
     for (seq, kind) in (1..).zip(events) {
-        telling.event(&event(seq, kind), &mut |beat| {
-            beats.push(match beat {
+        sequencer.event(&event(seq, kind), &mut |event| {
+            output.push(match event {
                 ClientEvent::RunStarted { .. } => "began".to_owned(),
                 ClientEvent::StepStarted { step, .. } => format!("step {step}"),
                 ClientEvent::StepFinished { step } => format!("step {step} done"),
-                ClientEvent::PartStarted(part) => format!("part {} {}", part.number, part.is_fresh),
+                ClientEvent::PartStarted(part) => {
+                    format!("part {} {}", part.number, part.starts_paragraph)
+                }
                 ClientEvent::PartDelta(part, text) => format!("part {}: {text}", part.number),
                 ClientEvent::PartFinished(part) => format!("part {} done", part.number),
                 ClientEvent::CallStarted(call) => format!("call {}", call.id),
@@ -31,12 +33,12 @@ fn told(events: impl IntoIterator<Item = RunEventKind>) -> Vec<String> {
                 ClientEvent::CallInputReady(call, _) => format!("call {} ready", call.id),
                 ClientEvent::CallDropped(call) => format!("call {} dropped", call.id),
                 ClientEvent::TextSuperseded => "void".to_owned(),
-                ClientEvent::Other(event) => name(event).to_owned(),
+                ClientEvent::Other(event) => to_json(event).0,
                 other => format!("{other:?}"),
             });
         });
     }
-    beats
+    output
 }
 
 fn started(resumed: bool) -> RunEventKind {
@@ -74,7 +76,7 @@ fn what_a_model_had_begun_to_say_when_its_process_ended_is_taken_back() {
         tool: "look".into(),
         input: Arc::new(json!({})),
     };
-    let beats = told([
+    let emitted = emitted([
         started(false),
         asked(1),
         text("I lo"),
@@ -86,7 +88,7 @@ fn what_a_model_had_begun_to_say_when_its_process_ended_is_taken_back() {
         planned,
     ]);
     assert_eq!(
-        beats,
+        emitted,
         [
             "began",
             "step 1",
@@ -117,7 +119,7 @@ fn a_repeated_attempt_drops_the_call_that_was_begun() {
         delay_ms: 500,
         reason: "cut off".into(),
     };
-    let beats = told([
+    let emitted = emitted([
         started(false),
         asked(1),
         input_started("a"),
@@ -125,7 +127,7 @@ fn a_repeated_attempt_drops_the_call_that_was_begun() {
         text("It is so."),
     ]);
     assert_eq!(
-        beats,
+        emitted,
         [
             "began",
             "step 1",
@@ -144,7 +146,7 @@ fn words_after_a_tool_are_a_paragraph_of_their_own_and_a_continued_answer_is_not
         attempt: 1,
         reason: "cut off".into(),
     };
-    let beats = told([
+    let emitted = emitted([
         started(false),
         asked(1),
         text("so"),
@@ -152,8 +154,8 @@ fn words_after_a_tool_are_a_paragraph_of_their_own_and_a_continued_answer_is_not
         asked(2),
         text(" on"),
     ]);
-    assert!(beats.contains(&"part 2 false".to_owned()), "{beats:?}");
-    assert!(!beats.contains(&"void".to_owned()), "{beats:?}");
+    assert!(emitted.contains(&"part 2 false".to_owned()), "{emitted:?}");
+    assert!(!emitted.contains(&"void".to_owned()), "{emitted:?}");
 }
 
 #[test]
@@ -166,7 +168,7 @@ fn a_formatted_answer_that_is_asked_for_again_replaces_the_one_before() {
         attempt: 1,
         reason: "no form".into(),
     };
-    let beats = told([
+    let emitted = emitted([
         started(false),
         formatting,
         asked(1),
@@ -175,10 +177,10 @@ fn a_formatted_answer_that_is_asked_for_again_replaces_the_one_before() {
         asked(2),
         text("y"),
     ]);
-    let void = beats.iter().position(|beat| beat == "void").unwrap();
-    assert_eq!(beats[void - 1], "part 1 done");
+    let void = emitted.iter().position(|event| event == "void").unwrap();
+    assert_eq!(emitted[void - 1], "part 1 done");
     assert!(
-        beats[void..].contains(&"part 2 true".to_owned()),
-        "{beats:?}"
+        emitted[void..].contains(&"part 2 true".to_owned()),
+        "{emitted:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! AG-UI, the protocol between agents and front ends.
+//! AG-UI, a protocol between agents and front ends.
 
 mod request;
 mod stream;
@@ -8,13 +8,16 @@ use axum::{Extension, extract::State, response::Response};
 pub(crate) use request::AgUiRequest;
 pub(crate) use stream::AgUiStream;
 
-use super::{conversation::session_id, runs::durable::DurableRequest, response::paused_runs::PausedRuns};
+use super::{
+    conversation::session_id, response::paused_runs::PausedRuns, runs::durable::DurableRequest,
+};
 use crate::{App, Problem, problem::ProblemBody, read::ReadJson, security::Caller};
 
-/// Runs the agent in a thread, which is a session, and streams what happens as AG-UI events, protocol version 1.0.
+/// Runs the agent in a thread, which is a session, and streams AG-UI events, protocol version 1.0.
 ///
-/// Where a call waits for a person, the run ends with an interrupt; the answer comes in `resume` of the next one. A call of
-/// one of the request's own `tools` ends it as well; its result comes as a message of the next one.
+/// When a call needs approval, the run ends with an interrupt, and the decision comes in `resume` of
+/// the next run. A call of one of the request's `tools` ends the run too, and its result comes as a
+/// message of the next run.
 #[utoipa::path(
     post,
     path = "/ag-ui",
@@ -23,31 +26,31 @@ use crate::{App, Problem, problem::ProblemBody, read::ReadJson, security::Caller
     request_body = AgUiRequest,
     responses(
         (status = 200, description = "Server-sent events, each an AG-UI event", body = String, content_type = "text/event-stream"),
-        (status = 400, description = "The body cannot be read, or asks for what is not supported.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such run, or no such session.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 409, description = "A call waits for no word, or the session changed meanwhile.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 400, description = "The body is invalid or contains an unsupported value.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "The run or the session does not exist.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "The call does not wait for a decision, or the session changed.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "The body is too large.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "The body is not said to be JSON.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "A value cannot be, such as a model that there is not.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "Too many runs of the same principal.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "The content type is not JSON.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "A value is invalid, such as an unknown model.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "The principal has too many runs.", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn run(
     State(app): State<App>,
     Caller(principal): Caller,
-    Extension(waiting): Extension<PausedRuns>,
+    Extension(paused_runs): Extension<PausedRuns>,
     ReadJson(input): ReadJson<AgUiRequest>,
 ) -> Result<Response, Problem> {
     let session = session_id(&input.thread_id, "threadId")?;
     let session = app.hub().session_named(&principal, session).await?;
-    let asked = DurableRequest {
+    let parsed = DurableRequest {
         session: session.clone(),
         wish: input.wish()?,
-        words: input.words()?,
+        decisions: input.decisions()?,
         tools: input.tools(),
-        talk: &input,
+        conversation: &input,
     };
-    let telling = asked.begin(app, principal, waiting).await?;
-    let projection = AgUiStream::new(input.thread_id, input.run_id, session.0);
-    Ok(telling.by(projection).response())
+    let response = parsed.start(app, principal, paused_runs).await?;
+    let encoder = AgUiStream::new(input.thread_id, input.run_id, session.0);
+    Ok(response.with_encoder(encoder).into_stream())
 }

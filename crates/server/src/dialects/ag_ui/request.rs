@@ -1,5 +1,5 @@
-//! What `HttpAgent` of the npm package `@ag-ui/client` 1.0.0 posts: `RunAgentInput` of `@ag-ui/core` 1.0.0
-//! (`src/generated/types.ts`).
+//! A request of `HttpAgent` of the npm package `@ag-ui/client` 1.0.0: `RunAgentInput` of
+//! `@ag-ui/core` 1.0.0 (`src/generated/types.ts`).
 
 use std::sync::Arc;
 
@@ -15,8 +15,7 @@ use utoipa::ToSchema;
 use super::{
     super::{
         conversation::{self, Conversation, bad_messages, unsupported},
-        runs::durable::{ClientConversation, Decisions, check_word},
-        response::paused_runs::output,
+        runs::durable::{ClientConversation, Decisions, check_decision},
     },
     stream::InterruptId,
 };
@@ -26,35 +25,35 @@ use crate::{Parameters, Problem, Wish};
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AgUiRequest {
-    /// The conversation, which is the session.
+    /// The thread, which is the session.
     #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub(crate) thread_id: String,
-    /// The client's own name for the run.
+    /// The client's id of the run.
     pub(crate) run_id: String,
-    /// The conversation as the client has it. Where the session is known, only what is new in it counts.
+    /// The client's conversation. If the session exists, only new messages are read.
     #[schema(value_type = Vec<Object>)]
     messages: Vec<InMessage>,
-    /// State that the agent shares with the client: there is none here.
+    /// State that the agent shares with the client, which must be empty.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     state: Option<Value>,
-    /// Tools that run at the client, beside those of the server.
+    /// Tools of the client.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     tools: Vec<Tool>,
-    /// What else the agent should know.
+    /// Additional information for the agent.
     #[serde(default)]
     context: Vec<Context>,
     /// `provider`, `model`, `recipe`, `parameters` and `context`, as in `POST /chat`.
     #[serde(default)]
     forwarded_props: Option<Forwarded>,
-    /// Answers to what an earlier run of the thread waits for.
+    /// Answers to the interrupts of an earlier run.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     resume: Vec<Resume>,
 }
 
-/// A tool that runs at the client.
+/// A tool of the client.
 #[derive(Debug, Deserialize)]
 struct Tool {
     name: String,
@@ -64,29 +63,29 @@ struct Tool {
     parameters: Option<Value>,
 }
 
-/// What else the agent should know.
+/// Additional information for the agent.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct Context {
-    /// What it is.
+    /// The meaning of the value.
     description: String,
-    /// The thing itself.
+    /// The value.
     value: String,
 }
 
-/// What an application passes through to the agent.
+/// Settings from the application.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Forwarded {
-    /// The provider, where `model` does not name it.
+    /// The provider, if `model` does not contain it.
     #[serde(default)]
     provider: Option<String>,
-    /// The model, as `PROVIDER/MODEL` or its name alone.
+    /// The model, as `PROVIDER/MODEL` or only its name.
     #[serde(default)]
     model: Option<String>,
-    /// The recipe to follow.
+    /// The recipe of the run.
     #[serde(default)]
     recipe: Option<String>,
-    /// How the run is asked.
+    /// The parameters of the run.
     #[serde(default)]
     parameters: Parameters,
     /// Values for tools that the model does not see, by name.
@@ -114,7 +113,7 @@ struct InMessage {
 enum Content {
     Text(String),
     Parts(Vec<ContentPart>),
-    /// What a client shows and no agent is told.
+    /// Content of activity messages.
     Other(Value),
 }
 
@@ -185,7 +184,7 @@ enum Status {
     Cancelled,
 }
 
-/// The answer to a question about a call: the schema of the interrupt.
+/// The answer to an interrupt.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Payload {
@@ -199,7 +198,7 @@ struct Payload {
 }
 
 impl AgUiRequest {
-    /// How the run is asked, where that can be honoured.
+    /// Returns the settings of the run. Unsupported ones are errors.
     pub(crate) fn wish(&self) -> Result<Wish, Problem> {
         let has_state = match &self.state {
             None | Some(Value::Null) => false,
@@ -207,10 +206,7 @@ impl AgUiRequest {
             Some(_) => true,
         };
         if has_state {
-            return Err(unsupported(
-                "state",
-                "`state` is not supported here: this agent shares none, so leave it out",
-            ));
+            return Err(unsupported("state", "`state` is not supported: remove it"));
         }
         let Some(forwarded) = &self.forwarded_props else {
             return Ok(Wish::default());
@@ -224,7 +220,7 @@ impl AgUiRequest {
         })
     }
 
-    /// The tools that run at the client: names, descriptions, schemas.
+    /// Returns the client's tools: names, descriptions, schemas.
     pub(crate) fn tools(&self) -> Vec<(String, String, Value)> {
         let tools = self.tools.iter().map(|tool| {
             let schema = match &tool.parameters {
@@ -237,30 +233,31 @@ impl AgUiRequest {
         tools.collect()
     }
 
-    /// The words that this request brings, if it is one that does.
-    pub(crate) fn words(&self) -> Result<Option<Decisions>, Problem> {
+    /// Returns the decisions of the request, if it has any.
+    pub(crate) fn decisions(&self) -> Result<Option<Decisions>, Problem> {
         let mut found: Option<Decisions> = None;
-        for (place, resume) in self.resume.iter().enumerate() {
-            let bad = |why: &str| unsupported("resume", &format!("resume[{place}]: {why}"));
+        for (index, resume) in self.resume.iter().enumerate() {
+            let invalid =
+                |reason: &str| unsupported("resume", &format!("resume[{index}]: {reason}"));
             let Some(id) = InterruptId::parse(&resume.interrupt) else {
-                return Err(bad("`interruptId` is not one that this server gave"));
+                return Err(invalid("`interruptId` is not an id of this server"));
             };
-            let word = resume.word().map_err(|why| bad(&why))?;
-            check_word("`payload`", &word).map_err(|why| bad(&why))?;
-            let words = found.get_or_insert_with(|| Decisions {
+            let decision = resume.decision().map_err(|reason| invalid(&reason))?;
+            check_decision("`payload`", &decision).map_err(|reason| invalid(&reason))?;
+            let decisions = found.get_or_insert_with(|| Decisions {
                 run: id.run.to_owned(),
-                seen: id.seen,
-                said: Vec::new(),
+                last_seen: id.last_seen,
+                calls: Vec::new(),
             });
-            if words.run != id.run {
-                return Err(bad("it belongs to another run than the one before it"));
+            if decisions.run != id.run {
+                return Err(invalid("its run differs from the run of the previous one"));
             }
-            words.said.push((id.call.to_owned(), word));
+            decisions.calls.push((id.call.to_owned(), decision));
         }
         Ok(found)
     }
 
-    /// What else the agent should know stands before what the person says now.
+    /// Returns the text that precedes the new user message.
     fn context_part(&self) -> Option<Part> {
         if self.context.is_empty() {
             return None;
@@ -274,39 +271,38 @@ impl AgUiRequest {
 }
 
 impl ClientConversation for AgUiRequest {
-    /// The last message, which the person said.
-    fn newest(&self) -> Result<Vec<Arc<Message>>, Problem> {
+    fn new_messages(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let last = self.messages.iter().enumerate().next_back();
-        let Some((place, last)) = last.filter(|(_, message)| message.role == "user") else {
+        let Some((index, last)) = last.filter(|(_, message)| message.role == "user") else {
             return Err(bad_messages(
-                "the last message is not the person's, and `resume` answers nothing".to_owned(),
+                "the last message is not a user message and `resume` is empty".to_owned(),
             ));
         };
         let mut conversation = Conversation::default();
-        last.add_to(&mut conversation, self.context_part(), place)?;
-        conversation.done().map_err(bad_messages)
+        last.add_to(&mut conversation, self.context_part(), index)?;
+        conversation.finish().map_err(bad_messages)
     }
 
-    fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
+    fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let mut conversation = Conversation::default();
         let last = self.messages.len().saturating_sub(1);
-        for (place, message) in self.messages.iter().enumerate() {
-            let context = (place == last).then(|| self.context_part()).flatten();
-            message.add_to(&mut conversation, context, place)?;
+        for (index, message) in self.messages.iter().enumerate() {
+            let context = (index == last).then(|| self.context_part()).flatten();
+            message.add_to(&mut conversation, context, index)?;
         }
-        conversation.done().map_err(bad_messages)
+        conversation.finish().map_err(bad_messages)
     }
 
-    fn results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
+    fn client_results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
         let mut results = Vec::new();
-        for (place, message) in self.messages.iter().enumerate().rev() {
+        for (index, message) in self.messages.iter().enumerate().rev() {
             if message.role != "tool" {
                 break;
             }
             let result = message
                 .result()
-                .map_err(|why| bad_messages(format!("messages[{place}]: {why}")))?;
-            results.push((result.tool_use_id.clone(), output(&result)));
+                .map_err(|reason| bad_messages(format!("messages[{index}]: {reason}")))?;
+            results.push((result.tool_use_id.clone(), ToolOutput::from(&result)));
         }
         results.reverse();
         Ok(results)
@@ -314,7 +310,7 @@ impl ClientConversation for AgUiRequest {
 }
 
 impl Resume {
-    fn word(&self) -> Result<ApprovalDecision, String> {
+    fn decision(&self) -> Result<ApprovalDecision, String> {
         if self.status == Status::Cancelled {
             return Ok(ApprovalDecision::Deny {
                 reason: None,
@@ -338,19 +334,23 @@ impl InMessage {
     fn add_to(
         &self,
         conversation: &mut Conversation,
-        before: Option<Part>,
-        place: usize,
+        context: Option<Part>,
+        index: usize,
     ) -> Result<(), Problem> {
-        self.say_in(conversation, before)
-            .map_err(|why| bad_messages(format!("messages[{place}]: {why}")))
+        self.try_add_to(conversation, context)
+            .map_err(|reason| bad_messages(format!("messages[{index}]: {reason}")))
     }
 
-    fn say_in(&self, conversation: &mut Conversation, before: Option<Part>) -> Result<(), String> {
+    fn try_add_to(
+        &self,
+        conversation: &mut Conversation,
+        context: Option<Part>,
+    ) -> Result<(), String> {
         match self.role.as_str() {
-            "system" | "developer" => conversation.say(Role::System, self.parts()?),
+            "system" | "developer" => conversation.push(Role::System, self.parts()?),
             "user" => {
-                let parts = before.into_iter().chain(self.parts()?);
-                conversation.say(Role::User, parts.collect())
+                let parts = context.into_iter().chain(self.parts()?);
+                conversation.push(Role::User, parts.collect())
             }
             "assistant" => {
                 let mut parts = self.parts()?;
@@ -361,12 +361,12 @@ impl InMessage {
                         ToolInput::parse(&call.function.arguments),
                     ))
                 }));
-                conversation.say(Role::Assistant, parts)
+                conversation.push(Role::Assistant, parts)
             }
-            "tool" => conversation.result(self.result()?),
-            // What a client shows, and what a model thought, is told to no model.
+            "tool" => conversation.push_result(self.result()?),
+            // Only for display.
             "activity" | "reasoning" => Ok(()),
-            other => Err(format!("there is no role `{other}` here")),
+            other => Err(format!("the role `{other}` is not supported")),
         }
     }
 
@@ -374,7 +374,7 @@ impl InMessage {
         let id = self
             .tool_call_id
             .as_deref()
-            .ok_or("a message of a tool has `toolCallId`")?;
+            .ok_or("a tool message needs `toolCallId`")?;
         let text = Message::new(Role::Tool, self.parts()?).text();
         Ok(match &self.error {
             None => ToolResult::text(id, "", text),

@@ -21,15 +21,15 @@ fn what_http_agent_posts_is_read() {
         input.wish().unwrap().model.as_deref(),
         Some("offline/planner")
     );
-    assert_eq!(input.words().unwrap(), None);
-    assert_eq!(input.newest().unwrap()[0].text(), "What of it?");
+    assert_eq!(input.decisions().unwrap(), None);
+    assert_eq!(input.new_messages().unwrap()[0].text(), "What of it?");
 }
 
 #[test]
 fn what_else_the_agent_should_know_stands_before_the_question() {
     let input = input(json!({"context": [{"description": "Today", "value": "Monday"}]}));
     assert_eq!(
-        input.newest().unwrap()[0].text(),
+        input.new_messages().unwrap()[0].text(),
         "Context:\nToday: Monday\n\nWhat of it?"
     );
 }
@@ -64,7 +64,7 @@ fn tools_of_the_client_and_their_results_are_read() {
     let tools = input.tools();
     assert_eq!(tools[0].2["required"], json!(["n"]));
     assert_eq!(tools[1].2["type"], "object");
-    let results = input.results().unwrap();
+    let results = input.client_results().unwrap();
     let said: Vec<_> = results
         .iter()
         .map(|(id, output)| (id.as_str(), output.content[0].as_text(), output.is_error))
@@ -79,13 +79,13 @@ fn tools_of_the_client_and_their_results_are_read() {
     );
 }
 
-/// What no store takes is refused, wherever it stands, and the place is named.
+/// What no store takes is refused, wherever it stands, and the index is named.
 #[test]
 fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
     let said = |message: Value| {
         let first = json!({"id": "1", "role": "user", "content": "?"});
         let messages = json!([first, message]);
-        input(json!({"messages": messages})).newest()
+        input(json!({"messages": messages})).new_messages()
     };
     let problem = said(json!({"id": "2", "role": "user", "content": "a\u{0}b"})).unwrap_err();
     assert_eq!(problem.status, 400);
@@ -94,14 +94,14 @@ fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
         "{problem:?}"
     );
     let context = input(json!({"context": [{"description": "d", "value": "a\u{0}"}]}));
-    assert!(context.newest().is_err());
+    assert!(context.new_messages().is_err());
     for payload in [
         json!({"approved": false, "reason": "a\u{0}"}),
         json!({"approved": true, "input": {"a": ["\u{0}"]}}),
         json!({"approved": true, "input": {"\u{0}": 1}}),
     ] {
         let entry = json!({"interruptId": "run/1/a", "status": "resolved", "payload": payload});
-        let problem = input(json!({"resume": [entry]})).words().unwrap_err();
+        let problem = input(json!({"resume": [entry]})).decisions().unwrap_err();
         assert_eq!(problem.field.as_deref(), Some("resume"));
         assert!(problem.detail.starts_with("resume[0]: "), "{problem:?}");
     }
@@ -109,7 +109,7 @@ fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
 
 #[test]
 fn answers_to_interrupts_are_words_about_calls() {
-    let resume = |entries: Value| input(json!({"resume": entries})).words();
+    let resume = |entries: Value| input(json!({"resume": entries})).decisions();
     let words = resume(json!([
         {"interruptId": "run/12/a", "status": "resolved",
          "payload": {"approved": true, "input": {"n": 2}, "scope": "session"}},
@@ -118,13 +118,13 @@ fn answers_to_interrupts_are_words_about_calls() {
     ]))
     .unwrap()
     .unwrap();
-    assert_eq!((words.run.as_str(), words.seen), ("run", 12));
+    assert_eq!((words.run.as_str(), words.last_seen), ("run", 12));
     let deny = |reason: Option<&str>| ApprovalDecision::Deny {
         reason: reason.map(ToOwned::to_owned),
         scope: ApprovalScope::Once,
     };
     assert_eq!(
-        words.said,
+        words.calls,
         [
             (
                 "a".to_owned(),
@@ -163,7 +163,7 @@ fn a_thread_that_only_the_client_has_is_read_whole() {
         {"id": "6", "role": "activity", "activityType": "x", "content": {"a": 1}},
         {"id": "7", "role": "user", "content": "And?"},
     ]}))
-    .conversation()
+    .all_messages()
     .unwrap();
     let roles: Vec<_> = messages.iter().map(|message| message.role).collect();
     assert_eq!(

@@ -1,12 +1,13 @@
 //! A run as AG-UI events, protocol version 1.0.
 //!
-//! The events are those of the npm package `@ag-ui/core` 1.0.0 (`src/generated/types.ts`), and their order is what
-//! `verifyEvents` of `@ag-ui/client` 1.0.0 (`src/verify/verify.ts`) takes.
+//! The events are those of the npm package `@ag-ui/core` 1.0.0 (`src/generated/types.ts`) and their
+//! order is what `verifyEvents` of `@ag-ui/client` 1.0.0 (`src/verify/verify.ts`) accepts.
 //!
-//! A call that waits for a person ends the response with an interrupt; the answer comes as the `resume` of the next run
-//! of the thread. A call of a tool that runs at the client ends it as well, with success and the call's id among `pendingToolCallIds`;
-//! its result comes as a message of the next run. What has no event of its own is `CUSTOM`: its name is `switchboard.` and the name of the event, its
-//! value the event as `GET /runs/{id}/events` tells it.
+//! A call that needs approval ends the response with an interrupt. The decision comes in `resume` of
+//! the next run of the thread. A call of a client tool ends the response with success and its id in
+//! `pendingToolCallIds`. Its result comes as a message of the next run. An event without an
+//! equivalent is `CUSTOM` with the name `switchboard.EVENT` and the event as in
+//! `GET /runs/{id}/events`.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -16,39 +17,40 @@ use switchboard_orchestration::{
 };
 
 use super::super::{
+    encoder::EventEncoder,
     response::failure::{self, Failure},
     response::frames::SseFrames,
-    encoder::EventEncoder,
-    sequencer::{self, ClientEvent, Call, Outcome, Part, PartKind},
+    sequencer::{self, Call, CallOutcome, ClientEvent, Part, PartKind},
     tools::tool_output,
 };
 
 /// The version of the protocol.
 const PROTOCOL: &str = "1.0";
 
-/// The projection: it is given a run, and says what a client reads.
+/// An encoder of AG-UI events.
 #[derive(Debug, Default)]
 pub(crate) struct AgUiStream {
     thread: String,
-    /// The id under which the thread is kept.
+    /// The session of the thread.
     session: String,
-    /// The client's own name for this run.
+    /// The client's id of this run.
     client_run: String,
     run: String,
-    /// The number of the event that is being told, and when it happened, in milliseconds since 1970.
+    /// The number of the current event.
     seq: u64,
+    /// The time of the current event in milliseconds since 1970.
     time: i64,
-    /// The message that holds the calls of a step.
+    /// The message that contains the calls of the step.
     message: Option<String>,
     step: u32,
-    /// What the models cost that were asked in this response: a run that goes on tells what is new.
+    /// The usage of the model calls of this response.
     usage: Vec<(ModelId, Usage)>,
-    asking: Option<ModelId>,
+    called_model: Option<ModelId>,
     is_closed: bool,
 }
 
 impl AgUiStream {
-    /// A stream of a run in this thread, which the client calls `run`, and which is kept as this session.
+    /// `run` is the client's id of the run.
     pub(crate) fn new(
         thread: impl Into<String>,
         run: impl Into<String>,
@@ -64,14 +66,14 @@ impl AgUiStream {
 }
 
 impl EventEncoder for AgUiStream {
-    fn hear(&mut self, event: &RunEvent) {
+    fn observe(&mut self, event: &RunEvent) {
         self.seq = event.seq;
         self.time = event.time.as_millisecond();
         self.count(event);
     }
 
-    fn say(&mut self, beat: &ClientEvent<'_>, out: &mut SseFrames) {
-        match *beat {
+    fn encode(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames) {
+        match *event {
             ClientEvent::RunStarted { event, .. } => {
                 self.run = event.run_id.to_string();
                 self.begin(out);
@@ -88,7 +90,7 @@ impl EventEncoder for AgUiStream {
                 timestamp: self.time,
                 step_name: &step_name(step),
             }),
-            ClientEvent::PartStarted(part) => self.part_begins(part, out),
+            ClientEvent::PartStarted(part) => self.start_part(part, out),
             ClientEvent::PartDelta(part, delta) => {
                 let message_id = &self.part_id(part);
                 let timestamp = self.time;
@@ -125,7 +127,7 @@ impl EventEncoder for AgUiStream {
                     }
                 }
             }
-            ClientEvent::CallStarted(call) => self.call_begins(call, out),
+            ClientEvent::CallStarted(call) => self.start_call(call, out),
             ClientEvent::CallInputDelta(call, delta) => out.data(&Event::ToolCallArgs {
                 timestamp: self.time,
                 tool_call_id: &call.id,
@@ -144,10 +146,10 @@ impl EventEncoder for AgUiStream {
                         delta: &text,
                     });
                 }
-                self.call_ends(call, out);
+                self.finish_call(call, out);
             }
             ClientEvent::CallDropped(call) => {
-                self.call_ends(call, out);
+                self.finish_call(call, out);
                 self.result(
                     call,
                     "the model did not finish this call",
@@ -156,30 +158,37 @@ impl EventEncoder for AgUiStream {
                     out,
                 );
             }
-            ClientEvent::CallFinished(call, outcome) => self.call_done(call, outcome, out),
-            // Notes tell these, with all there is to know.
-            ClientEvent::CallInputReplaced(..) | ClientEvent::CallAwaitsDecision(_) | ClientEvent::CallDenied(_) => {}
+            ClientEvent::CallFinished(call, outcome) => self.write_outcome(call, outcome, out),
+            // Emitted as `Other` too.
+            ClientEvent::CallInputReplaced(..)
+            | ClientEvent::CallAwaitsDecision(_)
+            | ClientEvent::CallDenied(_) => {}
             ClientEvent::TextSuperseded => self.custom(
                 "switchboard.superseded",
                 "the text of this step so far is not part of the answer",
                 out,
             ),
             ClientEvent::Other(event) => self.note(event, out),
-            ClientEvent::Artifact(item) => self.custom::<&AnswerItem>("switchboard.artifact", item, out),
+            ClientEvent::Artifact(item) => {
+                self.custom::<&AnswerItem>("switchboard.artifact", item, out)
+            }
             ClientEvent::RunFinished(report) => self.end(report, out),
         }
     }
 
-    fn goes_on(&mut self, out: &mut SseFrames) {
+    fn resume(&mut self, out: &mut SseFrames) {
         self.is_closed = false;
         self.usage.clear();
         self.begin(out);
     }
 
-    fn waits(&mut self, asked: &[&Call], out: &mut SseFrames) {
+    fn pause(&mut self, waiting: &[&Call], out: &mut SseFrames) {
         let (of_client, of_server): (Vec<&Call>, Vec<&Call>) =
-            asked.iter().partition(|call| call.is_clients());
-        let mut interrupts: Vec<_> = of_server.iter().map(|call| self.interrupt(call)).collect();
+            waiting.iter().partition(|call| call.is_client_tool());
+        let mut interrupts: Vec<_> = of_server
+            .iter()
+            .map(|call| self.interrupt_for(call))
+            .collect();
         interrupts.sort_by(|one, other| one.id.cmp(&other.id));
         let mut pending: Vec<_> = of_client.iter().map(|call| call.id.clone()).collect();
         pending.sort();
@@ -201,17 +210,17 @@ impl EventEncoder for AgUiStream {
         self.is_closed = true;
     }
 
-    fn breaks(&mut self, why: &str, out: &mut SseFrames) {
-        let failure = Failure::interrupted(why);
-        self.fail(&failure.code, why, out);
+    fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
+        let failure = Failure::interrupted(reason);
+        self.fail(&failure.code, reason, out);
     }
 
     fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// A person is asked with an interrupt, and a client's call is made by it: both answer with the next run of the thread.
-    fn ends_at(&self, _: &Call) -> bool {
+    /// Decisions and results of client tools come with the next run of the thread.
+    fn ends_response_at(&self, _: &Call) -> bool {
         true
     }
 }
@@ -227,7 +236,7 @@ impl AgUiStream {
         });
     }
 
-    fn part_begins(&mut self, part: Part, out: &mut SseFrames) {
+    fn start_part(&mut self, part: Part, out: &mut SseFrames) {
         let message_id = self.part_id(part);
         let timestamp = self.time;
         match part.kind {
@@ -253,7 +262,7 @@ impl AgUiStream {
         }
     }
 
-    fn call_begins(&mut self, call: &Call, out: &mut SseFrames) {
+    fn start_call(&mut self, call: &Call, out: &mut SseFrames) {
         let (run, step) = (&self.run, self.step);
         let parent = self
             .message
@@ -266,16 +275,16 @@ impl AgUiStream {
         });
     }
 
-    fn call_ends(&self, call: &Call, out: &mut SseFrames) {
+    fn finish_call(&self, call: &Call, out: &mut SseFrames) {
         out.data(&Event::ToolCallEnd {
             timestamp: self.time,
             tool_call_id: &call.id,
         });
     }
 
-    fn call_done(&self, call: &Call, outcome: Outcome<'_>, out: &mut SseFrames) {
-        if call.is_clients() && call.was_asked {
-            // The client gave it itself, and has it among its messages.
+    fn write_outcome(&self, call: &Call, outcome: CallOutcome<'_>, out: &mut SseFrames) {
+        if call.is_client_tool() && call.needed_decision {
+            // The client sent the result and has it.
             return;
         }
         let text = tool_output::as_text(outcome.content, outcome.structured);
@@ -305,11 +314,11 @@ impl AgUiStream {
 
     fn note(&self, event: &RunEvent, out: &mut SseFrames) {
         match &event.kind {
-            // The events of the call, and the run's end, say it.
+            // The events of the call and the end of the run contain it.
             RunEventKind::ToolFinished { .. } | RunEventKind::ModelCallFinished { .. } => {}
             _ => {
-                let name = format!("switchboard.{}", telling::name(event));
-                self.custom(&name, event, out);
+                let (kind, value) = sequencer::to_json(event);
+                self.custom(&format!("switchboard.{kind}"), value, out);
             }
         }
     }
@@ -326,11 +335,11 @@ impl AgUiStream {
     fn end(&mut self, report: &RunReport, out: &mut SseFrames) {
         let outcome = match report.outcome {
             RunOutcome::Failed => {
-                let (code, why) = match &report.error {
+                let (code, reason) = match &report.error {
                     Some(error) => (failure::code(&error.kind), error.message.as_str()),
                     None => ("internal".to_owned(), "the run failed"),
                 };
-                return self.fail(&code, why, out);
+                return self.fail(&code, reason, out);
             }
             RunOutcome::Cancelled => Ending::Cancelled,
             RunOutcome::Completed | RunOutcome::Limited => Ending::Success {
@@ -363,29 +372,29 @@ impl AgUiStream {
         self.is_closed = true;
     }
 
-    /// The question about a call. Its id says where the answer goes and what the client has seen.
-    fn interrupt(&self, call: &Call) -> Interrupt {
+    /// Creates the interrupt for a call.
+    fn interrupt_for(&self, call: &Call) -> Interrupt {
         let name = call.tool.as_deref().unwrap_or(&call.name);
-        let place = match &call.server {
+        let tool = match &call.server {
             Some(server) => format!("`{name}` of server `{server}`"),
             None => format!("`{name}`"),
         };
         Interrupt {
             id: InterruptId {
                 run: &self.run,
-                seen: self.seq,
-                call: &call.tool_use,
+                last_seen: self.seq,
+                call: &call.tool_use_id,
             }
             .to_string(),
             reason: "tool_approval",
-            message: format!("May {place} run?"),
+            message: format!("Allow {tool} to run?"),
             tool_call_id: call.id.clone(),
             response_schema: json!({
                 "type": "object",
                 "properties": {
                     "approved": {"type": "boolean"},
-                    "reason": {"type": "string", "description": "Why not, for the model to read."},
-                    "input": {"type": "object", "description": "Input to use instead of the model's."},
+                    "reason": {"type": "string", "description": "Reason for a denial, which the model receives."},
+                    "input": {"type": "object", "description": "Input that replaces the model's input."},
                     "scope": {"enum": ["once", "session", "always"]},
                 },
                 "required": ["approved"],
@@ -404,9 +413,9 @@ impl AgUiStream {
 
     fn count(&mut self, event: &RunEvent) {
         match &event.kind {
-            RunEventKind::ModelCallStarted { model, .. } => self.asking = Some(model.clone()),
+            RunEventKind::ModelCallStarted { model, .. } => self.called_model = Some(model.clone()),
             RunEventKind::ModelCallFinished { usage, .. } => {
-                if let Some(model) = self.asking.take() {
+                if let Some(model) = self.called_model.take() {
                     self.add(model, usage);
                 }
             }
@@ -434,27 +443,31 @@ fn step_name(step: u32) -> String {
     format!("step {step}")
 }
 
-/// The id of a question: the run, the number of the last event that its reader has seen, and the call.
+/// The id of an interrupt: the run, the number of the client's last event, and the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InterruptId<'a> {
     pub(crate) run: &'a str,
-    pub(crate) seen: u64,
+    pub(crate) last_seen: u64,
     pub(crate) call: &'a str,
 }
 
 impl std::fmt::Display for InterruptId<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}/{}", self.run, self.seen, self.call)
+        write!(f, "{}/{}/{}", self.run, self.last_seen, self.call)
     }
 }
 
 impl<'a> InterruptId<'a> {
-    /// Reads an id that was written by it. A call's own id may hold anything.
+    /// Parses an id. The call id may contain slashes.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let mut pieces = text.splitn(3, '/');
-        let (run, seen, call) = (pieces.next()?, pieces.next()?, pieces.next()?);
-        let seen = seen.parse().ok()?;
-        (!run.is_empty() && !call.is_empty()).then_some(Self { run, seen, call })
+        let (run, last_seen, call) = (pieces.next()?, pieces.next()?, pieces.next()?);
+        let last_seen = last_seen.parse().ok()?;
+        (!run.is_empty() && !call.is_empty()).then_some(Self {
+            run,
+            last_seen,
+            call,
+        })
     }
 }
 
@@ -568,12 +581,12 @@ struct Custom<'a, V> {
     value: V,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Ending {
     Success {
-        /// The calls that the client is to make.
+        /// The calls for the client.
         #[serde(rename = "pendingToolCallIds", skip_serializing_if = "Vec::is_empty")]
         pending_tool_call_ids: Vec<String>,
     },
@@ -593,7 +606,7 @@ struct Interrupt {
     response_schema: Value,
 }
 
-/// What a run gives back.
+/// The result of a run.
 #[derive(Serialize)]
 struct RunResult<'a> {
     answer: &'a str,

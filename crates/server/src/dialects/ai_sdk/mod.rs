@@ -1,4 +1,4 @@
-//! The UI message stream of the Vercel AI SDK: what `useChat` speaks.
+//! The UI message stream of the Vercel AI SDK, the protocol of `useChat`.
 
 mod request;
 mod stream;
@@ -14,7 +14,10 @@ use switchboard_domain::RunState;
 pub(crate) use request::AiSdkRequest;
 pub(crate) use stream::AiSdkStream;
 
-use super::{conversation::session_id, runs::durable::DurableRequest, response::run_response::RunResponse, response::paused_runs::PausedRuns};
+use super::{
+    conversation::session_id, response::paused_runs::PausedRuns,
+    response::run_response::RunResponse, runs::durable::DurableRequest,
+};
 use crate::{
     App, Problem, Wish,
     problem::ProblemBody,
@@ -22,13 +25,15 @@ use crate::{
     security::Caller,
 };
 
-/// Names the protocol and its version: `src/ui-message-stream/ui-message-stream-headers.ts` of `ai` 7.0.173.
+/// The header with the protocol version (`src/ui-message-stream/ui-message-stream-headers.ts` of
+/// `ai` 7.0.173).
 const PROTOCOL: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stream");
 
-/// Goes on with a chat, and streams the answer as the AI SDK's UI message stream, version 1.
+/// Continues a chat and streams the answer as the AI SDK's UI message stream, version 1.
 ///
-/// The chat is a session. Its run goes on when the client goes away; `GET /api/chat/{id}/stream` comes back to it. Where a
-/// call waits for a person, the stream ends, and goes on with the request that `addToolApprovalResponse` makes.
+/// The chat is a session. Its run continues when the client disconnects, and
+/// `GET /api/chat/{id}/stream` returns its stream. When a call needs approval, the stream ends and
+/// continues with the request of `addToolApprovalResponse`.
 #[utoipa::path(
     post,
     path = "/api/chat",
@@ -37,24 +42,24 @@ const PROTOCOL: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-str
     request_body = AiSdkRequest,
     responses(
         (status = 200, description = "Server-sent events, each a UI message chunk", body = String, content_type = "text/event-stream"),
-        (status = 400, description = "The body cannot be read, or asks for what is not supported.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "There is no such run, or no such session.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 409, description = "A call waits for no word, or the session changed meanwhile.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 400, description = "The body is invalid or contains an unsupported value.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "The run or the session does not exist.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "The call does not wait for a decision, or the session changed.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "The body is too large.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "The body is not said to be JSON.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "A value cannot be, such as a model that there is not.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "Too many runs of the same principal.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 415, description = "The content type is not JSON.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "A value is invalid, such as an unknown model.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "The principal has too many runs.", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn chat(
     State(app): State<App>,
     Caller(principal): Caller,
-    Extension(waiting): Extension<PausedRuns>,
+    Extension(paused_runs): Extension<PausedRuns>,
     ReadJson(request): ReadJson<AiSdkRequest>,
 ) -> Result<Response, Problem> {
     let session = session_id(&request.id, "id")?;
     let session = app.hub().session_named(&principal, session).await?;
-    let asked = DurableRequest {
+    let parsed = DurableRequest {
         session: session.clone(),
         wish: Wish {
             provider: request.provider.clone(),
@@ -63,16 +68,17 @@ pub(crate) async fn chat(
             parameters: request.parameters.clone(),
             context: request.context.clone().unwrap_or_default(),
         },
-        words: request.words()?,
+        decisions: request.decisions()?,
         tools: Vec::new(),
-        talk: &request,
+        conversation: &request,
     };
-    let telling = asked.begin(app, principal, waiting).await?;
-    let projection = AiSdkStream::new(Some(session.0));
-    Ok(named(telling.by(projection).response()))
+    let response = parsed.start(app, principal, paused_runs).await?;
+    let encoder = AiSdkStream::new(Some(session.0));
+    Ok(with_protocol(response.with_encoder(encoder).into_stream()))
 }
 
-/// Comes back to a chat's run, from its beginning, as `useChat` does with `resume: true`. 204 if none is under way.
+/// Streams the open run of a chat from its start, for `useChat` with `resume: true`. Returns 204
+/// without an open run.
 #[utoipa::path(
     get,
     path = "/api/chat/{id}/stream",
@@ -81,7 +87,7 @@ pub(crate) async fn chat(
     params(("id" = String, Path, description = "The chat, which is the session")),
     responses(
         (status = 200, description = "Server-sent events, each a UI message chunk", body = String, content_type = "text/event-stream"),
-        (status = 204, description = "Nothing is under way"),
+        (status = 204, description = "The chat has no open run"),
     )
 )]
 pub(crate) async fn resume(
@@ -89,7 +95,7 @@ pub(crate) async fn resume(
     Caller(principal): Caller,
     ReadPath(id): ReadPath<String>,
 ) -> Result<Response, Problem> {
-    // A chat that nobody has said anything in is no session yet, whatever its id.
+    // A chat without messages has no session yet.
     let nothing = || StatusCode::NO_CONTENT.into_response();
     let Ok(session) = session_id(&id, "id") else {
         return Ok(nothing());
@@ -100,25 +106,25 @@ pub(crate) async fn resume(
         return Ok(nothing());
     }
     let open = hub.open_run(&principal, &session).await?;
-    // One that broke off goes on only when somebody wants it to.
+    // An interrupted run is resumed only on request.
     let Some(open) = open.filter(|open| open.state != RunState::Interrupted) else {
         return Ok(nothing());
     };
     let reader = hub.reader(&principal, &open.run, 0).await?;
-    let projection = AiSdkStream::new(Some(session.0.clone()));
-    let telling = RunResponse::all(
+    let encoder = AiSdkStream::new(Some(session.0.clone()));
+    let response = RunResponse::new(
         app.clone(),
         principal,
         open.run,
         Some(session),
         reader,
-        projection,
+        encoder,
     )
-    .until_waiting();
-    Ok(named(telling.response()))
+    .ending_when_waiting();
+    Ok(with_protocol(response.into_stream()))
 }
 
-fn named(mut response: Response) -> Response {
+fn with_protocol(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(PROTOCOL, HeaderValue::from_static("v1"));
     response

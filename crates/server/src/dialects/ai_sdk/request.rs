@@ -1,5 +1,5 @@
-//! What `useChat` posts: `HttpChatTransport.sendMessages` of the npm package `ai` 7.0.173
-//! (`src/ui/http-chat-transport.ts`), with messages as `src/ui/ui-messages.ts` has them.
+//! A request of `useChat`: `HttpChatTransport.sendMessages` of the npm package `ai` 7.0.173
+//! (`src/ui/http-chat-transport.ts`) with the messages of `src/ui/ui-messages.ts`.
 
 use std::sync::Arc;
 
@@ -13,36 +13,36 @@ use utoipa::ToSchema;
 
 use super::super::{
     conversation::{self, Conversation, bad_messages},
-    runs::durable::{Regeneration, ClientConversation, Decisions, check_word},
+    runs::durable::{ClientConversation, Decisions, Regeneration, check_decision},
 };
 use crate::{Parameters, Problem};
 
-/// What `useChat` posts. Fields beside the SDK's own come from its option `body`.
+/// A request of `useChat`. Fields that the SDK does not have come from its option `body`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AiSdkRequest {
     /// The chat, which is the session.
     #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub(crate) id: String,
-    /// The conversation as the client has it. Where the session is known, only what is new in it counts.
+    /// The client's conversation. If the session exists, only new messages are read.
     #[schema(value_type = Vec<Object>)]
     pub(crate) messages: Vec<UiMessage>,
-    /// Why the request is made.
+    /// The reason of the request.
     #[serde(default)]
     pub(crate) trigger: Trigger,
-    /// The message that is meant, if one is.
+    /// The message that the request concerns.
     #[serde(default, rename = "messageId")]
     pub(crate) message_id: Option<String>,
-    /// The provider, where `model` does not name it.
+    /// The provider, if `model` does not contain it.
     #[serde(default)]
     pub(crate) provider: Option<String>,
-    /// The model, as `PROVIDER/MODEL` or its name alone.
+    /// The model, as `PROVIDER/MODEL` or only its name.
     #[serde(default)]
     pub(crate) model: Option<String>,
-    /// The recipe to follow.
+    /// The recipe of the run.
     #[serde(default)]
     pub(crate) recipe: Option<String>,
-    /// How the run is asked.
+    /// The parameters of the run.
     #[serde(default)]
     pub(crate) parameters: Parameters,
     /// Values for tools that the model does not see, by name.
@@ -51,18 +51,18 @@ pub(crate) struct AiSdkRequest {
     pub(crate) context: Option<ClientContext>,
 }
 
-/// Why the request is made.
+/// The reason of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Trigger {
-    /// Something is said, or a question was answered.
+    /// A new message or a decision.
     #[default]
     SubmitMessage,
-    /// The last answer is wanted anew.
+    /// Another answer to the last question.
     RegenerateMessage,
 }
 
-/// A message as the client has it. What this server does not look at is not read.
+/// A message of the client. Other fields are ignored.
 #[derive(Debug, Deserialize)]
 pub(crate) struct UiMessage {
     #[serde(default)]
@@ -112,7 +112,7 @@ struct UiPart {
 
 #[derive(Debug, Deserialize)]
 struct Approval {
-    /// The run's id of the call.
+    /// The call id of the run.
     id: String,
     #[serde(default)]
     approved: Option<bool>,
@@ -121,8 +121,8 @@ struct Approval {
 }
 
 impl AiSdkRequest {
-    /// The words that this request brings, if it is one that does.
-    pub(crate) fn words(&self) -> Result<Option<Decisions>, Problem> {
+    /// Returns the decisions of the request, if it has any.
+    pub(crate) fn decisions(&self) -> Result<Option<Decisions>, Problem> {
         if self.trigger != Trigger::SubmitMessage {
             return Ok(None);
         }
@@ -135,27 +135,30 @@ impl AiSdkRequest {
         let Some(message) = named.or(last).filter(|it| it.role == UiRole::Assistant) else {
             return Ok(None);
         };
-        let words: Vec<_> = message.parts.iter().filter_map(UiPart::word).collect();
-        if words.is_empty() {
+        let calls: Vec<_> = message.parts.iter().filter_map(UiPart::decision).collect();
+        if calls.is_empty() {
             return Ok(None);
         }
-        for (call, word) in &words {
-            check_word(&format!("the word about the tool call `{call}`"), word)
-                .map_err(bad_messages)?;
+        for (call, decision) in &calls {
+            check_decision(
+                &format!("the decision about the tool call `{call}`"),
+                decision,
+            )
+            .map_err(bad_messages)?;
         }
         let metadata = message.metadata.as_ref();
         let field = |name: &str| metadata.and_then(|metadata| metadata.get(name));
         let run = field("runId").and_then(Value::as_str);
-        let seen = field("lastEvent").and_then(Value::as_u64);
-        match (run, seen) {
-            (Some(run), Some(seen)) => Ok(Some(Decisions {
+        let last_seen = field("lastEvent").and_then(Value::as_u64);
+        match (run, last_seen) {
+            (Some(run), Some(last_seen)) => Ok(Some(Decisions {
                 run: run.to_owned(),
-                seen,
-                said: words,
+                last_seen,
+                calls,
             })),
             _ => Err(bad_messages(
-                "the message whose tool calls were decided about has no `metadata.runId` and \
-                 `metadata.lastEvent`: send it with the metadata that it came with"
+                "the message with the decided tool calls has no `metadata.runId` and \
+                 `metadata.lastEvent`: send the message with its metadata"
                     .to_owned(),
             )),
         }
@@ -163,72 +166,71 @@ impl AiSdkRequest {
 }
 
 impl ClientConversation for AiSdkRequest {
-    fn again(&self) -> Result<Option<Regeneration>, Problem> {
+    fn regeneration(&self) -> Result<Option<Regeneration>, Problem> {
         if self.trigger != Trigger::RegenerateMessage {
             return Ok(None);
         }
-        // Without the answer that is given anew, the conversation ends with its question.
-        let Some(question) = self.newest()?.into_iter().next_back() else {
+        // The client removes the old answer, so the conversation ends with its question.
+        let Some(question) = self.new_messages()?.into_iter().next_back() else {
             return Ok(None);
         };
         let others = self.messages.iter().rev().skip(1).rev();
         let mut before = Vec::new();
         for message in others.filter(|it| it.role == UiRole::User) {
-            let mut alone = Conversation::default();
-            match message.say_in(&mut alone) {
-                // One without anything in it is in no session.
-                Ok(()) => before.extend(alone.done().ok().map(|said| said.into_iter().next())),
+            let mut single = Conversation::default();
+            match message.try_add_to(&mut single) {
+                // A session contains no empty message.
+                Ok(()) => before.extend(single.finish().ok().map(|all| all.into_iter().next())),
                 Err(_) => before.push(None),
             }
         }
         Ok(Some(Regeneration { question, before }))
     }
 
-    /// The last message, which the person said.
-    fn newest(&self) -> Result<Vec<Arc<Message>>, Problem> {
+    fn new_messages(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let last = self.messages.iter().enumerate().next_back();
-        let Some((place, last)) = last.filter(|(_, message)| message.role == UiRole::User) else {
+        let Some((index, last)) = last.filter(|(_, message)| message.role == UiRole::User) else {
             return Err(bad_messages(
-                "the last message is not the person's, and brings no word about a tool call"
+                "the last message is not a user message and contains no decision about a tool call"
                     .to_owned(),
             ));
         };
         let mut conversation = Conversation::default();
-        last.add_to(&mut conversation, place)?;
-        conversation.done().map_err(bad_messages)
+        last.add_to(&mut conversation, index)?;
+        conversation.finish().map_err(bad_messages)
     }
 
-    fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
+    fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let mut conversation = Conversation::default();
-        for (place, message) in self.messages.iter().enumerate() {
-            message.add_to(&mut conversation, place)?;
+        for (index, message) in self.messages.iter().enumerate() {
+            message.add_to(&mut conversation, index)?;
         }
-        conversation.done().map_err(bad_messages)
+        conversation.finish().map_err(bad_messages)
     }
 }
 
 impl UiMessage {
-    fn add_to(&self, conversation: &mut Conversation, place: usize) -> Result<(), Problem> {
-        self.say_in(conversation)
-            .map_err(|why| bad_messages(format!("messages[{place}]: {why}")))
+    fn add_to(&self, conversation: &mut Conversation, index: usize) -> Result<(), Problem> {
+        self.try_add_to(conversation)
+            .map_err(|reason| bad_messages(format!("messages[{index}]: {reason}")))
     }
 
-    fn say_in(&self, conversation: &mut Conversation) -> Result<(), String> {
+    fn try_add_to(&self, conversation: &mut Conversation) -> Result<(), String> {
         match self.role {
-            UiRole::System => conversation.say(Role::System, self.said()?),
-            UiRole::User => conversation.say(Role::User, self.said()?),
+            UiRole::System => conversation.push(Role::System, self.content()?),
+            UiRole::User => conversation.push(Role::User, self.content()?),
             UiRole::Assistant => {
-                // One message of the client holds all steps of an answer.
+                // One message of the client contains all steps of an answer.
                 for step in self.parts.split(|part| part.kind == "step-start") {
                     let mut parts = Vec::new();
                     for part in step {
-                        parts.extend(part.said()?);
+                        parts.extend(part.content()?);
                         parts.extend(part.call());
                     }
-                    conversation.say(Role::Assistant, parts)?;
+                    conversation.push(Role::Assistant, parts)?;
                     for part in step {
                         if let Some(result) = part.result() {
-                            conversation.result(result)?;
+                            conversation.push_result(result)?;
                         }
                     }
                 }
@@ -237,22 +239,22 @@ impl UiMessage {
         }
     }
 
-    fn said(&self) -> Result<Vec<Part>, String> {
-        let parts = self.parts.iter().map(UiPart::said);
+    fn content(&self) -> Result<Vec<Part>, String> {
+        let parts = self.parts.iter().map(UiPart::content);
         parts.filter_map(Result::transpose).collect()
     }
 }
 
 impl UiPart {
-    /// What was said; data, sources and thinking are for the person.
-    fn said(&self) -> Result<Option<Part>, String> {
+    /// Returns text or a file. Data, sources and reasoning are ignored.
+    fn content(&self) -> Result<Option<Part>, String> {
         match self.kind.as_str() {
             "text" => Ok(self.text.as_deref().and_then(conversation::text)),
             "file" => {
                 let url = self
                     .url
                     .as_deref()
-                    .ok_or("a part of the type `file` has an `url`")?;
+                    .ok_or("a part of the type `file` needs a `url`")?;
                 let (media_type, name) = (self.media_type.as_deref(), self.filename.as_deref());
                 conversation::file(url, media_type, name).map(Some)
             }
@@ -275,7 +277,7 @@ impl UiPart {
         Some(Part::ToolUse(ToolUse::new(id, name, input)))
     }
 
-    /// Every call has a result, also one that was left alone.
+    /// Returns the result of a call. A call without one was not executed.
     fn result(&self) -> Option<ToolResult> {
         let (id, name) = self.tool()?;
         Some(
@@ -295,7 +297,7 @@ impl UiPart {
         )
     }
 
-    fn word(&self) -> Option<(String, ApprovalDecision)> {
+    fn decision(&self) -> Option<(String, ApprovalDecision)> {
         self.tool()?;
         if self.state.as_deref() != Some("approval-responded") {
             return None;

@@ -31,8 +31,8 @@ fn what_use_chat_posts_is_read() {
         "id": "chat", "messages": [question()], "trigger": "submit-message",
         "model": "offline/planner", "parameters": {"max_steps": 3},
     }));
-    assert_eq!(request.words().unwrap(), None);
-    assert_eq!(request.newest().unwrap()[0].text(), "What of it?");
+    assert_eq!(request.decisions().unwrap(), None);
+    assert_eq!(request.new_messages().unwrap()[0].text(), "What of it?");
     assert_eq!(request.parameters.max_steps, Some(3));
     let unknown = json!({"id": "chat", "messages": [], "recipie": "x"});
     let error = serde_json::from_value::<AiSdkRequest>(unknown).unwrap_err();
@@ -50,30 +50,30 @@ fn words_about_calls_are_found_in_the_message_with_what_its_client_has_seen() {
     };
     let scope = ApprovalScope::Once;
     assert_eq!(
-        request(yes).words().unwrap(),
+        request(yes).decisions().unwrap(),
         Some(Decisions {
             run: "run".into(),
-            seen: 12,
-            said: vec![("a".into(), ApprovalDecision::Allow { input: None, scope })],
+            last_seen: 12,
+            calls: vec![("a".into(), ApprovalDecision::Allow { input: None, scope })],
         })
     );
     let no = waiting(
         "approval-responded",
         &json!({"id": "a", "approved": false, "reason": "no"}),
     );
-    let words = request(no).words().unwrap().unwrap().said;
+    let words = request(no).decisions().unwrap().unwrap().calls;
     let reason = Some("no".to_owned());
     assert_eq!(
         words,
         [("a".to_owned(), ApprovalDecision::Deny { reason, scope })]
     );
     let open = waiting("approval-requested", &json!({"id": "a"}));
-    assert_eq!(request(open.clone()).words().unwrap(), None);
+    assert_eq!(request(open.clone()).decisions().unwrap(), None);
     // Then there is nothing to answer either.
-    assert!(request(open).newest().is_err());
+    assert!(request(open).new_messages().is_err());
     let mut lost = waiting("approval-responded", &json!({"id": "a", "approved": true}));
     lost["metadata"] = Value::Null;
-    let problem = request(lost).words().unwrap_err();
+    let problem = request(lost).decisions().unwrap_err();
     assert!(problem.detail.contains("metadata"), "{problem:?}");
 }
 
@@ -88,7 +88,7 @@ fn a_history_that_only_the_client_has_is_read_whole() {
         json!({"type": "text", "text": "It is 1.", "state": "done"}),
     ]);
     let request = request(json!({"id": "chat", "messages": [question(), done, question()]}));
-    let messages = request.conversation().unwrap();
+    let messages = request.all_messages().unwrap();
     let roles: Vec<_> = messages.iter().map(|message| message.role).collect();
     assert_eq!(
         roles,
@@ -114,16 +114,16 @@ fn a_history_that_only_the_client_has_is_read_whole() {
     // A call that was left alone has a result too.
     let open = waiting("approval-requested", &json!({"id": "a"}));
     let body = json!({"id": "chat", "messages": [question(), open, question()]});
-    let messages = self::request(body).conversation().unwrap();
+    let messages = self::request(body).all_messages().unwrap();
     assert!(messages[2].results().next().unwrap().is_error);
 }
 
-/// What no store takes is refused, wherever it stands, and the place is named.
+/// What no store takes is refused, wherever it stands, and the index is named.
 #[test]
 fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
     let said = json!({"id": "q", "role": "user", "parts": [{"type": "text", "text": "a\u{0}b"}]});
     let body = json!({"id": "chat", "messages": [question(), said]});
-    let problem = request(body).newest().unwrap_err();
+    let problem = request(body).new_messages().unwrap_err();
     assert_eq!(
         (problem.status.as_u16(), problem.field.as_deref()),
         (400, Some("messages"))
@@ -137,7 +137,7 @@ fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
         &json!({"id": "a", "approved": false, "reason": "n\u{0}"}),
     );
     let body = json!({"id": "chat", "messages": [question(), no]});
-    let problem = request(body).words().unwrap_err();
+    let problem = request(body).decisions().unwrap_err();
     assert_eq!(problem.status, 400);
     assert!(problem.detail.contains("`a`"), "{problem:?}");
 }

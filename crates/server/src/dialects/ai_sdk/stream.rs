@@ -1,11 +1,13 @@
 //! A run as the UI message stream of the Vercel AI SDK, version 1.
 //!
-//! The chunks are those of `uiMessageChunkSchema`, and their order is what `processUIMessageStream` takes, both of
-//! the npm package `ai` 7.0.173 (`src/ui-message-stream/ui-message-chunks.ts`, `src/ui/process-ui-message-stream.ts`).
+//! The chunks are those of `uiMessageChunkSchema` and their order is what `processUIMessageStream`
+//! accepts, both of the npm package `ai` 7.0.173 (`src/ui-message-stream/ui-message-chunks.ts`,
+//! `src/ui/process-ui-message-stream.ts`).
 //!
-//! Every tool is a dynamic one there: a front end does not know them beforehand. A result has the form of MCP's
-//! `CallToolResult`. What has no chunk of its own is a data part: its type is `data-` and the name of the event, its
-//! data the event as `GET /runs/{id}/events` tells it. Most are transient: `onData` sees them, the message does not keep them.
+//! Every tool is dynamic, because a front end does not know the tools. Results have the format of
+//! MCP's `CallToolResult`. An event without its own chunk is a data part of the type `data-EVENT`
+//! with the event as in `GET /runs/{id}/events`. Most are transient: `onData` receives them, but the
+//! message does not contain them.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -15,26 +17,24 @@ use switchboard_orchestration::{
 };
 
 use super::super::{
-    response::frames::SseFrames,
     encoder::EventEncoder,
-    sequencer::{self, ClientEvent, Call, Outcome, Part, PartKind},
+    response::frames::SseFrames,
+    sequencer::{self, Call, CallOutcome, ClientEvent, Part, PartKind},
     tools::tool_output::{self, ToolOutput},
 };
 
-/// The projection: it is given a run, and says what a client reads.
+/// An encoder of UI message chunks.
 #[derive(Debug, Default)]
 pub(crate) struct AiSdkStream {
     session: Option<String>,
     run: String,
     model: Option<ModelId>,
-    /// The number of the event that is being told.
+    /// The number of the current event.
     seq: u64,
-    /// A client has the end of its message.
     is_closed: bool,
 }
 
 impl AiSdkStream {
-    /// A stream of a run of this session.
     pub(crate) fn new(session: Option<String>) -> Self {
         Self {
             session,
@@ -44,12 +44,12 @@ impl AiSdkStream {
 }
 
 impl EventEncoder for AiSdkStream {
-    fn hear(&mut self, event: &RunEvent) {
+    fn observe(&mut self, event: &RunEvent) {
         self.seq = event.seq;
     }
 
-    fn say(&mut self, beat: &ClientEvent<'_>, out: &mut SseFrames) {
-        match *beat {
+    fn encode(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames) {
+        match *event {
             ClientEvent::RunStarted { event, model } => {
                 self.run = event.run_id.to_string();
                 self.model = Some(model.clone());
@@ -58,7 +58,9 @@ impl EventEncoder for AiSdkStream {
             ClientEvent::StepStarted { .. } => out.data(&Chunk::StartStep),
             ClientEvent::StepFinished { .. } => out.data(&Chunk::FinishStep),
             ClientEvent::PartStarted(part) => out.data(&Chunk::part_start(part, &part_id(part))),
-            ClientEvent::PartDelta(part, text) => out.data(&Chunk::part_delta(part, &part_id(part), text)),
+            ClientEvent::PartDelta(part, text) => {
+                out.data(&Chunk::part_delta(part, &part_id(part), text))
+            }
             ClientEvent::PartFinished(part) => out.data(&Chunk::part_end(part, &part_id(part))),
             ClientEvent::CallStarted(call) => {
                 if call.is_streamed {
@@ -73,7 +75,8 @@ impl EventEncoder for AiSdkStream {
                 tool_call_id: &call.id,
                 input_text_delta: json,
             }),
-            ClientEvent::CallInputReady(call, input) | ClientEvent::CallInputReplaced(call, input) => {
+            ClientEvent::CallInputReady(call, input)
+            | ClientEvent::CallInputReplaced(call, input) => {
                 out.data(&Chunk::input_available(call, input));
             }
             ClientEvent::CallDropped(call) => out.data(&Chunk::ToolInputError {
@@ -84,12 +87,12 @@ impl EventEncoder for AiSdkStream {
                 error_text: "the model did not finish this call",
             }),
             ClientEvent::CallAwaitsDecision(call) => out.data(&Chunk::ToolApprovalRequest {
-                approval_id: &call.tool_use,
+                approval_id: &call.tool_use_id,
                 tool_call_id: &call.id,
             }),
-            // A part of the state `output-denied` is one about which somebody was asked.
+            // The state `output-denied` requires an approval request before it.
             ClientEvent::CallDenied(call) => {
-                if call.was_asked {
+                if call.needed_decision {
                     out.data(&Chunk::ToolOutputDenied {
                         tool_call_id: &call.id,
                     });
@@ -111,12 +114,12 @@ impl EventEncoder for AiSdkStream {
         }
     }
 
-    fn goes_on(&mut self, out: &mut SseFrames) {
+    fn resume(&mut self, out: &mut SseFrames) {
         self.is_closed = false;
         self.start(out);
     }
 
-    fn waits(&mut self, _: &[&Call], out: &mut SseFrames) {
+    fn pause(&mut self, _: &[&Call], out: &mut SseFrames) {
         let metadata = self.metadata();
         out.data(&Chunk::Finish {
             finish_reason: "tool-calls",
@@ -125,16 +128,16 @@ impl EventEncoder for AiSdkStream {
         self.close(out);
     }
 
-    fn breaks(&mut self, why: &str, out: &mut SseFrames) {
-        self.fail(why, out);
+    fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
+        self.fail(reason, out);
     }
 
     fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Somebody is asked in the chat, and the answer comes with a new request.
-    fn ends_at(&self, _: &Call) -> bool {
+    /// Decisions come with a new request of the chat.
+    fn ends_response_at(&self, _: &Call) -> bool {
         true
     }
 }
@@ -157,8 +160,8 @@ impl AiSdkStream {
         }
     }
 
-    fn result(call: &Call, outcome: Outcome<'_>, out: &mut SseFrames) {
-        if outcome.was_denied && call.was_asked {
+    fn result(call: &Call, outcome: CallOutcome<'_>, out: &mut SseFrames) {
+        if outcome.was_denied && call.needed_decision {
             return;
         }
         if outcome.is_error {
@@ -181,11 +184,11 @@ impl AiSdkStream {
 
     fn note(event: &RunEvent, out: &mut SseFrames) {
         let is_transient = match &event.kind {
-            // The chunks of the call say it.
+            // The chunks of the call contain it.
             RunEventKind::ToolAwaitingApproval { .. }
             | RunEventKind::ToolFinished { .. }
             | RunEventKind::ModelCallFinished { .. } => return,
-            // What a person who looks at the message later wants to know.
+            // Stays visible in the message.
             RunEventKind::Warning { .. }
             | RunEventKind::ToolsUnavailable { .. }
             | RunEventKind::ModelSwitched { .. }
@@ -194,10 +197,11 @@ impl AiSdkStream {
             | RunEventKind::QuestionAnswered { .. } => false,
             _ => true,
         };
-        let kind = format!("data-{}", telling::name(event).replace('_', "-"));
+        let (kind, value) = sequencer::to_json(event);
+        let kind = format!("data-{}", kind.replace('_', "-"));
         out.data(&Data {
             kind: &kind,
-            value: event,
+            value,
             transient: is_transient,
         });
     }
@@ -214,12 +218,12 @@ impl AiSdkStream {
                 message_metadata: Some(metadata),
             }),
             RunOutcome::Failed => {
-                // A client stops reading at the error, so what is to be known goes before it.
+                // A client stops reading at the error.
                 out.data(&Chunk::MessageMetadata {
                     message_metadata: metadata,
                 });
-                let why = report.error.as_ref().map(|error| error.message.as_str());
-                return self.fail(why.unwrap_or("the run failed"), out);
+                let reason = report.error.as_ref().map(|error| error.message.as_str());
+                return self.fail(reason.unwrap_or("the run failed"), out);
             }
             RunOutcome::Cancelled => {
                 out.data(&Chunk::MessageMetadata {
@@ -233,8 +237,8 @@ impl AiSdkStream {
         self.close(out);
     }
 
-    fn fail(&mut self, why: &str, out: &mut SseFrames) {
-        out.data(&Chunk::Error { error_text: why });
+    fn fail(&mut self, reason: &str, out: &mut SseFrames) {
+        out.data(&Chunk::Error { error_text: reason });
         out.data(&Chunk::Finish {
             finish_reason: "error",
             message_metadata: None,
@@ -243,7 +247,7 @@ impl AiSdkStream {
     }
 
     fn close(&mut self, out: &mut SseFrames) {
-        out.words("[DONE]");
+        out.text("[DONE]");
         self.is_closed = true;
     }
 }
@@ -363,14 +367,14 @@ enum Chunk<'a> {
     },
 }
 
-/// What has no chunk of its own.
+/// A data part.
 #[derive(Serialize)]
 struct Data<'a, D> {
     #[serde(rename = "type")]
     kind: &'a str,
     #[serde(rename = "data")]
     value: D,
-    /// `onData` sees it, and the message does not keep it.
+    /// Whether only `onData` receives it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     transient: bool,
 }
@@ -412,7 +416,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Where a tool lives.
+/// The server and original name of a tool.
 #[derive(Serialize)]
 struct ToolMetadata<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -421,8 +425,8 @@ struct ToolMetadata<'a> {
     tool: Option<&'a str>,
 }
 
-/// What a message says about itself. A client sends it back with the message, which is how the server knows what the
-/// client has seen.
+/// The metadata of a message. A client sends it back with the message, so that the server knows the
+/// last event of the client.
 #[derive(Serialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'a> {
@@ -442,7 +446,7 @@ struct Metadata<'a> {
     error: Option<&'a RunError>,
 }
 
-/// Tokens, in the names of the SDK's `LanguageModelUsage`. What nobody said is left out.
+/// Token counts as in the SDK's `LanguageModelUsage`. Unknown counts are omitted.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct UiUsage {

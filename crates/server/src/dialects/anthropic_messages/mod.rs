@@ -1,4 +1,4 @@
-//! Anthropic's Messages.
+//! Anthropic's Messages API.
 
 mod request;
 mod stream;
@@ -17,18 +17,21 @@ pub(crate) use stream::AnthropicMessagesStream;
 use stream::{ErrorBody, Message, error_kind};
 
 use super::{
-    response::failure::Failure,
+    response::{
+        collected::{Collected, CollectedResponse},
+        failure::Failure,
+        paused_runs::PausedRuns,
+        run_response::{RunResponse, set_run_headers},
+    },
     runs::ephemeral::EphemeralRequest,
-    response::run_response::{RunResponse, name_run},
-    response::paused_runs::PausedRuns,
-    response::collected::CollectedResponse,
 };
 use crate::{App, ModelInfo, Problem, read::ReadJson, security::Caller};
 
-/// Answers the last of these messages, in the form of Anthropic's Messages.
+/// Answers the conversation, as Anthropic's Messages API.
 ///
-/// The server's own tools run on the server, those of the request at the client: a call of one of them ends the response with
-/// `tool_use`, and the run goes on with the results. What the server's tools did stands in the field `switchboard` of `ping` events and answers.
+/// The server's tools run on the server. Tools of the request run at the client: their calls end the
+/// response with `tool_use`, and the run continues with the results. Events of the server's tools
+/// are in the field `switchboard` of `ping` events and answers.
 #[utoipa::path(
     post,
     path = "/v1/messages",
@@ -36,90 +39,81 @@ use crate::{App, ModelInfo, Problem, read::ReadJson, security::Caller};
     tag = "dialects",
     request_body = AnthropicMessagesRequest,
     responses(
-        (status = 200, description = "The message; with `stream` server-sent events", body = Object),
-        (status = "4XX", description = "An error in Anthropic's form", body = Object),
-        (status = "5XX", description = "An error in Anthropic's form", body = Object),
+        (status = 200, description = "The message, or with `stream` server-sent events", body = Object),
+        (status = "4XX", description = "An error in Anthropic's format", body = Object),
+        (status = "5XX", description = "An error in Anthropic's format", body = Object),
     )
 )]
 pub(crate) async fn messages(
     State(app): State<App>,
     Caller(principal): Caller,
-    Extension(waiting): Extension<PausedRuns>,
+    Extension(paused_runs): Extension<PausedRuns>,
     ReadJson(request): ReadJson<AnthropicMessagesRequest>,
 ) -> Result<Response, Problem> {
-    let asked = EphemeralRequest {
+    let parsed = EphemeralRequest {
         parameters: request.parameters()?,
         messages: request.conversation()?,
         tools: request.tools()?,
-        form: request.form()?,
-        recipe: request
-            .switchboard
-            .as_ref()
-            .and_then(|it| it.recipe.clone()),
-        context: request
-            .switchboard
-            .as_ref()
-            .and_then(|it| it.context.clone())
-            .unwrap_or_default(),
+        answer_form: request.answer_form()?,
+        switchboard: request.switchboard.clone().unwrap_or_default(),
         model: &request.model,
     };
-    let telling = asked.begin(app, principal, waiting).await?;
-    Ok(respond(telling, request).await)
+    let response = parsed.start(app, principal, paused_runs).await?;
+    Ok(respond(response, request).await)
 }
 
-/// Says what a run says, at once or as it comes.
-async fn respond(telling: RunResponse<()>, request: AnthropicMessagesRequest) -> Response {
+/// Returns the events of a run as a stream or as one message.
+async fn respond(response: RunResponse<()>, request: AnthropicMessagesRequest) -> Response {
+    let options = response.options();
     if request.stream == Some(true) {
-        let terms = telling.terms();
-        let projection = AnthropicMessagesStream::new(Some(request.model), terms);
-        return telling.by(projection).response();
+        let encoder = AnthropicMessagesStream::new(Some(request.model), options);
+        return response.with_encoder(encoder).into_stream();
     }
-    let terms = telling.terms();
-    let said = telling.by(CollectedResponse::new(terms)).finish().await;
-    let mut response = match (&said.report, &said.broken) {
-        (Some(report), _) => match said.course.failure(report) {
-            Some(failure) => failed(&failure),
-            None => Json(Message::new(&said, report, &request.model)).into_response(),
-        },
-        (None, Some(why)) => failed(&Failure::interrupted(why)),
-        (None, None) => Json(Message::calls(&said, &request.model)).into_response(),
+    let collector = response.with_encoder(CollectedResponse::new(options));
+    let collected = collector.collect().await;
+    let model = &request.model;
+    let mut response = match collected.outcome() {
+        Collected::Answer(report) => Json(Message::new(&collected, report, model)).into_response(),
+        Collected::ClientCalls => Json(Message::calls(&collected, model)).into_response(),
+        Collected::Failed(failure) => failed(&failure),
     };
-    name_run(&mut response, said.course.run(), None);
+    set_run_headers(&mut response, collected.state.run(), None);
     response
 }
 
-/// The models in Anthropic's form: `types/model_info.py` and `pagination.py` of `anthropic` 2.12.0. All are on one page.
+/// The models in Anthropic's format (`types/model_info.py` and `pagination.py` of `anthropic`
+/// 2.12.0), all on one page.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AnthropicModels)]
 pub(crate) struct Models {
-    /// The models whose provider can be asked.
+    /// The models whose provider is configured.
     data: Vec<Model>,
-    /// Never.
+    /// Always false.
     has_more: bool,
-    /// The first of them.
+    /// The id of the first model.
     first_id: Option<String>,
-    /// The last of them.
+    /// The id of the last model.
     last_id: Option<String>,
 }
 
-/// A model in Anthropic's form.
+/// A model in Anthropic's format.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AnthropicModel)]
 struct Model {
     /// `model`.
     #[serde(rename = "type")]
     kind: &'static str,
-    /// As `model` wants it.
+    /// The value for `model`.
     id: String,
-    /// Its name without the provider.
+    /// The name without the provider.
     display_name: String,
-    /// Not known, for which the vendor has the beginning of time.
+    /// Unknown, therefore the start of 1970, as in Anthropic's API.
     created_at: &'static str,
     /// `active`.
     lifecycle: &'static str,
-    /// Its context window, where that is known.
+    /// The context window, if known.
     max_input_tokens: Option<u64>,
-    /// What it writes at most, where that is known.
+    /// The output limit, if known.
     max_tokens: Option<u64>,
 }
 
@@ -145,10 +139,10 @@ impl Models {
     }
 }
 
-/// A problem in Anthropic's form.
+/// Returns a problem in Anthropic's format.
 pub(crate) fn problem(problem: &Problem) -> Response {
     let status = match problem.status {
-        // What Anthropic says of a body that does not fit.
+        // Anthropic's status for an invalid body.
         StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
         status => status,
     };

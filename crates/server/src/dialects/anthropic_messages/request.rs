@@ -1,4 +1,5 @@
-//! A request of Anthropic's Messages, as `types/message_create_params.py` of the package `anthropic` 2.12.0 has it.
+//! A request of Anthropic's Messages API (`types/message_create_params.py` of the package
+//! `anthropic` 2.12.0).
 
 use std::sync::Arc;
 
@@ -13,30 +14,30 @@ use switchboard_orchestration::strategy::formatter::Form;
 use utoipa::ToSchema;
 
 use super::super::{
-    openai_chat::SwitchboardFields,
-    conversation::{self, Conversation, bad_messages, nothing_left, unsupported},
+    conversation::{self, Conversation, bad_messages, check_unread_fields, unsupported},
+    runs::ephemeral::SwitchboardFields,
 };
 use crate::{Parameters, Problem};
 
-/// A request of Anthropic's Messages. What is not named here and changes the answer is refused by name.
+/// A request of Anthropic's Messages API. Other fields that change the answer are errors.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct AnthropicMessagesRequest {
-    /// `PROVIDER/MODEL`, a model's name alone, or `default` for the configured model.
+    /// `PROVIDER/MODEL`, a model name, or `default` for the configured model.
     pub(crate) model: String,
-    /// Tokens of one answer at most.
+    /// Maximum tokens of one answer.
     #[schema(minimum = 1)]
     max_tokens: u32,
-    /// The conversation, in Anthropic's form.
+    /// The conversation in Anthropic's format.
     #[schema(value_type = Vec<Object>)]
     messages: Vec<InMessage>,
     /// Instructions: a text, or a list of text blocks.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     system: Option<Content>,
-    /// Whether the answer is wanted as it is written.
+    /// Whether the answer is streamed.
     #[serde(default)]
     pub(crate) stream: Option<bool>,
-    /// Texts at which the answer ends.
+    /// Texts that end the answer.
     #[serde(default)]
     stop_sequences: Option<Vec<String>>,
     /// 0 to 1.
@@ -45,7 +46,7 @@ pub(crate) struct AnthropicMessagesRequest {
     /// 0 to 1.
     #[serde(default)]
     top_p: Option<f64>,
-    /// How much thinking is wanted.
+    /// The amount of reasoning.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     thinking: Option<Thinking>,
@@ -53,24 +54,24 @@ pub(crate) struct AnthropicMessagesRequest {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     output_config: Option<OutputConfig>,
-    /// Which of the server's tools the model must use first.
+    /// The server's tool that the model must call first.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     tool_choice: Option<Choice>,
-    /// Tools that run at the client.
+    /// Tools of the client.
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Tool>>,
-    /// What is Switchboard's own: `{"recipe", "approve", "max_steps", "tools", "context"}`.
+    /// Extension of Switchboard: `{"recipe", "approve", "max_steps", "tools", "context"}`.
     #[serde(default)]
     pub(crate) switchboard: Option<SwitchboardFields>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     #[schema(ignore)]
     rest: Map<String, Value>,
 }
 
-/// A tool that runs at the client.
+/// A tool of the client.
 #[derive(Debug, Deserialize)]
 struct Tool {
     #[serde(default, rename = "type")]
@@ -122,7 +123,7 @@ enum Block {
         #[serde(default)]
         is_error: bool,
     },
-    /// What a model thought is only for the vendor that signed it, and nothing of that was given away.
+    /// Ignored, because responses contain no signed reasoning.
     Thinking {},
     RedactedThinking {},
     #[serde(other)]
@@ -162,7 +163,7 @@ enum Thinking {
 struct OutputConfig {
     #[serde(default)]
     effort: Option<String>,
-    /// The form of the answer.
+    /// The format of the answer.
     #[serde(default)]
     format: Option<Format>,
     #[serde(flatten)]
@@ -190,31 +191,31 @@ struct Choice {
     disable_parallel_tool_use: Option<bool>,
 }
 
-/// Up to this many tokens, thinking is wanted a little.
-const LITTLE_THINKING: u64 = 4_096;
-/// Up to this many, a middling amount.
-const SOME_THINKING: u64 = 16_384;
+/// The largest thinking budget, in tokens, that means low effort.
+const MAX_LOW_BUDGET: u64 = 4_096;
+/// The largest thinking budget, in tokens, that means medium effort.
+const MAX_MEDIUM_BUDGET: u64 = 16_384;
 
 impl AnthropicMessagesRequest {
-    /// How the run is asked, where that can be honoured.
+    /// Returns the parameters of the run. Unsupported ones are errors.
     pub(crate) fn parameters(&self) -> Result<Parameters, Problem> {
-        nothing_left(&self.rest, says_nothing)?;
+        check_unread_fields(&self.rest, has_no_effect)?;
         let choice = self.tool_choice.as_ref();
-        let mut parameters = Parameters {
+        let extension = self.switchboard.as_ref();
+        let parameters = Parameters {
             temperature: self.temperature,
             top_p: self.top_p,
             stop: self.stop_sequences.clone().unwrap_or_default(),
             max_output_tokens: Some(self.max_tokens),
             reasoning: self.reasoning()?,
-            tool_choice: choice.map(Choice::read).transpose()?,
+            tool_choice: choice.map(Choice::tool_choice).transpose()?,
             parallel_tool_use: choice
                 .and_then(|choice| choice.disable_parallel_tool_use)
                 .map(|disabled| !disabled),
-            ..Parameters::default()
+            ..extension
+                .map(SwitchboardFields::parameters)
+                .unwrap_or_default()
         };
-        if let Some(extension) = &self.switchboard {
-            extension.apply(&mut parameters);
-        }
         Ok(parameters)
     }
 
@@ -222,7 +223,7 @@ impl AnthropicMessagesRequest {
         let effort = match &self.output_config {
             None => None,
             Some(config) => {
-                nothing_left(&config.rest, |_, _| false)?;
+                check_unread_fields(&config.rest, |_, _| false)?;
                 config.effort.as_deref()
             }
         };
@@ -234,50 +235,50 @@ impl AnthropicMessagesRequest {
             Some(other) => {
                 return Err(unsupported(
                     "output_config",
-                    &format!(
-                        "`output_config.effort` may be low, medium or high here, not `{other}`"
-                    ),
+                    &format!("`output_config.effort` must be low, medium or high, not `{other}`"),
                 ));
             }
         };
         match &self.thinking {
             None | Some(Thinking::Adaptive) => Ok(effort),
             Some(Thinking::Disabled) => Ok(Some(ReasoningEffort::None)),
-            // An effort is what every provider has; a budget is one provider's.
+            // Every provider has an effort; only one has a budget.
             Some(Thinking::Enabled { budget_tokens }) => {
                 Ok(effort.or(Some(match *budget_tokens {
-                    budget if budget <= LITTLE_THINKING => ReasoningEffort::Low,
-                    budget if budget <= SOME_THINKING => ReasoningEffort::Medium,
+                    budget if budget <= MAX_LOW_BUDGET => ReasoningEffort::Low,
+                    budget if budget <= MAX_MEDIUM_BUDGET => ReasoningEffort::Medium,
                     _ => ReasoningEffort::High,
                 })))
             }
             Some(Thinking::Other) => Err(unsupported(
                 "thinking",
-                "`thinking` may be disabled, adaptive or enabled here",
+                "`thinking` must have the type disabled, adaptive or enabled",
             )),
         }
     }
 
-    /// The tools that run at the client: names, descriptions, schemas.
+    /// Returns the client's tools: names, descriptions, schemas.
     pub(crate) fn tools(&self) -> Result<Vec<(String, String, Value)>, Problem> {
         let tools = self.tools.iter().flatten().enumerate();
         tools
-            .map(|(place, tool)| match (tool.kind.as_deref(), &tool.input_schema) {
-                (None | Some("custom"), Some(schema)) => Ok((
-                    tool.name.clone(),
-                    tool.description.clone().unwrap_or_default(),
-                    schema.clone(),
-                )),
-                _ => Err(unsupported(
-                    "tools",
-                    &format!("tools[{place}]: only tools with an `input_schema` of their own are supported"),
-                )),
-            })
+            .map(
+                |(index, tool)| match (tool.kind.as_deref(), &tool.input_schema) {
+                    (None | Some("custom"), Some(schema)) => Ok((
+                        tool.name.clone(),
+                        tool.description.clone().unwrap_or_default(),
+                        schema.clone(),
+                    )),
+                    _ => Err(unsupported(
+                        "tools",
+                        &format!("tools[{index}]: only tools with an `input_schema` are supported"),
+                    )),
+                },
+            )
             .collect()
     }
 
-    /// The form that the answer is to have, if it is another than text.
-    pub(crate) fn form(&self) -> Result<Option<Form>, Problem> {
+    /// Returns the schema of the answer, or `None` for text.
+    pub(crate) fn answer_form(&self) -> Result<Option<Form>, Problem> {
         const FIELD: &str = "output_config";
         let refused = |why: &str| unsupported(FIELD, &format!("`{FIELD}.format`: {why}"));
         match self
@@ -290,45 +291,46 @@ impl AnthropicMessagesRequest {
                 let form = Form::new(schema.clone());
                 form.map(Some).map_err(|why| refused(&why.to_string()))
             }
-            Some(Format::Other) => Err(refused("its type may be json_schema")),
+            Some(Format::Other) => Err(refused("its type must be json_schema")),
         }
     }
 
-    /// The conversation.
     pub(crate) fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let mut conversation = Conversation::default();
         if let Some(system) = &self.system {
-            let parts = system.parts().map_err(|why| bad("system", &why))?;
+            let parts = system
+                .parts()
+                .map_err(|reason| invalid("system", &reason))?;
             conversation
-                .say(Role::System, parts)
+                .push(Role::System, parts)
                 .map_err(bad_messages)?;
         }
-        for (place, message) in self.messages.iter().enumerate() {
+        for (index, message) in self.messages.iter().enumerate() {
             message
                 .add_to(&mut conversation)
-                .map_err(|why| bad_messages(format!("messages[{place}]: {why}")))?;
+                .map_err(|why| bad_messages(format!("messages[{index}]: {why}")))?;
         }
-        conversation.done().map_err(bad_messages)
+        conversation.finish().map_err(bad_messages)
     }
 }
 
-fn bad(field: &str, why: &str) -> Problem {
-    unsupported(field, &format!("{field}: {why}"))
+fn invalid(field: &str, reason: &str) -> Problem {
+    unsupported(field, &format!("{field}: {reason}"))
 }
 
-/// Parameters that say what would be done anyway, or that concern nobody but the vendor.
-fn says_nothing(field: &str, value: &Value) -> bool {
+/// Returns whether a parameter has its default value or concerns only the vendor.
+fn has_no_effect(field: &str, value: &Value) -> bool {
     match field {
         "service_tier" => matches!(value.as_str(), Some("auto" | "standard_only")),
         "speed" => value == "standard",
-        // Who asks, and where the vendor keeps its cache.
+        // Identity of the user and the cache of the vendor.
         "metadata" | "cache_control" | "user_profile_id" => true,
         _ => false,
     }
 }
 
 impl Choice {
-    fn read(&self) -> Result<ToolChoice, Problem> {
+    fn tool_choice(&self) -> Result<ToolChoice, Problem> {
         match (self.kind.as_str(), &self.name) {
             ("auto", _) => Ok(ToolChoice::Auto),
             ("any", _) => Ok(ToolChoice::Required),
@@ -336,7 +338,7 @@ impl Choice {
             ("tool", Some(name)) => Ok(ToolChoice::Only(vec![name.clone()])),
             _ => Err(unsupported(
                 "tool_choice",
-                "`tool_choice` has the type auto, any, none, or tool with the `name` of one of the server's \
+                "`tool_choice` must have the type auto, any, none, or tool with the `name` of one of the server's \
                  tools (GET /mcp/tools)",
             )),
         }
@@ -346,29 +348,29 @@ impl Choice {
 impl InMessage {
     fn add_to(&self, conversation: &mut Conversation) -> Result<(), String> {
         match self.role.as_str() {
-            "assistant" => conversation.say(Role::Assistant, self.content.parts()?),
-            "system" => conversation.say(Role::System, self.content.parts()?),
+            "assistant" => conversation.push(Role::Assistant, self.content.parts()?),
+            "system" => conversation.push(Role::System, self.content.parts()?),
             "user" => {
                 let Content::Blocks(blocks) = &self.content else {
-                    return conversation.say(Role::User, self.content.parts()?);
+                    return conversation.push(Role::User, self.content.parts()?);
                 };
-                // Results come first, and then what the person says beside them.
+                // Results come before the user's other content.
                 for block in blocks {
                     if let Some(result) = block.result()? {
-                        conversation.result(result)?;
+                        conversation.push_result(result)?;
                     }
                 }
-                let said = blocks
+                let others = blocks
                     .iter()
                     .filter(|block| !matches!(block, Block::ToolResult { .. }));
-                let parts = said.filter_map(|block| block.part().transpose());
+                let parts = others.filter_map(|block| block.part().transpose());
                 let parts: Vec<Part> = parts.collect::<Result<_, _>>()?;
                 if parts.is_empty() {
                     return Ok(());
                 }
-                conversation.say(Role::User, parts)
+                conversation.push(Role::User, parts)
             }
-            other => Err(format!("there is no role `{other}` here")),
+            other => Err(format!("the role `{other}` is not supported")),
         }
     }
 }
@@ -399,9 +401,7 @@ impl Block {
                 ToolInput::from_json(input.clone()),
             )))),
             Self::Thinking {} | Self::RedactedThinking {} => Ok(None),
-            Self::ToolResult { .. } => {
-                Err("a `tool_result` is in a message of the user".to_owned())
-            }
+            Self::ToolResult { .. } => Err("a `tool_result` must be in a user message".to_owned()),
             Self::Other => Err("it has a block of a type that is not supported".to_owned()),
         }
     }
@@ -431,8 +431,8 @@ impl Source {
     fn part(&self, media_type: &str, title: Option<&str>) -> Result<Part, String> {
         match self {
             Self::Base64 { media_type, data } => {
-                let address = format!("data:{media_type};base64,{data}");
-                conversation::file(&address, None, title)
+                let url = format!("data:{media_type};base64,{data}");
+                conversation::file(&url, None, title)
             }
             Self::Url { url } => conversation::file(url, Some(media_type), title),
             Self::Text { data } => Ok(Part::Document(Document {

@@ -70,13 +70,13 @@ fn an_answer_may_be_wanted_in_a_form() {
     let form = |format: Value| {
         let asked = request(json!({"output_config": {"effort": "low", "format": format}}));
         assert!(asked.parameters().is_ok());
-        asked.form()
+        asked.answer_form()
     };
     let schema = json!({"type": "object", "required": ["n"]});
     let given = form(json!({"type": "json_schema", "schema": schema})).unwrap();
     let given = given.unwrap();
     assert!(given.fits(r#"{"n": 1}"#) && !given.fits("{}"));
-    assert!(request(json!({})).form().unwrap().is_none());
+    assert!(request(json!({})).answer_form().unwrap().is_none());
     for wrong in [
         json!({"type": "json_schema"}),
         json!({"type": "json_schema", "schema": {"type": "nothing"}}),

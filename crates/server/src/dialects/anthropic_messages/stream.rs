@@ -1,12 +1,12 @@
 //! A run as Anthropic's stream of message events, or as one message.
 //!
-//! The forms and their order are those of the package `anthropic` 2.12.0 (`types/raw_*_event.py`,
-//! `types/message.py`, `types/usage.py`, `accumulate_event` of `lib/streaming/_messages.py`; errors in mid-stream:
-//! `_streaming.py`).
+//! The formats and their order are those of the package `anthropic` 2.12.0
+//! (`types/raw_*_event.py`, `types/message.py`, `types/usage.py`, `accumulate_event` of
+//! `lib/streaming/_messages.py`, errors in a stream: `_streaming.py`).
 //!
-//! The server's own tools run on the server: a client sees what the model says, each step in blocks of its own, and
-//! what the tools did in the field `switchboard` of `ping` events, which every client skips. It holds an event of the run, as
-//! `GET /runs/{id}/events` tells it.
+//! The server's own tools run on the server. The text of each step is a separate block. Other run
+//! events are in the field `switchboard` of `ping` events, which every client skips, in the format
+//! of `GET /runs/{id}/events`.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -14,113 +14,110 @@ use switchboard_domain::{FinishReason, Usage};
 use switchboard_orchestration::{Outcome, RunErrorKind, RunEvent, RunReport};
 
 use super::super::{
-    openai_chat::RunDetails,
-    tools::client_tools::call_id,
-    response::state::{ResponseState, ResponseOptions},
+    encoder::EventEncoder,
+    response::collected::CollectedResponse,
+    response::collected::RunDetails,
     response::failure::{self, Failure},
     response::frames::SseFrames,
-    encoder::EventEncoder,
-    sequencer::{ClientEvent, Call, PartKind},
-    response::collected::CollectedResponse,
+    response::state::{ResponseOptions, ResponseState},
+    sequencer::{Call, ClientEvent, PartKind},
+    tools::client_tools::call_id,
 };
 
-/// What the id of a message begins with.
+/// Prefix of message ids.
 const ID: &str = "msg_";
 
-/// The projection: it is given a run, and says what a client reads.
+/// An encoder of message events.
 #[derive(Debug)]
 pub(crate) struct AnthropicMessagesStream {
-    /// What the client asked for, which is what it expects to read; else the model that is asked.
+    /// The model that the client named, otherwise the model of the run.
     model: Option<String>,
     /// The index of the next block.
     next: u32,
     is_closed: bool,
-    course: ResponseState,
+    state: ResponseState,
 }
 
 impl AnthropicMessagesStream {
-    /// A stream for a client that asked for this model.
-    pub(crate) fn new(model: Option<String>, terms: ResponseOptions) -> Self {
+    pub(crate) fn new(model: Option<String>, options: ResponseOptions) -> Self {
         Self {
             model,
             next: 0,
             is_closed: false,
-            course: ResponseState::new(terms),
+            state: ResponseState::new(options),
         }
     }
 }
 
 impl EventEncoder for AnthropicMessagesStream {
-    fn say(&mut self, beat: &ClientEvent<'_>, out: &mut SseFrames) {
-        self.course.follow(beat);
-        match *beat {
+    fn encode(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames) {
+        self.state.update(event);
+        match *event {
             ClientEvent::RunStarted { event, model } => {
                 self.model.get_or_insert_with(|| model.to_string());
                 self.begin(out);
                 ping(event, out);
             }
-            ClientEvent::PartStarted(part) => self.block_begins(part.kind, out),
-            ClientEvent::PartDelta(part, text) => self.block_grows(part.kind, text, out),
-            ClientEvent::PartFinished(_) => self.block_ends(out),
+            ClientEvent::PartStarted(part) => self.start_block(part.kind, out),
+            ClientEvent::PartDelta(part, text) => self.extend_block(part.kind, text, out),
+            ClientEvent::PartFinished(_) => self.finish_block(out),
             ClientEvent::Other(event) => ping(event, out),
             ClientEvent::RunFinished(report) => self.end(report, out),
-            // CollectedResponse by the events themselves, or no concern of this dialect.
             _ => {}
         }
     }
 
-    /// The client is to make calls, and the response ends.
-    fn waits(&mut self, _: &[&Call], out: &mut SseFrames) {
-        for (index, call) in (self.next..).zip(self.course.calls()) {
+    fn pause(&mut self, _: &[&Call], out: &mut SseFrames) {
+        for (index, call) in (self.next..).zip(self.state.calls()) {
             let content_block = Block::ToolUse {
                 id: &call.id,
                 name: &call.name,
-                input: Input::SequencedEncoder,
+                input: Input::Empty,
             };
-            let begun = Event::ContentBlockStart {
+            let start = Event::ContentBlockStart {
                 index,
                 content_block,
             };
-            event_frame(&begun, out);
+            write_event(&start, out);
             let delta = BlockDelta::InputJsonDelta {
                 partial_json: &call.input,
             };
-            event_frame(&Event::ContentBlockDelta { index, delta }, out);
-            event_frame(&Event::ContentBlockStop { index }, out);
+            write_event(&Event::ContentBlockDelta { index, delta }, out);
+            write_event(&Event::ContentBlockStop { index }, out);
         }
-        let ended = Event::MessageDelta {
+        let end = Event::MessageDelta {
             delta: Delta {
                 stop_reason: "tool_use",
                 stop_sequence: None,
                 stop_details: None,
             },
-            usage: MessageUsage::of(self.course.usage_so_far()),
+            usage: MessageUsage::of(self.state.usage_so_far()),
             switchboard: None,
         };
-        event_frame(&ended, out);
-        event_frame(&Event::MessageStop, out);
+        write_event(&end, out);
+        write_event(&Event::MessageStop, out);
         self.is_closed = true;
     }
 
-    fn breaks(&mut self, why: &str, out: &mut SseFrames) {
-        self.fail(&Failure::interrupted(why), out);
+    fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
+        self.fail(&Failure::interrupted(reason), out);
     }
 
     fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    fn ends_at(&self, call: &Call) -> bool {
-        call.is_clients()
+    fn ends_response_at(&self, call: &Call) -> bool {
+        call.is_client_tool()
     }
 
     fn client_id(&self, call: &Call) -> String {
-        call_id(self.course.run(), &call.tool_use)
+        call_id(self.state.run(), &call.tool_use_id)
     }
 }
 
 impl AnthropicMessagesStream {
-    fn block_begins(&self, kind: PartKind, out: &mut SseFrames) {
+    fn start_block(&self, kind: PartKind, out: &mut SseFrames) {
         let content_block = match kind {
             PartKind::Text => Block::Text { text: "" },
             PartKind::Reasoning => Block::Thinking {
@@ -129,30 +126,30 @@ impl AnthropicMessagesStream {
             },
         };
         let index = self.next;
-        let begun = Event::ContentBlockStart {
+        let start = Event::ContentBlockStart {
             index,
             content_block,
         };
-        event_frame(&begun, out);
+        write_event(&start, out);
     }
 
-    fn block_grows(&self, kind: PartKind, text: &str, out: &mut SseFrames) {
+    fn extend_block(&self, kind: PartKind, text: &str, out: &mut SseFrames) {
         let delta = match kind {
             PartKind::Text => BlockDelta::TextDelta { text },
             PartKind::Reasoning => BlockDelta::ThinkingDelta { thinking: text },
         };
         let index = self.next;
-        event_frame(&Event::ContentBlockDelta { index, delta }, out);
+        write_event(&Event::ContentBlockDelta { index, delta }, out);
     }
 
-    fn block_ends(&mut self, out: &mut SseFrames) {
-        event_frame(&Event::ContentBlockStop { index: self.next }, out);
+    fn finish_block(&mut self, out: &mut SseFrames) {
+        write_event(&Event::ContentBlockStop { index: self.next }, out);
         self.next += 1;
     }
 
     fn begin(&self, out: &mut SseFrames) {
         let message = Message {
-            id: self.course.id(ID),
+            id: self.state.id(ID),
             kind: "message",
             role: "assistant",
             model: self.model.as_deref().unwrap_or_default(),
@@ -160,28 +157,28 @@ impl AnthropicMessagesStream {
             stop_reason: None,
             stop_sequence: None,
             stop_details: None,
-            // What the prompt costs is known when the run is over.
+            // Known when the run finishes.
             usage: MessageUsage::default(),
             switchboard: None,
         };
-        event_frame(&Event::MessageStart { message }, out);
+        write_event(&Event::MessageStart { message }, out);
     }
 
     fn end(&mut self, report: &RunReport, out: &mut SseFrames) {
-        if let Some(failure) = self.course.failure(report) {
+        if let Some(failure) = self.state.failure(report) {
             return self.fail(&failure, out);
         }
-        let ended = Event::MessageDelta {
+        let end = Event::MessageDelta {
             delta: Delta {
                 stop_reason: stop_reason(report),
                 stop_sequence: None,
                 stop_details: StopDetails::of(report),
             },
-            usage: MessageUsage::of(self.course.usage(report)),
-            switchboard: Some(RunDetails::of_told(report)),
+            usage: MessageUsage::of(self.state.usage(report)),
+            switchboard: Some(RunDetails::without_tool_calls(report)),
         };
-        event_frame(&ended, out);
-        event_frame(&Event::MessageStop, out);
+        write_event(&end, out);
+        write_event(&Event::MessageStop, out);
         self.is_closed = true;
     }
 
@@ -192,8 +189,8 @@ impl AnthropicMessagesStream {
     }
 }
 
-/// A frame that is named as its value says.
-fn event_frame(event: &Event<'_>, out: &mut SseFrames) {
+/// Appends an event under its name.
+fn write_event(event: &Event<'_>, out: &mut SseFrames) {
     let name = match event {
         Event::MessageStart { .. } => "message_start",
         Event::ContentBlockStart { .. } => "content_block_start",
@@ -207,10 +204,11 @@ fn event_frame(event: &Event<'_>, out: &mut SseFrames) {
 }
 
 fn ping(event: &RunEvent, out: &mut SseFrames) {
-    event_frame(&Event::Ping { switchboard: event }, out);
+    write_event(&Event::Ping { switchboard: event }, out);
 }
 
-/// Whatever limit ended a run, the answer is cut short; which limit it was stands in `switchboard`.
+/// Every limit of a run except the context window is `max_tokens`; the field `switchboard` names
+/// the limit.
 fn stop_reason(report: &RunReport) -> &'static str {
     if failure::is_declined(report) {
         return "refusal";
@@ -229,7 +227,8 @@ fn stop_reason(report: &RunReport) -> &'static str {
     }
 }
 
-/// The word of an error for an HTTP status, as the package's `_exceptions.py` and `types/error_*.py` have them.
+/// Returns the error type of an HTTP status, as in the package's `_exceptions.py` and
+/// `types/error_*.py`.
 pub(crate) fn error_kind(status: u16) -> &'static str {
     match status {
         401 => "authentication_error",
@@ -292,45 +291,47 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The answer of a run that has one.
-    pub(crate) fn new(said: &'a CollectedResponse, report: &'a RunReport, model: &'a str) -> Self {
-        let usage = said.course.usage(report);
+    pub(crate) fn new(
+        response: &'a CollectedResponse,
+        report: &'a RunReport,
+        model: &'a str,
+    ) -> Self {
+        let usage = response.state.usage(report);
         Self {
             stop_details: StopDetails::of(report),
-            switchboard: Some(RunDetails::of(report)),
-            ..Self::of(said, &report.answer, stop_reason(report), usage, model)
+            switchboard: Some(RunDetails::new(report)),
+            ..Self::of(response, &report.answer, stop_reason(report), usage, model)
         }
     }
 
-    /// Calls that the client is to make.
-    pub(crate) fn calls(said: &'a CollectedResponse, model: &'a str) -> Self {
+    pub(crate) fn calls(response: &'a CollectedResponse, model: &'a str) -> Self {
         let mut message = Self::of(
-            said,
-            &said.text,
+            response,
+            &response.text,
             "tool_use",
-            said.course.usage_so_far(),
+            response.state.usage_so_far(),
             model,
         );
-        let calls = said.course.calls().map(|call| Block::ToolUse {
+        let calls = response.state.calls().map(|call| Block::ToolUse {
             id: &call.id,
             name: &call.name,
-            input: Input::Whole(&call.input),
+            input: Input::Json(&call.input),
         });
         message.content.extend(calls);
         message
     }
 
     fn of(
-        said: &'a CollectedResponse,
+        response: &'a CollectedResponse,
         text: &'a str,
         stop_reason: &'static str,
         usage: &Usage,
         model: &'a str,
     ) -> Self {
         let mut content = Vec::new();
-        if !said.reasoning.is_empty() {
+        if !response.reasoning.is_empty() {
             content.push(Block::Thinking {
-                thinking: &said.reasoning,
+                thinking: &response.reasoning,
                 signature: "",
             });
         }
@@ -338,7 +339,7 @@ impl<'a> Message<'a> {
             content.push(Block::Text { text });
         }
         Self {
-            id: said.course.id(ID),
+            id: response.state.id(ID),
             kind: "message",
             role: "assistant",
             model,
@@ -358,12 +359,12 @@ enum Block<'a> {
     Text {
         text: &'a str,
     },
-    /// The signature is the vendor's, for its own API; a run gives none away, and takes thinking back without.
+    /// The signature is always empty, because it belongs to the provider of the run.
     Thinking {
         thinking: &'a str,
         signature: &'a str,
     },
-    /// A call that the client is to make.
+    /// A call for the client.
     ToolUse {
         id: &'a str,
         name: &'a str,
@@ -374,19 +375,18 @@ enum Block<'a> {
 /// The input of a call.
 #[derive(Debug, Clone, Copy)]
 enum Input<'a> {
-    /// A block that has just begun has none yet.
-    SequencedEncoder,
-    /// As JSON text.
-    Whole(&'a str),
+    /// The input of a block that just started.
+    Empty,
+    /// JSON text.
+    Json(&'a str),
 }
 
 impl Serialize for Input<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let text = match self {
-            Self::SequencedEncoder => "{}",
-            Self::Whole(text) => text,
+            Self::Empty => "{}",
+            Self::Json(text) => text,
         };
-        // It was written by this program.
         let value: Value = serde_json::from_str(text).map_err(serde::ser::Error::custom)?;
         value.serialize(serializer)
     }
@@ -394,7 +394,7 @@ impl Serialize for Input<'_> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[expect(clippy::enum_variant_names, reason = "the names are the vendor's")]
+#[expect(clippy::enum_variant_names, reason = "the names are Anthropic's")]
 enum BlockDelta<'a> {
     TextDelta { text: &'a str },
     ThinkingDelta { thinking: &'a str },
@@ -402,7 +402,7 @@ enum BlockDelta<'a> {
 }
 
 #[derive(Serialize)]
-#[expect(clippy::struct_field_names, reason = "the names are the vendor's")]
+#[expect(clippy::struct_field_names, reason = "the names are Anthropic's")]
 struct Delta<'a> {
     stop_reason: &'static str,
     stop_sequence: Option<&'a str>,
@@ -410,7 +410,7 @@ struct Delta<'a> {
     stop_details: Option<StopDetails<'a>>,
 }
 
-/// Why a model declined.
+/// Details of a refusal.
 #[derive(Debug, Serialize)]
 struct StopDetails<'a> {
     #[serde(rename = "type")]
@@ -430,10 +430,10 @@ impl<'a> StopDetails<'a> {
     }
 }
 
-/// Tokens. The first two are required there; 0 also stands for "nobody said". The input leaves out what a cache
-/// held, as the vendor counts it.
+/// Token counts. The first two are required, so 0 also means unknown. Cached tokens are not part of
+/// `input_tokens`.
 #[derive(Debug, Serialize, Default)]
-#[expect(clippy::struct_field_names, reason = "the names are the vendor's")]
+#[expect(clippy::struct_field_names, reason = "the names are Anthropic's")]
 struct MessageUsage {
     input_tokens: u64,
     output_tokens: u64,
@@ -458,7 +458,7 @@ impl MessageUsage {
     }
 }
 
-/// An error in Anthropic's form.
+/// An error in Anthropic's format.
 #[derive(Debug, Serialize)]
 pub(crate) struct ErrorBody<'a> {
     #[serde(rename = "type")]

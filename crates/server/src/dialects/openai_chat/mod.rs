@@ -1,4 +1,4 @@
-//! OpenAI's Chat Completions.
+//! OpenAI's Chat Completions API.
 
 mod request;
 mod stream;
@@ -12,18 +12,19 @@ use axum::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-pub(crate) use request::{OpenAiChatRequest, SwitchboardFields};
+pub(crate) use request::OpenAiChatRequest;
 pub(crate) use stream::OpenAiChatStream;
-pub(crate) use stream::RunDetails;
 use stream::{Completion, ErrorBody, error_kind};
 
 use super::{
-    response::failure::Failure,
-    runs::ephemeral::EphemeralRequest,
     anthropic_messages,
-    response::run_response::{RunResponse, name_run},
-    response::paused_runs::PausedRuns,
-    response::collected::CollectedResponse,
+    response::{
+        collected::{Collected, CollectedResponse},
+        failure::Failure,
+        paused_runs::PausedRuns,
+        run_response::{RunResponse, set_run_headers},
+    },
+    runs::ephemeral::EphemeralRequest,
 };
 use crate::{
     App, ModelInfo, Problem,
@@ -31,10 +32,11 @@ use crate::{
     security::Caller,
 };
 
-/// Answers the last of these messages, in the form of OpenAI's Chat Completions.
+/// Answers the conversation, as OpenAI's Chat Completions API.
 ///
-/// The server's own tools run on the server, those of the request at the client: a call of one of them ends the response with
-/// `tool_calls`, and the run goes on with the results. What the server's tools did stands in the field `switchboard` of chunks and answers.
+/// The server's tools run on the server. Tools of the request run at the client: their calls end the
+/// response with `tool_calls`, and the run continues with the results. Events of the server's tools
+/// are in the field `switchboard` of chunks and answers.
 #[utoipa::path(
     post,
     path = "/v1/chat/completions",
@@ -42,68 +44,60 @@ use crate::{
     tag = "dialects",
     request_body = OpenAiChatRequest,
     responses(
-        (status = 200, description = "The answer; with `stream` server-sent events of `chat.completion.chunk`", body = Object),
-        (status = "4XX", description = "An error in OpenAI's form", body = Object),
-        (status = "5XX", description = "An error in OpenAI's form", body = Object),
+        (status = 200, description = "The answer, or with `stream` server-sent events of `chat.completion.chunk`", body = Object),
+        (status = "4XX", description = "An error in OpenAI's format", body = Object),
+        (status = "5XX", description = "An error in OpenAI's format", body = Object),
     )
 )]
 pub(crate) async fn completions(
     State(app): State<App>,
     Caller(principal): Caller,
-    Extension(waiting): Extension<PausedRuns>,
+    Extension(paused_runs): Extension<PausedRuns>,
     ReadJson(request): ReadJson<OpenAiChatRequest>,
 ) -> Result<Response, Problem> {
-    let asked = EphemeralRequest {
+    let parsed = EphemeralRequest {
         parameters: request.parameters()?,
         messages: request.conversation()?,
         tools: request.tools()?,
-        form: request.form()?,
-        recipe: request
-            .switchboard
-            .as_ref()
-            .and_then(|it| it.recipe.clone()),
-        context: request
-            .switchboard
-            .as_ref()
-            .and_then(|it| it.context.clone())
-            .unwrap_or_default(),
+        answer_form: request.answer_form()?,
+        switchboard: request.switchboard.clone().unwrap_or_default(),
         model: &request.model,
     };
-    let telling = asked.begin(app, principal, waiting).await?;
-    Ok(respond(telling, request).await)
+    let response = parsed.start(app, principal, paused_runs).await?;
+    Ok(respond(response, request).await)
 }
 
-/// Says what a run says, at once or as it comes.
-async fn respond(telling: RunResponse<()>, request: OpenAiChatRequest) -> Response {
+/// Returns the events of a run as a stream or as one answer.
+async fn respond(response: RunResponse<()>, request: OpenAiChatRequest) -> Response {
+    let options = response.options();
     if request.stream == Some(true) {
         let with_usage = request
             .stream_options
             .as_ref()
             .is_some_and(|options| options.include_usage);
-        let terms = telling.terms();
-        let projection = OpenAiChatStream::new(Some(request.model), with_usage, terms);
-        return telling.by(projection).response();
+        let encoder = OpenAiChatStream::new(Some(request.model), with_usage, options);
+        return response.with_encoder(encoder).into_stream();
     }
-    let terms = telling.terms();
-    let said = telling.by(CollectedResponse::new(terms)).finish().await;
-    let mut response = match (&said.report, &said.broken) {
-        (Some(report), _) => match said.course.failure(report) {
-            Some(failure) => failed(&failure),
-            None => Json(Completion::new(&said, report, &request.model)).into_response(),
-        },
-        (None, Some(why)) => failed(&Failure::interrupted(why)),
-        (None, None) => Json(Completion::calls(&said, &request.model)).into_response(),
+    let collector = response.with_encoder(CollectedResponse::new(options));
+    let collected = collector.collect().await;
+    let model = &request.model;
+    let mut response = match collected.outcome() {
+        Collected::Answer(report) => {
+            Json(Completion::new(&collected, report, model)).into_response()
+        }
+        Collected::ClientCalls => Json(Completion::calls(&collected, model)).into_response(),
+        Collected::Failed(failure) => failed(&failure),
     };
-    name_run(&mut response, said.course.run(), None);
+    set_run_headers(&mut response, collected.state.run(), None);
     response
 }
 
-/// A model in OpenAI's form.
+/// A model in OpenAI's format.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Model {
-    /// As `model` wants it.
+    /// The value for `model`.
     id: String,
-    /// When it was made: not known, which is 0.
+    /// Unknown, therefore 0.
     created: i64,
     /// `model`.
     object: &'static str,
@@ -122,32 +116,33 @@ impl From<ModelInfo> for Model {
     }
 }
 
-/// The models that can be named, in OpenAI's form.
+/// The available models in OpenAI's format.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Models {
     /// `list`.
     object: &'static str,
-    /// The models whose provider can be asked.
+    /// The models whose provider is configured.
     data: Vec<Model>,
 }
 
-/// The models, in one of two forms.
+/// The models in one of two formats.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[allow(dead_code, reason = "for the document only")]
 enum EitherModels {
-    /// For everybody.
+    /// The default.
     OpenAi(Models),
-    /// For whoever sends `anthropic-version`.
+    /// With the header `anthropic-version`.
     Anthropic(anthropic_messages::Models),
 }
 
-/// The models whose provider can be asked, in OpenAI's form; in Anthropic's for whoever sends `anthropic-version`.
+/// Lists the models whose provider is configured, in OpenAI's format, or with the header
+/// `anthropic-version` in Anthropic's.
 #[utoipa::path(
     get,
     path = "/v1/models",
     tag = "dialects",
-    params(("anthropic-version" = Option<String>, Header, description = "Asks for the list in Anthropic's form")),
+    params(("anthropic-version" = Option<String>, Header, description = "Selects Anthropic's format")),
     responses((status = 200, description = "The models", body = EitherModels))
 )]
 pub(crate) async fn models(
@@ -167,16 +162,16 @@ pub(crate) async fn models(
     Json(models).into_response()
 }
 
-/// One model, in OpenAI's form. A slash in its id is sent as `%2F`.
+/// Returns one model in OpenAI's format. A slash in its id is sent as `%2F`.
 #[utoipa::path(
     get,
     path = "/v1/models/{id}",
     operation_id = "openaiModel",
     tag = "dialects",
-    params(("id" = String, Path, description = "The model, as `GET /v1/models` lists it")),
+    params(("id" = String, Path, description = "The id, as listed by `GET /v1/models`")),
     responses(
         (status = 200, description = "The model", body = Model),
-        (status = 404, description = "There is no such model", body = Object),
+        (status = 404, description = "The model does not exist", body = Object),
     )
 )]
 pub(crate) async fn model(
@@ -188,16 +183,16 @@ pub(crate) async fn model(
     let found = models.into_iter().find(|model| model.id == id);
     found.map(|model| Json(model.into())).ok_or_else(|| {
         Problem::not_found(format!(
-            "there is no model `{id}`; GET /v1/models lists those there are"
+            "the model `{id}` does not exist; GET /v1/models lists the models"
         ))
         .at("model")
     })
 }
 
-/// A problem in OpenAI's form.
+/// Returns a problem in OpenAI's format.
 pub(crate) fn problem(problem: &Problem) -> Response {
     let status = match problem.status {
-        // What OpenAI says of a body that does not fit.
+        // OpenAI's status for an invalid body.
         StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
         status => status,
     };

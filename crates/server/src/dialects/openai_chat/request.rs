@@ -1,36 +1,39 @@
-//! A request of OpenAI's Chat Completions, as `types/chat/completion_create_params.py` of the package `openai`
-//! 3.54.0 has it.
+//! A request of OpenAI's Chat Completions API (`types/chat/completion_create_params.py` of the
+//! package `openai` 3.54.0).
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use switchboard_domain::{Message, Part, ReasoningEffort, Role, ToolChoice, ToolResult};
-use switchboard_orchestration::{strategy::formatter::Form, tools::arguments::ClientContext};
+use switchboard_orchestration::strategy::formatter::Form;
 use utoipa::ToSchema;
 
-use super::super::conversation::{self, Conversation, bad_messages, nothing_left, unsupported};
-use crate::{Approve, Parameters, Problem};
+use super::super::conversation::{
+    self, Conversation, bad_messages, check_unread_fields, unsupported,
+};
+use super::super::runs::ephemeral::SwitchboardFields;
+use crate::{Parameters, Problem};
 
-/// A request of OpenAI's Chat Completions. What is not named here and changes the answer is refused by name.
+/// A request of OpenAI's Chat Completions API. Other fields that change the answer are errors.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct OpenAiChatRequest {
-    /// `PROVIDER/MODEL`, a model's name alone, or `default` for the configured model.
+    /// `PROVIDER/MODEL`, a model name, or `default` for the configured model.
     pub(crate) model: String,
-    /// The conversation, in OpenAI's form.
+    /// The conversation in OpenAI's format.
     #[schema(value_type = Vec<Object>)]
     pub(crate) messages: Vec<ChatMessage>,
-    /// Whether the answer is wanted as it is written.
+    /// Whether the answer is streamed.
     #[serde(default)]
     pub(crate) stream: Option<bool>,
-    /// `{"include_usage": true}` tells the tokens at the end of a stream.
+    /// `{"include_usage": true}` adds token counts to the end of a stream.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(crate) stream_options: Option<StreamOptions>,
-    /// Tokens of one answer at most.
+    /// Maximum tokens of one answer.
     #[serde(default)]
     max_completion_tokens: Option<u32>,
-    /// The same, by its older name.
+    /// The older name of `max_completion_tokens`.
     #[serde(default)]
     max_tokens: Option<u32>,
     /// 0 to 2.
@@ -39,70 +42,39 @@ pub(crate) struct OpenAiChatRequest {
     /// 0 to 1.
     #[serde(default)]
     top_p: Option<f64>,
-    /// Texts at which the answer ends.
+    /// Texts that end the answer.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     stop: Option<Stop>,
-    /// For answers that can be had again.
+    /// Seed for reproducible answers.
     #[serde(default)]
     seed: Option<u64>,
     /// `none`, `low`, `medium` or `high`.
     #[serde(default)]
     reasoning_effort: Option<String>,
-    /// Whether the model may ask for several of the server's tools at once.
+    /// Whether the model may make several calls at once.
     #[serde(default)]
     parallel_tool_calls: Option<bool>,
-    /// Which of the server's tools the model must use first.
+    /// The server's tool that the model must call first.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     tool_choice: Option<Choice>,
-    /// Tools that run at the client.
+    /// Tools of the client.
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Tool>>,
-    /// The form of the answer: `{"type": "json_schema", "json_schema": {"schema": …}}`, `{"type": "json_object"}` or
-    /// `{"type": "text"}`.
+    /// The format of the answer: `{"type": "json_schema", "json_schema": {"schema": …}}`,
+    /// `{"type": "json_object"}` or `{"type": "text"}`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     response_format: Option<Format>,
-    /// What is Switchboard's own: `{"recipe", "approve", "max_steps", "tools", "context"}`.
+    /// Extension of Switchboard: `{"recipe", "approve", "max_steps", "tools", "context"}`.
     #[serde(default)]
     pub(crate) switchboard: Option<SwitchboardFields>,
-    /// Everything else.
+    /// All other fields.
     #[serde(flatten)]
     #[schema(ignore)]
     rest: Map<String, Value>,
-}
-
-/// What is Switchboard's own in a request of another form.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SwitchboardFields {
-    /// The recipe to follow.
-    #[serde(default)]
-    pub(crate) recipe: Option<String>,
-    /// Which tool calls need a person's word; only what is stricter than the configuration counts.
-    #[serde(default)]
-    pub(crate) approve: Option<Approve>,
-    /// Calls of the model at most.
-    #[serde(default)]
-    pub(crate) max_steps: Option<u32>,
-    /// `false` offers the model no tools.
-    #[serde(default)]
-    pub(crate) tools: Option<bool>,
-    /// Values for tools that the model does not see, by name.
-    #[serde(default)]
-    #[schema(value_type = Option<Object>)]
-    pub(crate) context: Option<ClientContext>,
-}
-
-impl SwitchboardFields {
-    /// Lays what it says over parameters.
-    pub(crate) fn apply(&self, parameters: &mut Parameters) {
-        parameters.approve = self.approve;
-        parameters.max_steps = self.max_steps;
-        parameters.tools = self.tools;
-    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -123,15 +95,15 @@ enum Stop {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Choice {
-    Word(String),
+    Mode(String),
     Named {
         function: NamedFunction,
     },
-    /// A form that is refused.
+    /// An unsupported value.
     Other(serde::de::IgnoredAny),
 }
 
-/// The form of the answer.
+/// The format of the answer.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Format {
@@ -144,7 +116,7 @@ enum Format {
     Other,
 }
 
-/// Its name and strictness say nothing here: every answer is held to the schema.
+/// Every answer is validated, so the name and `strict` have no effect.
 #[derive(Debug, Deserialize)]
 struct FormatSchema {
     #[serde(default)]
@@ -153,7 +125,7 @@ struct FormatSchema {
     schema: Option<Value>,
 }
 
-/// A tool that runs at the client.
+/// A tool of the client.
 #[derive(Debug, Deserialize)]
 struct Tool {
     #[serde(rename = "type")]
@@ -248,12 +220,12 @@ struct Function {
 }
 
 impl OpenAiChatRequest {
-    /// How the run is asked, where that can be honoured.
+    /// Returns the parameters of the run. Unsupported ones are errors.
     pub(crate) fn parameters(&self) -> Result<Parameters, Problem> {
-        nothing_left(&self.rest, says_nothing)?;
+        check_unread_fields(&self.rest, has_no_effect)?;
         if let Some(options) = &self.stream_options {
-            nothing_left(&options.rest, |field, value| {
-                // Padding against eavesdroppers, which is not added.
+            check_unread_fields(&options.rest, |field, value| {
+                // Padding against traffic analysis, which this server does not add.
                 field == "include_obfuscation" && value == &Value::Bool(false)
             })?;
         }
@@ -261,12 +233,13 @@ impl OpenAiChatRequest {
             (Some(one), Some(other)) if one != other => {
                 return Err(unsupported(
                     "max_tokens",
-                    "`max_tokens` and `max_completion_tokens` say different things: send one of them",
+                    "`max_tokens` and `max_completion_tokens` differ: send one of them",
                 ));
             }
             (one, other) => one.or(other),
         };
-        let mut parameters = Parameters {
+        let extension = self.switchboard.as_ref();
+        let parameters = Parameters {
             temperature: self.temperature,
             top_p: self.top_p,
             seed: self.seed,
@@ -279,11 +252,10 @@ impl OpenAiChatRequest {
                 Some(Stop::One(text)) => vec![text.clone()],
                 Some(Stop::Several(texts)) => texts.clone(),
             },
-            ..Parameters::default()
+            ..extension
+                .map(SwitchboardFields::parameters)
+                .unwrap_or_default()
         };
-        if let Some(extension) = &self.switchboard {
-            extension.apply(&mut parameters);
-        }
         Ok(parameters)
     }
 
@@ -297,9 +269,7 @@ impl OpenAiChatRequest {
             Some(other) => {
                 return Err(unsupported(
                     "reasoning_effort",
-                    &format!(
-                        "`reasoning_effort` may be none, low, medium or high here, not `{other}`"
-                    ),
+                    &format!("`reasoning_effort` must be none, low, medium or high, not `{other}`"),
                 ));
             }
         }))
@@ -308,25 +278,25 @@ impl OpenAiChatRequest {
     fn tool_choice(&self) -> Result<Option<ToolChoice>, Problem> {
         Ok(Some(match &self.tool_choice {
             None => return Ok(None),
-            Some(Choice::Word(word)) if word == "auto" => ToolChoice::Auto,
-            Some(Choice::Word(word)) if word == "none" => ToolChoice::None,
-            Some(Choice::Word(word)) if word == "required" => ToolChoice::Required,
+            Some(Choice::Mode(mode)) if mode == "auto" => ToolChoice::Auto,
+            Some(Choice::Mode(mode)) if mode == "none" => ToolChoice::None,
+            Some(Choice::Mode(mode)) if mode == "required" => ToolChoice::Required,
             Some(Choice::Named { function }) => ToolChoice::Only(vec![function.name.clone()]),
-            Some(Choice::Word(_) | Choice::Other(_)) => {
+            Some(Choice::Mode(_) | Choice::Other(_)) => {
                 return Err(unsupported(
                     "tool_choice",
-                    "`tool_choice` may be \"auto\", \"none\", \"required\" or {\"type\": \"function\", \
+                    "`tool_choice` must be \"auto\", \"none\", \"required\" or {\"type\": \"function\", \
                      \"function\": {\"name\": …}} with the name of one of the server's tools (GET /mcp/tools)",
                 ));
             }
         }))
     }
 
-    /// The tools that run at the client: names, descriptions, schemas.
+    /// Returns the client's tools: names, descriptions, schemas.
     pub(crate) fn tools(&self) -> Result<Vec<(String, String, Value)>, Problem> {
         let tools = self.tools.iter().flatten().enumerate();
         tools
-            .map(|(place, tool)| match (tool.kind.as_str(), &tool.function) {
+            .map(|(index, tool)| match (tool.kind.as_str(), &tool.function) {
                 ("function", Some(function)) => Ok((
                     function.name.clone(),
                     function.description.clone().unwrap_or_default(),
@@ -337,53 +307,52 @@ impl OpenAiChatRequest {
                 )),
                 _ => Err(unsupported(
                     "tools",
-                    &format!("tools[{place}]: only tools of the type `function` are supported"),
+                    &format!("tools[{index}]: only tools of the type `function` are supported"),
                 )),
             })
             .collect()
     }
 
-    /// The form that the answer is to have, if it is another than text.
-    pub(crate) fn form(&self) -> Result<Option<Form>, Problem> {
+    /// Returns the schema of the answer, or `None` for text.
+    pub(crate) fn answer_form(&self) -> Result<Option<Form>, Problem> {
         const FIELD: &str = "response_format";
         let form = match &self.response_format {
             None | Some(Format::Text) => return Ok(None),
             Some(Format::JsonObject) => Form::any_object(),
             Some(Format::JsonSchema { json_schema }) => {
                 let mut schema = json_schema.schema.clone().unwrap_or_else(|| json!({}));
-                if let (Some(fields), Some(said)) =
+                if let (Some(fields), Some(text)) =
                     (schema.as_object_mut(), &json_schema.description)
                 {
                     let description = fields.entry("description");
-                    description.or_insert_with(|| said.as_str().into());
+                    description.or_insert_with(|| text.as_str().into());
                 }
                 Form::new(schema)
             }
             Some(Format::Other) => {
                 return Err(unsupported(
                     FIELD,
-                    "`response_format` has the type text, json_object or json_schema",
+                    "`response_format` must have the type text, json_object or json_schema",
                 ));
             }
         };
-        let form = form.map_err(|why| unsupported(FIELD, &format!("`{FIELD}`: {why}")));
+        let form = form.map_err(|error| unsupported(FIELD, &format!("`{FIELD}`: {error}")));
         form.map(Some)
     }
 
-    /// The conversation.
     pub(crate) fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let mut conversation = Conversation::default();
-        for (place, message) in self.messages.iter().enumerate() {
+        for (index, message) in self.messages.iter().enumerate() {
             message
                 .add_to(&mut conversation)
-                .map_err(|why| bad_messages(format!("messages[{place}]: {why}")))?;
+                .map_err(|why| bad_messages(format!("messages[{index}]: {why}")))?;
         }
-        conversation.done().map_err(bad_messages)
+        conversation.finish().map_err(bad_messages)
     }
 }
 
-/// Parameters that say what would be done anyway, or that concern nobody but the vendor.
-fn says_nothing(field: &str, value: &Value) -> bool {
+/// Returns whether a parameter has its default value or concerns only the vendor.
+fn has_no_effect(field: &str, value: &Value) -> bool {
     match field {
         "n" => value == 1,
         "frequency_penalty" | "presence_penalty" => value.as_f64() == Some(0.0),
@@ -394,7 +363,7 @@ fn says_nothing(field: &str, value: &Value) -> bool {
         "modalities" => value.as_array().is_some_and(|list| list == &["text"]),
         "service_tier" => matches!(value.as_str(), Some("auto" | "default")),
         "verbosity" => value == "medium",
-        // Who asks, what the vendor is to remember of it, and where it keeps its cache.
+        // Identity of the user, stored metadata and the cache of the vendor.
         "user" | "safety_identifier" | "metadata" | "prompt_cache_key" => true,
         _ => false,
     }
@@ -406,28 +375,32 @@ impl ChatMessage {
             return Err("`function_call` is not supported: send `tool_calls`".to_owned());
         }
         match self.role.as_str() {
-            "system" | "developer" => conversation.say(Role::System, self.parts()?),
-            "user" => conversation.say(Role::User, self.parts()?),
+            "system" | "developer" => conversation.push(Role::System, self.parts()?),
+            "user" => conversation.push(Role::User, self.parts()?),
             "assistant" => {
                 let mut parts = self.parts()?;
                 parts.extend(self.refusal.as_deref().and_then(conversation::text));
                 for call in self.tool_calls.iter().flatten() {
                     let Some(function) = &call.function else {
-                        return Err(format!("the call `{}` is of no function", call.id));
+                        return Err(format!("the call `{}` has no function", call.id));
                     };
-                    parts.push(conversation::call(&call.id, &function.name, &function.arguments));
+                    parts.push(conversation::tool_call(
+                        &call.id,
+                        &function.name,
+                        &function.arguments,
+                    ));
                 }
-                conversation.say(Role::Assistant, parts)
+                conversation.push(Role::Assistant, parts)
             }
             "tool" => {
                 let id = self
                     .tool_call_id
                     .as_deref()
-                    .ok_or("a message of a tool has `tool_call_id`")?;
+                    .ok_or("a tool message needs `tool_call_id`")?;
                 let message = Message::new(Role::Tool, self.parts()?);
-                conversation.result(ToolResult::text(id, "", message.text()))
+                conversation.push_result(ToolResult::text(id, "", message.text()))
             }
-            other => Err(format!("there is no role `{other}` here")),
+            other => Err(format!("the role `{other}` is not supported")),
         }
     }
 
@@ -473,8 +446,8 @@ impl ContentPart {
                     ..
                 },
             ) => {
-                let address = format!("data:audio/{};base64,{}", audio.format, audio.data);
-                conversation::file(&address, None, None).map(Some)
+                let url = format!("data:audio/{};base64,{}", audio.format, audio.data);
+                conversation::file(&url, None, None).map(Some)
             }
             (
                 "file",

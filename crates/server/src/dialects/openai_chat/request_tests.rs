@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::Approve;
 
 fn request(mut body: Value) -> OpenAiChatRequest {
     body["model"] = json!("default");
@@ -98,7 +99,7 @@ fn what_says_nothing_may_be_said() {
 
 #[test]
 fn an_answer_may_be_wanted_in_a_form() {
-    let form = |format: Value| request(json!({"response_format": format})).form();
+    let form = |format: Value| request(json!({"response_format": format})).answer_form();
     assert!(form(json!({"type": "text"})).unwrap().is_none());
     let any = form(json!({"type": "json_object"})).unwrap().unwrap();
     assert!(any.fits("{}") && !any.fits("3"));

@@ -1,76 +1,75 @@
 //! A run as a stream of OpenAI's `chat.completion.chunk`s, or as one `chat.completion`.
 //!
-//! The forms are those of the package `openai` 3.54.0 (`types/chat/chat_completion_chunk.py`,
-//! `chat_completion.py`, `types/completion_usage.py`); an error in mid-stream is what its `_streaming.py` takes for one.
+//! The formats are those of the package `openai` 3.54.0 (`types/chat/chat_completion_chunk.py`,
+//! `chat_completion.py`, `types/completion_usage.py`, errors in a stream: `_streaming.py`).
 //!
-//! The server's own tools run on the server: a client sees what the model says, and what the tools did in the field
-//! `switchboard` of a chunk, which SDKs keep aside or ignore. It holds an event of the run, as `GET /runs/{id}/events` tells it.
-//! A model's thinking is in `reasoning_content`, the name that compatible servers use.
+//! The server's own tools run on the server. Their events are in the field `switchboard` of chunks,
+//! which SDKs keep or ignore, in the format of `GET /runs/{id}/events`. Reasoning is in
+//! `reasoning_content`, the name that compatible servers use.
 
 use axum::http::StatusCode;
 use serde::Serialize;
 use switchboard_domain::{FinishReason, Usage};
-use switchboard_orchestration::{Outcome, RunErrorKind, RunEvent, RunReport, ToolCallRecord};
+use switchboard_orchestration::{Outcome, RunErrorKind, RunEvent, RunReport};
 
 use super::super::{
-    tools::client_tools::{ClientCall, call_id},
-    response::state::{ResponseState, ResponseOptions},
+    encoder::EventEncoder,
+    response::collected::{CollectedResponse, RunDetails},
     response::failure::Failure,
     response::frames::SseFrames,
-    encoder::EventEncoder,
-    sequencer::{ClientEvent, Call, PartKind},
-    response::collected::CollectedResponse,
+    response::state::{ResponseOptions, ResponseState},
+    sequencer::{Call, ClientEvent, PartKind},
+    tools::client_tools::{ClientCall, call_id},
 };
 
-/// What the id of an answer begins with.
+/// Prefix of answer ids.
 const ID: &str = "chatcmpl-";
 
-/// The projection: it is given a run, and says what a client reads.
+/// An encoder of chunks.
 #[derive(Debug)]
 pub(crate) struct OpenAiChatStream {
-    /// What the client asked for, which is what it expects to read; else the model that is asked.
+    /// The model that the client named, otherwise the model of the run.
     model: Option<String>,
     with_usage: bool,
     id: String,
     /// Seconds since 1970.
     created: i64,
-    has_said: bool,
+    has_text: bool,
     is_closed: bool,
-    course: ResponseState,
+    state: ResponseState,
 }
 
 impl OpenAiChatStream {
-    /// A stream for a client that asked for this model; `with_usage` is its `stream_options.include_usage`.
-    pub(crate) fn new(model: Option<String>, with_usage: bool, terms: ResponseOptions) -> Self {
+    /// `with_usage` is the client's `stream_options.include_usage`.
+    pub(crate) fn new(model: Option<String>, with_usage: bool, options: ResponseOptions) -> Self {
         Self {
             model,
             with_usage,
             id: String::new(),
             created: 0,
-            has_said: false,
+            has_text: false,
             is_closed: false,
-            course: ResponseState::new(terms),
+            state: ResponseState::new(options),
         }
     }
 }
 
 impl EventEncoder for OpenAiChatStream {
-    fn say(&mut self, beat: &ClientEvent<'_>, out: &mut SseFrames) {
-        self.course.follow(beat);
-        match beat {
+    fn encode(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames) {
+        self.state.update(event);
+        match event {
             ClientEvent::RunStarted { event, model } => {
-                self.id = self.course.id(ID);
+                self.id = self.state.id(ID);
                 self.created = event.time.as_second();
                 self.model.get_or_insert_with(|| model.to_string());
                 self.begin(Some(event), out);
             }
             ClientEvent::PartStarted(part) if part.kind == PartKind::Text => {
-                // One field holds the words of every step, so that what a model says after a tool needs a
-                // paragraph of its own.
-                if part.is_fresh && self.has_said {
+                // One field contains the text of all steps, so text after a tool needs a paragraph.
+                if part.starts_paragraph && self.has_text {
                     self.text("\n\n", out);
                 }
-                self.has_said = true;
+                self.has_text = true;
             }
             ClientEvent::PartDelta(part, text) => match part.kind {
                 PartKind::Text => self.text(text, out),
@@ -84,14 +83,12 @@ impl EventEncoder for OpenAiChatStream {
             },
             ClientEvent::Other(event) => self.chunk(Delta::default(), None, Some(event), out),
             ClientEvent::RunFinished(report) => self.end(report, out),
-            // CollectedResponse by the events themselves, or no concern of this dialect.
             _ => {}
         }
     }
 
-    /// The client is to make calls, and the response ends.
-    fn waits(&mut self, _: &[&Call], out: &mut SseFrames) {
-        for (index, call) in (0..).zip(self.course.calls()) {
+    fn pause(&mut self, _: &[&Call], out: &mut SseFrames) {
+        for (index, call) in (0..).zip(self.state.calls()) {
             let call = CallDelta::new(index, call);
             let delta = Delta {
                 tool_calls: Some(std::slice::from_ref(&call)),
@@ -99,24 +96,24 @@ impl EventEncoder for OpenAiChatStream {
             };
             self.chunk(delta, None, None, out);
         }
-        self.finish("tool_calls", self.course.usage_so_far(), out);
+        self.finish("tool_calls", self.state.usage_so_far(), out);
         self.is_closed = true;
     }
 
-    fn breaks(&mut self, why: &str, out: &mut SseFrames) {
-        self.fail(&Failure::interrupted(why), out);
+    fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
+        self.fail(&Failure::interrupted(reason), out);
     }
 
     fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    fn ends_at(&self, call: &Call) -> bool {
-        call.is_clients()
+    fn ends_response_at(&self, call: &Call) -> bool {
+        call.is_client_tool()
     }
 
     fn client_id(&self, call: &Call) -> String {
-        call_id(self.course.run(), &call.tool_use)
+        call_id(self.state.run(), &call.tool_use_id)
     }
 }
 
@@ -139,7 +136,7 @@ impl OpenAiChatStream {
     }
 
     fn end(&mut self, report: &RunReport, out: &mut SseFrames) {
-        if let Some(failure) = self.course.failure(report) {
+        if let Some(failure) = self.state.failure(report) {
             return self.fail(&failure, out);
         }
         if let Some(refusal) = refusal(report) {
@@ -149,7 +146,7 @@ impl OpenAiChatStream {
             };
             self.chunk(delta, None, None, out);
         }
-        self.finish(finish_reason(report), self.course.usage(report), out);
+        self.finish(finish_reason(report), self.state.usage(report), out);
         self.is_closed = true;
     }
 
@@ -161,14 +158,14 @@ impl OpenAiChatStream {
                 ..self.empty()
             });
         }
-        out.words("[DONE]");
+        out.text("[DONE]");
     }
 
     fn fail(&mut self, failure: &Failure<'_>, out: &mut SseFrames) {
         let kind = error_kind(failure.status);
         let (why, code) = (failure.message, Some(&*failure.code));
         out.data(&ErrorBody::new(kind, why, None, code));
-        out.words("[DONE]");
+        out.text("[DONE]");
         self.is_closed = true;
     }
 
@@ -205,7 +202,7 @@ impl OpenAiChatStream {
     }
 }
 
-/// The type of an error for an HTTP status: what the package's `_exceptions.py` makes of the same status.
+/// Returns the error type of an HTTP status, as in `_exceptions.py` of the package.
 pub(crate) fn error_kind(status: StatusCode) -> &'static str {
     match status.as_u16() {
         401 => "authentication_error",
@@ -221,8 +218,8 @@ fn refusal(report: &RunReport) -> Option<&str> {
     (error.kind == RunErrorKind::Refusal).then_some(error.message.as_str())
 }
 
-/// OpenAI has `stop`, `length`, `content_filter` and `tool_calls`. Whatever limit ended a run, the answer is cut
-/// short; which limit it was stands in the report beside it.
+/// Returns `stop`, `length` or `content_filter`. Every limit of a run is `length`; the field
+/// `switchboard` names the limit.
 fn finish_reason(report: &RunReport) -> &'static str {
     match (report.outcome, &report.finish_reason) {
         (Outcome::Limited, _) | (_, Some(FinishReason::Length)) => "length",
@@ -231,7 +228,7 @@ fn finish_reason(report: &RunReport) -> &'static str {
     }
 }
 
-/// The whole answer.
+/// An answer that is not streamed.
 #[derive(Debug, Serialize)]
 pub(crate) struct Completion<'a> {
     id: String,
@@ -264,92 +261,56 @@ struct Answer<'a> {
     tool_calls: Vec<CallOut<'a>>,
 }
 
-/// What the run did, beside its answer.
-#[derive(Debug, Serialize)]
-pub(crate) struct RunDetails<'a> {
-    run_id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<&'a str>,
-    model: String,
-    outcome: Outcome,
-    steps: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<&'a [ToolCallRecord]>,
-    warnings: &'a [switchboard_domain::Warning],
-    error: Option<&'a switchboard_orchestration::RunError>,
-}
-
-impl<'a> RunDetails<'a> {
-    pub(crate) fn of(report: &'a RunReport) -> Self {
-        Self {
-            run_id: &report.run_id,
-            session_id: report.session_id.as_deref(),
-            model: report.model.to_string(),
-            outcome: report.outcome,
-            steps: report.steps,
-            tool_calls: Some(&report.tool_calls),
-            warnings: &report.warnings,
-            error: report.error.as_ref(),
-        }
-    }
-
-    /// The same for a client that was told of every call as it happened.
-    pub(crate) fn of_told(report: &'a RunReport) -> Self {
-        Self {
-            tool_calls: None,
-            ..Self::of(report)
-        }
-    }
-}
-
 impl<'a> Completion<'a> {
-    /// The answer of a run that has one.
-    pub(crate) fn new(said: &'a CollectedResponse, report: &'a RunReport, model: &'a str) -> Self {
+    pub(crate) fn new(
+        response: &'a CollectedResponse,
+        report: &'a RunReport,
+        model: &'a str,
+    ) -> Self {
         let refusal = refusal(report);
-        let has_words = !report.answer.is_empty();
+        let has_text = !report.answer.is_empty();
         let answer = Answer {
             role: "assistant",
-            content: (has_words || refusal.is_none()).then_some(report.answer.as_str()),
+            content: (has_text || refusal.is_none()).then_some(report.answer.as_str()),
             refusal,
-            reasoning_content: reasoning(said),
+            reasoning_content: reasoning(response),
             tool_calls: Vec::new(),
         };
-        let usage = said.course.usage(report);
+        let usage = response.state.usage(report);
         Self {
-            switchboard: Some(RunDetails::of(report)),
-            ..Self::of(said, answer, finish_reason(report), usage, model)
+            switchboard: Some(RunDetails::new(report)),
+            ..Self::of(response, answer, finish_reason(report), usage, model)
         }
     }
 
-    /// Calls that the client is to make.
-    pub(crate) fn calls(said: &'a CollectedResponse, model: &'a str) -> Self {
+    pub(crate) fn calls(response: &'a CollectedResponse, model: &'a str) -> Self {
         let answer = Answer {
             role: "assistant",
-            content: (!said.text.is_empty()).then_some(said.text.as_str()),
+            content: (!response.text.is_empty()).then_some(response.text.as_str()),
             refusal: None,
-            reasoning_content: reasoning(said),
-            tool_calls: said.course.calls().map(CallOut::new).collect(),
+            reasoning_content: reasoning(response),
+            tool_calls: response.state.calls().map(CallOut::new).collect(),
         };
         Self::of(
-            said,
+            response,
             answer,
             "tool_calls",
-            said.course.usage_so_far(),
+            response.state.usage_so_far(),
             model,
         )
     }
 
     fn of(
-        said: &'a CollectedResponse,
+        response: &'a CollectedResponse,
         message: Answer<'a>,
         finish_reason: &'a str,
         usage: &Usage,
         model: &'a str,
     ) -> Self {
         Self {
-            id: said.course.id(ID),
+            id: response.state.id(ID),
             object: "chat.completion",
-            created: said.began,
+            created: response.started_at,
             model,
             choices: [Choice {
                 index: 0,
@@ -363,8 +324,8 @@ impl<'a> Completion<'a> {
     }
 }
 
-fn reasoning(said: &CollectedResponse) -> Option<&str> {
-    (!said.reasoning.is_empty()).then_some(said.reasoning.as_str())
+fn reasoning(response: &CollectedResponse) -> Option<&str> {
+    (!response.reasoning.is_empty()).then_some(response.reasoning.as_str())
 }
 
 #[derive(Serialize)]
@@ -402,7 +363,7 @@ struct Delta<'a> {
     tool_calls: Option<&'a [CallDelta<'a>]>,
 }
 
-/// A call that the client is to make, in a chunk.
+/// A call for the client in a chunk.
 #[derive(Serialize)]
 struct CallDelta<'a> {
     index: u32,
@@ -417,7 +378,7 @@ impl<'a> CallDelta<'a> {
     }
 }
 
-/// A call that the client is to make.
+/// A call for the client.
 #[derive(Debug, Serialize)]
 struct CallOut<'a> {
     id: &'a str,
@@ -445,7 +406,7 @@ impl<'a> CallOut<'a> {
     }
 }
 
-/// Tokens. The numbers are required there; 0 also stands for "nobody said".
+/// Token counts. They are required, so 0 also means unknown.
 #[derive(Debug, Serialize)]
 struct ChatUsage {
     prompt_tokens: u64,
@@ -490,7 +451,7 @@ impl ChatUsage {
     }
 }
 
-/// An error in OpenAI's form.
+/// An error in OpenAI's format.
 #[derive(Debug, Serialize)]
 pub(crate) struct ErrorBody<'a> {
     error: ErrorDetails<'a>,

@@ -1,4 +1,4 @@
-//! What went wrong in a run, as the status and the words that clients of HTTP APIs know.
+//! Errors of runs as HTTP statuses and messages.
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
@@ -6,17 +6,18 @@ use axum::{
 };
 use switchboard_orchestration::{Outcome, RunErrorKind, RunReport, strategy::formatter::Form};
 
-/// Why a run has no answer to give.
+/// The error of a run without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure<'a> {
     pub(crate) status: StatusCode,
-    /// The kind in a word, as in the report.
+    /// The error kind, as in the report.
     pub(crate) code: String,
     pub(crate) message: &'a str,
 }
 
 impl<'a> Failure<'a> {
-    /// Why there is no answer, if there is none. A run at a limit has one, unless it said nothing at all.
+    /// Returns the error of a run without an answer. A run that reached a limit has an answer if it
+    /// has any text.
     pub(crate) fn of(report: &'a RunReport) -> Option<Self> {
         let error = report.error.as_ref();
         match report.outcome {
@@ -46,36 +47,37 @@ impl<'a> Failure<'a> {
         })
     }
 
-    /// Why an answer that is there is none, if it is not in the form that was asked for. One that a limit cut short says so
-    /// itself, and one that was declined has none.
+    /// Returns the error of an answer that does not match the requested schema. Incomplete and
+    /// refused answers have their own finish reason.
     pub(crate) fn of_form(report: &'a RunReport, form: &Form) -> Option<Self> {
-        let is_whole = report.outcome == Outcome::Completed && report.error.is_none();
-        (is_whole && !form.fits(&report.answer)).then(|| Self {
+        let is_complete = report.outcome == Outcome::Completed && report.error.is_none();
+        (is_complete && !form.fits(&report.answer)).then(|| Self {
             status: StatusCode::BAD_GATEWAY,
             code: "malformed_answer".to_owned(),
-            message: "the model did not answer in the form that was asked for: ask again, or take another model",
+            message: "the answer does not match the requested schema: send the request again, or use another model",
         })
     }
 
-    /// The headers that go with it.
+    /// Sets `Retry-After` if the client should retry.
     pub(crate) fn set_headers(&self, response: &mut Response) {
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            let soon = HeaderValue::from_static("1");
-            response.headers_mut().insert(header::RETRY_AFTER, soon);
+            let seconds = HeaderValue::from_static("1");
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
         }
     }
 
-    /// The response ends before the run does.
-    pub(crate) fn interrupted(why: &'a str) -> Self {
+    /// Creates the error of a response that ends before its run.
+    pub(crate) fn interrupted(reason: &'a str) -> Self {
         Self {
             status: StatusCode::SERVICE_UNAVAILABLE,
             code: "interrupted".to_owned(),
-            message: why,
+            message: reason,
         }
     }
 }
 
-/// The model declined, or a filter withheld what it said: an answer of a kind in every dialect.
+/// Returns whether the model refused or a filter removed the answer. Every dialect has a finish
+/// reason for it.
 pub(crate) fn is_declined(report: &RunReport) -> bool {
     let kind = report.error.as_ref().map(|error| &error.kind);
     matches!(
@@ -84,23 +86,23 @@ pub(crate) fn is_declined(report: &RunReport) -> bool {
     )
 }
 
-/// The kind in a word, as in the report.
+/// Returns the error kind as in the report.
 pub(crate) fn code(kind: &RunErrorKind) -> String {
     match serde_json::to_value(kind) {
-        Ok(serde_json::Value::String(word)) => word,
+        Ok(serde_json::Value::String(code)) => code,
         _ => "internal".to_owned(),
     }
 }
 
 fn status(kind: &RunErrorKind) -> StatusCode {
     match kind {
-        RunErrorKind::Model(word) => match word.as_str() {
+        RunErrorKind::Model(kind) => match kind.as_str() {
             "invalid_request" | "unsupported" => StatusCode::BAD_REQUEST,
             "not_found" => StatusCode::NOT_FOUND,
             "rate_limited" | "quota_exhausted" => StatusCode::TOO_MANY_REQUESTS,
             "overloaded" => StatusCode::SERVICE_UNAVAILABLE,
             "timeout" => StatusCode::GATEWAY_TIMEOUT,
-            // The key that was refused is the server's, not the client's.
+            // A rejected API key belongs to the server, not to the client.
             _ => StatusCode::BAD_GATEWAY,
         },
         RunErrorKind::ContextOverflow | RunErrorKind::InvalidSchema => StatusCode::BAD_REQUEST,

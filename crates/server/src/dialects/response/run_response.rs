@@ -1,4 +1,4 @@
-//! A run's events, read from the hub, as the body of a response.
+//! The events of a run, read from the hub, as the body of a response.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -11,68 +11,69 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use switchboard_domain::{Principal, SessionId};
 use switchboard_orchestration::{RunEventKind, strategy::formatter::Form};
 
-use crate::dialects::{
-    tools::client_tools::ClientTools,
-    response::state::ResponseOptions,
-    response::frames::SseFrames,
-    encoder::{EventEncoder, SequencedEncoder},
-    response::paused_runs::{End, PausedRun, PausedRuns},
-};
 use crate::{
     App,
+    dialects::{
+        encoder::{EventEncoder, SequencedEncoder},
+        response::{
+            frames::SseFrames,
+            paused_runs::{OnTimeout, PausedRun, PausedRuns},
+            state::ResponseOptions,
+        },
+        tools::client_tools::ClientTools,
+    },
     hub::{Guard, Logged, Reader, Started},
     sse,
 };
 
-/// Names the run that a response tells of, so that it can be read again, decided about and stopped.
+/// The run of a response, for reading it again, deciding about its calls and cancelling it.
 const RUN: HeaderName = HeaderName::from_static("x-switchboard-run-id");
-/// Names its session, if it is in one.
+/// The session of the run, if it has one.
 const SESSION: HeaderName = HeaderName::from_static("x-switchboard-session-id");
 
-/// What a response says when it ends before a run that is in a session.
-const INTERRUPTED: &str =
-    "the server stopped before the run was over; what is kept can be continued";
+/// Reason of a response that ends before a durable run.
+const INTERRUPTED: &str = "the server stopped before the run finished; the run can be continued";
 
-/// The same of a run that is not.
-const GONE: &str =
-    "the server stopped before the run was over: send the request again when it is back";
+/// Reason of a response that ends before an ephemeral run.
+const LOST: &str =
+    "the server stopped before the run finished: send the request again when the server is back";
 
-/// A response under way.
-pub(crate) struct RunResponse<P> {
+/// A response in progress.
+pub(crate) struct RunResponse<E> {
     app: App,
     principal: Principal,
     run: Arc<str>,
     session: Option<SessionId>,
-    /// There, but for the moment in which it is told to end earlier.
+    /// `None` only while it is replaced.
     reader: Option<Reader>,
-    told: SequencedEncoder<P>,
-    /// The client knows the events up to this number.
-    seen: u64,
+    encoder: SequencedEncoder<E>,
+    /// The number of the last event that the client received in an earlier response.
+    last_seen: u64,
     /// The number of the last event that was read.
-    last: u64,
-    /// Ends where the run waits for a person.
-    until_waiting: bool,
-    /// Calls about which somebody has just had a word of which nothing was heard yet.
+    last_read: u64,
+    /// Whether the response ends when the run waits.
+    ends_when_waiting: bool,
+    /// Decided calls whose decision did not appear as an event yet.
     decided: HashSet<String>,
-    is_audible: bool,
+    /// Whether events are written. Those up to `last_seen` only update the encoder.
+    is_writing: bool,
     out: SseFrames,
-    /// Stops the run when this is dropped.
+    /// Cancels the run when it is dropped.
     guard: Option<Guard>,
-    /// The tools that run at the client, and where the run waits for it.
+    /// The client's tools, and where the run is put while it waits for the client.
     client: Option<(Arc<ClientTools>, PausedRuns)>,
-    /// The form that the answer is to have.
-    form: Option<Arc<Form>>,
+    answer_form: Option<Arc<Form>>,
 }
 
-impl<P> RunResponse<P> {
-    /// All of a run that has just begun, or of one that somebody comes back to.
-    pub(crate) fn all(
+impl<E> RunResponse<E> {
+    /// Creates a response with all events of a run.
+    pub(crate) fn new(
         app: App,
         principal: Principal,
         run: Arc<str>,
         session: Option<SessionId>,
         reader: Reader,
-        projection: P,
+        encoder: E,
     ) -> Self {
         Self {
             app,
@@ -80,151 +81,163 @@ impl<P> RunResponse<P> {
             run,
             session,
             reader: Some(reader),
-            told: SequencedEncoder::new(projection),
-            seen: 0,
-            last: 0,
-            until_waiting: false,
+            encoder: SequencedEncoder::new(encoder),
+            last_seen: 0,
+            last_read: 0,
+            ends_when_waiting: false,
             decided: HashSet::new(),
-            is_audible: true,
+            is_writing: true,
             out: SseFrames::new(),
             guard: None,
             client: None,
-            form: None,
+            answer_form: None,
         }
     }
 
-    /// All of a run that was just started.
-    pub(crate) fn of(app: App, principal: Principal, started: &Started, projection: P) -> Self {
+    /// Creates a response with all events of a run that just started.
+    pub(crate) fn of_started(
+        app: App,
+        principal: Principal,
+        started: &Started,
+        encoder: E,
+    ) -> Self {
         let (run, session) = (Arc::clone(&started.run), started.session.clone());
-        Self::all(app, principal, run, session, started.reader(), projection)
+        Self::new(app, principal, run, session, started.reader(), encoder)
     }
 
-    /// The same, told in another way. Nothing of it may have been told yet.
-    pub(crate) fn by<Q>(self, projection: Q) -> RunResponse<Q> {
+    /// Replaces the encoder, before anything was encoded.
+    pub(crate) fn with_encoder<F>(self, encoder: F) -> RunResponse<F> {
         RunResponse {
+            encoder: SequencedEncoder::new(encoder),
             app: self.app,
             principal: self.principal,
             run: self.run,
             session: self.session,
             reader: self.reader,
-            told: SequencedEncoder::new(projection),
-            seen: self.seen,
-            last: self.last,
-            until_waiting: self.until_waiting,
+            last_seen: self.last_seen,
+            last_read: self.last_read,
+            ends_when_waiting: self.ends_when_waiting,
             decided: self.decided,
-            is_audible: self.is_audible,
+            is_writing: self.is_writing,
             out: self.out,
             guard: self.guard,
             client: self.client,
-            form: self.form,
+            answer_form: self.answer_form,
         }
     }
 
-    /// What comes after the events that the client knows, once these calls have got their word.
+    /// Omits the events that the client received, and waits for the events of these decisions.
     #[must_use]
-    pub(crate) fn after(mut self, seen: u64, decided: HashSet<String>) -> Self {
-        self.seen = seen;
+    pub(crate) fn after(mut self, last_seen: u64, decided: HashSet<String>) -> Self {
+        self.last_seen = last_seen;
         self.decided = decided;
-        self.is_audible = seen == 0;
+        self.is_writing = last_seen == 0;
         self
     }
 
-    /// The response ends when the run waits for a person: the answer comes with another request.
+    /// Ends the response when the run waits, because the decision comes with another request.
     #[must_use]
-    pub(crate) fn until_waiting(mut self) -> Self {
-        self.until_waiting = true;
+    pub(crate) fn ending_when_waiting(mut self) -> Self {
+        self.ends_when_waiting = true;
         if self.decided.is_empty() {
-            self.ends_where_it_waits();
+            self.read_until_waiting();
         }
         self
     }
 
-    /// The run is stopped when the client goes away.
+    /// Cancels the run when the client disconnects.
     #[must_use]
-    pub(crate) fn stopped_by(mut self, guard: Guard) -> Self {
+    pub(crate) fn cancelled_by(mut self, guard: Guard) -> Self {
         self.guard = Some(guard);
         self
     }
 
-    /// The run has tools that run at the client: where it waits for one, the response ends, and the run is kept.
+    /// Adds tools of the client: when the run waits for one, the response ends and the run pauses.
     #[must_use]
-    pub(crate) fn with_client(mut self, tools: Option<Arc<ClientTools>>, waiting: PausedRuns) -> Self {
+    pub(crate) fn with_client_tools(
+        mut self,
+        tools: Option<Arc<ClientTools>>,
+        paused_runs: PausedRuns,
+    ) -> Self {
         if let Some(tools) = tools {
-            self.client = Some((tools, waiting));
-            return self.until_waiting();
+            self.client = Some((tools, paused_runs));
+            return self.ending_when_waiting();
         }
         self
     }
 
-    /// The answer is to have this form.
     #[must_use]
-    pub(crate) fn in_form(mut self, form: Option<Arc<Form>>) -> Self {
-        self.form = form;
+    pub(crate) fn with_answer_form(mut self, form: Option<Arc<Form>>) -> Self {
+        self.answer_form = form;
         self
     }
 
-    fn ends_where_it_waits(&mut self) {
+    fn read_until_waiting(&mut self) {
         self.reader = self.reader.take().map(Reader::until_waiting);
     }
 }
 
 impl RunResponse<()> {
-    /// What comes of a run that waited for its client, which has given its results.
-    pub(crate) fn of_held(app: App, held: PausedRun, reader: Reader, waiting: PausedRuns) -> Self {
-        let run = held.run.as_str().into();
-        let mut telling = Self::all(app, held.owner, run, None, reader, ());
-        telling.last = held.seen;
-        telling.decided = held.calls.into_iter().map(|(_, call)| call).collect();
-        if let End::Dropped(guard) = held.end {
-            telling.guard = Some(guard);
+    /// Creates the response of a run that waited for its client and received its results.
+    pub(crate) fn of_paused(
+        app: App,
+        paused: PausedRun,
+        reader: Reader,
+        paused_runs: PausedRuns,
+    ) -> Self {
+        let run = paused.run.as_str().into();
+        let mut response = Self::new(app, paused.owner, run, None, reader, ());
+        response.last_read = paused.last_seen;
+        response.decided = paused.calls.into_iter().map(|(_, call)| call).collect();
+        if let OnTimeout::Drop(guard) = paused.on_timeout {
+            response.guard = Some(guard);
         }
-        telling
-            .with_client(Some(held.tools), waiting)
-            .in_form(held.form)
+        response
+            .with_client_tools(Some(paused.tools), paused_runs)
+            .with_answer_form(paused.answer_form)
     }
 
-    /// What the response is to be like.
-    pub(crate) fn terms(&self) -> ResponseOptions {
+    pub(crate) fn options(&self) -> ResponseOptions {
         ResponseOptions {
-            seen: (self.last > 0).then_some(self.last),
-            form: self.form.clone(),
+            last_seen: (self.last_read > 0).then_some(self.last_read),
+            answer_form: self.answer_form.clone(),
         }
     }
 }
 
-impl<P: EventEncoder> RunResponse<P> {
-    /// Reads to the end of the response, which is what the projection made of it.
-    pub(crate) async fn finish(mut self) -> P {
+impl<E: EventEncoder> RunResponse<E> {
+    /// Reads to the end of the response and returns the encoder.
+    pub(crate) async fn collect(mut self) -> E {
         while self.next().await.is_some() {}
-        self.told.into_words()
+        self.encoder.into_encoder()
     }
 
-    /// The response.
-    pub(crate) fn response(self) -> Response {
+    /// Returns the response as a stream.
+    pub(crate) fn into_stream(self) -> Response {
         let (run, session) = (Arc::clone(&self.run), self.session.clone());
         let keep_alive = self.app.options().keep_alive;
-        let frames = stream::unfold(self, |mut telling| async move {
-            let frames = telling.next().await?;
-            Some((frames, telling))
+        let frames = stream::unfold(self, |mut response| async move {
+            let frames = response.next().await?;
+            Some((frames, response))
         });
         let mut response = sse::response(frames, keep_alive);
-        name_run(&mut response, &run, session.as_ref());
+        set_run_headers(&mut response, &run, session.as_ref());
         response
     }
 
-    /// What there is to send next; all that is there already goes together.
+    /// Returns the next bytes. All events that are available now are sent together.
     async fn next(&mut self) -> Option<Bytes> {
-        while !self.told.is_closed() {
+        while !self.encoder.is_closed() {
             match self.reader.as_mut()?.next().await {
                 Some(logged) => {
-                    self.take(&logged);
-                    while !self.told.is_closed()
+                    self.encode(&logged);
+                    while !self.encoder.is_closed()
                         && let Some(Some(logged)) = self.reader.as_mut()?.next().now_or_never()
                     {
-                        self.take(&logged);
+                        self.encode(&logged);
                     }
                 }
-                None => self.ended().await,
+                None => self.handle_end_of_reader().await,
             }
             if !self.out.is_empty() {
                 return Some(self.out.take());
@@ -233,88 +246,84 @@ impl<P: EventEncoder> RunResponse<P> {
         None
     }
 
-    fn take(&mut self, logged: &Logged) {
-        self.last = logged.seq;
+    fn encode(&mut self, logged: &Logged) {
+        self.last_read = logged.seq;
         let Some(event) = logged.event() else {
             return;
         };
         let event = &*event;
         let is_end = matches!(event.kind, RunEventKind::RunFinished { .. });
-        // How the run ended is said also to a client that knows it: a response without an end is none.
-        if logged.seq <= self.seen && !is_end {
-            // Only so that the projection is where it was when the client read this.
-            self.told.event(event, &mut self.out);
+        // The end of the run is repeated, because every response needs an end.
+        if logged.seq <= self.last_seen && !is_end {
+            self.encoder.event(event, &mut self.out);
             let _ = self.out.take();
             return;
         }
-        self.becomes_audible();
+        self.start_writing();
         if let RunEventKind::ToolApproved { id, .. }
         | RunEventKind::ToolDenied { id, .. }
         | RunEventKind::ToolFinished { id, .. } = &event.kind
         {
             self.decided.remove(id);
         }
-        self.told.event(event, &mut self.out);
-        if self.until_waiting && self.decided.is_empty() {
-            self.ends_where_it_waits();
+        self.encoder.event(event, &mut self.out);
+        if self.ends_when_waiting && self.decided.is_empty() {
+            self.read_until_waiting();
         }
     }
 
-    fn becomes_audible(&mut self) {
-        if !std::mem::replace(&mut self.is_audible, true) {
-            self.told.waits(&mut self.out);
+    fn start_writing(&mut self) {
+        if !std::mem::replace(&mut self.is_writing, true) {
+            self.encoder.pause(&mut self.out);
             let _ = self.out.take();
-            self.told.goes_on(&mut self.out);
+            self.encoder.resume(&mut self.out);
         }
     }
 
-    /// The reader has no more.
-    async fn ended(&mut self) {
-        self.becomes_audible();
+    async fn handle_end_of_reader(&mut self) {
+        self.start_writing();
         if !self.reader.as_ref().is_some_and(Reader::is_waiting) {
-            let why = if self.session.is_some() {
-                INTERRUPTED
-            } else {
-                GONE
-            };
-            return self.told.breaks(why, &mut self.out);
+            let is_durable = self.session.is_some();
+            let reason = if is_durable { INTERRUPTED } else { LOST };
+            return self.encoder.interrupt(reason, &mut self.out);
         }
-        if self.told.asks() {
-            self.told.waits(&mut self.out);
-            return self.keep_for_client();
+        if self.encoder.needs_request() {
+            self.encoder.pause(&mut self.out);
+            return self.pause_run();
         }
-        // It waits for a word or an answer that is given elsewhere while this response stays open.
+        // The decision comes through another route while this response stays open.
         let hub = self.app.hub();
-        match hub.reader(&self.principal, &self.run, self.last).await {
+        match hub.reader(&self.principal, &self.run, self.last_read).await {
             Ok(reader) => self.reader = Some(reader),
-            Err(problem) => self.told.breaks(&problem.detail, &mut self.out),
+            Err(problem) => self.encoder.interrupt(&problem.detail, &mut self.out),
         }
     }
 
-    fn keep_for_client(&mut self) {
-        let calls = self.told.client_calls();
-        // Where the run waits for a person alone, it is kept as well: it may call the client's tools later.
-        if let Some((tools, waiting)) = self.client.take() {
-            let end = match self.guard.take() {
-                Some(guard) => End::Dropped(guard),
-                None => End::Cancelled(self.app.hub().clone()),
+    /// Keeps a run with client tools, also if it waits only for an approval, because it may call
+    /// client tools later.
+    fn pause_run(&mut self) {
+        let calls = self.encoder.client_calls();
+        if let Some((tools, paused_runs)) = self.client.take() {
+            let on_timeout = match self.guard.take() {
+                Some(guard) => OnTimeout::Drop(guard),
+                None => OnTimeout::Cancel(self.app.hub().clone()),
             };
-            let held = PausedRun {
+            let paused = PausedRun {
                 run: self.run.to_string(),
                 tools,
-                seen: self.last,
+                last_seen: self.last_read,
                 calls,
-                end,
+                on_timeout,
                 owner: self.principal.clone(),
-                form: self.form.take(),
+                answer_form: self.answer_form.take(),
             };
-            waiting.put(held, self.app.options().approval_time);
+            paused_runs.insert(paused, self.app.options().approval_time);
         }
     }
 }
 
-/// Names a run in the headers of a response.
-pub(crate) fn name_run(response: &mut Response, run: &str, session: Option<&SessionId>) {
+/// Sets the headers that name the run and its session.
+pub(crate) fn set_run_headers(response: &mut Response, run: &str, session: Option<&SessionId>) {
     let headers = response.headers_mut();
     if let Ok(run) = HeaderValue::from_str(run) {
         headers.insert(RUN, run);

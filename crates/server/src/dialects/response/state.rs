@@ -1,4 +1,4 @@
-//! What the dialects have in common whose clients bring the whole conversation: OpenAI's and Anthropic's.
+//! State that OpenAI's and Anthropic's responses share. Their clients send the whole conversation.
 
 use std::sync::Arc;
 
@@ -6,45 +6,45 @@ use switchboard_domain::Usage;
 use switchboard_orchestration::{RunEvent, RunEventKind, RunReport, strategy::formatter::Form};
 
 use crate::dialects::{
-    tools::client_tools::{ClientCall, ClientCalls},
     response::failure::Failure,
     sequencer::ClientEvent,
+    tools::client_tools::{ClientCall, ClientCalls},
 };
 
-/// What a response is to be like, beside what its client's form of it wants.
+/// Properties of a response that its format does not determine.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResponseOptions {
-    /// The number of the last event that an earlier response told, if there was one.
-    pub(crate) seen: Option<u64>,
-    /// The form that the answer is to have. What a model says before it has it is told as its thinking.
-    pub(crate) form: Option<Arc<Form>>,
+    /// The number of the last event in an earlier response, if there was one.
+    pub(crate) last_seen: Option<u64>,
+    /// The schema of the answer. Text before the answer is emitted as reasoning.
+    pub(crate) answer_form: Option<Arc<Form>>,
 }
 
-/// Follows a run through one response.
+/// The state of one response.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseState {
-    terms: ResponseOptions,
+    options: ResponseOptions,
     run: String,
     calls: ClientCalls,
-    /// What the models cost that were asked for this response.
+    /// The usage of the model calls of this response.
     usage: Usage,
 }
 
 impl ResponseState {
-    pub(crate) fn new(terms: ResponseOptions) -> Self {
+    pub(crate) fn new(options: ResponseOptions) -> Self {
         Self {
-            terms,
+            options,
             ..Self::default()
         }
     }
 
-    pub(crate) fn follow(&mut self, beat: &ClientEvent<'_>) {
-        match beat {
+    pub(crate) fn update(&mut self, event: &ClientEvent<'_>) {
+        match event {
             ClientEvent::RunStarted { event, .. } => self.run = event.run_id.to_string(),
             ClientEvent::Other(event) => self.count(event),
             _ => {}
         }
-        self.calls.follow(&self.run, beat);
+        self.calls.update(&self.run, event);
     }
 
     fn count(&mut self, event: &RunEvent) {
@@ -55,42 +55,43 @@ impl ResponseState {
         }
     }
 
-    /// The run.
+    /// Returns the id of the run.
     pub(crate) fn run(&self) -> &str {
         &self.run
     }
 
-    /// The id of the response, from which the run can be found again; one that goes on after an event has another.
+    /// Returns the id of the response: the id of the run, and in a later response also the number
+    /// of the last event before it.
     pub(crate) fn id(&self, prefix: &str) -> String {
         let run = &self.run;
-        match self.terms.seen {
+        match self.options.last_seen {
             None => format!("{prefix}{run}"),
             Some(after) => format!("{prefix}{run}-{after}"),
         }
     }
 
-    /// The calls that the client is to make.
+    /// Returns the calls that wait for the client.
     pub(crate) fn calls(&self) -> impl Iterator<Item = &ClientCall> {
-        self.calls.asked()
+        self.calls.waiting()
     }
 
-    /// What the models cost so far that were asked for this response.
+    /// Returns the usage of the model calls of this response so far.
     pub(crate) fn usage_so_far(&self) -> &Usage {
         &self.usage
     }
 
-    /// What the response costs in which the run ends.
+    /// Returns the usage of the response in which the run ends.
     pub(crate) fn usage<'u>(&'u self, report: &'u RunReport) -> &'u Usage {
-        match self.terms.seen {
+        match self.options.last_seen {
             None => &report.usage,
             Some(_) => &self.usage,
         }
     }
 
-    /// Why there is no answer, if there is none.
+    /// Returns the error of a run without an answer.
     pub(crate) fn failure<'r>(&self, report: &'r RunReport) -> Option<Failure<'r>> {
         Failure::of(report).or_else(|| {
-            let form = self.terms.form.as_deref()?;
+            let form = self.options.answer_form.as_deref()?;
             Failure::of_form(report, form)
         })
     }

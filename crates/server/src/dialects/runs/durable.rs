@@ -1,4 +1,5 @@
-//! Durable runs in a session, which continue without their client: those of the AI SDK and AG-UI.
+//! Durable runs of AI SDK and AG-UI clients. They belong to a session and continue without their
+//! client.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -6,14 +7,16 @@ use axum::http::StatusCode;
 use serde_json::Value;
 use switchboard_domain::{ApprovalDecision, Message, Principal, Role, SessionId, ToolOutput};
 
-use crate::dialects::{
-    tools::client_tools::ClientTools,
-    conversation::{bad_messages, check_nul},
-    response::run_response::RunResponse,
-    response::paused_runs::{Results, PausedRuns, too_late},
-};
 use crate::{
     App, Problem, Wish,
+    dialects::{
+        conversation::{bad_messages, check_nul},
+        response::{
+            paused_runs::{ClientResults, PausedRuns, not_waiting},
+            run_response::RunResponse,
+        },
+        tools::client_tools::ClientTools,
+    },
     hub::{Hub, Start, Talk},
     read::check_id,
 };
@@ -23,26 +26,26 @@ use crate::{
 pub(crate) struct Decisions {
     pub(crate) run: String,
     /// The number of the last event that the client received.
-    pub(crate) seen: u64,
+    pub(crate) last_seen: u64,
     /// The decisions by call id.
-    pub(crate) said: Vec<(String, ApprovalDecision)>,
+    pub(crate) calls: Vec<(String, ApprovalDecision)>,
 }
 
 /// The client's view of its conversation.
 pub(crate) trait ClientConversation {
-    /// The new message, if the session is known.
-    fn newest(&self) -> Result<Vec<Arc<Message>>, Problem>;
+    /// Returns the new message, if the session is known.
+    fn new_messages(&self) -> Result<Vec<Arc<Message>>, Problem>;
 
-    /// The whole conversation, if the session is unknown.
-    fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem>;
+    /// Returns the whole conversation, if the session is unknown.
+    fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem>;
 
-    /// The last question, if its answer is requested again.
-    fn again(&self) -> Result<Option<Regeneration>, Problem> {
+    /// Returns the last question, if its answer is requested again.
+    fn regeneration(&self) -> Result<Option<Regeneration>, Problem> {
         Ok(None)
     }
 
-    /// The results of client tools at the end, by call id.
-    fn results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
+    /// Returns the results of client tools at the end, by call id.
+    fn client_results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
         Ok(Vec::new())
     }
 }
@@ -60,55 +63,55 @@ pub(crate) struct Regeneration {
 pub(crate) struct DurableRequest<'t, T> {
     pub(crate) session: SessionId,
     pub(crate) wish: Wish,
-    pub(crate) words: Option<Decisions>,
+    pub(crate) decisions: Option<Decisions>,
     /// The client tools: names, descriptions, schemas.
     pub(crate) tools: Vec<(String, String, Value)>,
-    pub(crate) talk: &'t T,
+    pub(crate) conversation: &'t T,
 }
 
 impl<T: ClientConversation> DurableRequest<'_, T> {
-    /// Begins a run in the session, or resumes the waiting run that the request is for. The
+    /// Starts a run in the session, or resumes the waiting run that the request is for. The
     /// response ends when the run waits.
-    pub(crate) async fn begin(
+    pub(crate) async fn start(
         self,
         app: App,
         principal: Principal,
-        waiting: PausedRuns,
+        paused_runs: PausedRuns,
     ) -> Result<RunResponse<()>, Problem> {
         let known = app.hub().sessions().get(&principal, &self.session).await?;
         let results = match known {
-            Some(_) => self.talk.results()?,
+            Some(_) => self.conversation.client_results()?,
             // Of runs in another process.
             None => Vec::new(),
         };
-        if self.words.is_some() || !results.is_empty() {
-            let answers = RunInput {
+        if self.decisions.is_some() || !results.is_empty() {
+            let input = RunInput {
                 session: self.session,
-                words: self.words,
+                decisions: self.decisions,
                 results,
             };
-            return answers.go_on(app, principal, waiting).await;
+            return input.apply(app, principal, paused_runs).await;
         }
         self.wish.parameters.check()?;
-        let again = self.talk.again()?;
-        let messages = match (&known, &again) {
-            (None, _) => self.talk.conversation()?,
+        let regeneration = self.conversation.regeneration()?;
+        let messages = match (&known, &regeneration) {
+            (None, _) => self.conversation.all_messages()?,
             // The question is in the session and is answered again.
             (Some(_), Some(_)) => Vec::new(),
             // The client's copy of the messages is ignored: the session has them with their
             // provider state.
-            (Some(_), None) => self.talk.newest()?,
+            (Some(_), None) => self.conversation.new_messages()?,
         };
         let tools = ClientTools::new(&app, self.tools).await?;
-        let keep = match again.filter(|_| known.is_some()) {
+        let keep = match regeneration.filter(|_| known.is_some()) {
             None => None,
-            Some(again) => {
-                let said = app.hub().sessions();
-                let said = said.messages(&principal, &self.session, 0).await?;
-                Some(again.behind(&said)?)
+            Some(regeneration) => {
+                let sessions = app.hub().sessions();
+                let stored = sessions.messages(&principal, &self.session, 0).await?;
+                Some(regeneration.messages_to_keep(&stored)?)
             }
         };
-        end_what_is_open(&app, &principal, &self.session).await?;
+        cancel_open_run(&app, &principal, &self.session).await?;
         let start = Start {
             principal: principal.clone(),
             wish: self.wish,
@@ -121,71 +124,75 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
             shape: tools.as_ref().map(ClientTools::shape),
         };
         let started = app.hub().start(start).await?;
-        let telling = RunResponse::of(app, principal, &started, ());
-        Ok(telling.until_waiting().with_client(tools, waiting))
+        let response = RunResponse::of_started(app, principal, &started, ());
+        Ok(response
+            .ending_when_waiting()
+            .with_client_tools(tools, paused_runs))
     }
 }
 
 impl Regeneration {
-    /// Returns the position after the question in a session.
+    /// Returns the number of messages of a session up to and including the question.
     ///
     /// Later messages are removed, so the question must be identified: a client may have the whole
     /// session or only its end.
-    fn behind(&self, said: &[Arc<Message>]) -> Result<u64, Problem> {
-        let places = (1_u64..).zip(said);
-        let asked: Vec<(u64, &Message)> = places
+    fn messages_to_keep(&self, stored: &[Arc<Message>]) -> Result<u64, Problem> {
+        let questions: Vec<(u64, &Message)> = (1_u64..)
+            .zip(stored)
             .filter(|(_, message)| message.role == Role::User)
-            .map(|(behind, message)| (behind, &**message))
+            .map(|(count, message)| (count, &**message))
             .collect();
-        let is_it = |it: &&(u64, &Message)| *it.1 == *self.question;
-        let mut same = asked.iter().filter(is_it);
+        let is_same = |it: &&(u64, &Message)| *it.1 == *self.question;
+        let mut same = questions.iter().filter(is_same);
         let found = match (same.next(), same.next()) {
-            (None, _) => return Err(not_as_said()),
+            (None, _) => return Err(question_not_found()),
             (Some(only), None) => Some(only),
             _ => {
-                let mut fitting = asked
+                let mut matches = questions
                     .windows(self.before.len() + 1)
                     .enumerate()
-                    .filter(|(_, these)| self.is_like(these));
-                match (fitting.next(), fitting.next()) {
-                    // The whole session, from its beginning.
-                    (Some((0, these)), None) => these.last(),
+                    .filter(|(_, window)| self.matches(window));
+                match (matches.next(), matches.next()) {
+                    // The client has the session from its beginning.
+                    (Some((0, window)), None) => window.last(),
                     // Several questions match.
                     (Some((0, _)), Some(_)) => None,
-                    // Only its own answer is removed.
-                    _ => asked.last().filter(is_it),
+                    // The last question loses only its own answer.
+                    _ => questions.last().filter(is_same),
                 }
             }
         };
-        found.map(|(behind, _)| *behind).ok_or_else(which_is_meant)
+        found
+            .map(|(count, _)| *count)
+            .ok_or_else(question_ambiguous)
     }
 
-    /// Returns whether the client's messages up to the question equal these.
-    fn is_like(&self, these: &[(u64, &Message)]) -> bool {
+    /// Returns whether these messages equal the client's user messages up to the question.
+    fn matches(&self, window: &[(u64, &Message)]) -> bool {
         let before = self.before.iter().map(Option::as_deref);
         let all = before.chain([Some(&*self.question)]);
-        all.eq(these.iter().map(|(_, message)| Some(*message)))
+        all.eq(window.iter().map(|(_, message)| Some(*message)))
     }
 }
 
-fn not_as_said() -> Problem {
+fn question_not_found() -> Problem {
     Problem::conflict(
-        "the message whose answer is wanted anew is not in the session as the client has it: read the session again, or \
-         ask the question anew",
+        "the message to answer again differs from the session's messages: read the session again, or send \
+         the question as a new message",
     )
     .at("messages")
 }
 
-fn which_is_meant() -> Problem {
+fn question_ambiguous() -> Problem {
     Problem::conflict(
-        "the message whose answer is wanted anew is in the session more than once, and the messages do not tell which one is \
-         meant: send all messages from the beginning of the session up to it, or ask the question anew",
+        "the message to answer again is in the session more than once: send all messages from the beginning \
+         of the session up to it, or send the question as a new message",
     )
     .at("messages")
 }
 
 /// Ends unfinished runs of the session, because the client sent a new message.
-async fn end_what_is_open(
+async fn cancel_open_run(
     app: &App,
     principal: &Principal,
     session: &SessionId,
@@ -199,63 +206,64 @@ async fn end_what_is_open(
 /// The input that a run waits for: decisions, and results of client tools.
 struct RunInput {
     session: SessionId,
-    words: Option<Decisions>,
+    decisions: Option<Decisions>,
     results: Vec<(String, ToolOutput)>,
 }
 
 impl RunInput {
     /// Applies the decisions and results, and returns the following events.
-    async fn go_on(
+    async fn apply(
         self,
         app: App,
         principal: Principal,
-        waiting: PausedRuns,
+        paused_runs: PausedRuns,
     ) -> Result<RunResponse<()>, Problem> {
         let hub = app.hub();
-        let run = match &self.words {
-            Some(words) => words.run.clone(),
+        let run = match &self.decisions {
+            Some(decisions) => decisions.run.clone(),
             None => match hub.open_run(&principal, &self.session).await? {
                 Some(open) => open.run.to_string(),
-                None => return Err(too_late()),
+                None => return Err(not_waiting()),
             },
         };
         check_id(&run, || Problem::no_run(&run))?;
         // No client has received later events.
         let last = hub.view(&principal, &run).await?.run.last_event;
-        let seen = self
-            .words
+        let last_seen = self
+            .decisions
             .as_ref()
-            .map_or(last, |words| words.seen.min(last));
-        let (tools, calls) = waiting.look(&principal, &run).unzip();
+            .map_or(last, |decisions| decisions.last_seen.min(last));
+        let (tools, calls) = paused_runs.tools_and_calls(&principal, &run).unzip();
         // Other results are of server tools, and the client received them from the server.
         let mut results = self.results;
-        let is_asked = |id: &String| calls.iter().flatten().any(|call| call == id);
-        results.retain(|(id, _)| is_asked(id));
+        let is_waiting = |id: &String| calls.iter().flatten().any(|call| call == id);
+        results.retain(|(id, _)| is_waiting(id));
         for (id, output) in &results {
-            let place = format!("the result of the tool call `{id}`");
-            check_nul(output).map_err(|why| bad_messages(format!("{place}: {why}")))?;
+            check_nul(output).map_err(|why| {
+                bad_messages(format!("the result of the tool call `{id}`: {why}"))
+            })?;
         }
-        let all = InputDelivery {
+        let delivery = InputDelivery {
             hub: hub.clone(),
             principal: principal.clone(),
-            waiting: waiting.clone(),
-            results: Results {
+            paused_runs: paused_runs.clone(),
+            results: ClientResults {
                 run: run.clone(),
                 results,
             },
-            words: self.words,
+            decisions: self.decisions,
         };
         // Applied completely even if the client disconnects, because a partial set would leave the
         // run waiting.
-        let said = tokio::spawn(all.say()).await;
-        let (held_at, decided) = said.map_err(|_| Problem::internal())??;
+        let delivered = tokio::spawn(delivery.deliver()).await;
+        let (paused_at, decided) = delivered.map_err(|_| Problem::internal())??;
         let reader = hub.reader(&principal, &run, 0).await?;
         let session = Some(self.session);
-        let telling = RunResponse::all(app, principal, run.as_str().into(), session, reader, ());
-        Ok(telling
-            .after(held_at.unwrap_or(seen), decided)
-            .until_waiting()
-            .with_client(tools, waiting))
+        let response = RunResponse::new(app, principal, run.as_str().into(), session, reader, ());
+        Ok(response
+            .after(paused_at.unwrap_or(last_seen), decided)
+            .ending_when_waiting()
+            .with_client_tools(tools, paused_runs))
     }
 }
 
@@ -263,49 +271,54 @@ impl RunInput {
 struct InputDelivery {
     hub: Hub,
     principal: Principal,
-    waiting: PausedRuns,
-    results: Results,
-    words: Option<Decisions>,
+    paused_runs: PausedRuns,
+    results: ClientResults,
+    decisions: Option<Decisions>,
 }
 
 impl InputDelivery {
     /// Applies results first, then decisions. Returns the last event number of the client if there
     /// are only results, and the calls that continue.
-    async fn say(self) -> Result<(Option<u64>, HashSet<String>), Problem> {
+    async fn deliver(self) -> Result<(Option<u64>, HashSet<String>), Problem> {
         let run = self.results.run.clone();
         let mut decided = HashSet::new();
-        let mut held_at = None;
+        let mut paused_at = None;
         // A decision may arrive before the client finishes its calls.
-        if self.words.is_none() || !self.results.results.is_empty() {
-            let held = self.waiting.take(&self.principal, &self.results)?;
-            if self.words.is_none() {
-                held_at = Some(held.seen);
+        if self.decisions.is_none() || !self.results.results.is_empty() {
+            let paused = self.paused_runs.take(&self.principal, &self.results)?;
+            if self.decisions.is_none() {
+                paused_at = Some(paused.last_seen);
             }
-            held.let_go(&self.hub, self.results).await?;
-            decided.extend(held.calls.into_iter().map(|(_, call)| call));
+            paused.deliver(&self.hub, self.results).await?;
+            decided.extend(paused.calls.into_iter().map(|(_, call)| call));
         }
-        for (call, word) in self.words.into_iter().flat_map(|words| words.said) {
-            match self.hub.decide(&self.principal, &run, &call, word).await {
+        let decisions = self.decisions.into_iter().flat_map(|it| it.calls);
+        for (call, decision) in decisions {
+            match self
+                .hub
+                .decide(&self.principal, &run, &call, decision)
+                .await
+            {
                 Ok(_) => drop(decided.insert(call)),
                 // Another client decided, or the run continued. Its events follow.
                 Err(problem) if problem.status == StatusCode::CONFLICT => {}
                 Err(problem) => return Err(problem),
             }
         }
-        Ok((held_at, decided))
+        Ok((paused_at, decided))
     }
 }
 
-/// Rejects texts that a store cannot contain. `place` names the field.
-pub(crate) fn check_word(place: &str, word: &ApprovalDecision) -> Result<(), String> {
-    match word {
+/// Rejects texts that a store cannot contain. `field` names the field in the error.
+pub(crate) fn check_decision(field: &str, decision: &ApprovalDecision) -> Result<(), String> {
+    match decision {
         ApprovalDecision::Allow {
             input: Some(input), ..
-        } => check_nul(input).map_err(|why| format!("{place}: its input: {why}")),
+        } => check_nul(input).map_err(|why| format!("{field}: its input: {why}")),
         ApprovalDecision::Deny {
             reason: Some(reason),
             ..
-        } => check_nul(reason).map_err(|why| format!("{place}: its reason: {why}")),
+        } => check_nul(reason).map_err(|why| format!("{field}: its reason: {why}")),
         _ => Ok(()),
     }
 }

@@ -1,56 +1,90 @@
-//! Runs of clients that bring the whole conversation with every request: OpenAI's and Anthropic's.
+//! Runs of OpenAI's and Anthropic's clients, which send the whole conversation with every request.
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::{Message, Principal};
 use switchboard_orchestration::{strategy::formatter::Form, tools::arguments::ClientContext};
+use utoipa::ToSchema;
 
-use crate::dialects::{
-    tools::client_tools::ClientTools,
-    conversation::{chosen_model, model_not_found},
-    response::run_response::RunResponse,
-    response::paused_runs::{Results, PausedRuns},
-};
 use crate::{
-    App, Parameters, Problem, Wish,
+    App, Approve, Parameters, Problem, Wish,
+    dialects::{
+        conversation::{chosen_model, model_not_found},
+        response::{
+            paused_runs::{ClientResults, PausedRuns},
+            run_response::RunResponse,
+        },
+        tools::client_tools::ClientTools,
+    },
     hub::{Shape, Start, Talk},
 };
 
-/// What a request comes to.
+/// The extension fields of Switchboard in a request of another protocol.
+#[derive(Debug, Default, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SwitchboardFields {
+    /// The recipe of the run.
+    #[serde(default)]
+    recipe: Option<String>,
+    /// Which tool calls need approval. Only a stricter value than the configured one has an effect.
+    #[serde(default)]
+    approve: Option<Approve>,
+    /// Maximum number of model calls.
+    #[serde(default)]
+    max_steps: Option<u32>,
+    /// `false` offers the model no tools.
+    #[serde(default)]
+    tools: Option<bool>,
+    /// Values for tools that the model does not see, by name.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    context: Option<ClientContext>,
+}
+
+impl SwitchboardFields {
+    pub(crate) fn parameters(&self) -> Parameters {
+        Parameters {
+            approve: self.approve,
+            max_steps: self.max_steps,
+            tools: self.tools,
+            ..Parameters::default()
+        }
+    }
+}
+
+/// A parsed request.
 pub(crate) struct EphemeralRequest<'a> {
     pub(crate) parameters: Parameters,
     pub(crate) messages: Vec<Arc<Message>>,
-    /// The tools that run at the client: names, descriptions, schemas.
+    /// The client's tools: names, descriptions, schemas.
     pub(crate) tools: Vec<(String, String, Value)>,
-    /// The form that the answer is to have.
-    pub(crate) form: Option<Form>,
-    pub(crate) recipe: Option<String>,
-    /// Values for tools that the model does not see.
-    pub(crate) context: ClientContext,
+    pub(crate) answer_form: Option<Form>,
+    pub(crate) switchboard: SwitchboardFields,
     pub(crate) model: &'a str,
 }
 
 impl EphemeralRequest<'_> {
-    /// Begins a run, which ends when its client goes away; or goes on with the one that waits for what these messages
-    /// end with: results of the client's tools.
-    pub(crate) async fn begin(
+    /// Starts a run that is cancelled when its client disconnects, or resumes the run that waits
+    /// for the results at the end of the messages.
+    pub(crate) async fn start(
         self,
         app: App,
         principal: Principal,
-        waiting: PausedRuns,
+        paused_runs: PausedRuns,
     ) -> Result<RunResponse<()>, Problem> {
         self.parameters.check()?;
-        if let Some(results) = Results::of_last(&self.messages) {
-            let (held, reader) = waiting.answer(app.hub(), &principal, results).await?;
-            return Ok(RunResponse::of_held(app, held, reader, waiting));
+        if let Some(results) = ClientResults::of_last(&self.messages) {
+            let (paused, reader) = paused_runs.resume(app.hub(), &principal, results).await?;
+            return Ok(RunResponse::of_paused(app, paused, reader, paused_runs));
         }
         let tools = ClientTools::new(&app, self.tools).await?;
         let wish = Wish {
             model: chosen_model(self.model),
             parameters: self.parameters,
-            recipe: self.recipe,
-            context: self.context,
+            recipe: self.switchboard.recipe,
+            context: self.switchboard.context.unwrap_or_default(),
             ..Wish::default()
         };
         let start = Start {
@@ -59,19 +93,19 @@ impl EphemeralRequest<'_> {
             talk: Talk::Loose {
                 messages: self.messages,
             },
-            shape: shape(tools.as_ref(), self.form.clone()),
+            shape: shape(tools.as_ref(), self.answer_form.clone()),
         };
         let started = app.hub().start(start).await.map_err(model_not_found)?;
         let guard = started.cancel_when_dropped();
-        let telling = RunResponse::of(app, principal, &started, ());
-        Ok(telling
-            .stopped_by(guard)
-            .with_client(tools, waiting)
-            .in_form(self.form.map(Arc::new)))
+        let response = RunResponse::of_started(app, principal, &started, ());
+        Ok(response
+            .cancelled_by(guard)
+            .with_client_tools(tools, paused_runs)
+            .with_answer_form(self.answer_form.map(Arc::new)))
     }
 }
 
-/// The changes to an agent that a request wants.
+/// Returns the change of the agent for the client's tools and the answer's schema.
 fn shape(tools: Option<&Arc<ClientTools>>, form: Option<Form>) -> Option<Shape> {
     let with_tools = tools.map(ClientTools::shape);
     let Some(form) = form else {

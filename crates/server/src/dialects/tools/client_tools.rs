@@ -1,8 +1,10 @@
-//! Tools that run at the client: declared with a request, called by ending its response, and answered with the next one.
+//! Tools that run at the client. A request declares them, a response ends with their calls, and the
+//! next request contains their results.
 //!
-//! To the run they are tools of one more server whose every call waits for a word. Where it waits for one of these, the response
-//! ends with the calls. The run stays in memory; the client's results come with its next request, the calls are let go, and
-//! each finds its result here. Nothing that the server's tools did before is done again.
+//! For the run they are tools of another server that all need approval. When the run waits for such
+//! an approval, the response ends with the calls, and the run stays in memory. The next request
+//! stores the client's results here and approves the calls, which then return these results. No
+//! other call of the run is repeated.
 
 use std::{
     collections::HashMap,
@@ -22,18 +24,19 @@ use switchboard_orchestration::RunEventKind;
 use crate::dialects::{conversation::unsupported, sequencer::ClientEvent};
 use crate::{App, Problem, hub::CLIENT_SERVER};
 
-/// What the id of a call begins with when it is given to a client: its run is named by it.
-pub(crate) const PREFIX: &str = "sb";
+/// Prefix of call ids for clients. The id of the run follows it.
+pub(crate) const CALL_ID_PREFIX: &str = "sb";
 
-/// What the client declared.
+/// The tools that a client declared, as a tool host.
 pub(crate) struct ClientTools {
     definitions: Vec<Arc<ToolDefinition>>,
-    /// The client's results that nobody has come for yet, by the ids of their calls.
+    /// Results that no call has taken yet, by call id of the run.
     results: Mutex<HashMap<String, ToolOutput>>,
 }
 
 impl ClientTools {
-    /// The tools, unless there are none. Names are those that every provider takes, and none of the server's own.
+    /// Checks the declared tools. A name must be valid for every provider and not be the name of a
+    /// tool of the server. Returns `None` without tools.
     pub(crate) async fn new(
         app: &App,
         tools: Vec<(String, String, Value)>,
@@ -43,25 +46,26 @@ impl ClientTools {
         }
         let catalog = app.engine().tools().await;
         let mut definitions: Vec<Arc<ToolDefinition>> = Vec::with_capacity(tools.len());
-        for (place, (name, description, schema)) in tools.into_iter().enumerate() {
-            let refused = |why: &str| unsupported("tools", &format!("tools[{place}]: {why}"));
-            let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-            if !(1..=64).contains(&name.len()) || !name.chars().all(is_fit) {
-                return Err(refused("a name has 1 to 64 letters, digits, `_` or `-`"));
+        for (index, (name, description, schema)) in tools.into_iter().enumerate() {
+            let refused = |reason: &str| unsupported("tools", &format!("tools[{index}]: {reason}"));
+            let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            if !(1..=64).contains(&name.len()) || !name.chars().all(is_allowed) {
+                return Err(refused(
+                    "its name must have 1 to 64 letters, digits, `_` or `-`",
+                ));
             }
             if definitions.iter().any(|tool| tool.name == name) {
-                return Err(refused(&format!("there are two tools called `{name}`")));
+                return Err(refused(&format!("another tool has the name `{name}` too")));
             }
             if catalog.tools.iter().any(|tool| tool.name == name) {
                 return Err(refused(&format!(
-                    "the server has a tool called `{name}` itself: give yours another name"
+                    "the server has a tool `{name}`: choose another name"
                 )));
             }
             if !schema.is_object() {
-                return Err(refused("its schema is no object"));
+                return Err(refused("its schema must be an object"));
             }
-            check_depth(&schema)
-                .map_err(|too_deep| refused(&format!("its schema is {too_deep}")))?;
+            check_depth(&schema).map_err(|error| refused(&format!("its schema is {error}")))?;
             definitions.push(definition(&name, description, schema));
         }
         Ok(Some(Self::of(definitions)))
@@ -74,14 +78,14 @@ impl ClientTools {
         })
     }
 
-    /// A change to an agent: it has these tools besides.
+    /// Returns the change that adds these tools to an agent.
     pub(crate) fn shape(self: &Arc<Self>) -> crate::hub::Shape {
         let tools = Arc::clone(self);
         Box::new(move |agent| agent.with_asked_tools(CLIENT_SERVER, tools))
     }
 
-    /// Lays down the client's result of a call, by the run's id of it.
-    pub(crate) fn give(&self, call: String, output: ToolOutput) {
+    /// Stores the client's result of a call, by the run's id.
+    pub(crate) fn add_result(&self, call: String, output: ToolOutput) {
         self.results().insert(call, output);
     }
 
@@ -108,7 +112,7 @@ impl ToolHost for ClientTools {
     }
 
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
-        // A call that a run makes has a key that ends with its id: run, step, call.
+        // The key of a run's call is `RUN/STEP/CALL`, and the call id may contain slashes.
         let key = call.idempotency_key.as_deref().unwrap_or_default();
         let id = key.splitn(3, '/').nth(2).unwrap_or_default();
         self.results()
@@ -117,7 +121,7 @@ impl ToolHost for ClientTools {
                 server: CLIENT_SERVER.to_owned(),
                 tool: call.name,
                 code: 0,
-                message: "the client gave no result".to_owned(),
+                message: "the client sent no result".to_owned(),
             })
     }
 
@@ -126,7 +130,7 @@ impl ToolHost for ClientTools {
     }
 }
 
-/// A tool of the client, as a model sees it.
+/// Creates the definition of a client's tool.
 pub(crate) fn definition(name: &str, description: String, schema: Value) -> Arc<ToolDefinition> {
     let mut tool = ToolDefinition::new(name, description, schema);
     tool.origin = Some(ToolOrigin {
@@ -136,69 +140,72 @@ pub(crate) fn definition(name: &str, description: String, schema: Value) -> Arc<
     Arc::new(tool)
 }
 
-/// A call that the client is to make.
+/// A call that the client executes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClientCall {
-    /// As the client knows it.
+    /// The client's id of the call.
     pub(crate) id: String,
-    pub(crate) tool_use: String,
+    pub(crate) tool_use_id: String,
     pub(crate) name: String,
-    /// Its input as JSON text.
+    /// The input as JSON text.
     pub(crate) input: String,
-    is_asked: bool,
+    is_waiting: bool,
 }
 
-/// The calls of a response that the client is to make.
+/// The client's calls of a response.
 #[derive(Debug, Default)]
 pub(crate) struct ClientCalls {
     calls: Vec<ClientCall>,
 }
 
 impl ClientCalls {
-    /// Follows what happens to them.
-    pub(crate) fn follow(&mut self, run: &str, beat: &ClientEvent<'_>) {
-        match beat {
-            ClientEvent::CallInputReady(call, input) | ClientEvent::CallInputReplaced(call, input) if call.is_clients() => {
-                self.calls.retain(|it| it.tool_use != call.tool_use);
+    pub(crate) fn update(&mut self, run: &str, event: &ClientEvent<'_>) {
+        match event {
+            ClientEvent::CallInputReady(call, input)
+            | ClientEvent::CallInputReplaced(call, input)
+                if call.is_client_tool() =>
+            {
+                self.calls.retain(|it| it.tool_use_id != call.tool_use_id);
                 self.calls.push(ClientCall {
-                    id: call_id(run, &call.tool_use),
-                    tool_use: call.tool_use.clone(),
+                    id: call_id(run, &call.tool_use_id),
+                    tool_use_id: call.tool_use_id.clone(),
                     name: call.name.clone(),
                     input: input.to_string(),
-                    is_asked: false,
+                    is_waiting: false,
                 });
             }
             ClientEvent::CallAwaitsDecision(call) => {
                 let mut calls = self.calls.iter_mut();
-                if let Some(found) = calls.find(|it| it.tool_use == call.tool_use) {
-                    found.is_asked = true;
+                if let Some(found) = calls.find(|it| it.tool_use_id == call.tool_use_id) {
+                    found.is_waiting = true;
                 }
             }
             ClientEvent::Other(event) => {
                 if let RunEventKind::ToolApproved { id, .. } = &event.kind {
                     let mut calls = self.calls.iter_mut();
-                    if let Some(found) = calls.find(|it| it.tool_use == *id) {
-                        found.is_asked = false;
+                    if let Some(found) = calls.find(|it| it.tool_use_id == *id) {
+                        found.is_waiting = false;
                     }
                 }
             }
             ClientEvent::CallDenied(call) | ClientEvent::CallFinished(call, _) => {
-                self.calls.retain(|it| it.tool_use != call.tool_use);
+                self.calls.retain(|it| it.tool_use_id != call.tool_use_id);
             }
             _ => {}
         }
     }
 
-    /// Those that wait for the client.
-    pub(crate) fn asked(&self) -> impl Iterator<Item = &ClientCall> {
-        self.calls.iter().filter(|call| call.is_asked)
+    /// Returns the calls that wait for the client.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &ClientCall> {
+        self.calls.iter().filter(|call| call.is_waiting)
     }
 }
 
-/// The id of a call for a client whose ids name runs. It has only what every SDK takes in an id, where the run's own does.
+/// Returns the client's id of a call, which contains the run. Its own characters are valid in the
+/// ids of every SDK.
 pub(crate) fn call_id(run: &str, call: &str) -> String {
     let run = run.replace('-', "");
-    format!("{PREFIX}_{run}_{call}")
+    format!("{CALL_ID_PREFIX}_{run}_{call}")
 }
 
 #[cfg(test)]
@@ -206,10 +213,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_call_finds_its_own_result_once() {
+    async fn a_call_takes_its_result_once() {
         let tools = ClientTools::of(Vec::new());
         let output = ToolOutput::text("17 degrees");
-        tools.give("a/b".to_owned(), output.clone());
+        tools.add_result("a/b".to_owned(), output.clone());
         let call = |key: Option<&str>| {
             tools.call(ToolCall {
                 name: "mine".to_owned(),
@@ -222,7 +229,7 @@ mod tests {
         assert_eq!(call(Some("run/1/a/b")).await.ok(), Some(output));
         let again = call(Some("run/1/a/b")).await.unwrap_err();
         assert!(
-            again.to_string().contains("the client gave no result"),
+            again.to_string().contains("the client sent no result"),
             "{again}"
         );
         assert!(again.did_not_run());

@@ -1,5 +1,4 @@
-//! What a tool gave, in the form of the Model Context Protocol's `CallToolResult` (2025-11-25): the form in which
-//! front ends that know MCP tools expect it.
+//! Tool results as MCP's `CallToolResult` (2025-11-25), which front ends for MCP tools expect.
 
 use serde::{
     Serialize, Serializer,
@@ -8,7 +7,7 @@ use serde::{
 use serde_json::Value;
 use switchboard_domain::{Media, MediaSource, ToolContent};
 
-/// The result of a tool, written as a `CallToolResult` without being copied.
+/// A tool result that serialises as a `CallToolResult`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ToolOutput<'a> {
     pub(crate) content: &'a [ToolContent],
@@ -90,7 +89,7 @@ impl Serialize for Content<'_> {
                     map.serialize_entry(key, value)?;
                 }
             }
-            // Also what a later version of the domain knows: its words.
+            // Later variants of the domain become text.
             other => {
                 map.serialize_entry("type", "text")?;
                 map.serialize_entry("text", &other.as_text())?;
@@ -122,7 +121,7 @@ fn media_entries<S: Serializer>(
             map.serialize_entry("type", kind)?;
             map.serialize_entry("data", data)?;
         }
-        // MCP has no medium at an address; a link is what it has.
+        // MCP represents media at a URL as a resource link.
         MediaSource::Url(url) => {
             map.serialize_entry("type", "resource_link")?;
             map.serialize_entry("uri", url)?;
@@ -135,7 +134,7 @@ fn media_entries<S: Serializer>(
     map.serialize_entry("mimeType", &media.media_type)
 }
 
-/// What the model read of it, as text.
+/// Returns the text that the model received.
 pub(crate) fn as_text(content: &[ToolContent], structured: Option<&Value>) -> String {
     if let (Some(structured), true) = (structured, content.is_empty()) {
         return structured.to_string();
@@ -150,7 +149,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn every_kind_of_content_has_the_form_of_the_protocol() {
+    fn every_kind_of_content_serialises_as_mcp_content() {
         let structured = json!({"sum": 3});
         let content = [
             ToolContent::text("three"),
