@@ -170,7 +170,7 @@ impl EventEncoder for AgUiStream {
             ),
             ClientEvent::Other(event) => self.note(event, out),
             ClientEvent::Artifact(item) => {
-                self.custom::<&AnswerItem>("switchboard.artifact", item, out)
+                self.custom::<&AnswerItem>("switchboard.artifact", item, out);
             }
             ClientEvent::RunFinished(report) => self.end(report, out),
         }

@@ -59,7 +59,7 @@ impl EventEncoder for AiSdkStream {
             ClientEvent::StepFinished { .. } => out.data(&Chunk::FinishStep),
             ClientEvent::PartStarted(part) => out.data(&Chunk::part_start(part, &part_id(part))),
             ClientEvent::PartDelta(part, text) => {
-                out.data(&Chunk::part_delta(part, &part_id(part), text))
+                out.data(&Chunk::part_delta(part, &part_id(part), text));
             }
             ClientEvent::PartFinished(part) => out.data(&Chunk::part_end(part, &part_id(part))),
             ClientEvent::CallStarted(call) => {
