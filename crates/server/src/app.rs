@@ -20,8 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::{
     Engine, Problem, ServerOptions,
     counts::ServerMetrics,
-    dialects,
-    document,
+    dialects, document,
     hub::Hub,
     limits::{self, ConcurrencyLimits},
     page,

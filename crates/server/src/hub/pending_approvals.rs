@@ -105,7 +105,9 @@ impl PendingApprovals {
     /// Updates the waiting calls from an event of the run.
     pub(super) fn observe(&self, event: &RunEventKind) {
         match event {
-            RunEventKind::ToolPlanned { id, server, .. } if server.as_deref() == Some(CLIENT_SERVER) => {
+            RunEventKind::ToolPlanned { id, server, .. }
+                if server.as_deref() == Some(CLIENT_SERVER) =>
+            {
                 self.state().client_calls.insert(id.clone());
             }
             RunEventKind::ToolAwaitingApproval { id } => {

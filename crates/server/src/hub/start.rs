@@ -17,8 +17,8 @@ use switchboard_orchestration::{
 use uuid::Uuid;
 
 use super::{
-    ActiveRun, CLIENT_SERVER, Hub, PendingApprovals, RunLog, Start, Started, Talk, drive::Execution,
-    run_to_completion, runs::in_other_process,
+    ActiveRun, CLIENT_SERVER, Hub, PendingApprovals, RunLog, Start, Started, Talk,
+    drive::Execution, run_to_completion, runs::in_other_process,
 };
 use crate::{Parameters, Problem, Wish, WishError, limits::RunSlots};
 
