@@ -13,7 +13,7 @@ use utoipa::{
     },
 };
 
-use crate::problem::ProblemBody;
+use crate::Problem;
 
 /// Errors of every route.
 const ALWAYS: &[(&str, &str)] = &[
@@ -82,7 +82,7 @@ pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
     components.add_security_scheme("key", SecurityScheme::ApiKey(ApiKey::Header(key)));
     let schemas = &mut components.schemas;
-    schemas.insert("Problem".to_owned(), ProblemBody::schema());
+    schemas.insert("Problem".to_owned(), Problem::schema());
     let security = ["token", "key"].map(|name| SecurityRequirement::new(name, [""; 0]));
     document.security = Some(security.to_vec());
     for (path, item) in &mut document.paths.paths {

@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use switchboard_domain::SessionStoreError;
 use utoipa::ToSchema;
 
@@ -15,51 +15,50 @@ use crate::WishError;
 /// The prefix of [`Problem::kind`] in the field `type`.
 const TYPE: &str = "urn:switchboard:problem:";
 
+/// The default delay before a retry.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
 /// The delay before a retry if the session store is unavailable.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// The reason why a request failed. In HTTP: `application/problem+json`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
-    /// The HTTP status.
-    pub status: StatusCode,
-    /// The kind of problem, for programs.
+    /// The kind, for programs: `urn:switchboard:problem:` and a name.
+    #[serde(rename = "type", serialize_with = "serialize_kind")]
+    #[schema(example = "urn:switchboard:problem:not-found")]
     pub kind: &'static str,
     /// The title of the kind, for people.
     pub title: &'static str,
+    /// The HTTP status.
+    #[serde(serialize_with = "serialize_status")]
+    #[schema(value_type = u16, minimum = 400, maximum = 599)]
+    pub status: StatusCode,
     /// The description and a remedy.
     pub detail: String,
     /// The field of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, nullable = false)]
     pub field: Option<Box<str>>,
     /// The conflicting run.
+    #[serde(rename = "run_id", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, nullable = false)]
     pub run: Option<Box<str>>,
-    /// The delay before a retry.
+    /// The delay before a retry. Only in the header `Retry-After`.
+    #[serde(skip)]
     pub retry_after: Option<Duration>,
 }
 
-/// The JSON form of a problem.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Problem)]
-pub(crate) struct ProblemBody {
-    /// The kind: `urn:switchboard:problem:` and a name.
-    #[serde(rename = "type")]
-    #[schema(example = "urn:switchboard:problem:not-found")]
-    kind: String,
-    /// The title of the kind.
-    title: &'static str,
-    /// The HTTP status.
-    #[schema(minimum = 400, maximum = 599)]
-    status: u16,
-    /// The description and a remedy.
-    detail: String,
-    /// The field of the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    field: Option<String>,
-    /// The conflicting run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    run_id: Option<String>,
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde expects"
+)]
+fn serialize_kind<S: Serializer>(kind: &&str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{TYPE}{kind}"))
+}
+
+fn serialize_status<S: Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u16(status.as_u16())
 }
 
 impl Problem {
@@ -71,14 +70,33 @@ impl Problem {
         detail: impl Into<String>,
     ) -> Self {
         Self {
-            status,
             kind,
             title,
+            status,
             detail: detail.into(),
             field: None,
             run: None,
             retry_after: None,
         }
+    }
+
+    fn with_retry_after(mut self, delay: Duration) -> Self {
+        self.retry_after = Some(delay);
+        self
+    }
+
+    /// Sets the field of the request.
+    #[must_use]
+    pub fn at(mut self, field: impl Into<Box<str>>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// Sets the conflicting run.
+    #[must_use]
+    pub(crate) fn with_run(mut self, run: &str) -> Self {
+        self.run = Some(run.into());
+        self
     }
 
     /// Returns 400: the request is malformed.
@@ -93,23 +111,17 @@ impl Problem {
 
     /// Returns 422: a field has an invalid value.
     pub fn invalid(field: impl Into<Box<str>>, detail: impl Into<String>) -> Self {
-        Self {
-            field: Some(field.into()),
-            ..Self::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "invalid",
-                "Invalid value",
-                detail,
-            )
-        }
+        Self::unfitting(detail).at(field)
     }
 
     /// Returns 422: the body does not match the schema.
     pub fn unfitting(detail: impl Into<String>) -> Self {
-        Self {
-            field: None,
-            ..Self::invalid("", detail)
-        }
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid",
+            "Invalid value",
+            detail,
+        )
     }
 
     /// Returns 404: this does not exist for the principal.
@@ -134,19 +146,17 @@ impl Problem {
 
     /// Returns 409: the session has an unfinished run.
     pub fn busy(session: &str, run: &str) -> Self {
-        Self {
-            run: Some(run.into()),
-            ..Self::new(
-                StatusCode::CONFLICT,
-                "session-busy",
-                "The session has an unfinished run",
-                format!(
-                    "run `{run}` of session `{session}` is not finished: follow it (GET \
-                     /runs/{run}/events), decide about its waiting calls (GET /runs/{run}), \
-                     continue it (POST /runs/{run}/continue) or cancel it (POST /runs/{run}/cancel)"
-                ),
-            )
-        }
+        Self::new(
+            StatusCode::CONFLICT,
+            "session-busy",
+            "The session has an unfinished run",
+            format!(
+                "run `{run}` of session `{session}` is not finished: follow it (GET \
+                 /runs/{run}/events), decide about its waiting calls (GET /runs/{run}), continue it \
+                 (POST /runs/{run}/continue) or cancel it (POST /runs/{run}/cancel)"
+            ),
+        )
+        .with_run(run)
     }
 
     /// Returns 409: not possible in the current state.
@@ -161,28 +171,24 @@ impl Problem {
 
     /// Returns 429: the principal exceeds a limit.
     pub fn too_many(detail: impl Into<String>) -> Self {
-        Self {
-            retry_after: Some(Duration::from_secs(1)),
-            ..Self::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "too-many",
-                "Too many requests or runs",
-                detail,
-            )
-        }
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too-many",
+            "Too many requests or runs",
+            detail,
+        )
+        .with_retry_after(RETRY_AFTER)
     }
 
     /// Returns 503: temporarily unavailable.
     pub fn unavailable(detail: impl Into<String>, retry_after: Option<Duration>) -> Self {
-        Self {
-            retry_after: Some(retry_after.unwrap_or(Duration::from_secs(1))),
-            ..Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "unavailable",
-                "Temporarily unavailable",
-                detail,
-            )
-        }
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unavailable",
+            "Temporarily unavailable",
+            detail,
+        )
+        .with_retry_after(retry_after.unwrap_or(RETRY_AFTER))
     }
 
     /// Returns 503: the session store is locked or unavailable.
@@ -203,13 +209,6 @@ impl Problem {
             "an internal error occurred: see the log of the server",
         )
     }
-
-    /// Sets the field of the request.
-    #[must_use]
-    pub fn at(mut self, field: impl Into<Box<str>>) -> Self {
-        self.field = Some(field.into());
-        self
-    }
 }
 
 impl fmt::Display for Problem {
@@ -222,15 +221,7 @@ impl std::error::Error for Problem {}
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = ProblemBody {
-            kind: format!("{TYPE}{}", self.kind),
-            title: self.title,
-            status: self.status.as_u16(),
-            detail: self.detail.clone(),
-            field: self.field.as_deref().map(str::to_owned),
-            run_id: self.run.as_deref().map(str::to_owned),
-        };
-        let text = serde_json::to_string(&body).unwrap_or_default();
+        let text = serde_json::to_string(&self).unwrap_or_default();
         let kind = HeaderValue::from_static("application/problem+json");
         let mut response = (self.status, [(header::CONTENT_TYPE, kind)], text).into_response();
         self.set_headers(&mut response);

@@ -4,6 +4,7 @@ mod drive;
 mod log;
 mod pending_approvals;
 mod reader;
+mod resume;
 mod runs;
 mod session;
 mod start;

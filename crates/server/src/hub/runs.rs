@@ -11,8 +11,9 @@ use switchboard_orchestration::{
 };
 
 use super::{
-    ActiveRun, Hub, Logged, Reader, RunStatus, lock, run_to_completion,
-    start::{client_call, not_waiting},
+    ActiveRun, Hub, Logged, Reader, RunStatus, lock,
+    resume::{client_call, in_other_process, not_waiting},
+    run_to_completion,
 };
 use crate::Problem;
 
@@ -265,7 +266,7 @@ impl Hub {
     }
 
     /// Checks that the run exists.
-    pub(crate) async fn check(&self, owner: &Principal, run: &str) -> Result<(), Problem> {
+    pub(crate) async fn check_exists(&self, owner: &Principal, run: &str) -> Result<(), Problem> {
         if self.active_run(owner, run).is_some() {
             return Ok(());
         }
@@ -338,11 +339,7 @@ impl Hub {
 
     /// Deletes a session.
     pub(crate) async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), Problem> {
-        let deleted = self.sessions().delete(owner, id).await;
-        deleted.map_err(|error| match &error {
-            SessionStoreError::Busy { session, run } => Problem::busy(&session.0, run),
-            _ => error.into(),
-        })?;
+        self.sessions().delete(owner, id).await?;
         self.engine().forget(owner, &id.0);
         self.notify_session(id);
         Ok(())
@@ -375,20 +372,6 @@ async fn is_applied(active: &ActiveRun, last_event: u64, call: &str) -> bool {
     // Earlier calls may take long, and the decision waits for them.
     let applied = tokio::time::timeout(OPERATION_TIMEOUT, applied).await;
     applied.unwrap_or(true)
-}
-
-/// Returns the error for a run that another process executes.
-pub(super) fn in_other_process(problem: Problem, run: &str) -> Problem {
-    if problem.kind != "session-busy" {
-        return problem;
-    }
-    Problem {
-        run: Some(run.into()),
-        ..Problem::conflict(format!(
-            "another process executes run `{run}`: send the request to that process, or end it; \
-             GET /runs/{run}/events works here too"
-        ))
-    }
 }
 
 impl From<DurableRunError> for Problem {

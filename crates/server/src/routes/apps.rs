@@ -4,7 +4,7 @@ use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{App, Problem, ToolPage, problem::ProblemBody, read::ReadQuery};
+use crate::{App, Problem, ToolPage, read::ReadQuery};
 
 /// The available pages.
 #[derive(Debug, Serialize, ToSchema)]
@@ -48,7 +48,7 @@ pub(super) async fn list(State(app): State<App>) -> Json<PageList> {
     params(PageQuery),
     responses(
         (status = 200, description = "The page.", body = PageContent),
-        (status = 404, description = "The page does not exist or its server does not return it.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "The page does not exist or its server does not return it.", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show(

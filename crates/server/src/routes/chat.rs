@@ -16,7 +16,6 @@ use utoipa::ToSchema;
 use crate::{
     App, Parameters, Problem, Wish,
     hub::{Start, Started, Talk, WaitResult},
-    problem::ProblemBody,
     read::{ReadJson, check_id, check_text},
     schema,
     security::Caller,
@@ -74,8 +73,8 @@ pub(crate) struct RunAccepted {
         (status = 200, description = "The run is finished; `outcome` contains its outcome.", body = schema::RunReport),
         (status = 202, description = "The run continues.", body = RunAccepted,
             headers(("location" = String, description = "The run: `/runs/{id}`."))),
-        (status = 404, description = "The session does not exist.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 409, description = "The session has an unfinished run.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "The session does not exist.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "The session has an unfinished run.", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn chat(
@@ -117,17 +116,14 @@ pub(super) async fn chat(
     match started.wait().await {
         WaitResult::Finished(report) => Ok((id_headers(&started), Json(report)).into_response()),
         WaitResult::Waiting => Ok(accepted(&started, RunState::Waiting)),
-        WaitResult::Interrupted => Err(Problem {
-            run: Some((*started.run).into()),
-            ..Problem::unavailable(
-                format!(
-                    "the server stopped before the end of the run: continue it with POST \
-                     /runs/{}/continue",
-                    started.run
-                ),
-                None,
-            )
-        }),
+        WaitResult::Interrupted => {
+            let run = &started.run;
+            let detail = format!(
+                "the server stopped before the end of the run: continue it with POST \
+                 /runs/{run}/continue"
+            );
+            Err(Problem::unavailable(detail, None).with_run(run))
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use axum::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{App, Problem, app::prefix, document, problem::ProblemBody};
+use crate::{App, Problem, app::prefix, document};
 
 /// The health of the server.
 #[derive(Debug, Serialize, ToSchema)]
@@ -39,7 +39,7 @@ pub(super) async fn healthz() -> Json<Health> {
     get, path = "/readyz", operation_id = "readiness", tag = "operation", security(()),
     responses(
         (status = 200, description = "The server is ready.", body = Health),
-        (status = 503, description = "The server is not ready; `detail` contains the reason.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "The server is not ready; `detail` contains the reason.", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {

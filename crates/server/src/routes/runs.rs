@@ -19,7 +19,6 @@ use super::{chat::RunAccepted, sessions::EventsQuery};
 use crate::{
     App, Problem,
     hub::type_of,
-    problem::ProblemBody,
     read::{ReadJson, ReadPath, ReadQuery, check_id, check_object, check_text},
     schema,
     security::Caller,
@@ -248,7 +247,7 @@ pub(super) async fn events(
     request_body = Decision,
     responses(
         (status = 202, description = "The decision was accepted.", body = RunAccepted),
-        (status = 409, description = "The call does not wait for a decision.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "The call does not wait for a decision.", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn decide(
@@ -259,7 +258,7 @@ pub(super) async fn decide(
 ) -> Result<Response, Problem> {
     check_run_id(&id)?;
     let decision = decision.validate()?;
-    app.hub().check(&principal, &id).await?;
+    app.hub().check_exists(&principal, &id).await?;
     let decided = app.hub().decide(&principal, &id, &call, decision).await;
     decided.map(accepted)
 }
@@ -271,7 +270,7 @@ pub(super) async fn decide(
     request_body = Answer,
     responses(
         (status = 202, description = "The answer was accepted.", body = RunAccepted),
-        (status = 409, description = "The question is not open.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "The question is not open.", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn answer(
@@ -282,7 +281,7 @@ pub(super) async fn answer(
 ) -> Result<Response, Problem> {
     check_run_id(&id)?;
     let answer = answer.validate()?;
-    app.hub().check(&principal, &id).await?;
+    app.hub().check_exists(&principal, &id).await?;
     let record = app.hub().answer(&principal, &id, &question, answer)?;
     Ok(accepted(record))
 }
@@ -296,7 +295,7 @@ pub(super) async fn answer(
     params(("id" = String, Path, description = "The run.")),
     responses(
         (status = 202, description = "The run is finished or will finish soon.", body = RunAccepted),
-        (status = 409, description = "Another process executes the run.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "Another process executes the run.", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn cancel(
@@ -317,7 +316,7 @@ pub(super) async fn cancel(
     params(("id" = String, Path, description = "The run.")),
     responses(
         (status = 202, description = "The run continues.", body = RunAccepted),
-        (status = 409, description = "The run is finished, or another process executes it.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "The run is finished, or another process executes it.", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn continue_run(

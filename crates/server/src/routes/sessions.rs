@@ -15,7 +15,6 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     App, Problem,
     hub::{SessionReader, type_of},
-    problem::ProblemBody,
     read::{ReadJson, ReadJsonOrNothing, ReadPath, ReadQuery, check_id, check_text},
     schema,
     security::Caller,
@@ -204,7 +203,7 @@ pub(super) async fn rename(
     params(("id" = String, Path, description = "The session.")),
     responses(
         (status = 204, description = "The session was deleted or did not exist."),
-        (status = 409, description = "A run of the session is active.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "A run of the session is active.", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn delete(

@@ -20,7 +20,6 @@ use super::{
 };
 use crate::{
     App, Problem, Wish,
-    problem::ProblemBody,
     read::{ReadJson, ReadPath},
     security::Caller,
 };
@@ -42,13 +41,13 @@ const PROTOCOL: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-str
     request_body = AiSdkRequest,
     responses(
         (status = 200, description = "Server-sent events, each a UI message chunk", body = String, content_type = "text/event-stream"),
-        (status = 400, description = "The body is invalid or contains an unsupported value.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "The run or the session does not exist.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 409, description = "The call does not wait for a decision, or the session changed.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 413, description = "The body is too large.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "The content type is not JSON.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "A value is invalid, such as an unknown model.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "The principal has too many runs.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 400, description = "The body is invalid or contains an unsupported value.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "The run or the session does not exist.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "The call does not wait for a decision, or the session changed.", body = Problem, content_type = "application/problem+json"),
+        (status = 413, description = "The body is too large.", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "The content type is not JSON.", body = Problem, content_type = "application/problem+json"),
+        (status = 422, description = "A value is invalid, such as an unknown model.", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "The principal has too many runs.", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(crate) async fn chat(

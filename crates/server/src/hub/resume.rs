@@ -1,0 +1,200 @@
+//! Continuation of stored runs.
+
+use std::sync::Arc;
+
+use switchboard_domain::{ApprovalDecision, ApprovalRequest, Approver, Principal};
+use switchboard_orchestration::{Agent, RunParameters, persistence::LeasedRun};
+
+use super::{CLIENT_SERVER, Hub, Started};
+use crate::{Parameters, Problem, Wish, WishError};
+
+impl Hub {
+    /// Resumes a waiting or interrupted run, optionally with a decision about one call.
+    pub(super) async fn resume(
+        &self,
+        principal: &Principal,
+        run: &str,
+        decision: Option<(&str, ApprovalDecision)>,
+    ) -> Result<Started, Problem> {
+        let slots = self.acquire_slots(principal)?;
+        let leased = self.durable_runs(principal).acquire(run).await;
+        let leased = leased.map_err(|error| in_other_process(error.into(), run))?;
+        let is_waiting = match &decision {
+            Some((call, _)) => check_waiting(&leased, call),
+            None => Ok(()),
+        };
+        let agent = match is_waiting {
+            Ok(()) => self.agent_for_resume(&leased, principal).await,
+            Err(problem) => Err(problem),
+        };
+        let agent = match agent {
+            Ok(agent) => agent,
+            Err(problem) => {
+                // Released before the error is returned, because the client may retry immediately.
+                leased.release().await;
+                return Err(problem);
+            }
+        };
+        let waiting = leased.run().pending_approvals();
+        let approvals = self.durable_approvals(waiting.into_iter().cloned().collect());
+        if let Some((call, decision)) = decision {
+            approvals.submit(call, decision);
+        }
+        let agent = agent.with_approver(Arc::clone(&approvals) as Arc<dyn Approver>);
+        let run = self.durable_runs(principal).resume(&agent, leased);
+        Ok(self.execute_durable(principal.clone(), run, approvals, slots))
+    }
+
+    /// Returns the agent for a resumed run, equal to the one at its start.
+    async fn agent_for_resume(
+        &self,
+        leased: &LeasedRun,
+        principal: &Principal,
+    ) -> Result<Agent, Problem> {
+        let stored = RunParameters::read(leased.record().parameters.as_ref());
+        if leased.has_only_conversation() {
+            return self.agent_for_first_step(leased, stored, principal).await;
+        }
+        // The run contains its options, recipe and instructions.
+        let stored = stored.unwrap_or_default();
+        let parameters = Parameters {
+            tools: stored.without_tools.then_some(false),
+            ..Parameters::default()
+        };
+        let model = Some(leased.run().model().to_string());
+        let candidates = [
+            (model.clone(), stored.recipe.clone()),
+            (None, stored.recipe.clone()),
+            // The run keeps its recipe, even if the file no longer exists.
+            (model, None),
+            (None, None),
+        ];
+        let candidates = candidates.map(|(model, recipe)| Wish {
+            model,
+            recipe,
+            parameters: parameters.clone(),
+            ..Wish::default()
+        });
+        Ok(self.first_agent(leased, &candidates, principal).await?)
+    }
+
+    /// Returns the agent for a run that was interrupted before its first step. Only its parameters
+    /// are known.
+    async fn agent_for_first_step(
+        &self,
+        leased: &LeasedRun,
+        stored: Option<RunParameters>,
+        principal: &Principal,
+    ) -> Result<Agent, Problem> {
+        let run = &leased.record().id;
+        let cannot_continue = |reason: &str| {
+            Problem::conflict(format!(
+                "run `{run}` was interrupted before its first step and cannot continue: {reason}; \
+                 cancel it (POST /runs/{run}/cancel) and send the message again"
+            ))
+        };
+        // The run does not continue with other approvals and limits.
+        let options = stored.as_ref().and_then(RunParameters::options);
+        let (Some(stored), Some(options)) = (stored, options) else {
+            return Err(cannot_continue("its parameters are not stored"));
+        };
+        let parameters = stored.parameters.map(serde_json::from_value).transpose();
+        let parameters =
+            parameters.map_err(|_| cannot_continue("its stored parameters cannot be read"))?;
+        let mut parameters: Parameters = parameters.unwrap_or_default();
+        if stored.without_tools {
+            parameters.tools = Some(false);
+        }
+        let candidates = [Some(leased.run().model().to_string()), None].map(|model| Wish {
+            model,
+            recipe: stored.recipe.clone(),
+            parameters: parameters.clone(),
+            ..Wish::default()
+        });
+        let agent = self.first_agent(leased, &candidates, principal).await;
+        let agent = agent.map_err(|error| match &error {
+            WishError::Unavailable { .. } => error.into(),
+            WishError::Unknown { .. } | WishError::Invalid { .. } => {
+                cannot_continue(&error.to_string())
+            }
+        })?;
+        Ok(agent.with_options(options))
+    }
+
+    /// Returns the agent for the first usable candidate: a model or a recipe may no longer exist.
+    async fn first_agent(
+        &self,
+        leased: &LeasedRun,
+        candidates: &[Wish],
+        principal: &Principal,
+    ) -> Result<Agent, WishError> {
+        let mut first_error = None;
+        for candidate in candidates {
+            let session = &leased.record().session;
+            match self
+                .engine()
+                .agent(candidate, principal, Some(session))
+                .await
+            {
+                Ok(agent) => {
+                    if let Some(error) = first_error {
+                        let run = &leased.record().id;
+                        tracing::warn!(run, %error, "the run continues with another model or recipe");
+                    }
+                    return Ok(agent);
+                }
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        Err(first_error.unwrap_or_else(|| WishError::Unavailable {
+            message: "no model is available".to_owned(),
+            retry_after: None,
+        }))
+    }
+}
+
+/// Checks that a call waits for a decision.
+fn check_waiting(leased: &LeasedRun, call: &str) -> Result<(), Problem> {
+    let waiting = leased.run().pending_approvals();
+    let Some(request) = waiting.iter().find(|it| it.tool_use.id == call) else {
+        return Err(not_waiting(call, &waiting));
+    };
+    let server = request.origin.as_ref().map(|origin| origin.server.as_str());
+    if server == Some(CLIENT_SERVER) {
+        return Err(client_call(&leased.record().id, call));
+    }
+    Ok(())
+}
+
+/// Returns the error for a decision about a client call.
+pub(super) fn client_call(run: &str, call: &str) -> Problem {
+    Problem::conflict(format!(
+        "call `{call}` is executed by the client that started the run, which sends the result in \
+         its next request; POST /runs/{run}/cancel ends the run"
+    ))
+}
+
+/// Returns the error for a decision about a call that does not wait.
+pub(super) fn not_waiting(call: &str, waiting: &[&ApprovalRequest]) -> Problem {
+    let waiting: Vec<&str> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
+    let others = if waiting.is_empty() {
+        "no call of the run waits for one".to_owned()
+    } else {
+        format!("waiting calls: {}", waiting.join(", "))
+    };
+    Problem::conflict(format!(
+        "call `{call}` does not wait for a decision, or already has one; {others}"
+    ))
+}
+
+/// Returns the error for a run that another process executes.
+pub(super) fn in_other_process(problem: Problem, run: &str) -> Problem {
+    if problem.kind != "session-busy" {
+        return problem;
+    }
+    Problem::conflict(format!(
+        "another process executes run `{run}`: send the request to that process, or end it; GET \
+         /runs/{run}/events works here too"
+    ))
+    .with_run(run)
+}
