@@ -14,7 +14,7 @@ use switchboard_orchestration::{
 };
 use switchboard_providers_offline::DemoModel;
 use switchboard_server::{
-    Engine, ModelInfo, RecipeInfo, Server, ServerOptions, Shutdown, Wish, WishError,
+    Engine, ModelInfo, RecipeInfo, RunSettings, RunSettingsError, Server, ServerOptions, Shutdown,
 };
 use switchboard_sessions::{Store, StoreOptions};
 use tokio::net::TcpListener;
@@ -36,10 +36,10 @@ impl Engine for Weather {
     // Every request gets the same agent. The arguments could select among several.
     async fn agent(
         &self,
-        _wish: &Wish,
+        _settings: &RunSettings,
         _principal: &Principal,
         _session: Option<&SessionId>,
-    ) -> Result<Agent, WishError> {
+    ) -> Result<Agent, RunSettingsError> {
         Ok(Agent::new(Arc::clone(&self.model)).with_tools(Arc::clone(&self.tools)))
     }
 

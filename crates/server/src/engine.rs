@@ -22,10 +22,10 @@ pub trait Engine: Send + Sync + 'static {
     /// session. A shared agent must not contain values of one session, principal or client.
     async fn agent(
         &self,
-        wish: &Wish,
+        settings: &RunSettings,
         principal: &Principal,
         session: Option<&SessionId>,
-    ) -> Result<Agent, WishError>;
+    ) -> Result<Agent, RunSettingsError>;
 
     /// Returns the available models.
     async fn models(&self) -> Vec<ModelInfo>;
@@ -87,7 +87,7 @@ pub trait Observer: Send {
 
 /// The parameters of a request. Missing values use the configuration.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Wish {
+pub struct RunSettings {
     /// The provider, if `model` does not contain it.
     pub provider: Option<String>,
     /// The model: `PROVIDER/MODEL` or a name alone. The engine resolves it.
@@ -191,9 +191,9 @@ pub enum Approve {
 
 impl Parameters {
     /// Checks what types do not express. The error names the field.
-    pub fn check(&self) -> Result<(), WishError> {
+    pub fn check(&self) -> Result<(), RunSettingsError> {
         let invalid = |field: &str, message: &str| {
-            Err(WishError::Invalid {
+            Err(RunSettingsError::Invalid {
                 field: format!("parameters.{field}"),
                 message: message.to_owned(),
             })
@@ -234,7 +234,7 @@ impl Parameters {
 /// The reason why an engine cannot build an agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum WishError {
+pub enum RunSettingsError {
     /// A named thing does not exist.
     #[error("{message}")]
     Unknown {

@@ -36,7 +36,8 @@ mod write_timeout;
 
 pub(crate) use app::App;
 pub use engine::{
-    Approve, Engine, ModelInfo, Observer, Parameters, RecipeInfo, ToolPage, Wish, WishError,
+    Approve, Engine, ModelInfo, Observer, Parameters, RecipeInfo, RunSettings, RunSettingsError,
+    ToolPage,
 };
 pub use options::{AccessToken, MIN_TOKEN_LENGTH, ServerOptions};
 pub use problem::Problem;

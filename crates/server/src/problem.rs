@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use switchboard_domain::SessionStoreError;
 use utoipa::ToSchema;
 
-use crate::WishError;
+use crate::RunSettingsError;
 
 /// The prefix of [`Problem::kind`] in the field `type`.
 const TYPE: &str = "urn:switchboard:problem:";
@@ -246,14 +246,16 @@ impl Problem {
     }
 }
 
-impl From<WishError> for Problem {
-    fn from(error: WishError) -> Self {
+impl From<RunSettingsError> for Problem {
+    fn from(error: RunSettingsError) -> Self {
         let detail = error.to_string();
         match error {
-            WishError::Unknown { field, .. } | WishError::Invalid { field, .. } => {
+            RunSettingsError::Unknown { field, .. } | RunSettingsError::Invalid { field, .. } => {
                 Self::invalid(field, detail)
             }
-            WishError::Unavailable { retry_after, .. } => Self::unavailable(detail, retry_after),
+            RunSettingsError::Unavailable { retry_after, .. } => {
+                Self::unavailable(detail, retry_after)
+            }
         }
     }
 }

@@ -15,7 +15,9 @@ use serde_json::Value;
 use switchboard_domain::{ModelId, Principal, SessionId, ToolCatalog, ToolHost};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{Agent, questions::Questions};
-use switchboard_server::{Engine, ModelInfo, Observer, RecipeInfo, ToolPage, Wish, WishError};
+use switchboard_server::{
+    Engine, ModelInfo, Observer, RecipeInfo, RunSettings, RunSettingsError, ToolPage,
+};
 
 use crate::{
     models::Readiness,
@@ -139,18 +141,18 @@ impl Engine for AppEngine {
     // Each run fills the placeholders of the context.
     async fn agent(
         &self,
-        wish: &Wish,
+        settings: &RunSettings,
         _: &Principal,
         _: Option<&SessionId>,
-    ) -> Result<Agent, WishError> {
+    ) -> Result<Agent, RunSettingsError> {
         self.settled.clone().await;
         if let Some(message) = self.missing() {
-            return Err(WishError::Unavailable {
+            return Err(RunSettingsError::Unavailable {
                 message,
                 retry_after: Some(Duration::from_secs(5)),
             });
         }
-        self.agent_for(wish).await
+        self.agent_for(settings).await
     }
 
     async fn models(&self) -> Vec<ModelInfo> {

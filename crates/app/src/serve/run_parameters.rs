@@ -10,7 +10,7 @@ use switchboard_domain::{
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, RunOptions, tools::arguments::ClientContext,
 };
-use switchboard_server::{Approve, Parameters, Wish, WishError};
+use switchboard_server::{Approve, Parameters, RunSettings, RunSettingsError};
 
 use super::{
     AppEngine,
@@ -22,15 +22,18 @@ use crate::{
 };
 
 impl AppEngine {
-    pub(super) async fn agent_for(&self, wish: &Wish) -> Result<Agent, WishError> {
-        let parameters = &wish.parameters;
-        let model = Self::model_name(wish)?;
-        if let Some(name) = &wish.recipe {
+    pub(super) async fn agent_for(
+        &self,
+        settings: &RunSettings,
+    ) -> Result<Agent, RunSettingsError> {
+        let parameters = &settings.parameters;
+        let model = Self::model_name(settings)?;
+        if let Some(name) = &settings.recipe {
             self.check_recipe(name).await?;
         }
         let key = AgentKey {
             model,
-            recipe: wish.recipe.clone(),
+            recipe: settings.recipe.clone(),
             without_tools: parameters.tools == Some(false),
         };
         let cached = if let Some(cached) = self.agents.get(&key) {
@@ -54,11 +57,11 @@ impl AppEngine {
             // Changed tools may appear while the server runs.
             .with_redefined_tools(self.host.redefined_tools());
         // The cached agent contains no values of a client.
-        let agent = if wish.context.is_empty() {
+        let agent = if settings.context.is_empty() {
             agent
         } else {
-            let agent = with_client_values(agent, &wish.context)?;
-            for text in wish.context.texts() {
+            let agent = with_client_values(agent, &settings.context)?;
+            for text in settings.context.texts() {
                 self.context.live_secrets.add_secret(text);
             }
             agent
@@ -67,7 +70,7 @@ impl AppEngine {
         Ok(self.recording.run(number).of(agent, has_tools))
     }
 
-    async fn create_agent(&self, key: &AgentKey) -> Result<CachedAgent, WishError> {
+    async fn create_agent(&self, key: &AgentKey) -> Result<CachedAgent, RunSettingsError> {
         let args = AgentArgs {
             model: key.model.clone().or_else(|| self.args.model.clone()),
             recipe: key.recipe.clone().or_else(|| self.args.recipe.clone()),
@@ -77,11 +80,11 @@ impl AppEngine {
         let mut plan = plan.map_err(|failure| {
             let message = format!("{:#}", failure.error);
             match &key.model {
-                Some(_) => WishError::Unknown {
+                Some(_) => RunSettingsError::Unknown {
                     field: "model".to_owned(),
                     message,
                 },
-                None => WishError::Unavailable {
+                None => RunSettingsError::Unavailable {
                     message,
                     retry_after: None,
                 },
@@ -108,13 +111,13 @@ impl AppEngine {
     }
 
     /// Returns the model name of the client, with the provider if it is a separate field.
-    fn model_name(wish: &Wish) -> Result<Option<String>, WishError> {
-        let empty = |field: &str| WishError::Invalid {
+    fn model_name(settings: &RunSettings) -> Result<Option<String>, RunSettingsError> {
+        let empty = |field: &str| RunSettingsError::Invalid {
             field: field.to_owned(),
             message: "is empty: leave it out for the configured one".to_owned(),
         };
         let given = |text: &Option<String>| text.as_deref().map(str::trim).map(str::to_owned);
-        let (provider, model) = (given(&wish.provider), given(&wish.model));
+        let (provider, model) = (given(&settings.provider), given(&settings.model));
         if provider.as_deref() == Some("") {
             return Err(empty("provider"));
         }
@@ -142,7 +145,7 @@ impl AppEngine {
     }
 
     /// Checks a recipe name. A client cannot name a file, so that no other file is read for it.
-    async fn check_recipe(&self, name: &str) -> Result<(), WishError> {
+    async fn check_recipe(&self, name: &str) -> Result<(), RunSettingsError> {
         let environment = self.context.environment.clone();
         let wanted = name.to_owned();
         let is_file = name.contains(['/', '\\', '\0']) || name.contains('.');
@@ -158,13 +161,13 @@ impl AppEngine {
             Ok(Err(error)) => error.to_string(),
             Err(_) => "the recipes cannot be read".to_owned(),
         };
-        Err(WishError::Unknown {
+        Err(RunSettingsError::Unknown {
             field: "recipe".to_owned(),
             message,
         })
     }
 
-    async fn check_tools(&self, names: &[String]) -> Result<(), WishError> {
+    async fn check_tools(&self, names: &[String]) -> Result<(), RunSettingsError> {
         let catalog = self.catalog().await;
         let known: Vec<&str> = catalog
             .tools
@@ -173,7 +176,7 @@ impl AppEngine {
             .collect();
         match names.iter().find(|name| !known.contains(&name.as_str())) {
             None => Ok(()),
-            Some(unknown) => Err(WishError::Unknown {
+            Some(unknown) => Err(RunSettingsError::Unknown {
                 field: "parameters.tool_choice".to_owned(),
                 message: format!(
                     "unknown tool `{unknown}`{}. See GET /mcp/tools",
@@ -185,12 +188,12 @@ impl AppEngine {
 }
 
 /// Adds the values that a client sent for one run.
-fn with_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, WishError> {
+fn with_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, RunSettingsError> {
     let context = agent.context().clone().with_client(values.clone());
     let context = context.map_err(|error| {
         let message = error.to_string();
         let field = format!("context.{}", error.name());
-        WishError::Unknown { field, message }
+        RunSettingsError::Unknown { field, message }
     })?;
     Ok(agent.with_context(context))
 }
@@ -199,11 +202,11 @@ fn with_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, Wis
 const MAX_NAME_LENGTH: usize = 256;
 
 /// Checks the form of a name before it appears in events, records and metrics.
-fn check_name(field: &str, name: &str) -> Result<(), WishError> {
+fn check_name(field: &str, name: &str) -> Result<(), RunSettingsError> {
     if name.chars().count() <= MAX_NAME_LENGTH && !name.contains(char::is_control) {
         return Ok(());
     }
-    Err(WishError::Invalid {
+    Err(RunSettingsError::Invalid {
         field: field.to_owned(),
         message: format!(
             "has at most {MAX_NAME_LENGTH} characters, none of them a control character"

@@ -11,20 +11,20 @@ fn a_client_lessens_what_costs_and_what_may_do_harm() {
         ..RunOptions::default()
     };
     options.approval.policy = ApprovalPolicy::Ask;
-    let wish = |steps, tokens, approve| Parameters {
+    let settings = |steps, tokens, approve| Parameters {
         max_steps: Some(steps),
         max_output_tokens: Some(tokens),
         approve: Some(approve),
         ..Parameters::default()
     };
-    let after = |wish: &Parameters| {
+    let after = |settings: &Parameters| {
         let mut options = options.clone();
-        apply(wish, &mut options);
+        apply(settings, &mut options);
         options
     };
-    let more = after(&wish(50, 1_000, Approve::All));
+    let more = after(&settings(50, 1_000, Approve::All));
     assert_eq!(more, options);
-    let less = after(&wish(2, 10, Approve::None));
+    let less = after(&settings(2, 10, Approve::None));
     assert_eq!(less.limits.max_steps, 2);
     assert_eq!(less.max_output_tokens, Some(10));
     assert_eq!(less.approval.policy, ApprovalPolicy::None);
@@ -34,7 +34,7 @@ fn a_client_lessens_what_costs_and_what_may_do_harm() {
     );
     // What nobody limits is as the client says.
     let mut open = RunOptions::default();
-    apply(&wish(2, 10, Approve::Ask), &mut open);
+    apply(&settings(2, 10, Approve::Ask), &mut open);
     assert_eq!(open.max_output_tokens, Some(10));
     assert_eq!(open.approval.policy, ApprovalPolicy::Ask);
     assert!(!open.approval.policy_overrides_rules);
@@ -61,7 +61,7 @@ fn what_nothing_is_called_is_no_name() {
     for wrong in ["x".repeat(MAX_NAME_LENGTH + 1), "a\nb".to_owned()] {
         let error = check_name("model", &wrong).unwrap_err();
         assert!(
-            matches!(&error, WishError::Invalid { field, .. } if field == "model"),
+            matches!(&error, RunSettingsError::Invalid { field, .. } if field == "model"),
             "{error}"
         );
         assert!(!error.to_string().contains(&wrong), "{error}");

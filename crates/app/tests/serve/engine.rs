@@ -12,7 +12,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{Agent, RunEvent, RunEventKind};
 use switchboard_server::{
-    Engine, ModelInfo, Observer, RecipeInfo, Server, ServerOptions, Wish, WishError,
+    Engine, ModelInfo, Observer, RecipeInfo, RunSettings, RunSettingsError, Server, ServerOptions,
 };
 use switchboard_sessions::Store;
 use tokio::{
@@ -145,10 +145,10 @@ impl Script {
 impl Engine for Script {
     async fn agent(
         &self,
-        _: &Wish,
+        _: &RunSettings,
         _: &Principal,
         _: Option<&SessionId>,
-    ) -> Result<Agent, WishError> {
+    ) -> Result<Agent, RunSettingsError> {
         self.sender.send("agent").unwrap();
         self.agents.acquire().await.unwrap().forget();
         let tools = Tools {

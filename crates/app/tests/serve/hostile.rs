@@ -20,7 +20,9 @@ use switchboard_domain::{ChatModel, Principal, SessionId, ToolCatalog, ToolHost 
 use switchboard_mcp_client::{HostOptions, McpHost, ServerConfig};
 use switchboard_orchestration::Agent;
 use switchboard_providers_openai::{OpenAiClient, OpenAiConfig};
-use switchboard_server::{Engine, ModelInfo, RecipeInfo, ServerOptions, Wish, WishError};
+use switchboard_server::{
+    Engine, ModelInfo, RecipeInfo, RunSettings, RunSettingsError, ServerOptions,
+};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Request, Say},
     hostile::{self, Heartbeat},
@@ -135,10 +137,10 @@ struct HostileEngine {
 impl Engine for HostileEngine {
     async fn agent(
         &self,
-        _: &Wish,
+        _: &RunSettings,
         _: &Principal,
         _: Option<&SessionId>,
-    ) -> Result<Agent, WishError> {
+    ) -> Result<Agent, RunSettingsError> {
         let tools = Arc::clone(&self.tools);
         Ok(Agent::new(Arc::clone(&self.model)).with_tools(tools))
     }

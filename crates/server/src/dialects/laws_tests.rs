@@ -444,7 +444,7 @@ fn a_tool_of_the_client_waits_where_nothing_else_has_to() {
         "Mine.".into(),
         serde_json::json!({"type": "object"}),
     );
-    let events = script.played_with(ClientTools::of(vec![mine]).shape());
+    let events = script.played_with(ClientTools::of(vec![mine]).agent_customizer());
     let asked: Vec<_> = events
         .iter()
         .filter_map(|event| match &event.kind {

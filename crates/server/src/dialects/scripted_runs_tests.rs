@@ -296,15 +296,15 @@ impl Script {
     }
 
     /// The same with a last change to the agent.
-    pub(super) fn played_with(&self, shape: crate::hub::Shape) -> Vec<RunEvent> {
+    pub(super) fn played_with(&self, customize: crate::hub::AgentCustomizer) -> Vec<RunEvent> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .unwrap();
-        runtime.block_on(self.play(shape))
+        runtime.block_on(self.play(customize))
     }
 
-    async fn play(&self, shape: crate::hub::Shape) -> Vec<RunEvent> {
+    async fn play(&self, customize: crate::hub::AgentCustomizer) -> Vec<RunEvent> {
         let mut options = RunOptions::default();
         options.limits.max_steps = self.max_steps;
         options.tool_timeout = Some(Duration::from_secs(5));
@@ -328,7 +328,7 @@ impl Script {
         if self.has_second_model {
             agent = agent.with_fallback(Arc::new(Scripted::new("two", Vec::new())));
         }
-        let agent = shape(agent);
+        let agent = customize(agent);
         let mut all: Vec<RunEvent> = Vec::new();
         let mut stream = agent.ask("What of it?");
         loop {

@@ -15,7 +15,7 @@ use switchboard_orchestration::{
     persistence::{DurableRunError, PersistedRun, PersistedRunEnd},
 };
 
-use super::{ActiveRun, Hub, Logged, RunStatus, lock};
+use super::{ActiveRun, Hub, LoggedEvent, RunStatus, lock};
 use crate::{Observer, limits::RunSlots};
 
 /// The event stream of a run that this process executes.
@@ -27,15 +27,17 @@ pub(super) enum Execution {
 }
 
 impl Execution {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Logged>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<LoggedEvent>> {
         match self {
-            Self::Durable(run) => run.poll_next_unpin(cx).map(|event| event.map(Logged::from)),
+            Self::Durable(run) => run
+                .poll_next_unpin(cx)
+                .map(|event| event.map(LoggedEvent::from)),
             Self::Ephemeral(first, run) => {
                 let event = match first.take() {
                     Some(first) => Poll::Ready(Some(first)),
                     None => run.poll_next_unpin(cx),
                 };
-                event.map(|event| event.map(Logged::from))
+                event.map(|event| event.map(LoggedEvent::from))
             }
         }
     }

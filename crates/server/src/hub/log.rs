@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 /// An event for readers, as a value, as JSON, or both. Clones are cheap.
 #[derive(Debug, Clone)]
-pub(crate) struct Logged {
+pub(crate) struct LoggedEvent {
     /// The number within the run.
     pub(crate) seq: u64,
     /// `None` for events from the store, which are parsed on demand.
@@ -20,7 +20,7 @@ pub(crate) struct Logged {
     json: Option<Arc<str>>,
 }
 
-impl Logged {
+impl LoggedEvent {
     /// Returns the event, or `None` if this version cannot read it.
     pub(crate) fn event(&self) -> Option<Arc<RunEvent>> {
         match (&self.event, &self.json) {
@@ -66,7 +66,7 @@ pub(crate) fn type_of(json: &str) -> &str {
     value.unwrap_or("event")
 }
 
-impl From<PersistedEvent> for Logged {
+impl From<PersistedEvent> for LoggedEvent {
     fn from(persisted: PersistedEvent) -> Self {
         Self {
             seq: persisted.event.seq,
@@ -76,7 +76,7 @@ impl From<PersistedEvent> for Logged {
     }
 }
 
-impl From<StoredEvent> for Logged {
+impl From<StoredEvent> for LoggedEvent {
     fn from(stored: StoredEvent) -> Self {
         Self {
             seq: stored.seq,
@@ -86,7 +86,7 @@ impl From<StoredEvent> for Logged {
     }
 }
 
-impl From<RunEvent> for Logged {
+impl From<RunEvent> for LoggedEvent {
     /// Returns an event of an ephemeral run.
     fn from(event: RunEvent) -> Self {
         Self {
@@ -129,7 +129,7 @@ pub(crate) struct RunLog {
 }
 
 struct State {
-    events: VecDeque<Logged>,
+    events: VecDeque<LoggedEvent>,
     /// The minimum number of the next event.
     next: u64,
     bytes: usize,
@@ -139,7 +139,7 @@ struct State {
 /// The result of reading after a position.
 pub(super) enum ReadResult {
     /// Events.
-    Events(Vec<Logged>),
+    Events(Vec<LoggedEvent>),
     /// The next event is no longer in memory.
     Older,
     /// No event yet.
@@ -165,7 +165,7 @@ impl RunLog {
         }
     }
 
-    pub(super) fn push(&self, event: Logged) {
+    pub(super) fn push(&self, event: LoggedEvent) {
         let mut state = self.state();
         state.next = event.seq + 1;
         state.bytes += event.size();

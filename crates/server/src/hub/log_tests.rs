@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn event(seq: u64, text: &str) -> Logged {
+fn event(seq: u64, text: &str) -> LoggedEvent {
     let event = RunEvent {
         run_id: "r".into(),
         seq,
@@ -12,7 +12,7 @@ fn event(seq: u64, text: &str) -> Logged {
             text: text.to_owned(),
         },
     };
-    Logged::from(PersistedEvent {
+    LoggedEvent::from(PersistedEvent {
         json: serde_json::to_string(&event).unwrap().into(),
         event: Arc::new(event),
     })
@@ -29,12 +29,12 @@ fn numbers(result: ReadResult) -> Vec<u64> {
 fn the_type_is_read_from_the_json() {
     let logged = event(1, "\"type\":\"other\"");
     assert_eq!(type_of(&logged.json()), "text_delta");
-    let read = Logged::from(StoredEvent {
+    let read = LoggedEvent::from(StoredEvent {
         seq: 1,
         json: logged.json(),
     });
     assert_eq!(read.event(), logged.event());
-    let unknown = Logged::from(StoredEvent {
+    let unknown = LoggedEvent::from(StoredEvent {
         seq: 1,
         json: "{\"type\":\"of_a_later_version\"}".into(),
     });
@@ -45,7 +45,7 @@ fn the_type_is_read_from_the_json() {
 #[test]
 fn an_ephemeral_event_reads_like_a_stored_one() {
     let durable = event(1, "a \"word\"");
-    let ephemeral = Logged::from(RunEvent::clone(&durable.event().unwrap()));
+    let ephemeral = LoggedEvent::from(RunEvent::clone(&durable.event().unwrap()));
     assert_eq!((ephemeral.seq, ephemeral.json()), (1, durable.json()));
     assert_eq!(ephemeral.event(), durable.event());
 }
@@ -95,7 +95,7 @@ proptest! {
             log.push(event(seq, &"x".repeat(*length)));
         }
         let state = log.state();
-        let bytes: usize = state.events.iter().map(Logged::size).sum();
+        let bytes: usize = state.events.iter().map(LoggedEvent::size).sum();
         prop_assert_eq!(bytes, state.bytes);
         prop_assert!(bytes <= max_bytes || state.events.len() == 1);
         let first = state.events.front().unwrap().seq;

@@ -29,11 +29,11 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Engine, Problem, ServerOptions, Wish, limits::RunLimits};
-pub(crate) use log::{Logged, type_of};
+use crate::{Engine, Problem, RunSettings, ServerOptions, limits::RunLimits};
+pub(crate) use log::{LoggedEvent, type_of};
 use log::{RunLog, RunStatus};
 use pending_approvals::PendingApprovals;
-pub(crate) use reader::Reader;
+pub(crate) use reader::EventReader;
 pub(crate) use session::SessionReader;
 
 /// The server name of tools that run at the client. No configured server has it.
@@ -77,7 +77,7 @@ struct ActiveRun {
 }
 
 /// The conversation of a run.
-pub(crate) enum Talk {
+pub(crate) enum ConversationInput {
     /// A stored session: its messages come first, these messages are new.
     Session {
         /// The session, or `None` for a new one.
@@ -90,29 +90,29 @@ pub(crate) enum Talk {
         messages: Vec<Arc<Message>>,
     },
     /// The client sends the whole conversation, and nothing is stored.
-    Loose {
+    Ephemeral {
         /// The conversation.
         messages: Vec<Arc<Message>>,
     },
 }
 
 /// A last change to the agent of a run.
-pub(crate) type Shape = Box<dyn FnOnce(Agent) -> Agent + Send>;
+pub(crate) type AgentCustomizer = Box<dyn FnOnce(Agent) -> Agent + Send>;
 
 /// A request to start a run.
-pub(crate) struct Start {
+pub(crate) struct StartRequest {
     /// The principal.
     pub(crate) principal: Principal,
     /// The parameters.
-    pub(crate) wish: Wish,
+    pub(crate) settings: RunSettings,
     /// The conversation.
-    pub(crate) talk: Talk,
+    pub(crate) conversation: ConversationInput,
     /// A last change to the agent.
-    pub(crate) shape: Option<Shape>,
+    pub(crate) customize: Option<AgentCustomizer>,
 }
 
 /// A started or resumed run.
-pub(crate) struct Started {
+pub(crate) struct StartedRun {
     hub: Hub,
     active: Arc<ActiveRun>,
     /// The id.
@@ -134,23 +134,23 @@ pub(crate) enum WaitResult {
 }
 
 /// Cancels a run when it is dropped. It has no effect on a finished run.
-pub(crate) struct Guard(CancelHandle);
+pub(crate) struct CancelOnDrop(CancelHandle);
 
-impl Drop for Guard {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
     }
 }
 
-impl Started {
+impl StartedRun {
     /// Returns a reader of the following events; of a new run, of all events.
-    pub(crate) fn reader(&self) -> Reader {
+    pub(crate) fn reader(&self) -> EventReader {
         self.active.reader(&self.hub, self.last_event)
     }
 
     /// Returns a guard that cancels the run when it is dropped.
-    pub(crate) fn cancel_when_dropped(&self) -> Guard {
-        Guard(self.active.cancel.clone())
+    pub(crate) fn cancel_when_dropped(&self) -> CancelOnDrop {
+        CancelOnDrop(self.active.cancel.clone())
     }
 
     /// Waits until the run ends or waits for a person.
@@ -173,8 +173,8 @@ impl Started {
 }
 
 impl ActiveRun {
-    fn reader(&self, hub: &Hub, after: u64) -> Reader {
-        Reader::new(
+    fn reader(&self, hub: &Hub, after: u64) -> EventReader {
+        EventReader::new(
             hub.clone(),
             self.owner.clone(),
             self.id(),

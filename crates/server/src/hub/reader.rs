@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use super::{
     Hub,
-    log::{Logged, ReadResult, RunLog, RunStatus},
+    log::{LoggedEvent, ReadResult, RunLog, RunStatus},
 };
 
 /// Maximum number of events that are read from the store at a time.
@@ -27,8 +27,8 @@ const PAGE_SIZE: u32 = 256;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The events of a run after a position, as they occur. Ends with the run or the server.
-pub(crate) struct Reader {
-    events: BoxStream<'static, Logged>,
+pub(crate) struct EventReader {
+    events: BoxStream<'static, LoggedEvent>,
     flags: Arc<Flags>,
 }
 
@@ -40,7 +40,7 @@ struct Flags {
     is_waiting: AtomicBool,
 }
 
-impl Reader {
+impl EventReader {
     pub(super) fn new(
         hub: Hub,
         owner: Principal,
@@ -84,10 +84,10 @@ impl Reader {
     }
 }
 
-impl Stream for Reader {
-    type Item = Logged;
+impl Stream for EventReader {
+    type Item = LoggedEvent;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Logged>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<LoggedEvent>> {
         self.events.as_mut().poll_next(cx)
     }
 }
@@ -102,14 +102,14 @@ struct Cursor {
     log: Option<(Arc<RunLog>, watch::Receiver<()>)>,
     /// The number of the last event that was read.
     after: u64,
-    ready: VecDeque<Logged>,
+    ready: VecDeque<LoggedEvent>,
     /// Whether the store was read again after the run was found finished.
     has_reread: bool,
     flags: Arc<Flags>,
 }
 
 impl Cursor {
-    async fn next(&mut self) -> Option<Logged> {
+    async fn next(&mut self) -> Option<LoggedEvent> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
@@ -124,7 +124,7 @@ impl Cursor {
         }
     }
 
-    fn add(&mut self, events: Vec<Logged>) {
+    fn add(&mut self, events: Vec<LoggedEvent>) {
         if let Some(last) = events.last() {
             self.after = last.seq;
         }
@@ -187,7 +187,7 @@ impl Cursor {
         match durable_runs.events(&self.run, self.after, PAGE_SIZE).await {
             Ok(events) => {
                 let has_events = !events.is_empty();
-                self.add(events.into_iter().map(Logged::from).collect());
+                self.add(events.into_iter().map(LoggedEvent::from).collect());
                 has_events
             }
             Err(error) => {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use switchboard_domain::{ApprovalDecision, ApprovalRequest, Approver, Principal};
 use switchboard_orchestration::{Agent, RunParameters, persistence::LeasedRun};
 
-use super::{CLIENT_SERVER, Hub, Started};
-use crate::{Parameters, Problem, Wish, WishError};
+use super::{CLIENT_SERVER, Hub, StartedRun};
+use crate::{Parameters, Problem, RunSettings, RunSettingsError};
 
 impl Hub {
     /// Resumes a waiting or interrupted run, optionally with a decision about one call.
@@ -15,7 +15,7 @@ impl Hub {
         principal: &Principal,
         run: &str,
         decision: Option<(&str, ApprovalDecision)>,
-    ) -> Result<Started, Problem> {
+    ) -> Result<StartedRun, Problem> {
         let slots = self.acquire_slots(principal)?;
         let leased = self.durable_runs(principal).acquire(run).await;
         let leased = leased.map_err(|error| in_other_process(error.into(), run))?;
@@ -69,11 +69,11 @@ impl Hub {
             (model, None),
             (None, None),
         ];
-        let candidates = candidates.map(|(model, recipe)| Wish {
+        let candidates = candidates.map(|(model, recipe)| RunSettings {
             model,
             recipe,
             parameters: parameters.clone(),
-            ..Wish::default()
+            ..RunSettings::default()
         });
         Ok(self.first_agent(leased, &candidates, principal).await?)
     }
@@ -105,16 +105,16 @@ impl Hub {
         if stored.without_tools {
             parameters.tools = Some(false);
         }
-        let candidates = [Some(leased.run().model().to_string()), None].map(|model| Wish {
+        let candidates = [Some(leased.run().model().to_string()), None].map(|model| RunSettings {
             model,
             recipe: stored.recipe.clone(),
             parameters: parameters.clone(),
-            ..Wish::default()
+            ..RunSettings::default()
         });
         let agent = self.first_agent(leased, &candidates, principal).await;
         let agent = agent.map_err(|error| match &error {
-            WishError::Unavailable { .. } => error.into(),
-            WishError::Unknown { .. } | WishError::Invalid { .. } => {
+            RunSettingsError::Unavailable { .. } => error.into(),
+            RunSettingsError::Unknown { .. } | RunSettingsError::Invalid { .. } => {
                 cannot_continue(&error.to_string())
             }
         })?;
@@ -125,9 +125,9 @@ impl Hub {
     async fn first_agent(
         &self,
         leased: &LeasedRun,
-        candidates: &[Wish],
+        candidates: &[RunSettings],
         principal: &Principal,
-    ) -> Result<Agent, WishError> {
+    ) -> Result<Agent, RunSettingsError> {
         let mut first_error = None;
         for candidate in candidates {
             let session = &leased.record().session;
@@ -146,10 +146,12 @@ impl Hub {
                 Err(error) => first_error = first_error.or(Some(error)),
             }
         }
-        Err(first_error.unwrap_or_else(|| WishError::Unavailable {
-            message: "no model is available".to_owned(),
-            retry_after: None,
-        }))
+        Err(
+            first_error.unwrap_or_else(|| RunSettingsError::Unavailable {
+                message: "no model is available".to_owned(),
+                retry_after: None,
+            }),
+        )
     }
 }
 

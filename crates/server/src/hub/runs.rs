@@ -11,7 +11,7 @@ use switchboard_orchestration::{
 };
 
 use super::{
-    ActiveRun, Hub, Logged, Reader, RunStatus, lock,
+    ActiveRun, EventReader, Hub, LoggedEvent, RunStatus, lock,
     resume::{client_call, in_other_process, not_waiting},
     run_to_completion,
 };
@@ -19,15 +19,6 @@ use crate::Problem;
 
 /// Time limit for an operation. After it, the response contains the current state.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// An unfinished run of a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Open {
-    /// The id.
-    pub(crate) run: Arc<str>,
-    /// The state.
-    pub(crate) state: RunState,
-}
 
 /// A run with its waiting calls and questions.
 pub(crate) struct RunView {
@@ -109,7 +100,7 @@ impl Hub {
             .durable_runs(owner)
             .events(&record.id, before, 1)
             .await?;
-        let last = last.into_iter().next().map(Logged::from);
+        let last = last.into_iter().next().map(LoggedEvent::from);
         let last = last.and_then(|logged| logged.event());
         Ok(last.and_then(|event| match &event.kind {
             RunEventKind::RunFinished { report } => Some(report.clone()),
@@ -132,7 +123,7 @@ impl Hub {
         owner: &Principal,
         run: &str,
         after: u64,
-    ) -> Result<Reader, Problem> {
+    ) -> Result<EventReader, Problem> {
         if let Some(active) = self.active_run(owner, run) {
             return Ok(active.reader(self, after));
         }
@@ -140,24 +131,25 @@ impl Hub {
         Ok(self.reader_of(owner, &record, after))
     }
 
-    pub(super) fn reader_of(&self, owner: &Principal, record: &RunRecord, after: u64) -> Reader {
+    pub(super) fn reader_of(
+        &self,
+        owner: &Principal,
+        record: &RunRecord,
+        after: u64,
+    ) -> EventReader {
         let session = Some(record.session.clone());
         let id = record.id.as_str().into();
-        Reader::new(self.clone(), owner.clone(), id, session, None, after)
+        EventReader::new(self.clone(), owner.clone(), id, session, None, after)
     }
 
     /// Returns the unfinished run of a session.
-    pub(crate) async fn open_run(
+    pub(crate) async fn unfinished_run(
         &self,
         owner: &Principal,
         session: &SessionId,
-    ) -> Result<Option<Open>, Problem> {
-        let newest = self.shared.runs.runs(owner, Some(session), 1).await?;
-        let open = newest.into_iter().find(|it| it.state != RunState::Finished);
-        Ok(open.map(|record| Open {
-            run: record.id.as_str().into(),
-            state: record.state,
-        }))
+    ) -> Result<Option<RunRecord>, Problem> {
+        let newest = self.runs_of(owner, session, 1).await?;
+        Ok(newest.into_iter().find(|it| it.state != RunState::Finished))
     }
 
     /// Returns the runs of a session, newest first.

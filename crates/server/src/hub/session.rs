@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use futures_util::StreamExt as _;
 use switchboard_domain::{Principal, RunRecord, RunState, SessionId};
 
-use super::{Hub, Logged, Reader};
+use super::{EventReader, Hub, LoggedEvent};
 use crate::Problem;
 
 /// Maximum number of runs of a session that are read.
@@ -23,7 +23,7 @@ pub(crate) struct SessionReader {
     /// Runs with unread events, oldest first.
     runs: VecDeque<RunRecord>,
     /// The reader of the current run, and the number of events before that run.
-    current: Option<(u64, Reader)>,
+    current: Option<(u64, EventReader)>,
     /// The id of the last run that was started to read.
     last_run: Option<String>,
 }
@@ -55,7 +55,7 @@ impl Hub {
 
 impl SessionReader {
     /// Returns the next event with its number within the session.
-    pub(crate) async fn next(&mut self) -> Option<(u64, Logged)> {
+    pub(crate) async fn next(&mut self) -> Option<(u64, LoggedEvent)> {
         loop {
             if let Some((before, reader)) = &mut self.current {
                 if let Some(event) = reader.next().await {

@@ -17,10 +17,10 @@ use switchboard_orchestration::{
 use uuid::Uuid;
 
 use super::{
-    ActiveRun, Hub, PendingApprovals, RunLog, Start, Started, Talk, drive::Execution,
-    run_to_completion,
+    ActiveRun, ConversationInput, Hub, PendingApprovals, RunLog, StartRequest, StartedRun,
+    drive::Execution, run_to_completion,
 };
-use crate::{Problem, Wish, limits::RunSlots};
+use crate::{Problem, RunSettings, limits::RunSlots};
 
 /// Maximum characters of a session's title that is made from the first message.
 const MAX_TITLE: usize = 80;
@@ -32,8 +32,8 @@ const ID_HASH_BYTES: usize = 16;
 
 impl Hub {
     /// Starts a run. It continues without readers.
-    pub(crate) async fn start(&self, start: Start) -> Result<Started, Problem> {
-        if matches!(start.talk, Talk::Loose { .. }) {
+    pub(crate) async fn start(&self, start: StartRequest) -> Result<StartedRun, Problem> {
+        if matches!(start.conversation, ConversationInput::Ephemeral { .. }) {
             // An ephemeral run ends with its client.
             return self.start_now(start).await;
         }
@@ -41,31 +41,33 @@ impl Hub {
         run_to_completion(async move { hub.start_now(start).await }).await
     }
 
-    async fn start_now(&self, start: Start) -> Result<Started, Problem> {
-        let Start {
+    async fn start_now(&self, start: StartRequest) -> Result<StartedRun, Problem> {
+        let StartRequest {
             principal,
-            wish,
-            talk,
-            shape,
+            settings,
+            conversation,
+            customize,
         } = start;
-        wish.parameters.check()?;
+        settings.parameters.check()?;
         let slots = self.acquire_slots(&principal)?;
         // The id of a new session is created here, because the agent may depend on it.
-        let (session, is_new) = match &talk {
-            Talk::Loose { .. } => (None, false),
-            Talk::Session { id, .. } => (Some(id.clone().unwrap_or_else(new_id)), id.is_none()),
+        let (session, is_new) = match &conversation {
+            ConversationInput::Ephemeral { .. } => (None, false),
+            ConversationInput::Session { id, .. } => {
+                (Some(id.clone().unwrap_or_else(new_id)), id.is_none())
+            }
         };
-        let agent = self.engine().agent(&wish, &principal, session.as_ref());
+        let agent = self.engine().agent(&settings, &principal, session.as_ref());
         let mut agent = agent.await?;
-        if let Some(shape) = shape {
-            agent = shape(agent);
+        if let Some(customize) = customize {
+            agent = customize(agent);
         }
-        match talk {
-            Talk::Loose { messages } => {
+        match conversation {
+            ConversationInput::Ephemeral { messages } => {
                 self.start_ephemeral(agent, principal, messages, slots)
                     .await
             }
-            Talk::Session {
+            ConversationInput::Session {
                 id: _,
                 create,
                 keep,
@@ -74,7 +76,7 @@ impl Hub {
                 let id = session.unwrap_or_else(new_id);
                 let new = NewRun {
                     agent,
-                    wish: &wish,
+                    settings: &settings,
                     principal: &principal,
                     keep,
                     messages,
@@ -160,9 +162,9 @@ impl Hub {
         new: &NewRun<'_>,
     ) -> (Agent, Arc<PendingApprovals>, Option<serde_json::Value>) {
         let mut parameters = RunParameters::of(&new.agent);
-        parameters.recipe.clone_from(&new.wish.recipe);
-        parameters.without_tools = new.wish.parameters.tools == Some(false);
-        parameters.parameters = serde_json::to_value(&new.wish.parameters).ok();
+        parameters.recipe.clone_from(&new.settings.recipe);
+        parameters.without_tools = new.settings.parameters.tools == Some(false);
+        parameters.parameters = serde_json::to_value(&new.settings.parameters).ok();
         let approvals = self.durable_approvals(Vec::new());
         let approver = Arc::clone(&approvals) as Arc<dyn Approver>;
         let agent = new.agent.clone().with_approver(approver);
@@ -181,7 +183,7 @@ impl Hub {
         principal: Principal,
         messages: Vec<Arc<Message>>,
         slots: RunSlots,
-    ) -> Result<Started, Problem> {
+    ) -> Result<StartedRun, Problem> {
         let time_limit = self.options().approval_time;
         let approvals = PendingApprovals::new(ApprovalDecision::Expired, time_limit, Vec::new());
         let approvals = Arc::new(approvals);
@@ -217,7 +219,7 @@ impl Hub {
         run: PersistedRun,
         approvals: Arc<PendingApprovals>,
         slots: RunSlots,
-    ) -> Started {
+    ) -> StartedRun {
         let mut record = run.record().clone();
         // Only this program and its store need the parameters.
         record.parameters = None;
@@ -232,7 +234,7 @@ impl Hub {
         approvals: Arc<PendingApprovals>,
         execution: Execution,
         slots: RunSlots,
-    ) -> Started {
+    ) -> StartedRun {
         let is_durable = matches!(execution, Execution::Durable(_));
         let active = Arc::new(ActiveRun {
             log: Arc::new(RunLog::new(record.last_event, self.options().log_bytes)),
@@ -242,7 +244,7 @@ impl Hub {
             is_durable,
             approvals,
         });
-        let started = Started {
+        let started = StartedRun {
             hub: self.clone(),
             run: active.id(),
             session: is_durable.then(|| active.record.session.clone()),
@@ -302,7 +304,7 @@ impl Hub {
 /// A durable run before its start.
 struct NewRun<'a> {
     agent: Agent,
-    wish: &'a Wish,
+    settings: &'a RunSettings,
     principal: &'a Principal,
     /// The number of messages to keep, if not all.
     keep: Option<u64>,

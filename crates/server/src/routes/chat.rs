@@ -14,8 +14,8 @@ use switchboard_orchestration::tools::arguments::ClientContext;
 use utoipa::ToSchema;
 
 use crate::{
-    App, Parameters, Problem, Wish,
-    hub::{Start, Started, Talk, WaitResult},
+    App, Parameters, Problem, RunSettings,
+    hub::{ConversationInput, StartRequest, StartedRun, WaitResult},
     read::{ReadJson, check_id, check_text},
     schema,
     security::Caller,
@@ -92,22 +92,22 @@ pub(super) async fn chat(
     if let Some(id) = &request.session_id {
         check_id(id, || Problem::no_session(id))?;
     }
-    let start = Start {
+    let start = StartRequest {
         principal,
-        wish: Wish {
+        settings: RunSettings {
             provider: request.provider,
             model: request.model,
             recipe: request.recipe,
             parameters: request.parameters.unwrap_or_default(),
             context: request.context.unwrap_or_default(),
         },
-        talk: Talk::Session {
+        conversation: ConversationInput::Session {
             create: request.session_id.is_none(),
             id: request.session_id.map(SessionId),
             keep: None,
             messages: vec![Arc::new(Message::user(request.message))],
         },
-        shape: None,
+        customize: None,
     };
     let started = app.hub().start(start).await?;
     if request.background == Some(true) {
@@ -128,7 +128,7 @@ pub(super) async fn chat(
 }
 
 /// Returns the response for a run that continues after the request.
-fn accepted(started: &Started, state: RunState) -> Response {
+fn accepted(started: &StartedRun, state: RunState) -> Response {
     let body = RunAccepted {
         run_id: started.run.to_string(),
         session_id: started.session.as_ref().map(|it| it.0.clone()),
@@ -140,7 +140,7 @@ fn accepted(started: &Started, state: RunState) -> Response {
 }
 
 /// Returns the headers with the ids of a run and its session.
-fn id_headers(started: &Started) -> [(HeaderName, String); 2] {
+fn id_headers(started: &StartedRun) -> [(HeaderName, String); 2] {
     let session = started.session.as_ref();
     [
         (

@@ -45,7 +45,7 @@ pub(crate) async fn run(
     let session = app.hub().session_named(&principal, session).await?;
     let parsed = DurableRequest {
         session: session.clone(),
-        wish: input.wish()?,
+        settings: input.settings()?,
         decisions: input.decisions()?,
         tools: input.tools(),
         conversation: &input,

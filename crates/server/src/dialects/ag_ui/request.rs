@@ -19,7 +19,7 @@ use super::{
     },
     stream::InterruptId,
 };
-use crate::{Parameters, Problem, Wish};
+use crate::{Parameters, Problem, RunSettings};
 
 /// A request of AG-UI to run an agent.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -199,7 +199,7 @@ struct Payload {
 
 impl AgUiRequest {
     /// Returns the settings of the run. Unsupported ones are errors.
-    pub(crate) fn wish(&self) -> Result<Wish, Problem> {
+    pub(crate) fn settings(&self) -> Result<RunSettings, Problem> {
         let has_state = match &self.state {
             None | Some(Value::Null) => false,
             Some(Value::Object(state)) => !state.is_empty(),
@@ -209,9 +209,9 @@ impl AgUiRequest {
             return Err(unsupported("state", "`state` is not supported: remove it"));
         }
         let Some(forwarded) = &self.forwarded_props else {
-            return Ok(Wish::default());
+            return Ok(RunSettings::default());
         };
-        Ok(Wish {
+        Ok(RunSettings {
             provider: forwarded.provider.clone(),
             model: forwarded.model.clone(),
             recipe: forwarded.recipe.clone(),

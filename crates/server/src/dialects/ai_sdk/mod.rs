@@ -19,7 +19,7 @@ use super::{
     response::run_response::RunResponse, runs::durable::DurableRequest,
 };
 use crate::{
-    App, Problem, Wish,
+    App, Problem, RunSettings,
     read::{ReadJson, ReadPath},
     security::Caller,
 };
@@ -60,7 +60,7 @@ pub(crate) async fn chat(
     let session = app.hub().session_named(&principal, session).await?;
     let parsed = DurableRequest {
         session: session.clone(),
-        wish: Wish {
+        settings: RunSettings {
             provider: request.provider.clone(),
             model: request.model.clone(),
             recipe: request.recipe.clone(),
@@ -104,17 +104,17 @@ pub(crate) async fn resume(
     if hub.sessions().get(&principal, &session).await?.is_none() {
         return Ok(nothing());
     }
-    let open = hub.open_run(&principal, &session).await?;
+    let open = hub.unfinished_run(&principal, &session).await?;
     // An interrupted run is resumed only on request.
     let Some(open) = open.filter(|open| open.state != RunState::Interrupted) else {
         return Ok(nothing());
     };
-    let reader = hub.reader(&principal, &open.run, 0).await?;
+    let reader = hub.reader(&principal, &open.id, 0).await?;
     let encoder = AiSdkStream::new(Some(session.0.clone()));
     let response = RunResponse::new(
         app.clone(),
         principal,
-        open.run,
+        open.id.as_str().into(),
         Some(session),
         reader,
         encoder,

@@ -19,7 +19,7 @@ use crate::{
         conversation::unsupported,
         tools::client_tools::{CALL_ID_PREFIX, ClientTools},
     },
-    hub::{Guard, Hub, Reader},
+    hub::{CancelOnDrop, EventReader, Hub},
 };
 
 /// Returns the run that is part of a client's call id.
@@ -79,7 +79,7 @@ pub(crate) struct PausedRun {
 /// How a run ends if its client does not return.
 pub(crate) enum OnTimeout {
     /// An ephemeral run is cancelled when this is dropped.
-    Drop(Guard),
+    Drop(CancelOnDrop),
     /// A durable run is cancelled, and its end is stored.
     Cancel(Hub),
 }
@@ -196,7 +196,7 @@ impl PausedRuns {
         hub: &Hub,
         principal: &Principal,
         results: ClientResults,
-    ) -> Result<(PausedRun, Reader), Problem> {
+    ) -> Result<(PausedRun, EventReader), Problem> {
         let paused = self.take(principal, &results)?;
         // Opened before the delivery, because afterwards the run may end and be forgotten.
         let reader = hub.reader(principal, &paused.run, paused.last_seen).await;

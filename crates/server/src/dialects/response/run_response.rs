@@ -22,7 +22,7 @@ use crate::{
         },
         tools::client_tools::ClientTools,
     },
-    hub::{Guard, Logged, Reader, Started},
+    hub::{CancelOnDrop, EventReader, LoggedEvent, StartedRun},
     sse,
 };
 
@@ -45,7 +45,7 @@ pub(crate) struct RunResponse<E> {
     run: Arc<str>,
     session: Option<SessionId>,
     /// `None` only while it is replaced.
-    reader: Option<Reader>,
+    reader: Option<EventReader>,
     encoder: SequencedEncoder<E>,
     /// The number of the last event that the client received in an earlier response.
     last_seen: u64,
@@ -59,7 +59,7 @@ pub(crate) struct RunResponse<E> {
     is_writing: bool,
     out: SseFrames,
     /// Cancels the run when it is dropped.
-    guard: Option<Guard>,
+    guard: Option<CancelOnDrop>,
     /// The client's tools, and where the run is put while it waits for the client.
     client: Option<(Arc<ClientTools>, PausedRuns)>,
     answer_form: Option<Arc<Form>>,
@@ -72,7 +72,7 @@ impl<E> RunResponse<E> {
         principal: Principal,
         run: Arc<str>,
         session: Option<SessionId>,
-        reader: Reader,
+        reader: EventReader,
         encoder: E,
     ) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl<E> RunResponse<E> {
     pub(crate) fn of_started(
         app: App,
         principal: Principal,
-        started: &Started,
+        started: &StartedRun,
         encoder: E,
     ) -> Self {
         let (run, session) = (Arc::clone(&started.run), started.session.clone());
@@ -147,7 +147,7 @@ impl<E> RunResponse<E> {
 
     /// Cancels the run when the client disconnects.
     #[must_use]
-    pub(crate) fn cancelled_by(mut self, guard: Guard) -> Self {
+    pub(crate) fn cancelled_by(mut self, guard: CancelOnDrop) -> Self {
         self.guard = Some(guard);
         self
     }
@@ -173,7 +173,7 @@ impl<E> RunResponse<E> {
     }
 
     fn read_until_waiting(&mut self) {
-        self.reader = self.reader.take().map(Reader::until_waiting);
+        self.reader = self.reader.take().map(EventReader::until_waiting);
     }
 }
 
@@ -182,7 +182,7 @@ impl RunResponse<()> {
     pub(crate) fn of_paused(
         app: App,
         paused: PausedRun,
-        reader: Reader,
+        reader: EventReader,
         paused_runs: PausedRuns,
     ) -> Self {
         let run = paused.run.as_str().into();
@@ -246,7 +246,7 @@ impl<E: EventEncoder> RunResponse<E> {
         None
     }
 
-    fn encode(&mut self, logged: &Logged) {
+    fn encode(&mut self, logged: &LoggedEvent) {
         self.last_read = logged.seq;
         let Some(event) = logged.event() else {
             return;
@@ -282,7 +282,7 @@ impl<E: EventEncoder> RunResponse<E> {
 
     async fn handle_end_of_reader(&mut self) {
         self.start_writing();
-        if !self.reader.as_ref().is_some_and(Reader::is_waiting) {
+        if !self.reader.as_ref().is_some_and(EventReader::is_waiting) {
             let is_durable = self.session.is_some();
             let reason = if is_durable { INTERRUPTED } else { LOST };
             return self.encoder.interrupt(reason, &mut self.out);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use switchboard_domain::{ApprovalDecision, Message, Principal, Role, SessionId, ToolOutput};
 
 use crate::{
-    App, Problem, Wish,
+    App, Problem, RunSettings,
     dialects::{
         conversation::{bad_messages, check_nul},
         response::{
@@ -17,7 +17,7 @@ use crate::{
         },
         tools::client_tools::ClientTools,
     },
-    hub::{Hub, Start, Talk},
+    hub::{ConversationInput, Hub, StartRequest},
     read::check_id,
 };
 
@@ -62,7 +62,7 @@ pub(crate) struct Regeneration {
 /// The result of a parsed request.
 pub(crate) struct DurableRequest<'t, T> {
     pub(crate) session: SessionId,
-    pub(crate) wish: Wish,
+    pub(crate) settings: RunSettings,
     pub(crate) decisions: Option<Decisions>,
     /// The client tools: names, descriptions, schemas.
     pub(crate) tools: Vec<(String, String, Value)>,
@@ -92,7 +92,7 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
             };
             return input.apply(app, principal, paused_runs).await;
         }
-        self.wish.parameters.check()?;
+        self.settings.parameters.check()?;
         let regeneration = self.conversation.regeneration()?;
         let messages = match (&known, &regeneration) {
             (None, _) => self.conversation.all_messages()?,
@@ -112,16 +112,16 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
             }
         };
         cancel_open_run(&app, &principal, &self.session).await?;
-        let start = Start {
+        let start = StartRequest {
             principal: principal.clone(),
-            wish: self.wish,
-            talk: Talk::Session {
+            settings: self.settings,
+            conversation: ConversationInput::Session {
                 id: Some(self.session),
                 create: true,
                 keep,
                 messages,
             },
-            shape: tools.as_ref().map(ClientTools::shape),
+            customize: tools.as_ref().map(ClientTools::agent_customizer),
         };
         let started = app.hub().start(start).await?;
         let response = RunResponse::of_started(app, principal, &started, ());
@@ -197,8 +197,8 @@ async fn cancel_open_run(
     principal: &Principal,
     session: &SessionId,
 ) -> Result<(), Problem> {
-    if let Some(open) = app.hub().open_run(principal, session).await? {
-        app.hub().cancel(principal, &open.run).await?;
+    if let Some(open) = app.hub().unfinished_run(principal, session).await? {
+        app.hub().cancel(principal, &open.id).await?;
     }
     Ok(())
 }
@@ -221,8 +221,8 @@ impl RunInput {
         let hub = app.hub();
         let run = match &self.decisions {
             Some(decisions) => decisions.run.clone(),
-            None => match hub.open_run(&principal, &self.session).await? {
-                Some(open) => open.run.to_string(),
+            None => match hub.unfinished_run(&principal, &self.session).await? {
+                Some(open) => open.id,
                 None => return Err(not_waiting()),
             },
         };

@@ -9,7 +9,7 @@ use switchboard_orchestration::{strategy::formatter::Form, tools::arguments::Cli
 use utoipa::ToSchema;
 
 use crate::{
-    App, Approve, Parameters, Problem, Wish,
+    App, Approve, Parameters, Problem, RunSettings,
     dialects::{
         conversation::{chosen_model, model_not_found},
         response::{
@@ -18,7 +18,7 @@ use crate::{
         },
         tools::client_tools::ClientTools,
     },
-    hub::{Shape, Start, Talk},
+    hub::{AgentCustomizer, ConversationInput, StartRequest},
 };
 
 /// The extension fields of Switchboard in a request of another protocol.
@@ -80,20 +80,20 @@ impl EphemeralRequest<'_> {
             return Ok(RunResponse::of_paused(app, paused, reader, paused_runs));
         }
         let tools = ClientTools::new(&app, self.tools).await?;
-        let wish = Wish {
+        let settings = RunSettings {
             model: chosen_model(self.model),
             parameters: self.parameters,
             recipe: self.switchboard.recipe,
             context: self.switchboard.context.unwrap_or_default(),
-            ..Wish::default()
+            ..RunSettings::default()
         };
-        let start = Start {
+        let start = StartRequest {
             principal: principal.clone(),
-            wish,
-            talk: Talk::Loose {
+            settings,
+            conversation: ConversationInput::Ephemeral {
                 messages: self.messages,
             },
-            shape: shape(tools.as_ref(), self.answer_form.clone()),
+            customize: agent_customizer(tools.as_ref(), self.answer_form.clone()),
         };
         let started = app.hub().start(start).await.map_err(model_not_found)?;
         let guard = started.cancel_when_dropped();
@@ -106,8 +106,11 @@ impl EphemeralRequest<'_> {
 }
 
 /// Returns the change of the agent for the client's tools and the answer's schema.
-fn shape(tools: Option<&Arc<ClientTools>>, form: Option<Form>) -> Option<Shape> {
-    let with_tools = tools.map(ClientTools::shape);
+fn agent_customizer(
+    tools: Option<&Arc<ClientTools>>,
+    form: Option<Form>,
+) -> Option<AgentCustomizer> {
+    let with_tools = tools.map(ClientTools::agent_customizer);
     let Some(form) = form else {
         return with_tools;
     };

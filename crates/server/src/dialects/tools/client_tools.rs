@@ -79,7 +79,7 @@ impl ClientTools {
     }
 
     /// Returns the change that adds these tools to an agent.
-    pub(crate) fn shape(self: &Arc<Self>) -> crate::hub::Shape {
+    pub(crate) fn agent_customizer(self: &Arc<Self>) -> crate::hub::AgentCustomizer {
         let tools = Arc::clone(self);
         Box::new(move |agent| agent.with_asked_tools(CLIENT_SERVER, tools))
     }
