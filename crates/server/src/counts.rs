@@ -67,7 +67,7 @@ impl ServerMetrics {
             metrics.active_runs.clone(),
         );
         registry.register(
-            "runs_asking",
+            "runs_waiting",
             "Active runs that wait for a person",
             metrics.waiting_runs.clone(),
         );

@@ -235,12 +235,12 @@ impl Parameters {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunSettingsError {
-    /// A named thing does not exist.
+    /// A named model, recipe, tool or other value does not exist.
     #[error("{message}")]
     Unknown {
         /// The field of the request.
         field: String,
-        /// The missing thing and the existing ones.
+        /// The unknown name and the existing ones.
         message: String,
     },
     /// A field has an invalid value.
@@ -251,10 +251,10 @@ pub enum RunSettingsError {
         /// The expected value.
         message: String,
     },
-    /// Something is unavailable.
+    /// A model or server is unavailable.
     #[error("{message}")]
     Unavailable {
-        /// The missing thing and a remedy.
+        /// The reason and a remedy.
         message: String,
         /// When a retry may succeed.
         retry_after: Option<Duration>,

@@ -9,10 +9,10 @@ fn schema_values_match_the_domain_types() {
         |schema: Value| -> Vec<Value> { schema["enum"].as_array().cloned().unwrap_or_default() };
     let schema =
         |it: utoipa::openapi::RefOr<utoipa::openapi::Schema>| serde_json::to_value(it).unwrap();
-    let words = all(schema(ReasoningSchema::schema()));
-    assert_eq!(words.len(), 4);
-    for word in words {
-        serde_json::from_value::<ReasoningEffort>(word).unwrap();
+    let efforts = all(schema(ReasoningSchema::schema()));
+    assert_eq!(efforts.len(), 4);
+    for effort in efforts {
+        serde_json::from_value::<ReasoningEffort>(effort).unwrap();
     }
     let choice = schema(ToolChoiceSchema::schema());
     let text = choice.to_string();
@@ -23,11 +23,11 @@ fn schema_values_match_the_domain_types() {
         ToolChoice::Only(vec!["x".to_owned()]),
     ] {
         let value = serde_json::to_value(value).unwrap();
-        let word = value.as_str().map_or_else(
+        let name = value.as_str().map_or_else(
             || value.as_object().unwrap().keys().next().unwrap().clone(),
             str::to_owned,
         );
-        assert!(text.contains(&format!("\"{word}\"")), "{word}: {text}");
+        assert!(text.contains(&format!("\"{name}\"")), "{name}: {text}");
     }
 }
 

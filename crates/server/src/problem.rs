@@ -49,14 +49,14 @@ pub struct Problem {
     pub retry_after: Option<Duration>,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde expects"
-)]
 fn serialize_kind<S: Serializer>(kind: &&str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{TYPE}{kind}"))
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde expects"
+)]
 fn serialize_status<S: Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u16(status.as_u16())
 }
