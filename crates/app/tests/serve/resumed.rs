@@ -204,7 +204,7 @@ async fn a_run_without_steps_restarts_with_its_original_parameters() {
     assert_eq!(refused.problem(409), "conflict");
     let detail = refused.json()["detail"].to_string();
     assert!(
-        detail.contains("/cancel") && detail.contains("not known"),
+        detail.contains("/cancel") && detail.contains("parameters are unknown"),
         "{detail}"
     );
     assert_eq!(server.run(&unknown).await["run"]["state"], "interrupted");

@@ -96,7 +96,7 @@ impl Hub {
         // The run does not continue with other approvals and limits.
         let options = stored.as_ref().and_then(RunParameters::options);
         let (Some(stored), Some(options)) = (stored, options) else {
-            return Err(cannot_continue("its parameters are not stored"));
+            return Err(cannot_continue("its parameters are unknown"));
         };
         let parameters = stored.parameters.map(serde_json::from_value).transpose();
         let parameters =
