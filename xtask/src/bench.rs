@@ -3,12 +3,12 @@
 
 mod decode;
 mod load;
+mod stats;
 mod turn;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::process;
-use crate::stats::Series;
+use stats::Series;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -25,12 +25,7 @@ pub(crate) struct Args {
 /// A benchmark: name, description and function.
 type Bench = (&'static str, &'static str, fn(u32) -> Result<()>);
 
-const BENCHES: [Bench; 4] = [
-    (
-        "micro",
-        "the criterion benchmarks of the crates: mappings, decoders, the loop, the dialects",
-        micro,
-    ),
+const BENCHES: [Bench; 3] = [
     (
         "decode",
         "parsing a response of each wire into domain events, compared with `serde_json` values",
@@ -46,13 +41,6 @@ const BENCHES: [Bench; 4] = [
         "requests per second through `switchboard serve`, compared with direct requests to the model",
         load::load,
     ),
-];
-
-/// Packages with criterion benchmarks: package, benchmark, features.
-const MICRO: [(&str, &str, &[&str]); 3] = [
-    ("switchboard-testkit", "wires", &[]),
-    ("switchboard-orchestration", "machine", &[]),
-    ("switchboard-evals", "recordings", &[]),
 ];
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -72,14 +60,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             println!("\n## {name}\n\n{about}\n");
             measure(args.runs)?;
         }
-    }
-    Ok(())
-}
-
-fn micro(_runs: u32) -> Result<()> {
-    for (package, bench, features) in MICRO {
-        let mut measure = process::cargo(["bench", "--package", package, "--bench", bench]);
-        process::run(measure.args(features).args(["--", "--noplot"]))?;
     }
     Ok(())
 }

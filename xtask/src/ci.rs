@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 
-use crate::test::{self, Runner};
-use crate::{
-    bfcl, browser, clients, conformance, docs, layers, lint, oracle, peers, postgres, process,
-    schemathesis, snapshots,
-};
+use crate::checks::{docs, layers, lint, snapshots};
+use crate::packages::npm_works;
+use crate::process;
+use crate::suites::test::{self, Runner};
+use crate::suites::{bfcl, browser, clients, conformance, oracle, peers, postgres, schemathesis};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -84,17 +84,22 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn perform(step: Step, require_peers: bool) -> Result<()> {
+    let has_npm = || require_peers || npm_works();
     match step {
         Step::Layers => layers::run(None),
         Step::Lint => lint::run(&lint::Args::default()),
         Step::Test => test::run(&test::Args::default()),
         // Never skipped silently: use `--skip postgres`.
         Step::Postgres => postgres::run(),
-        Step::Peers => run_peers(require_peers),
-        Step::Conformance => run_conformance(require_peers),
-        Step::Clients => run_clients(require_peers),
+        Step::Peers => run_if(has_npm(), "npm", || peers::run(Runner::found())),
+        Step::Conformance => run_if(has_npm(), "npm", || {
+            conformance::run(&conformance::Args::default())
+        }),
+        Step::Clients => run_if(has_npm(), "npm", || clients::run(&clients::Args::default())),
         Step::Schemathesis => schemathesis::run(),
-        Step::Browser => run_browser(require_peers),
+        Step::Browser => run_if(require_peers || browser::works(), "npm or Chromium", || {
+            browser::run(&browser::Args::default())
+        }),
         Step::Snapshots => snapshots::check_files(),
         Step::Oracle => oracle::run(),
         Step::Bfcl => bfcl::run(),
@@ -104,35 +109,12 @@ fn perform(step: Step, require_peers: bool) -> Result<()> {
     }
 }
 
-fn run_peers(required: bool) -> Result<()> {
-    if required || peers::npm_works() {
-        return peers::run(Runner::found());
+/// Runs a step, or prints that it was skipped because of missing software.
+fn run_if(works: bool, missing: &str, step: impl FnOnce() -> Result<()>) -> Result<()> {
+    if works {
+        return step();
     }
-    println!("SKIPPED: npm cannot be started, so NO test against third-party software ran.");
-    Ok(())
-}
-
-fn run_conformance(required: bool) -> Result<()> {
-    if required || peers::npm_works() {
-        return conformance::run(&conformance::Args::default());
-    }
-    println!("SKIPPED: npm cannot be started, so the MCP conformance suite did NOT run.");
-    Ok(())
-}
-
-fn run_clients(required: bool) -> Result<()> {
-    if required || peers::npm_works() {
-        return clients::run(&clients::Args::default());
-    }
-    println!("SKIPPED: npm cannot be started, so NO official client was pointed at the server.");
-    Ok(())
-}
-
-fn run_browser(required: bool) -> Result<()> {
-    if required || browser::works() {
-        return browser::run(&browser::Args::default());
-    }
-    println!("SKIPPED: npm or Chromium is missing, so the web page was NOT tested.");
+    println!("SKIPPED, NOT tested: {missing} is missing.");
     Ok(())
 }
 

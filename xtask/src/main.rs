@@ -6,32 +6,22 @@
 )]
 
 mod bench;
-mod bfcl;
-mod browser;
 mod catalogue;
+mod checks;
 mod ci;
-mod clients;
-mod conformance;
-mod docs;
 mod files;
-mod layers;
-mod lint;
-mod oracle;
-mod peers;
-mod pictures_terminal;
-mod postgres;
+mod packages;
+mod pictures;
 mod process;
-mod schemathesis;
-mod served;
-mod snapshots;
-mod stats;
-mod test;
-mod tidy;
+mod suites;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use checks::{docs, layers, lint, snapshots};
+use suites::{bfcl, browser, clients, conformance, oracle, postgres, schemathesis, test};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -114,7 +104,7 @@ fn perform(task: Task) -> anyhow::Result<()> {
         Task::Postgres => postgres::run(),
         Task::Catalogue(args) => catalogue::run(&args),
         Task::Browser(args) => browser::run(&args),
-        Task::Pictures => browser::pictures().and_then(|()| pictures_terminal::draw()),
+        Task::Pictures => browser::pictures().and_then(|()| pictures::draw_terminal()),
         Task::Vendor => browser::vendor(),
         Task::Docs => docs::run(),
         Task::Bench(args) => bench::run(&args),

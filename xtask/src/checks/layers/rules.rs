@@ -87,9 +87,10 @@ fn unknown_crate(one: &Crate) -> Violation {
     Violation {
         edge: format!("{} (package {})", one.folder, one.package),
         rule: "every crate has a row in the layer table".to_owned(),
-        way_out: "add it to the table: docs/architecture.md and xtask/src/layers/table.rs, with \
+        way_out:
+            "add it to the table: docs/architecture.md and xtask/src/checks/layers/table.rs, with \
                   what it may depend on"
-            .to_owned(),
+                .to_owned(),
     }
 }
 
@@ -123,7 +124,7 @@ fn check_edge(from: &Row, to: &str, kind: Kind) -> Option<Violation> {
         format!("put it under [dev-dependencies], where it is allowed because {why}")
     } else {
         "put the type or port that both need into `domain`, and let `app` join the two; or change \
-         the table in docs/architecture.md and xtask/src/layers/table.rs, with the reason"
+         the table in docs/architecture.md and xtask/src/checks/layers/table.rs, with the reason"
             .to_owned()
     };
     Some(Violation {

@@ -10,10 +10,11 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
-use crate::served::{self, Server};
-use crate::{peers, process};
+use super::served::{self, Server};
+use crate::packages::{self, requirements};
+use crate::process;
 
 /// Where the tests are, from the root.
 const TESTS: &str = "crates/server/clients";
@@ -75,37 +76,21 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Makes the virtual environment, and gives its interpreter.
+/// Creates the virtual environment and returns its interpreter.
 fn install_python(folder: &Path) -> Result<PathBuf> {
     let list = process::root().join(TESTS).join("python/requirements.txt");
-    let text = fs::read_to_string(&list)
-        .with_context(|| format!("{} could not be read", list.display()))?;
-    let environment = folder.join("python");
-    peers::install_python_packages(&environment, &requirements(&text))?;
-    Ok(peers::interpreter(&environment))
-}
-
-/// The packages of a list, one a line.
-fn requirements(text: &str) -> Vec<&str> {
-    let lines = text.lines().map(str::trim);
-    lines
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .collect()
+    let text =
+        fs::read_to_string(&list).with_context(|| format!("failed to read {}", list.display()))?;
+    packages::install_python(&folder.join("python"), &requirements(&text))
 }
 
 /// Installs the packages and copies the tests beside them, so that Node.js resolves their imports.
 fn install_javascript(folder: &Path) -> Result<PathBuf> {
-    if !peers::npm_works() {
-        bail!(
-            "the AI SDK and AG-UI's client come from npm, and `npm` cannot be started: install Node.js 20 or newer \
-             (it brings npm) and try again"
-        );
-    }
     let source = process::root().join(TESTS).join("javascript");
     let folder = folder.join("javascript");
     fs::create_dir_all(&folder)?;
     let lock = fs::read_to_string(source.join("package-lock.json"))?;
-    // Written last: an installation that was interrupted does not count.
+    // Written last, so that an interrupted installation is repeated.
     let mark = folder.join("installed.json");
     let is_installed = fs::read_to_string(&mark).is_ok_and(|text| text == lock);
     for entry in fs::read_dir(&source)? {
@@ -115,9 +100,7 @@ fn install_javascript(folder: &Path) -> Result<PathBuf> {
         }
     }
     if !is_installed {
-        let mut install = process::command(peers::npm());
-        install.args(["ci", "--no-fund", "--no-audit", "--ignore-scripts"]);
-        process::run(install.args(["--loglevel=error"]).current_dir(&folder))?;
+        packages::install_npm_lock(&folder)?;
         fs::write(mark, lock)?;
     }
     Ok(folder)

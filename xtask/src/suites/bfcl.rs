@@ -7,18 +7,21 @@
 
 use anyhow::Result;
 
-use crate::{peers, process};
+use super::test::FEATURES;
+use crate::packages::install_python;
+use crate::process;
 
 /// The package, with its exact version.
 const PACKAGE: &str = "bfcl-eval==2026.3.23";
 
 pub(crate) fn run() -> Result<()> {
     let folder = process::target_dir().join("bfcl");
-    peers::install_python_packages(&folder, &["--no-deps", PACKAGE])?;
-    // All of the workspace, so that the builds of the other steps serve this one.
-    let mut test = process::cargo(["test", "--workspace", "--test", "bfcl"]);
+    let python = install_python(&folder, &["--no-deps", PACKAGE])?;
+    // The whole workspace, to share the build of the other steps.
+    let mut test = process::cargo(["test", "--workspace", "--features", FEATURES]);
+    test.args(["--test", "bfcl"]);
     test.args(["--", "--ignored", "--nocapture", "--test-threads", "1"]);
-    test.env("SWITCHBOARD_BFCL_PYTHON", peers::interpreter(&folder));
+    test.env("SWITCHBOARD_BFCL_PYTHON", python);
     let checker = process::root().join("xtask/bfcl/verdicts.py");
     process::run(test.env("SWITCHBOARD_BFCL_CHECKER", checker))
 }

@@ -79,24 +79,14 @@ fn each_planted_fault_is_a_problem() {
 #[test]
 fn a_count_at_its_ceiling_passes_and_one_above_does_not() {
     let counts = measured(&[("crates/a/src/lib.rs", "struct Scrubber; struct Tape;")]);
-    let ceiling = |replaced_names| {
-        ceilings_with(Counts {
-            replaced_names,
-            ..Counts::default()
-        })
-    };
+    let ceiling = |names| ceilings_with(Counts::from([(REPLACED_NAMES.to_owned(), names)]));
     assert!(above(&counts, &ceiling(2)).is_empty());
     assert_eq!(above(&counts, &ceiling(1)).len(), 1);
 }
 
 #[test]
 fn ceilings_only_fall_and_vanish_at_the_targets() {
-    let counts = |replaced_names| {
-        ceilings_with(Counts {
-            replaced_names,
-            ..Counts::TARGETS
-        })
-    };
+    let counts = |names| ceilings_with(Counts::from([(REPLACED_NAMES.to_owned(), names)]));
     assert_eq!(lowered(&counts(3), &counts(5)), counts(3));
     assert_eq!(lowered(&counts(5), &counts(3)), counts(3));
     assert!(lowered(&counts(0), &counts(3)).crates.is_empty());

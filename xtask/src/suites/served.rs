@@ -1,4 +1,4 @@
-//! The real `switchboard serve`, for tests that others wrote.
+//! A real `switchboard serve` for third-party tests.
 
 use std::env;
 use std::fs;
@@ -11,24 +11,25 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
+use super::test;
 use crate::process;
 
-/// Names the program to test, such as a release build, instead of one that is built for the tests.
+/// The variable with the path of another program to test, such as a release build.
 pub(crate) const PROGRAM: &str = "SWITCHBOARD_PROGRAM";
 
-/// How long a server may take until it listens.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Maximum time until a server listens.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Prefix of the server's log line that contains its address.
 const LISTENS: &str = "listening on ";
 
-/// Not a secret: the servers are these tests' own.
+/// Not a secret: only the tests use these servers.
 pub(crate) const TOKEN: &str = "the-token-of-the-client-tests";
 
-/// A server that ends with this value.
+/// A server process, which is killed on drop.
 pub(crate) struct Server {
     child: Child,
-    /// `http://` and where it listens.
+    /// The base URL.
     pub(crate) address: String,
 }
 
@@ -39,13 +40,7 @@ impl Server {
             return fs::canonicalize(&named)
                 .with_context(|| format!("{PROGRAM} names {}", Path::new(&named).display()));
         }
-        process::run(&mut process::cargo([
-            "build",
-            "-p",
-            "switchboard-app",
-            "--bin",
-            "switchboard",
-        ]))?;
+        test::build()?;
         let name = format!("switchboard{}", env::consts::EXE_SUFFIX);
         Ok(process::target_dir().join("debug").join(name))
     }
@@ -98,18 +93,17 @@ impl Server {
         let mut child = command
             .stderr(Stdio::piped())
             .spawn()
-            .context("the server could not be started")?;
-        let said = child
+            .context("failed to start the server")?;
+        let stderr = child
             .stderr
             .take()
             .context("the server has no standard error")?;
         let (sender, receiver) = mpsc::channel();
         let kind = approve.to_owned();
         thread::spawn(move || {
-            for line in BufReader::new(said).lines().map_while(Result::ok) {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 match line.strip_prefix(LISTENS) {
                     Some(address) => drop(sender.send(address.trim().to_owned())),
-                    // Its warnings are part of the log.
                     None => eprintln!("[serve --approve {kind}] {line}"),
                 }
             }
@@ -119,15 +113,15 @@ impl Server {
             address: String::new(),
         };
         server.address = receiver
-            .recv_timeout(PATIENCE)
-            .context("the server did not say where it listens")?;
+            .recv_timeout(START_TIMEOUT)
+            .context("the server did not print its address")?;
         Ok(server)
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Its MCP servers end with it: each has a watchdog.
+        // The watchdogs of its MCP servers end them.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

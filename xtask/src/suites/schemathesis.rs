@@ -6,8 +6,9 @@
 
 use anyhow::Result;
 
-use crate::served::{Server, TOKEN};
-use crate::{peers, process};
+use super::served::{Server, TOKEN};
+use crate::packages::install_python;
+use crate::process;
 
 /// Pinned: a newer one may find more, and that is a change of ours to make.
 const PACKAGE: &str = "schemathesis==4.32.5";
@@ -26,10 +27,9 @@ const SEED: &str = "1";
 /// Installs missing packages, starts a server and tests it.
 pub(crate) fn run() -> Result<()> {
     let folder = process::target_dir().join("schemathesis");
-    let environment = folder.join("python");
-    peers::install_python_packages(&environment, &[PACKAGE])?;
+    let python = install_python(&folder.join("python"), &[PACKAGE])?;
     let server = Server::start(&Server::program()?, &folder.join("server"), "ask", None)?;
-    let mut tests = process::command(peers::interpreter(&environment));
+    let mut tests = process::command(python);
     tests.args(["-m", "schemathesis.cli", "run"]);
     tests.arg(format!("{}/openapi.json", server.address));
     tests.args(["--checks", CHECKS, "--exclude-path-regex", STREAMS]);

@@ -8,7 +8,7 @@ use crate::process::{cargo, root, run};
 const FILE: &str = "docs/pictures/terminal.svg";
 
 /// Builds the program and the example that talks with it, and has it draw the screen.
-pub(crate) fn draw() -> Result<()> {
+pub(crate) fn draw_terminal() -> Result<()> {
     let package = ["--package", "switchboard-app"];
     run(cargo(["build", "--bin", "switchboard"]).args(package))?;
     let file = root().join(FILE);

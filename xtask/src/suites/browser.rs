@@ -6,17 +6,17 @@
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{
-    peers, process,
-    served::{self, Server},
-};
+use super::served::{self, Server};
+use super::test;
+use crate::packages::{NpmPackage, Scripts, install_npm, npm_works};
+use crate::process;
 
 /// npm packages of the tests, in exact versions.
-const PACKAGES: &[(&str, &str)] = &[
+const PACKAGES: &[NpmPackage<'static>] = &[
     // Drives a Chromium that is there already, and downloads none.
     ("playwright-core", "1.65.1"),
     // Judges whether everybody can use the page.
@@ -50,13 +50,13 @@ pub(crate) struct Args {
 
 /// Whether the tests can run here: Node.js with npm, and a Chromium.
 pub(crate) fn works() -> bool {
-    peers::npm_works() && chromium().is_ok()
+    npm_works() && chromium().is_ok()
 }
 
 /// Runs the tests of the page.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let mut tests = script()?;
-    tests.env("SWITCHBOARD_REPORT_PAGE", report_page()?);
+    tests.env("SWITCHBOARD_REPORT_PAGE", test::example("page"));
     let report = folder().join("tests.tap");
     tests.args(["--test", "--test-concurrency=1"]);
     if let Some(pattern) = &args.only {
@@ -94,14 +94,14 @@ pub(crate) fn vendor() -> Result<()> {
     let list = fs::read_to_string(&list)
         .with_context(|| format!("{} could not be read", list.display()))?;
     let list: serde_json::Value = serde_json::from_str(&list)?;
-    let packages: Vec<(&str, &str)> = list["packages"]
+    let packages: Vec<NpmPackage<'_>> = list["packages"]
         .as_array()
         .into_iter()
         .flatten()
         .filter_map(|package| Some((package["name"].as_str()?, package["version"].as_str()?)))
         .collect();
     let folder = process::target_dir().join("vendor");
-    install(&folder, &packages)?;
+    install_npm(&folder, &packages, Scripts::Ignore)?;
     let mut script = process::command("node");
     process::run(script.arg(format!("{SCRIPTS}/vendor.mjs")).arg(folder))
 }
@@ -110,7 +110,7 @@ pub(crate) fn vendor() -> Result<()> {
 fn script() -> Result<std::process::Command> {
     let chromium = chromium()?;
     let folder = folder();
-    install(&folder, PACKAGES)?;
+    install_npm(&folder, PACKAGES, Scripts::Ignore)?;
     let program = Server::program()?;
     let mut node = process::command("node");
     node.env(served::PROGRAM, program)
@@ -119,52 +119,8 @@ fn script() -> Result<std::process::Command> {
     Ok(node)
 }
 
-/// The program that makes a page of an evaluation's report.
-fn report_page() -> Result<PathBuf> {
-    process::run(&mut process::cargo([
-        "build",
-        "-p",
-        "switchboard-evals",
-        "--example",
-        "page",
-    ]))?;
-    let name = format!("page{}", env::consts::EXE_SUFFIX);
-    Ok(process::target_dir().join("debug/examples").join(name))
-}
-
 fn folder() -> PathBuf {
     process::target_dir().join("browser")
-}
-
-fn install(folder: &Path, packages: &[(&str, &str)]) -> Result<()> {
-    let missing: Vec<String> = packages
-        .iter()
-        .filter(|(name, version)| {
-            peers::installed_version(folder, name).as_deref() != Some(version)
-        })
-        .map(|(name, version)| format!("{name}@{version}"))
-        .collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    if !peers::npm_works() {
-        bail!(
-            "the page's tests and third-party files come from npm, and `npm` cannot be started: install Node.js 20 or newer (it \
-             brings npm) and try again. Missing: {}",
-            missing.join(", ")
-        );
-    }
-    fs::create_dir_all(folder)?;
-    let mut npm = process::command(peers::npm());
-    npm.args([
-        "install",
-        "--no-fund",
-        "--no-audit",
-        "--ignore-scripts",
-        "--loglevel=error",
-        "--prefix",
-    ]);
-    process::run(npm.arg(folder).args(missing))
 }
 
 fn chromium() -> Result<PathBuf> {

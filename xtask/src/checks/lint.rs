@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-use crate::{process, tidy};
+use super::tidy;
+use crate::process;
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {

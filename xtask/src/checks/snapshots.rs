@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{files, process, test};
+use crate::suites::test;
+use crate::{files, process};
 
 #[derive(Debug, Default, Clone, Copy, clap::Subcommand)]
 pub(crate) enum Action {

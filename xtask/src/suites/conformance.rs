@@ -11,11 +11,13 @@ use std::process::Stdio;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{peers, process};
+use super::test;
+use crate::packages::{NpmPackage, Scripts, install_npm};
+use crate::process;
 
 /// The suite needs Node.js 22. This package contains the binary, so that npm may run on any
 /// version.
-const NODE: (&str, &str) = ("node", "22.23.3");
+const NODE: NpmPackage<'static> = ("node", "22.23.3");
 const PACKAGE: &str = "@modelcontextprotocol/conformance";
 
 /// One version of the protocol, and the version of the suite that judges it.
@@ -164,21 +166,14 @@ fn total(line: &str) -> Option<Total> {
     })
 }
 
-/// The example, built.
+/// Returns the path of the built example.
 fn client() -> Result<PathBuf> {
-    process::run(&mut process::cargo([
-        "build",
-        "--package",
-        "switchboard-mcp-client",
-        "--example",
-        "conformance",
-    ]))?;
-    let name = format!("conformance{}", std::env::consts::EXE_SUFFIX);
-    let client = process::target_dir().join("debug/examples").join(name);
-    // The suite takes the command apart at its spaces.
+    test::build()?;
+    let client = test::example("conformance");
+    // The suite splits the command at its spaces.
     if client.to_string_lossy().contains(' ') {
         bail!(
-            "the path of the client must not have a space in it: {}",
+            "the path of the client must not contain a space: {}",
             client.display()
         );
     }
@@ -210,29 +205,10 @@ fn unexplained(yaml: &str) -> Option<&str> {
     None
 }
 
-/// The folder of an npm package of exactly this version, installed if it is not there.
-fn installed(prefix: &Path, (name, version): (&str, &str)) -> Result<PathBuf> {
-    let package = prefix.join("node_modules").join(name);
-    if peers::installed_version(prefix, name).as_deref() == Some(version) {
-        return Ok(package);
-    }
-    if !peers::npm_works() {
-        bail!(
-            "the conformance suite comes from npm, and `npm` cannot be started: install Node.js 20 \
-             or newer (it brings npm) and try again"
-        );
-    }
-    fs::create_dir_all(prefix)?;
-    let mut install = process::command(peers::npm());
-    // What npm itself runs on is too old for the suite; that is what `NODE` is for.
-    install.args(["install", "--no-fund", "--no-audit", "--loglevel=error"]);
-    process::run(
-        install
-            .arg("--prefix")
-            .arg(prefix)
-            .arg(format!("{name}@{version}")),
-    )?;
-    Ok(package)
+/// Installs an npm package, and returns its folder.
+fn installed(prefix: &Path, package: NpmPackage<'_>) -> Result<PathBuf> {
+    install_npm(prefix, &[package], Scripts::Run)?;
+    Ok(prefix.join("node_modules").join(package.0))
 }
 
 #[cfg(test)]

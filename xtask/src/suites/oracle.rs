@@ -11,6 +11,7 @@ use std::process::Stdio;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
+use crate::packages::{self, install_python};
 use crate::{files, process};
 
 /// The validator's names of the wires.
@@ -161,52 +162,12 @@ fn own_folder() -> PathBuf {
     process::root().join("xtask/oracle")
 }
 
-/// The Python of a virtual environment that has the pinned SDKs.
+/// Installs the pinned SDKs, one requirement per line, and returns the interpreter.
 fn environment() -> Result<PathBuf> {
     let requirements = own_folder().join("requirements.txt");
-    let wanted = fs::read_to_string(&requirements)?;
+    let requirements = fs::read_to_string(requirements)?;
     let folder = process::target_dir().join("oracle-venv");
-    let python = folder.join(if cfg!(windows) {
-        "Scripts/python.exe"
-    } else {
-        "bin/python"
-    });
-    // Written last: an installation that was interrupted does not count.
-    let mark = folder.join("installed-requirements.txt");
-    let installed = fs::read_to_string(&mark).is_ok_and(|text| text == wanted);
-    if installed && process::works(process::command(&python).arg("--version")) {
-        return Ok(python);
-    }
-    let system = ["python3", "python"]
-        .into_iter()
-        .find(|name| {
-            process::works(
-                process::command(name)
-                    .args(["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]),
-            )
-        })
-        .context(
-            "the judges of our request bodies are the official Python SDKs, and neither `python3` \
-             nor `python` is a Python 3.10 or newer: install one and try again",
-        )?;
-    let mut create = process::command(system);
-    create.args(["-m", "venv", "--clear"]).arg(&folder);
-    process::run(&mut create).context(
-        "the virtual environment could not be made; on Debian and Ubuntu the module `venv` is in \
-         the package python3-venv",
-    )?;
-    let mut install = process::command(&python);
-    install.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "-r",
-    ]);
-    process::run(install.arg(&requirements))?;
-    fs::write(mark, wanted)?;
-    Ok(python)
+    install_python(&folder, &packages::requirements(&requirements))
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{
-    peers,
-    postgres::{self, FEATURES},
-    process,
-};
+use super::{peers, postgres};
+use crate::process;
+
+/// The features of the workspace that the tests need. All steps use the same, to share one build.
+pub(crate) const FEATURES: &str = "switchboard-app/postgres,switchboard-app/otlp";
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
@@ -121,6 +121,20 @@ impl Runner {
         };
         command
     }
+}
+
+/// Builds the program and the examples that suites use. Uses the options of the tests, so that
+/// nothing is built twice.
+pub(super) fn build() -> Result<()> {
+    let mut build = process::cargo(["build", "--workspace", "--features", FEATURES]);
+    build.args(["--bin", "switchboard"]);
+    process::run(build.args(["--example", "page", "--example", "conformance"]))
+}
+
+/// Returns the path of a built example.
+pub(super) fn example(name: &str) -> PathBuf {
+    let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    process::target_dir().join("debug/examples").join(name)
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ pub(crate) fn run(lower: bool, list: bool) -> Result<()> {
     }
     if !problems.is_empty() {
         let problems = problems.len();
-        bail!("{problems} problems with the repository's own rules (xtask/src/tidy.rs)");
+        bail!("{problems} problems with the repository's own rules (xtask/src/checks/tidy.rs)");
     }
     println!("tidy: {} files, no problems", ours.len());
     Ok(())

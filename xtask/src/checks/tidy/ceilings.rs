@@ -20,76 +20,36 @@ use crate::process;
 mod tests;
 
 pub(super) const FILE: &str = "xtask/ceilings.json";
-const TARGET_IDIOMS: usize = 20;
 const TARGET_DOCS_WORDS: usize = 24_000;
 
-/// The counts of one crate.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Counts {
-    /// Idioms in 1,000 comment lines.
-    comment_idioms: usize,
-    /// Messages with an idiom, of 1,000 string literals of four words and more.
-    message_idioms: usize,
-    /// Lines of Rust that are wider than 100 columns.
-    wide_lines: usize,
-    /// Uses of replaced identifiers.
-    replaced_names: usize,
-    /// Entries above the limit, over all folders of `src/`.
-    extra_entries: usize,
-    /// Files in import cycles that span folders.
-    files_in_cycles: usize,
-    /// Folders directly in `src/` that need each other.
-    folders_in_cycles: usize,
+/// What is counted in a crate: key in the file, description, and target.
+const METRICS: [(&str, &str, usize); 7] = [
+    (COMMENT_IDIOMS, "idioms in 1,000 comment lines", 20),
+    (MESSAGE_IDIOMS, "messages with an idiom in 1,000", 20),
+    (WIDE_LINES, "wide lines", 0),
+    (REPLACED_NAMES, "uses of replaced names", 0),
+    (EXTRA_ENTRIES, "entries above the limit of a folder", 0),
+    (FILES_IN_CYCLES, "files in import cycles across folders", 0),
+    (FOLDERS_IN_CYCLES, "folders in import cycles", 0),
+];
+const COMMENT_IDIOMS: &str = "comment_idioms";
+const MESSAGE_IDIOMS: &str = "message_idioms";
+const WIDE_LINES: &str = "wide_lines";
+const REPLACED_NAMES: &str = "replaced_names";
+const EXTRA_ENTRIES: &str = "extra_entries";
+const FILES_IN_CYCLES: &str = "files_in_cycles";
+const FOLDERS_IN_CYCLES: &str = "folders_in_cycles";
+
+/// The counts of one crate by the keys of [`METRICS`]. A missing key is 0.
+type Counts = BTreeMap<String, usize>;
+
+fn count(counts: &Counts, key: &str) -> usize {
+    counts.get(key).copied().unwrap_or_default()
 }
 
-impl Counts {
-    const TARGETS: Self = Self {
-        comment_idioms: TARGET_IDIOMS,
-        message_idioms: TARGET_IDIOMS,
-        wide_lines: 0,
-        replaced_names: 0,
-        extra_entries: 0,
-        files_in_cycles: 0,
-        folders_in_cycles: 0,
-    };
-
-    fn by_name(self) -> [(&'static str, usize); 7] {
-        [
-            ("idioms in 1,000 comment lines", self.comment_idioms),
-            ("messages with an idiom in 1,000", self.message_idioms),
-            ("wide lines", self.wide_lines),
-            ("uses of replaced names", self.replaced_names),
-            ("entries above the limit of a folder", self.extra_entries),
-            (
-                "files in import cycles across folders",
-                self.files_in_cycles,
-            ),
-            ("folders in import cycles", self.folders_in_cycles),
-        ]
-    }
-
-    /// Returns the lower of two values for each count, but not below the targets.
-    fn lowered(self, other: Self) -> Self {
-        let lower = |one: usize, other: usize, target: usize| one.min(other).max(target);
-        let targets = Self::TARGETS;
-        Self {
-            comment_idioms: lower(
-                self.comment_idioms,
-                other.comment_idioms,
-                targets.comment_idioms,
-            ),
-            message_idioms: lower(
-                self.message_idioms,
-                other.message_idioms,
-                targets.message_idioms,
-            ),
-            wide_lines: self.wide_lines.min(other.wide_lines),
-            replaced_names: self.replaced_names.min(other.replaced_names),
-            extra_entries: self.extra_entries.min(other.extra_entries),
-            files_in_cycles: self.files_in_cycles.min(other.files_in_cycles),
-            folders_in_cycles: self.folders_in_cycles.min(other.folders_in_cycles),
-        }
+fn add(counts: &mut Counts, key: &str, number: usize) {
+    if number > 0 {
+        *counts.entry(key.to_owned()).or_default() += number;
     }
 }
 
@@ -145,7 +105,7 @@ impl Measurement {
         };
         let files = self.crates.entry(name.to_owned()).or_default();
         for line in wide_lines(file, text) {
-            files.counts.wide_lines += 1;
+            add(&mut files.counts, WIDE_LINES, 1);
             self.places.push(format!("{file}:{line}: wide"));
         }
         if is_test_file(file) {
@@ -166,7 +126,7 @@ impl Measurement {
             .parse()
             .map_err(|error| anyhow::anyhow!("{file} is not valid Rust: {error}"))?;
         let replaced = replaced_names(tokens);
-        files.counts.replaced_names += replaced.len();
+        add(&mut files.counts, REPLACED_NAMES, replaced.len());
         for name in replaced {
             self.places
                 .push(format!("{file}:{}: {}", name.line, name.text));
@@ -182,20 +142,22 @@ impl Measurement {
         let mut crates = BTreeMap::new();
         for (name, mut files) in self.crates {
             let per_thousand = |part: usize, all: usize| (1000 * part).div_ceil(all.max(1));
-            files.counts.comment_idioms = per_thousand(files.idioms, files.comment_lines);
-            files.counts.message_idioms = per_thousand(files.messages_with_idiom, files.messages);
+            let idioms = per_thousand(files.idioms, files.comment_lines);
+            add(&mut files.counts, COMMENT_IDIOMS, idioms);
+            let idioms = per_thousand(files.messages_with_idiom, files.messages);
+            add(&mut files.counts, MESSAGE_IDIOMS, idioms);
             for (folder, entries) in crowded(files.paths.iter().map(String::as_str)) {
-                files.counts.extra_entries += entries - MAX_ENTRIES;
+                add(&mut files.counts, EXTRA_ENTRIES, entries - MAX_ENTRIES);
                 let place = format!("{name}/src/{folder}: {entries} entries");
                 self.places.push(place);
             }
             for cycle in cycles_across_folders(&files.sources) {
-                files.counts.files_in_cycles += cycle.len();
+                add(&mut files.counts, FILES_IN_CYCLES, cycle.len());
                 let place = format!("{name}: import cycle: {}", cycle.join(", "));
                 self.places.push(place);
             }
             for cycle in cycles_of_folders(&files.sources) {
-                files.counts.folders_in_cycles += cycle.len();
+                add(&mut files.counts, FOLDERS_IN_CYCLES, cycle.len());
                 let place = format!("{name}: folders in a cycle: {}", cycle.join(", "));
                 self.places.push(place);
             }
@@ -260,29 +222,47 @@ fn above(counts: &Ceilings, ceilings: &Ceilings) -> Vec<String> {
         0,
     );
     for (name, counts) in &counts.crates {
-        let ceiling = ceilings.crates.get(name).copied().unwrap_or_default();
-        let all = counts.by_name().into_iter().zip(ceiling.by_name());
-        for (((what, count), (_, ceiling)), (_, target)) in all.zip(Counts::TARGETS.by_name()) {
-            compare(&format!("{name}: {what}"), count, ceiling, target);
+        for (key, what, target) in METRICS {
+            let ceiling = ceilings.crates.get(name);
+            let ceiling = ceiling.map_or(0, |ceiling| count(ceiling, key));
+            compare(
+                &format!("{name}: {what}"),
+                count(counts, key),
+                ceiling,
+                target,
+            );
         }
     }
     problems
 }
 
+/// Returns the lower of the counts and the ceilings. Omits what meets its target.
 fn lowered(counts: &Ceilings, ceilings: &Ceilings) -> Ceilings {
-    let crates = counts.crates.iter().map(|(name, counts)| {
-        let ceiling = ceilings
-            .crates
-            .get(name)
-            .copied()
-            .unwrap_or(Counts::TARGETS);
-        (name.clone(), counts.lowered(ceiling))
-    });
+    let mut crates = BTreeMap::new();
+    for (name, ceiling) in &ceilings.crates {
+        let Some(counts) = counts.crates.get(name) else {
+            continue;
+        };
+        let lower =
+            |(key, ceiling): (&String, &usize)| (key.clone(), count(counts, key).min(*ceiling));
+        let target = |key: &str| {
+            METRICS
+                .iter()
+                .find(|metric| metric.0 == key)
+                .map_or(0, |it| it.2)
+        };
+        let lowered: Counts = ceiling
+            .iter()
+            .map(lower)
+            .filter(|(key, number)| *number > target(key))
+            .collect();
+        if !lowered.is_empty() {
+            crates.insert(name.clone(), lowered);
+        }
+    }
     Ceilings {
         docs_words: counts.docs_words.min(ceilings.docs_words),
         wide_markdown_lines: counts.wide_markdown_lines.min(ceilings.wide_markdown_lines),
-        crates: crates
-            .filter(|(_, counts)| *counts != Counts::TARGETS)
-            .collect(),
+        crates,
     }
 }
