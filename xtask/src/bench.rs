@@ -28,12 +28,12 @@ type Bench = (&'static str, &'static str, fn(u32) -> Result<()>);
 const BENCHES: [Bench; 3] = [
     (
         "decode",
-        "parsing a response of each wire into domain events, compared with `serde_json` values",
+        "parsing of a response of each wire, compared with `serde_json` values",
         decode::decode,
     ),
     (
         "turn",
-        "a complete turn (model, a tool over stdio, model), compared with reqwest, serde_json and rmcp",
+        "a turn with a tool call over stdio, compared with reqwest, serde_json and rmcp",
         turn::turn,
     ),
     (

@@ -49,8 +49,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let differences = differences(&committed.replace("\r\n", "\n"), text);
             if !differences.is_empty() {
                 bail!(
-                    "{name} differs from the output of litellm {} and {OVERLAY} give: run `cargo xtask \
-                     catalogue` and commit what it writes\n{}",
+                    "{name} differs from litellm {} with {OVERLAY}: run `cargo xtask catalogue` and \
+                     commit its output\n{}",
                     source::VERSION,
                     differences.join("\n")
                 );

@@ -1,10 +1,13 @@
-//! How fast an adapter reads its wire beside `serde_json`, which reads what the frames hold into `Value`s: `cargo xtask bench decode`.
+//! How fast an adapter reads its wire beside `serde_json`, which reads what the frames hold into
+//! `Value`s: `cargo xtask bench decode`.
 //!
-//! The adapter gets the body in pieces of a packet and makes the domain's events, checked against their grammar; `serde_json` gets
-//! each frame's JSON cut out and ready. Both in turns, in one thread, with the program's allocator. A line for each turn: the
-//! wire, what the answer is made of, bytes of the body, and the nanoseconds that `serde_json` and the adapter took for it.
+//! The adapter gets the body in pieces of a packet and makes the domain's events, checked against
+//! their grammar; `serde_json` gets each frame's JSON cut out and ready. Both in turns, in one
+//! thread, with the program's allocator. A line for each turn: the wire, what the answer is made
+//! of, bytes of the body, and the nanoseconds that `serde_json` and the adapter took for it.
 //!
-//! `beside_serde [TURNS [WIRE]]`; `… 0 WIRE` reads that wire's answers with the adapter only, for a profiler.
+//! `beside_serde [TURNS [WIRE]]`; `… 0 WIRE` reads that wire's answers with the adapter only, for a
+//! profiler.
 
 #![allow(
     clippy::print_stdout,
@@ -21,7 +24,8 @@ use serde_json::Value;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How long one side is measured at a time: long against what a clock costs, short against what else the machine does.
+/// How long one side is measured at a time: long against what a clock costs, short against what
+/// else the machine does.
 const BATCH_NS: u128 = 3_000_000;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;

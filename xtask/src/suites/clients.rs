@@ -44,7 +44,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .then(|| install_javascript(&folder))
         .transpose()?;
     let program = Server::program()?;
-    // Reserves the port of the scripted model, which the tests start, while the servers bind theirs.
+    // Reserves the port of the scripted model, which the tests start, while the servers bind
+    // theirs.
     let reserved = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = reserved.local_addr()?.port();
     let free = Server::start(&program, &folder.join("free"), "all", None)?;

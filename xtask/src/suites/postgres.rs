@@ -20,8 +20,8 @@ const VERSION: &str = "18.4.0-beta.17";
 /// Names the folder of the programs; the test reads it too.
 const PROGRAMS: &str = "SWITCHBOARD_POSTGRES_BIN";
 
-/// Runs the tests. Fails if no server is installed and none can be installed, so that tests that did
-/// not run do not look as if they had passed.
+/// Runs the tests. Fails if no server is installed and none can be installed, so that tests that
+/// did not run do not look as if they had passed.
 pub(crate) fn run() -> Result<()> {
     let programs = match installed() {
         Some(programs) => programs,
@@ -96,7 +96,7 @@ fn install() -> Result<PathBuf> {
     process::run(&mut link).context("failed to link the server's libraries")?;
     let programs = package.join("native/bin");
     if !is_complete(&programs) {
-        bail!("there is no server in {}", programs.display());
+        bail!("the installed package has no server in {}", programs.display());
     }
     Ok(programs)
 }

@@ -1,4 +1,5 @@
-//! Answers in a form that the client asked for, errors as each dialect has them, and calls that an AG-UI client makes.
+//! Answers in a form that the client asked for, errors as each dialect has them, and calls that an
+//! AG-UI client makes.
 
 use serde_json::{Value, json};
 use switchboard_domain::ModelErrorKind;

@@ -286,7 +286,8 @@ pub(super) fn chat(frames: &[Frame]) -> Result<String, String> {
     Ok(content)
 }
 
-/// Message events as `accumulate_event` of `anthropic` 2.12.0 takes them. Gives the text blocks, or the error's kind.
+/// Message events as `accumulate_event` of `anthropic` 2.12.0 takes them. Gives the text blocks, or
+/// the error's kind.
 pub(super) fn messages(frames: &[Frame]) -> Result<Vec<String>, String> {
     let mut blocks: Vec<(String, String)> = Vec::new();
     let mut is_open = false;

@@ -250,8 +250,8 @@ fn finishes(pieces: Vec<Piece>) -> Turn {
     }
 }
 
-/// One run with all that is usual: thinking, words before tools, two calls, one of them approved with another input,
-/// a failure, an answer.
+/// One run with all that is usual: thinking, words before tools, two calls, one of them approved
+/// with another input, a failure, an answer.
 fn usual() -> Vec<RunEvent> {
     let mut script = Script::of(vec![
         finishes(vec![
@@ -373,7 +373,8 @@ fn as_clients(mut events: Vec<RunEvent>, call: &str) -> Vec<RunEvent> {
     events
 }
 
-/// A call of a tool that runs at the client ends the response, and what follows is told to another one.
+/// A call of a tool that runs at the client ends the response, and what follows is told to another
+/// one.
 #[test]
 fn a_call_of_the_client_ends_its_response() {
     let mut script = Script::of(vec![

@@ -2,7 +2,7 @@
 //!
 //! | route | module |
 //! |---|---|
-//! | `POST /api/chat`, `GET /api/chat/{id}/stream` | `ai_sdk`: the UI message stream of the Vercel AI SDK, version 1 |
+//! | `POST /api/chat`, `GET /api/chat/{id}/stream` | `ai_sdk`: Vercel AI SDK, UI message stream 1 |
 //! | `POST /v1/chat/completions`, `GET /v1/models` | `openai_chat`: OpenAI's Chat Completions |
 //! | `POST /v1/messages` | `anthropic_messages`: Anthropic's Messages |
 //! | `POST /ag-ui` | `ag_ui`: AG-UI 1.0 |

@@ -166,7 +166,8 @@ fn events(turn: Turn) -> Vec<Result<ModelEvent, ModelError>> {
     events
 }
 
-/// The tools: `look` only reads, `change` changes something, `fail` says that it failed, `draw` gives everything.
+/// The tools: `look` only reads, `change` changes something, `fail` says that it failed, `draw`
+/// gives everything.
 #[derive(Debug)]
 pub(super) struct Tools;
 
@@ -231,8 +232,8 @@ impl ToolHost for Tools {
     }
 }
 
-/// What people say, in turn, from the beginning again after the end: 0 no, 1 with another input, 2 nobody is there,
-/// 3 later; else yes.
+/// What people say, in turn, from the beginning again after the end: 0 no, 1 with another input, 2
+/// nobody is there, 3 later; else yes.
 #[derive(Debug)]
 pub(super) struct People(pub(super) Mutex<Vec<u8>>);
 
@@ -368,7 +369,8 @@ fn the_same_every_time(mut event: RunEvent) -> RunEvent {
     event
 }
 
-/// The same run, whose process ended after `at` events: what a model had begun to say, it says again.
+/// The same run, whose process ended after `at` events: what a model had begun to say, it says
+/// again.
 pub(super) fn crashed(events: &[RunEvent], at: usize) -> Vec<RunEvent> {
     let at = at.min(events.len() - 1);
     let before = &events[..at];

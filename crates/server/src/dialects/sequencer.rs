@@ -2,8 +2,8 @@
 //!
 //! The events of different calls interleave. Dialects need more order: a part starts, grows and
 //! ends before the next one; a tool call starts, has its input, and has one result; a step ends
-//! before the next one starts. [`EventSequencer`] establishes this order, so that a dialect only converts
-//! each [`ClientEvent`]. It stores the names of calls, but no content.
+//! before the next one starts. [`EventSequencer`] establishes this order, so that a dialect only
+//! converts each [`ClientEvent`]. It stores the names of calls, but no content.
 
 use std::collections::HashMap;
 

@@ -1,8 +1,9 @@
 //! Long answers of every wire, as its servers write them, for the benches of what reads them.
 //!
-//! What is in a frame beside the text (ids, numbers, times, padding) is as in the stored transcripts: it is most of the bytes,
-//! and what a decoder has to get past. A frame brings as much as the wire's own servers mostly put into one: a token with OpenAI
-//! and Ollama, some with Anthropic, some dozens with Gemini.
+//! What is in a frame beside the text (ids, numbers, times, padding) is as in the stored
+//! transcripts: it is most of the bytes, and what a decoder has to get past. A frame brings as much
+//! as the wire's own servers mostly put into one: a token with OpenAI and Ollama, some with
+//! Anthropic, some dozens with Gemini.
 
 use std::hint::black_box;
 
@@ -234,8 +235,8 @@ fn anthropic() -> [Answer; 3] {
     ]
 }
 
-/// Characters that make all frames as long as each other, so that nobody reads an encrypted answer from their lengths: OpenAI's own
-/// servers send them.
+/// Characters that make all frames as long as each other, so that nobody reads an encrypted answer
+/// from their lengths: OpenAI's own servers send them.
 fn padding(number: usize) -> &'static str {
     let letters = "xK3fQ9aZ1LmP7tRw";
     &letters[..=number * 7 % letters.len()]

@@ -89,7 +89,7 @@ fn unknown_crate(one: &Crate) -> Violation {
         rule: "every crate has a row in the layer table".to_owned(),
         way_out:
             "add it to the table: docs/architecture.md and xtask/src/checks/layers/table.rs, with \
-                  what it may depend on"
+                  its allowed dependencies"
                 .to_owned(),
     }
 }

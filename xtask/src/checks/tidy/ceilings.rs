@@ -22,7 +22,7 @@ mod tests;
 pub(super) const FILE: &str = "xtask/ceilings.json";
 const TARGET_DOCS_WORDS: usize = 24_000;
 
-/// What is counted in a crate: key in the file, description, and target.
+/// The metrics of a crate: key in the file, description, and target.
 const METRICS: [(&str, &str, usize); 7] = [
     (COMMENT_IDIOMS, "idioms in 1,000 comment lines", 20),
     (MESSAGE_IDIOMS, "messages with an idiom in 1,000", 20),

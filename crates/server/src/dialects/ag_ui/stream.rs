@@ -3,11 +3,11 @@
 //! The events are those of the npm package `@ag-ui/core` 1.0.0 (`src/generated/types.ts`) and their
 //! order is what `verifyEvents` of `@ag-ui/client` 1.0.0 (`src/verify/verify.ts`) accepts.
 //!
-//! A call that needs approval ends the response with an interrupt. The decision comes in `resume` of
-//! the next run of the thread. A call of a client tool ends the response with success and its id in
-//! `pendingToolCallIds`. Its result comes as a message of the next run. An event without an
-//! equivalent is `CUSTOM` with the name `switchboard.EVENT` and the event as in
-//! `GET /runs/{id}/events`.
+//! A call that needs approval ends the response with an interrupt. The decision comes in `resume`
+//! of the next run of the thread. A call of a client tool ends the response with success and its id
+//! in `pendingToolCallIds`. Its result comes as a message of the next run. An event without an
+//! equivalent is `CUSTOM` with the name `switchboard.EVENT` and the event as in `GET
+//! /runs/{id}/events`.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -135,7 +135,7 @@ impl EventEncoder for AgUiStream {
             }),
             ClientEvent::CallInputReady(call, input) => {
                 if !call.is_streamed {
-                    // What the model wrote instead of an object is told as it wrote it.
+                    // Input that is not an object is emitted unchanged.
                     let text = match input {
                         Value::String(raw) => raw.clone(),
                         object => object.to_string(),
@@ -393,7 +393,7 @@ impl AgUiStream {
                 "type": "object",
                 "properties": {
                     "approved": {"type": "boolean"},
-                    "reason": {"type": "string", "description": "Reason for a denial, which the model receives."},
+                    "reason": {"type": "string", "description": "Reason of a denial, for the model."},
                     "input": {"type": "object", "description": "Input that replaces the model's input."},
                     "scope": {"enum": ["once", "session", "always"]},
                 },

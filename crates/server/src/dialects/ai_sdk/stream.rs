@@ -6,8 +6,8 @@
 //!
 //! Every tool is dynamic, because a front end does not know the tools. Results have the format of
 //! MCP's `CallToolResult`. An event without its own chunk is a data part of the type `data-EVENT`
-//! with the event as in `GET /runs/{id}/events`. Most are transient: `onData` receives them, but the
-//! message does not contain them.
+//! with the event as in `GET /runs/{id}/events`. Most are transient: `onData` receives them, but
+//! the message does not contain them.
 
 use serde::Serialize;
 use serde_json::Value;

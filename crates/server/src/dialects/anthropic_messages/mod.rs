@@ -29,9 +29,9 @@ use crate::{App, ModelInfo, Problem, read::ReadJson, security::Caller};
 
 /// Answers the conversation, as Anthropic's Messages API.
 ///
-/// The server's tools run on the server. Tools of the request run at the client: their calls end the
-/// response with `tool_use`, and the run continues with the results. Events of the server's tools
-/// are in the field `switchboard` of `ping` events and answers.
+/// The server's tools run on the server. Tools of the request run at the client: their calls end
+/// the response with `tool_use`, and the run continues with the results. Events of the server's
+/// tools are in the field `switchboard` of `ping` events and answers.
 #[utoipa::path(
     post,
     path = "/v1/messages",

@@ -34,9 +34,9 @@ use crate::{
 
 /// Answers the conversation, as OpenAI's Chat Completions API.
 ///
-/// The server's tools run on the server. Tools of the request run at the client: their calls end the
-/// response with `tool_calls`, and the run continues with the results. Events of the server's tools
-/// are in the field `switchboard` of chunks and answers.
+/// The server's tools run on the server. Tools of the request run at the client: their calls end
+/// the response with `tool_calls`, and the run continues with the results. Events of the server's
+/// tools are in the field `switchboard` of chunks and answers.
 #[utoipa::path(
     post,
     path = "/v1/chat/completions",

@@ -54,7 +54,8 @@ impl<'a> Failure<'a> {
         (is_complete && !form.fits(&report.answer)).then(|| Self {
             status: StatusCode::BAD_GATEWAY,
             code: "malformed_answer".to_owned(),
-            message: "the answer does not match the requested schema: send the request again, or use another model",
+            message: "the answer does not match the requested schema: send the request again, or use \
+                      another model",
         })
     }
 
