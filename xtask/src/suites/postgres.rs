@@ -96,7 +96,10 @@ fn install() -> Result<PathBuf> {
     process::run(&mut link).context("failed to link the server's libraries")?;
     let programs = package.join("native/bin");
     if !is_complete(&programs) {
-        bail!("the installed package has no server in {}", programs.display());
+        bail!(
+            "the installed package has no server in {}",
+            programs.display()
+        );
     }
     Ok(programs)
 }
