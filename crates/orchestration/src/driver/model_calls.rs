@@ -449,7 +449,8 @@ fn is_output(kind: &RunEventKind) -> bool {
 }
 
 fn read(formatter: &mut PartialFormatter, json: &str, emit: &mut impl FnMut(RunEventKind)) {
-    for delta in formatter.push(json) {
-        emit(RunEventKind::TextDelta { text: delta.text });
+    let text = formatter.push(json);
+    if !text.is_empty() {
+        emit(RunEventKind::TextDelta { text });
     }
 }

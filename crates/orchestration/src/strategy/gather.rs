@@ -1,23 +1,12 @@
 //! The gather phase: the model calls tools and does not answer yet.
 
-use std::{fmt, sync::Arc};
-
 use serde::{Deserialize, Serialize};
-use switchboard_domain::ToolDefinition;
 
-pub use super::repeats::{CallVerdict, GatherCall};
-use super::{GatherFormat, marker, prompt, repeats::RepeatedCalls};
-
-/// Returns the system prompt of the gather phase: `instructions` of the recipe or the user, the
-/// rules of the phase, and descriptions of up to [`GatherFormat::described_tools`] tools. The text
-/// changes only with the tools, so that prompt caches apply.
-pub fn system_prompt(
-    settings: &GatherFormat,
-    instructions: Option<&str>,
-    tools: &[Arc<ToolDefinition>],
-) -> String {
-    prompt::gather(settings, instructions, tools)
-}
+use super::{GatherFormat, marker, repeats::RepeatedCalls};
+pub use super::{
+    prompt::system_prompt,
+    repeats::{CallVerdict, GatherCall},
+};
 
 /// The state of the gather phase. Part of the stored run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,43 +34,12 @@ pub struct GatherDecision {
 pub enum AfterGather {
     /// The model is called again in this phase.
     Think {
-        /// The reason after `NEED MORE DATA:`.
-        reason: Option<String>,
         /// A user message for the end of the request, if the response had no calls. Otherwise the
         /// conversation would end with a message of the model.
         nudge: Option<String>,
     },
     /// The formatting phase starts.
-    Format {
-        /// The reason.
-        because: GatherEnd,
-    },
-}
-
-/// The reason for the end of the gather phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum GatherEnd {
-    /// The model called tools and did not request more data.
-    Stopped,
-    /// The model called no tool.
-    NoCalls,
-    /// [`GatherFormat::max_thinking_steps`] was reached.
-    StepLimit,
-    /// The model repeated a call that it had repeated before.
-    Repeated,
-}
-
-impl fmt::Display for GatherEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Stopped => "the model did not ask for more data",
-            Self::NoCalls => "the model called no tool",
-            Self::StepLimit => "the limit of thinking steps was reached",
-            Self::Repeated => "the model kept repeating a call",
-        })
-    }
+    Format,
 }
 
 const NUDGE: &str = "Go on: call the tools that give you the data you still need.";
@@ -111,8 +69,16 @@ impl GatherState {
     pub fn after_answer(&mut self, text: &str, calls: &[GatherCall<'_>]) -> GatherDecision {
         self.steps = self.steps.saturating_add(1);
         let (verdicts, is_looping) = self.calls.check(calls);
-        let next = self.next(marker::reason(text), calls.is_empty(), is_looping);
-        self.reviewing = matches!(next, AfterGather::Think { reason: None, .. });
+        let wants_more = marker::is_in(text);
+        let may_review = self.review && !self.reviewing && !calls.is_empty();
+        let continues = !is_looping && (wants_more || may_review) && self.steps < self.max_steps;
+        self.reviewing = continues && !wants_more;
+        let next = if continues {
+            let nudge = calls.is_empty().then(|| NUDGE.to_owned());
+            AfterGather::Think { nudge }
+        } else {
+            AfterGather::Format
+        };
         GatherDecision {
             calls: verdicts,
             next,
@@ -122,24 +88,6 @@ impl GatherState {
     /// Forgets a call that did not run, for example because of a limit. The model may make it again.
     pub fn forget(&mut self, id: &str) {
         self.calls.forget(id);
-    }
-
-    fn next(&self, reason: Option<&str>, no_calls: bool, is_looping: bool) -> AfterGather {
-        let because = if is_looping {
-            GatherEnd::Repeated
-        } else if reason.is_none() && no_calls {
-            GatherEnd::NoCalls
-        } else if reason.is_none() && (!self.review || self.reviewing) {
-            GatherEnd::Stopped
-        } else if self.steps >= self.max_steps {
-            GatherEnd::StepLimit
-        } else {
-            return AfterGather::Think {
-                reason: reason.map(str::to_owned),
-                nudge: no_calls.then(|| NUDGE.to_owned()),
-            };
-        };
-        AfterGather::Format { because }
     }
 }
 
@@ -156,37 +104,20 @@ mod tests {
         }
     }
 
-    fn format(because: GatherEnd) -> AfterGather {
-        AfterGather::Format { because }
-    }
-
-    fn think(reason: &str) -> AfterGather {
-        AfterGather::Think {
-            reason: Some(reason.to_owned()),
-            nudge: None,
-        }
-    }
-
-    fn state() -> GatherState {
-        GatherState::new(&GatherFormat::default())
-    }
+    const THINK: AfterGather = AfterGather::Think { nudge: None };
 
     #[test]
     fn a_request_for_more_data_without_a_call_gets_a_nudge() {
-        let decision = state().after_answer("NEED MORE DATA: the id", &[]);
+        let mut state = GatherState::new(&GatherFormat::default());
+        let nudge = Some(NUDGE.into());
         assert_eq!(
-            decision.next,
-            AfterGather::Think {
-                reason: Some("the id".into()),
-                nudge: Some(NUDGE.into()),
-            }
+            state.after_answer("NEED MORE DATA: the id", &[]).next,
+            AfterGather::Think { nudge }
         );
-    }
-
-    #[test]
-    fn a_response_without_calls_ends_the_phase() {
-        let decision = state().after_answer("Nothing to gather.", &[]);
-        assert_eq!(decision.next, format(GatherEnd::NoCalls));
+        assert_eq!(
+            state.after_answer("Nothing to gather.", &[]).next,
+            AfterGather::Format
+        );
     }
 
     #[test]
@@ -195,28 +126,17 @@ mod tests {
             review: true,
             ..GatherFormat::default()
         });
-        let again = AfterGather::Think {
-            reason: None,
-            nudge: None,
-        };
-        assert_eq!(state.after_answer("", &[call("1", "a")]).next, again);
-        assert_eq!(
-            state.after_answer("", &[call("2", "b")]).next,
-            format(GatherEnd::Stopped)
-        );
-        // A request for more data allows another review.
-        let mut state = GatherState {
-            steps: 0,
-            reviewing: true,
-            ..state
-        };
-        let more = state.after_answer("NEED MORE DATA: x", &[call("3", "c")]);
-        assert_eq!(more.next, think("x"));
-        assert_eq!(state.after_answer("", &[call("4", "d")]).next, again);
-        assert_eq!(
-            state.after_answer("That is all.", &[]).next,
-            format(GatherEnd::NoCalls)
-        );
+        for (text, id, next) in [
+            ("", Some("1"), THINK),
+            // A request for more data allows another review.
+            ("NEED MORE DATA: x", Some("2"), THINK),
+            ("", Some("3"), THINK),
+            ("", Some("4"), AfterGather::Format),
+            ("That is all.", None, AfterGather::Format),
+        ] {
+            let calls: Vec<_> = id.into_iter().map(|id| call(id, id)).collect();
+            assert_eq!(state.after_answer(text, &calls).next, next, "{id:?}");
+        }
     }
 
     proptest! {
@@ -241,7 +161,7 @@ mod tests {
                 let decision = state.after_answer(text, &calls);
                 prop_assert_eq!(&resumed.after_answer(text, &calls), &decision);
                 prop_assert_eq!(decision.calls.len(), calls.len());
-                if let AfterGather::Format { .. } = decision.next {
+                if decision.next == AfterGather::Format {
                     break;
                 }
             }

@@ -34,8 +34,10 @@ failed and there is another way, or the user named tools that you have not calle
 9. If nothing has to be gathered, call nothing and write only `Nothing to gather.`
 ";
 
-/// Returns the prompt: see [`super::gather::system_prompt`].
-pub(super) fn gather(
+/// Returns the system prompt of the gather phase: `instructions` of the recipe or the user, the
+/// rules of the phase, and descriptions of up to [`GatherFormat::described_tools`] tools. The text
+/// changes only with the tools, so that prompt caches apply.
+pub fn system_prompt(
     settings: &GatherFormat,
     instructions: Option<&str>,
     tools: &[Arc<ToolDefinition>],
@@ -105,19 +107,19 @@ mod tests {
 
     #[test]
     fn the_prompt_has_every_rule_of_the_phase() {
-        let prompt = gather(&GatherFormat::default(), Some("Be kind.\n"), &tools(2));
+        let prompt = system_prompt(&GatherFormat::default(), Some("Be kind.\n"), &tools(2));
         insta::assert_snapshot!(prompt);
     }
 
     #[test]
     fn fifteen_tools_are_described_and_the_others_counted() {
         let settings = GatherFormat::default();
-        let prompt = gather(&settings, None, &tools(40));
+        let prompt = system_prompt(&settings, None, &tools(40));
         assert!(prompt.starts_with("# This phase"), "{prompt}");
         assert!(prompt.contains("- `tool_15`: Does thing 15.\n- and 25 more in the tools list\n"));
         assert!(!prompt.contains("tool_16"));
-        assert!(!gather(&settings, None, &tools(15)).contains("more in the tools list"));
-        assert!(gather(&settings, None, &[]).contains("There are no tools."));
+        assert!(!system_prompt(&settings, None, &tools(15)).contains("more in the tools list"));
+        assert!(system_prompt(&settings, None, &[]).contains("There are no tools."));
         assert!(prompt.contains(NOTHING_TO_GATHER));
     }
 

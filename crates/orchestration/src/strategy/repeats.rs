@@ -33,9 +33,6 @@ pub enum CallVerdict {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RepeatedCalls {
     seen: HashMap<String, Seen>,
-    /// Keys of `seen` by tool use id, so that forgetting many calls takes linear time.
-    #[serde(default)]
-    keys: HashMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +56,6 @@ impl RepeatedCalls {
                 let Some(seen) = self.seen.get_mut(&key) else {
                     let id = call.id.to_owned();
                     counted.insert(key.clone());
-                    self.keys.insert(id.clone(), key.clone());
                     self.seen.insert(key, Seen { id, repeats: 0 });
                     return CallVerdict::Run;
                 };
@@ -77,12 +73,7 @@ impl RepeatedCalls {
 
     /// Forgets a call that did not run. The next equal call is new.
     pub fn forget(&mut self, id: &str) {
-        let key = self.keys.remove(id);
-        if let Some(key) = key
-            && self.seen.get(&key).is_some_and(|seen| seen.id == id)
-        {
-            self.seen.remove(&key);
-        }
+        self.seen.retain(|_, seen| seen.id != id);
     }
 }
 

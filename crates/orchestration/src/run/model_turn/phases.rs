@@ -274,8 +274,8 @@ impl Run {
             })
             .collect();
         gathering.next = Some(match decision.next {
-            AfterGather::Think { nudge, .. } => Next::Think { nudge },
-            AfterGather::Format { .. } => Next::Format,
+            AfterGather::Think { nudge } => Next::Think { nudge },
+            AfterGather::Format => Next::Format,
         });
     }
 

@@ -74,26 +74,34 @@ fn fenced(text: &str) -> Option<&str> {
     )
 }
 
-/// Reads a value up to the first fault. Accepts superfluous and missing commas, raw control
+/// Reads an object or list up to the first fault. Accepts superfluous and missing commas, raw control
 /// characters in strings, unknown escapes and truncated input. Keys must be quoted, so that prose
 /// in brackets is not an object.
 fn lenient(text: &str) -> Option<Value> {
+    read_prefix(text).0.filter(|value| match value {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => false,
+    })
+}
+
+/// Reads the value at the start of a text that may be incomplete. Returns it, and whether it is
+/// complete. Incomplete strings are included, except for keys.
+pub(super) fn read_prefix(text: &str) -> (Option<Value>, bool) {
     let mut reader = Lenient {
         rest: text,
         depth: 0,
+        is_complete: true,
     };
-    let value = reader.value()?;
-    let empty = match &value {
-        Value::Object(fields) => fields.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        _ => true,
-    };
-    (!empty).then_some(value)
+    let value = reader.value();
+    (value, reader.is_complete)
 }
 
 struct Lenient<'a> {
     rest: &'a str,
     depth: usize,
+    /// Whether no object, list or string has ended at a fault or at the end of the text.
+    is_complete: bool,
 }
 
 impl Lenient<'_> {
@@ -109,7 +117,7 @@ impl Lenient<'_> {
     /// Reads a value. Returns `None` if there is none.
     fn value(&mut self) -> Option<Value> {
         match self.peek()? {
-            '"' => self.string().map(|(text, _)| Value::String(text)),
+            '"' => self.string().map(Value::String),
             c @ ('{' | '[') if self.depth < MAX_DEPTH => {
                 self.skip(c);
                 self.depth += 1;
@@ -134,21 +142,23 @@ impl Lenient<'_> {
                     break;
                 }
                 Some(',') => self.skip(','),
-                Some('"') => {
-                    let Some((key, true)) = self.string() else {
+                _ => {
+                    let Some((key, value)) = self.field() else {
+                        self.is_complete = false;
                         break;
                     };
-                    if self.peek() != Some(':') {
-                        break;
-                    }
-                    self.skip(':');
-                    let Some(value) = self.value() else { break };
                     fields.insert(key, value);
                 }
-                _ => break,
             }
         }
         Value::Object(fields)
+    }
+
+    fn field(&mut self) -> Option<(String, Value)> {
+        let key = self.string()?;
+        self.peek().filter(|c| *c == ':')?;
+        self.skip(':');
+        Some((key, self.value()?))
     }
 
     fn array(&mut self) -> Value {
@@ -160,103 +170,71 @@ impl Lenient<'_> {
                     break;
                 }
                 Some(',') => self.skip(','),
-                Some(_) => match self.value() {
-                    Some(value) => items.push(value),
-                    None => break,
-                },
-                None => break,
+                _ => {
+                    let Some(item) = self.value() else {
+                        self.is_complete = false;
+                        break;
+                    };
+                    items.push(item);
+                }
             }
         }
         Value::Array(items)
     }
 
-    /// Reads a string. Returns it, and whether it was closed.
-    fn string(&mut self) -> Option<(String, bool)> {
-        let inside = self.rest.strip_prefix('"')?;
-        let mut text = String::new();
-        let mut chars = inside.char_indices();
-        while let Some((at, c)) = chars.next() {
-            match c {
-                '"' => {
-                    self.rest = &inside[at + 1..];
-                    return Some((text, true));
-                }
-                '\\' => match chars.next().map(|(_, escaped)| escaped) {
-                    Some('u') => {
-                        let (c, length) = unicode(chars.as_str());
-                        text.push(c);
-                        for _ in 0..length {
-                            chars.next();
+    /// Reads a string. An incomplete escape at the end of the text is omitted.
+    fn string(&mut self) -> Option<String> {
+        let mut chars = self.rest.strip_prefix('"')?.chars();
+        let mut units: Vec<u16> = Vec::new();
+        loop {
+            let c = match chars.next() {
+                Some('"') => break,
+                Some('\\') => match chars.next() {
+                    Some('u') if chars.as_str().len() >= 4 => {
+                        let code = chars.as_str().get(..4);
+                        let unit = code.and_then(|code| u16::from_str_radix(code, 16).ok());
+                        match unit {
+                            Some(unit) => {
+                                units.push(unit);
+                                chars = chars.as_str()[4..].chars();
+                                continue;
+                            }
+                            None => char::REPLACEMENT_CHARACTER,
                         }
                     }
-                    Some(escaped) => text.push(unescaped(escaped)),
-                    None => {}
+                    Some('u') | None => {
+                        chars = "".chars();
+                        continue;
+                    }
+                    Some('n') => '\n',
+                    Some('t') => '\t',
+                    Some('r') => '\r',
+                    Some('b') => '\u{8}',
+                    Some('f') => '\u{c}',
+                    Some(other) => other,
                 },
-                c => text.push(c),
-            }
+                Some(c) => c,
+                None => {
+                    self.is_complete = false;
+                    // The other half of a surrogate pair may follow.
+                    units.pop_if(|unit| (0xD800..0xDC00).contains(unit));
+                    break;
+                }
+            };
+            units.extend_from_slice(c.encode_utf16(&mut [0; 2]));
         }
-        self.rest = "";
-        Some((text, false))
+        self.rest = chars.as_str();
+        Some(String::from_utf16_lossy(&units))
     }
 
     fn scalar(&mut self) -> Option<Value> {
         let end = self
             .rest
-            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+')))
-            .unwrap_or(self.rest.len());
+            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+')))?;
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest;
-        match word {
-            "None" => Some(Value::Null),
-            "True" => Some(Value::Bool(true)),
-            "False" => Some(Value::Bool(false)),
-            word => serde_json::from_str(word).ok(),
-        }
+        serde_json::from_str(word).ok()
     }
-}
-
-/// Returns the character of an escape other than `u`. An unknown escape means the character itself.
-pub(super) fn unescaped(escaped: char) -> char {
-    match escaped {
-        'n' => '\n',
-        't' => '\t',
-        'r' => '\r',
-        'b' => '\u{8}',
-        'f' => '\u{c}',
-        other => other,
-    }
-}
-
-/// Returns the character after `\u`, and the length of its code in the text. Invalid codes and
-/// single surrogates become the replacement character.
-fn unicode(text: &str) -> (char, usize) {
-    let unit = |text: &str| {
-        let digits = text.get(..4)?;
-        let all = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        all.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
-    };
-    let Some(first) = unit(text) else {
-        return (char::REPLACEMENT_CHARACTER, 0);
-    };
-    if !(0xD800..0xDC00).contains(&first) {
-        return (
-            char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER),
-            4,
-        );
-    }
-    let second = text[4..].strip_prefix("\\u").and_then(unit);
-    match second.and_then(|second| pair(first, second)) {
-        Some(c) => (c, 10),
-        None => (char::REPLACEMENT_CHARACTER, 4),
-    }
-}
-
-/// Returns the character of a surrogate pair.
-pub(super) fn pair(high: u32, low: u32) -> Option<char> {
-    if !(0xD800..0xDC00).contains(&high) || !(0xDC00..0xE000).contains(&low) {
-        return None;
-    }
-    char::from_u32(0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00))
 }
 
 #[cfg(test)]
@@ -288,11 +266,6 @@ mod tests {
                 true,
             ),
             ("{\"a\": \"\\ud83d\", }", json!({"a": "\u{fffd}"}), true),
-            (
-                "{\"a\": True, \"b\": None}",
-                json!({"a": true, "b": null}),
-                true,
-            ),
             ("{\"a\": 1 \"b\": 2}", json!({"a": 1, "b": 2}), true),
         ] {
             let found = find(text).unwrap_or_else(|| panic!("nothing was found in {text}"));

@@ -23,7 +23,7 @@ use switchboard_domain::{Message, ToolDefinition};
 use crate::AnswerItem;
 pub use form::{Form, UnfitForm};
 pub use mode::FormatterMode;
-pub use partial::{PartialFormatter, TextDelta};
+pub use partial::PartialFormatter;
 pub use render::render;
 pub use state::{FormatDecision, FormatState};
 
@@ -104,12 +104,8 @@ pub fn schema() -> Value {
 pub struct Formatted {
     /// The items of the answer; never empty.
     pub items: Vec<AnswerItem>,
-    /// Notes of the model that are not part of the answer.
-    pub thinking: Option<String>,
     /// Descriptions of the repairs, for a person. Empty for a valid answer.
     pub repairs: Vec<String>,
-    /// The answer as data, if there is a custom schema. `items` has it as text.
-    pub value: Option<Value>,
 }
 
 impl Formatted {

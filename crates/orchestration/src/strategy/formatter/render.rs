@@ -26,83 +26,79 @@ pub(super) const UNTITLED: &str = "Untitled";
 pub fn render(items: &[AnswerItem]) -> String {
     let mut answer = String::new();
     for item in items {
-        match item {
-            AnswerItem::Text { text } => {
-                let text = text.trim();
-                if !text.is_empty() {
-                    answer.push_str(separator(&answer));
-                    answer.push_str(text);
-                }
-            }
-            AnswerItem::Artifact {
-                artifact_type,
-                title,
-                content,
-                language,
-            } => {
-                let content = content.trim_start_matches(['\n', '\r']).trim_end();
-                if content.is_empty() {
-                    continue;
-                }
-                let block = Block::new(artifact_type, title, language.as_deref());
-                // The content must not end the fence.
-                let marks = block.marks.max(longest_run(content) + 1);
-                answer.push_str(separator(&answer));
-                block.open(marks, &mut answer);
-                // Writing to a string cannot fail.
-                let _ = write!(answer, "{content}\n{}", "`".repeat(marks));
-            }
-        }
+        // The content must not end the fence.
+        let fence = write_item(item, longest_run(content_of(item)) + 1, &mut answer);
+        answer.push_str(&fence);
     }
     answer
 }
 
-/// Returns the separator between the rendered text and the next item.
-pub(super) fn separator(rendered: &str) -> &'static str {
-    if rendered.is_empty() { "" } else { "\n\n" }
+/// Renders the start of an answer. The fence of the open item is not closed, and fences do not depend
+/// on content that may follow.
+pub(super) fn render_partial(items: &[AnswerItem], open: Option<&AnswerItem>) -> String {
+    let mut answer = String::new();
+    for item in items {
+        let fence = write_item(item, 0, &mut answer);
+        answer.push_str(&fence);
+    }
+    if let Some(open) = open {
+        write_item(open, 0, &mut answer);
+    }
+    answer
 }
 
-/// The code block of an artifact.
-#[derive(Debug)]
-pub(super) struct Block {
-    title: String,
-    info: String,
-    /// Minimum number of backticks of the fence.
-    pub(super) marks: usize,
+fn content_of(item: &AnswerItem) -> &str {
+    match item {
+        AnswerItem::Text { text } => text.trim(),
+        AnswerItem::Artifact { content, .. } => content.trim_start_matches(['\n', '\r']).trim_end(),
+    }
 }
 
-impl Block {
-    pub(super) fn new(artifact_type: &str, title: &str, language: Option<&str>) -> Self {
+/// Writes an item without its last line, the end of the fence, and returns that line. An item without
+/// content is omitted. `min_marks` is the minimum number of backticks.
+fn write_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> String {
+    let content = content_of(item);
+    if content.is_empty() {
+        return String::new();
+    }
+    if !answer.is_empty() {
+        answer.push_str("\n\n");
+    }
+    let mut end = String::new();
+    if let AnswerItem::Artifact {
+        artifact_type,
+        title,
+        language,
+        ..
+    } = item
+    {
         let kind = kind(artifact_type);
-        let info = if takes_language(&kind) {
-            language.map_or("", str::trim)
-        } else if matches!(kind.as_str(), "table" | "chart" | "plain") {
-            ""
-        } else {
-            &kind
-        };
+        // Markdown may contain code blocks.
+        let marks = if kind == "markdown" { 4 } else { 3 };
+        let fence = "`".repeat(min_marks.max(marks));
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
-        Self {
-            title: if title.is_empty() {
-                UNTITLED.to_owned()
-            } else {
-                title
-            },
-            info: info
-                .chars()
-                .filter(|c| c.is_ascii_alphanumeric() || "+#.-_".contains(*c))
-                .take(20)
-                .collect(),
-            // Markdown may contain code blocks.
-            marks: if kind == "markdown" { 4 } else { 3 },
-        }
-    }
-
-    pub(super) fn open(&self, marks: usize, text: &mut String) {
-        let fence = "`".repeat(marks);
+        let title = if title.is_empty() { UNTITLED } else { &title };
+        let info = info_string(&kind, language.as_deref());
         // Writing to a string cannot fail.
-        let _ = write!(text, "**{}**\n\n{fence}{}\n", self.title, self.info);
+        let _ = write!(answer, "**{title}**\n\n{fence}{info}\n");
+        end = format!("\n{fence}");
     }
+    answer.push_str(content);
+    end
+}
+
+fn info_string(kind: &str, language: Option<&str>) -> String {
+    let info = if takes_language(kind) {
+        language.map_or("", str::trim)
+    } else if matches!(kind, "table" | "chart" | "plain") {
+        ""
+    } else {
+        kind
+    };
+    info.chars()
+        .filter(|c| c.is_ascii_alphanumeric() || "+#.-_".contains(*c))
+        .take(20)
+        .collect()
 }
 
 /// Returns whether the info string of the code block is the language. Other artifacts have their

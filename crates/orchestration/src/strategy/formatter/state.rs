@@ -12,7 +12,8 @@ use switchboard_domain::{
 use super::{
     Formatted, FormatterMode, PartialFormatter, TOOL, custom_schema, definition,
     items::{self, Reading},
-    json, prompts, schema,
+    json::{self, Found},
+    prompts, schema,
 };
 use crate::{
     AnswerItem,
@@ -221,7 +222,6 @@ impl FormatState {
         FormatDecision::Done(Formatted {
             items: vec![AnswerItem::Text { text }],
             repairs: vec![format!("{error}; the text of the model is the answer")],
-            ..Formatted::default()
         })
     }
 
@@ -268,33 +268,25 @@ impl<'a> ResponseParts<'a> {
     }
 
     fn read(&self, mode: FormatterMode, cut_off: bool) -> Result<Formatted, String> {
+        let find = if cut_off {
+            json::find_cut_off
+        } else {
+            json::find
+        };
         let mut reading = Reading::default();
         for tool_use in &self.answers {
             match &tool_use.input {
-                ToolInput::Object(input) => {
-                    reading.append(items::read(input.as_value().clone()));
-                }
+                ToolInput::Object(input) => reading.answer(input.as_value().clone()),
                 ToolInput::Malformed { raw, .. } => {
-                    let found = if cut_off {
-                        json::find_cut_off(raw)
-                    } else {
-                        json::find(raw)
-                    };
-                    if let Some(found) = found {
-                        reading.append(items::read(found.value));
+                    if let Some(found) = find(raw) {
                         reading.repaired(found.repair.unwrap_or("its JSON was not an object"));
+                        reading.answer(found.value);
                     }
                 }
             }
-            if tool_use.name != TOOL {
-                reading.repaired(format!("the answer was in a call of `{}`", tool_use.name));
-            }
-        }
-        if self.answers.len() > 1 {
-            reading.repaired("several calls of the formatter were combined");
         }
         if !self.text.is_empty() {
-            self.add_text(&mut reading, mode, cut_off);
+            self.add_text(&mut reading, mode, find(&self.text));
         }
         for other in &self.others {
             reading.repaired(format!(
@@ -307,36 +299,25 @@ impl<'a> ResponseParts<'a> {
         }
         Ok(Formatted {
             items: reading.items,
-            thinking: reading.thinking,
             repairs: reading.repairs,
-            value: None,
         })
     }
 
     /// Adds text outside of the tool call: the answer as JSON, or text before the answer.
-    fn add_text(&self, reading: &mut Reading, mode: FormatterMode, cut_off: bool) {
-        let found = if cut_off {
-            json::find_cut_off(&self.text)
-        } else {
-            json::find(&self.text)
-        };
-        if let Some(found) = found.filter(|found| items::looks_like_answer(&found.value)) {
-            let mut written = items::read(found.value);
+    fn add_text(&self, reading: &mut Reading, mode: FormatterMode, found: Option<Found>) {
+        let found = found.filter(|found| items::looks_like_answer(&found.value));
+        if let Some(found) = found {
+            // The text may repeat the answer of the call.
+            if reading.items.is_empty() {
+                reading.answer(found.value);
+            }
             if mode != FormatterMode::Native {
-                written.repaired("the answer was written as text instead of calling the formatter");
+                reading.repaired("the answer was written as text instead of calling the formatter");
             }
             if let Some(repair) = found.repair {
-                written.repaired(repair);
+                reading.repaired(repair);
             }
-            if reading.items.is_empty() {
-                reading.append(written);
-                return;
-            }
-            // The text repeats the answer of the call.
-            if written.items == reading.items {
-                reading.repaired("the answer was written twice");
-                return;
-            }
+            return;
         }
         let has_text = |item: &AnswerItem| match item {
             AnswerItem::Text { text } => text.contains(&self.text),
@@ -349,12 +330,8 @@ impl<'a> ResponseParts<'a> {
             FormatterMode::Native => "plain text became the answer",
             _ => "text outside of the formatter became part of the answer",
         });
-        reading.items.insert(
-            0,
-            AnswerItem::Text {
-                text: self.text.clone(),
-            },
-        );
+        let text = self.text.clone();
+        reading.items.insert(0, AnswerItem::Text { text });
     }
 
     fn fault(&self) -> String {
@@ -373,38 +350,19 @@ impl<'a> ResponseParts<'a> {
     }
 
     fn read_custom(&self, schema: &Value) -> Result<Formatted, String> {
-        let (value, mut repairs) = match self.answers.first().map(|tool_use| &tool_use.input) {
-            Some(ToolInput::Object(input)) => (input.as_value().clone(), Vec::new()),
-            Some(ToolInput::Malformed { raw, reason }) => match json::find(raw) {
-                Some(found) => (
-                    found.value,
-                    found.repair.map(str::to_owned).into_iter().collect(),
-                ),
-                None => return Err(format!("its input is malformed: {reason}")),
-            },
+        let (raw, fault) = match self.answers.first().map(|tool_use| &tool_use.input) {
+            Some(ToolInput::Object(input)) => {
+                return custom(schema, input.as_value().clone(), None);
+            }
+            Some(ToolInput::Malformed { raw, .. }) => (raw, self.fault()),
             None if self.text.is_empty() => return Err(self.fault()),
-            None => match json::find(&self.text) {
-                Some(found) => (
-                    found.value,
-                    found.repair.map(str::to_owned).into_iter().collect(),
-                ),
-                // The schema may be of a number or a string.
-                None => match serde_json::from_str(&self.text) {
-                    Ok(value) => (value, Vec::new()),
-                    Err(_) => return Err("it is not JSON".to_owned()),
-                },
-            },
+            None => (&self.text, "it is not JSON".to_owned()),
         };
-        let (value, more) = custom_schema::read(schema, value)?;
-        repairs.extend(more);
-        Ok(Formatted {
-            items: vec![AnswerItem::Text {
-                text: items::pretty(&value),
-            }],
-            thinking: None,
-            repairs,
-            value: Some(value),
-        })
+        match json::find(raw) {
+            Some(found) => custom(schema, found.value, found.repair),
+            // The schema may be of a number or a string.
+            None => custom(schema, serde_json::from_str(raw).map_err(|_| fault)?, None),
+        }
     }
 
     /// Returns all text of the response, for a person.
@@ -419,6 +377,16 @@ impl<'a> ResponseParts<'a> {
             .collect();
         not_blank(&parts.join("\n\n"))
     }
+}
+
+fn custom(schema: &Value, value: Value, repair: Option<&'static str>) -> Result<Formatted, String> {
+    let (value, mut repairs) = custom_schema::read(schema, value)?;
+    repairs.extend(repair.map(str::to_owned));
+    let text = items::pretty(&value);
+    Ok(Formatted {
+        items: vec![AnswerItem::Text { text }],
+        repairs,
+    })
 }
 
 fn not_blank(text: &str) -> Option<String> {
