@@ -234,7 +234,7 @@ fn parsed(file: &Path, text: String, source: Source) -> Result<Found, RecipesErr
     let mut value = config::from_text(file, &text)?;
     // The file name is the default name.
     if let (Value::Object(fields), Some(stem)) = (&mut value, stem(file))
-        && !["name", "id", "uniqueId", "unique_id", "unique-id"]
+        && !["name", "uniqueId", "unique_id", "unique-id"]
             .iter()
             .any(|key| fields.contains_key(*key))
     {

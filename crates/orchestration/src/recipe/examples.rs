@@ -2,39 +2,45 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{
     JsonObject, Message, Part, Role, ToolDefinition, ToolInput, ToolResult, ToolUse,
 };
 
-use super::tools::matches;
+use super::{read::text, tools::matches};
 
 /// A few-shot example: a question, tool calls and an answer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Example {
     /// The question.
+    #[serde(deserialize_with = "text")]
     pub user: String,
     /// Tool calls in steps. The calls of one step are parallel.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Vec<ExampleCall>>,
     /// The answer.
+    #[serde(deserialize_with = "text")]
     pub answer: String,
 }
 
 /// A tool call of an example.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ExampleCall {
     /// Name of the tool on its server, or as the model sees it.
+    #[serde(deserialize_with = "text")]
     pub tool: String,
     /// The input.
+    #[serde(default)]
     pub input: JsonObject,
     /// The result: a text or structured content.
     pub result: Value,
     /// Whether the result is an error.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
 }
 

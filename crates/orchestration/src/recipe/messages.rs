@@ -5,24 +5,26 @@ use serde_json::{Value, json};
 
 use super::RecipeError;
 
-const ORDER: &str =
-    "expected messages in the order user, assistant with calls, tool for each call, assistant";
-
-/// A message with `role`, `content`, `tool_calls` and `tool_call_id`.
 #[derive(Deserialize)]
-struct Message {
-    role: String,
-    #[serde(default)]
-    content: String,
-    #[serde(default)]
-    tool_calls: Vec<ToolCall>,
-    #[serde(default)]
-    tool_call_id: String,
+#[serde(tag = "role", rename_all = "snake_case")]
+enum Message {
+    User {
+        content: String,
+    },
+    Assistant {
+        #[serde(default)]
+        content: String,
+        #[serde(default)]
+        tool_calls: Vec<ToolCall>,
+    },
+    Tool {
+        tool_call_id: String,
+        content: String,
+    },
 }
 
 #[derive(Deserialize)]
 struct ToolCall {
-    #[serde(default)]
     id: String,
     function: Function,
 }
@@ -30,80 +32,71 @@ struct ToolCall {
 #[derive(Deserialize)]
 struct Function {
     name: String,
-    #[serde(default = "no_arguments")]
-    arguments: Value,
+    /// JSON text of the arguments.
+    arguments: String,
 }
 
-fn no_arguments() -> Value {
-    json!({})
-}
-
-/// An example that is being built.
-struct Draft {
-    user: String,
-    calls: Vec<Vec<Value>>,
-    answer: Option<String>,
-    /// Ids of the calls of the last step and whether they have a result.
-    open: Vec<(String, bool)>,
-}
-
-/// Converts messages to examples in our form.
-pub(super) fn examples_from_messages(items: &[Value], path: &str) -> Result<Value, RecipeError> {
-    let mut drafts: Vec<Draft> = Vec::new();
+/// Converts messages to examples in our form. Missing results and answers are errors when the
+/// examples are read.
+pub(super) fn examples_from_messages(items: &[Value]) -> Result<Value, RecipeError> {
+    let mut examples: Vec<Value> = Vec::new();
+    // Ids of the calls of the last step.
+    let mut ids: Vec<String> = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        let path = format!("{path}[{index}]");
-        let misplaced = || RecipeError::new(path.as_str(), ORDER);
-        let message = Message::deserialize(item)
-            .map_err(|error| RecipeError::new(&path, error.to_string()))?;
-        let is_text = !message.content.trim().is_empty();
-        if message.role == "user" {
-            if !is_text || drafts.last().is_some_and(|draft| draft.answer.is_none()) {
-                return Err(misplaced());
+        let error = |message: String| RecipeError::new(format!("examples[{index}]"), message);
+        let message = Message::deserialize(item).map_err(|fault| error(fault.to_string()))?;
+        let open = examples.last_mut().filter(|it| it.get("answer").is_none());
+        match (message, open) {
+            (Message::User { content }, None) => {
+                examples.push(json!({"user": content, "calls": []}));
             }
-            drafts.push(Draft {
-                user: message.content,
-                calls: Vec::new(),
-                answer: None,
-                open: Vec::new(),
-            });
-            continue;
-        }
-        let draft = drafts.last_mut().filter(|draft| draft.answer.is_none());
-        let draft = draft.ok_or_else(misplaced)?;
-        let is_complete = draft.open.iter().all(|(_, has_result)| *has_result);
-        match message.role.as_str() {
-            "assistant" if is_complete && !message.tool_calls.is_empty() => {
-                draft.open.clear();
-                let calls = message.tool_calls.into_iter().map(|call| {
-                    draft.open.push((call.id, false));
-                    let Function { name, arguments } = call.function;
-                    json!({"tool": name, "input": arguments})
-                });
-                let calls = calls.collect();
-                draft.calls.push(calls);
+            (
+                Message::Assistant {
+                    content,
+                    tool_calls,
+                },
+                Some(example),
+            ) => {
+                if tool_calls.is_empty() {
+                    example["answer"] = content.into();
+                    continue;
+                }
+                ids.clear();
+                let mut step = Vec::new();
+                for ToolCall { id, function } in tool_calls {
+                    let input: Value = serde_json::from_str(&function.arguments)
+                        .map_err(|fault| error(format!("invalid arguments: {fault}")))?;
+                    step.push(json!({"tool": function.name, "input": input}));
+                    ids.push(id);
+                }
+                if let Some(steps) = example["calls"].as_array_mut() {
+                    steps.push(step.into());
+                }
             }
-            "assistant" if is_complete && is_text => draft.answer = Some(message.content),
-            "tool" if is_text => {
+            (
+                Message::Tool {
+                    tool_call_id,
+                    content,
+                },
+                Some(example),
+            ) => {
                 // Results can be in any order.
-                let open = (*message.tool_call_id).to_owned();
-                let position = draft
-                    .open
-                    .iter()
-                    .position(|it| *it == (open.clone(), false));
-                let position = position.ok_or_else(misplaced)?;
-                let step = draft.calls.last_mut().ok_or_else(misplaced)?;
-                step[position]["result"] = message.content.into();
-                draft.open[position].1 = true;
+                let call = ids.iter().position(|id| *id == tool_call_id);
+                let steps = example["calls"].as_array_mut();
+                let step = steps.and_then(|steps| steps.last_mut());
+                let (Some(call), Some(step)) = (call, step) else {
+                    return Err(error(format!("no call has the id `{tool_call_id}`")));
+                };
+                step[call]["result"] = content.into();
             }
-            _ => return Err(misplaced()),
+            _ => {
+                return Err(error(
+                    "expected messages in the order user, assistant with calls, tool for each \
+                     call, assistant"
+                        .to_owned(),
+                ));
+            }
         }
     }
-    if drafts.last().is_some_and(|draft| draft.answer.is_none()) {
-        let message = "the last message must be an answer of the assistant";
-        return Err(RecipeError::new(path, message));
-    }
-    let examples = drafts
-        .into_iter()
-        .map(|draft| json!({"user": draft.user, "calls": draft.calls, "answer": draft.answer}));
-    Ok(examples.collect())
+    Ok(examples.into())
 }

@@ -99,7 +99,8 @@ pub struct Recipe {
 }
 
 /// Reasoning style and effort.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Reasoning {
     /// Instructions about reasoning in the system prompt.

@@ -2,13 +2,9 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::{
-    read::Names,
-    tools::{exact_pattern, server_and_tool_patterns},
-};
+use super::tools::{exact_pattern, server_and_tool_patterns};
 use crate::{
     Limits,
     policy::approval::{ApprovalPolicy, Approvals, Rule},
@@ -21,77 +17,35 @@ use crate::{
 pub struct ToolPolicy {
     /// Maximum number of calls in one model answer. Further calls are not executed.
     #[serde(
-        alias = "max_tool_calls_per_response",
-        alias = "max_calls_per_response",
         deserialize_with = "optional_count",
         skip_serializing_if = "Option::is_none"
     )]
     pub max_tools_per_response: Option<u32>,
     /// Maximum number of calls within 60 seconds.
     #[serde(
-        alias = "max_tool_calls_per_minute",
-        alias = "max_calls_per_minute",
         deserialize_with = "optional_count",
         skip_serializing_if = "Option::is_none"
     )]
     pub max_tools_per_minute: Option<u32>,
     /// Maximum number of calls in the run.
     #[serde(
-        alias = "max_tool_calls_per_run",
-        alias = "max_tool_calls",
         deserialize_with = "optional_count",
         skip_serializing_if = "Option::is_none"
     )]
     pub max_tools_per_run: Option<u32>,
     /// The calls that require approval.
-    #[serde(alias = "require_approval", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub requires_approval: Option<RequiresApproval>,
 }
 
 /// The calls that require approval.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected true, false or a list of tools")]
 pub enum RequiresApproval {
-    /// No calls beyond the configured ones.
-    Never,
-    /// Every call, also of read-only tools.
-    Always,
+    /// Every call, also of read-only tools; or no calls beyond the configured ones.
+    EveryCall(bool),
     /// Calls of these tools; see [`matches()`](super::matches) for the patterns.
     For(Vec<String>),
-}
-
-impl Serialize for RequiresApproval {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Never => serializer.serialize_bool(false),
-            Self::Always => serializer.serialize_bool(true),
-            Self::For(patterns) => patterns.serialize(serializer),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for RequiresApproval {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let error = || de::Error::custom("expected true, false or a list of tools");
-        match Value::deserialize(deserializer)? {
-            Value::Bool(false) => Ok(Self::Never),
-            Value::Bool(true) => Ok(Self::Always),
-            // Such a word would otherwise be the name of a tool that does not exist.
-            Value::String(word) if is_yes_or_no(&word) => Err(error()),
-            names @ (Value::String(_) | Value::Array(_)) => {
-                let names = Names::deserialize(names).map_err(|_| error())?;
-                Ok(Self::For(names.into_vec()))
-            }
-            _ => Err(error()),
-        }
-    }
-}
-
-fn is_yes_or_no(word: &str) -> bool {
-    [
-        "always", "never", "all", "none", "yes", "no", "true", "false",
-    ]
-    .iter()
-    .any(|known| word.trim().eq_ignore_ascii_case(known))
 }
 
 impl ToolPolicy {
@@ -107,8 +61,8 @@ impl ToolPolicy {
     pub fn tighten(&self, approvals: &mut Approvals) {
         let mut rules = Vec::new();
         match &self.requires_approval {
-            None | Some(RequiresApproval::Never) => {}
-            Some(RequiresApproval::Always) => rules.push(Rule::ask()),
+            None | Some(RequiresApproval::EveryCall(false)) => {}
+            Some(RequiresApproval::EveryCall(true)) => rules.push(Rule::ask()),
             Some(RequiresApproval::For(patterns)) if patterns.is_empty() => {}
             Some(RequiresApproval::For(patterns)) => {
                 let names = patterns.iter().map(|pattern| exact_pattern(pattern));
@@ -164,21 +118,18 @@ pub struct RecipeLimits {
     pub max_output_tokens: Option<u64>,
     /// Maximum number of input and output tokens together.
     #[serde(
-        alias = "max_tokens",
         deserialize_with = "optional_count",
         skip_serializing_if = "Option::is_none"
     )]
     pub max_total_tokens: Option<u64>,
     /// Maximum cost in US dollars.
     #[serde(
-        alias = "max_cost",
         deserialize_with = "optional_amount",
         skip_serializing_if = "Option::is_none"
     )]
     pub max_cost_usd: Option<f64>,
     /// Maximum duration in seconds.
     #[serde(
-        alias = "max_seconds",
         deserialize_with = "optional_amount",
         skip_serializing_if = "Option::is_none"
     )]
@@ -281,15 +232,15 @@ mod tests {
         assert_eq!(verdict(&approvals, "rm_all", true), ASK);
         assert_eq!(verdict(&approvals, "file_load", true), Verdict::Run);
         let mut approvals = Approvals::default();
-        wants(RequiresApproval::Always).tighten(&mut approvals);
+        wants(RequiresApproval::EveryCall(true)).tighten(&mut approvals);
         assert_eq!(verdict(&approvals, "file_load", true), ASK);
     }
 
     #[test]
     fn a_recipe_never_removes_a_restriction() {
         for wanted in [
-            RequiresApproval::Never,
-            RequiresApproval::Always,
+            RequiresApproval::EveryCall(false),
+            RequiresApproval::EveryCall(true),
             RequiresApproval::For(vec!["*".into()]),
             RequiresApproval::For(vec![]),
         ] {

@@ -76,11 +76,12 @@ fn keys_can_be_snake_case_camel_case_or_kebab_case() {
         "systemPrompt": "p",
         "mcpTools": {
             "enabled": true,
-            "tools": [{"name": "a", "description": "b"}, {"name": "c", "enabled": false}],
+            "tools": [{"name": "a", "description": "b"}],
+            "exclude": ["c"],
             "toolPolicy": {"maxToolsPerResponse": 3, "requiresApproval": false},
         },
         "reasoning": "brief",
-        "strategy": "gatherFormat",
+        "strategy": {"gatherFormat": {"maxThinkingSteps": 5}},
     }));
     assert_eq!(camel.instructions.as_deref(), Some("p"));
     assert_eq!(camel.tools.allow, Some(vec!["a".into()]));
@@ -89,7 +90,7 @@ fn keys_can_be_snake_case_camel_case_or_kebab_case() {
     assert_eq!(camel.policy.max_tools_per_response, Some(3));
     assert_eq!(
         camel.policy.requires_approval,
-        Some(RequiresApproval::Never)
+        Some(RequiresApproval::EveryCall(false))
     );
     assert_eq!(camel.reasoning.style, ReasoningStyle::Brief);
     assert_eq!(
@@ -129,7 +130,7 @@ fn a_recipe_of_another_program_is_converted() {
     assert_eq!(recipe.policy.max_tools_per_minute, Some(10));
     assert_eq!(
         recipe.policy.requires_approval,
-        Some(RequiresApproval::Always)
+        Some(RequiresApproval::EveryCall(true))
     );
     assert_eq!(
         recipe.instructions.as_deref(),
@@ -165,7 +166,11 @@ fn errors_name_the_path_and_the_most_similar_key() {
         ),
         (
             json!({"name": "r", "tools": {"allow": [3]}}),
-            "`tools.allow[0]`: invalid type: integer `3`, expected a name or a map with `name`",
+            "`tools.allow[0]`: invalid type: integer `3`, expected a string",
+        ),
+        (
+            json!({"name": "r", "tools": [3]}),
+            "`tools.tools[0]`: invalid type: integer `3`, expected a name or a map with `name`",
         ),
         (
             json!({"name": "r", "mcpTools": {"tools": [{"nam": "x"}]}}),
@@ -209,7 +214,7 @@ fn errors_name_the_path_and_the_most_similar_key() {
         ),
         (
             json!({"name": "r", "strategy": {"mcpTools": {}}}),
-            "unknown variant `mcp_tools`",
+            "unknown field `mcp_tools`, expected `gather-format`",
         ),
         (
             json!({"name": "r", "strategy": "loop", "formatter": {"type": "object"}}),
@@ -237,7 +242,7 @@ fn errors_name_the_path_and_the_most_similar_key() {
         ),
         (
             json!({"name": "r", "examples": [{"user": "x", "answer": "y", "calls": [[{"tool": "t", "input": 3, "result": ""}]]}]}),
-            "`examples[0].calls[0][0].input`: expected a map of arguments",
+            "`examples[0].calls[0][0].input`: invalid type: integer `3`, expected a map",
         ),
     ] {
         let error = error(&value);
@@ -347,7 +352,7 @@ fn examples_can_be_openai_messages() {
         json!({"id": id, "type": "function",
             "function": {"name": name, "arguments": "{\"limit\": 10}"}})
     };
-    let recipe = read(&json!({"name": "r", "few_shot": [
+    let recipe = read(&json!({"name": "r", "examples": [
         {"role": "user", "content": "Which rooms are there?"},
         {"role": "assistant", "content": null, "tool_calls": [call("1", "data/list"), call("2", "b")]},
         {"role": "tool", "tool_call_id": "2", "content": "second"},

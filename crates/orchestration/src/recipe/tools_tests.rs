@@ -61,7 +61,7 @@ fn the_allow_list_accepts_names_and_patterns() {
             json!({"allow": ["*customer"], "exclude": ["delete_*"]}),
             &["crm__find_customer"],
         ),
-        (json!({"exclude": "crm__*"}), &["files__file_load"]),
+        (json!({"exclude": ["crm__*"]}), &["files__file_load"]),
         (
             json!([{"name": "file_load", "description": "x"}]),
             &["files__file_load"],

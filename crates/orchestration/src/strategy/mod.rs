@@ -109,7 +109,8 @@ impl<'de> Deserialize<'de> for Strategy {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct WithSettings {
-            #[serde(rename = "gather-format")]
+            // Recipes convert keys to `snake_case`.
+            #[serde(rename = "gather-format", alias = "gather_format")]
             gather_format: GatherFormat,
         }
         match Value::deserialize(deserializer)? {

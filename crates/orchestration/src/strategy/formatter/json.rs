@@ -74,9 +74,9 @@ fn fenced(text: &str) -> Option<&str> {
     )
 }
 
-/// Reads an object or list up to the first fault. Accepts superfluous and missing commas, raw control
-/// characters in strings, unknown escapes and truncated input. Keys must be quoted, so that prose
-/// in brackets is not an object.
+/// Reads an object or list up to the first fault. Accepts superfluous and missing commas, raw
+/// control characters in strings, unknown escapes and truncated input. Keys must be quoted, so that
+/// prose in brackets is not an object.
 fn lenient(text: &str) -> Option<Value> {
     read_prefix(text).0.filter(|value| match value {
         Value::Object(fields) => !fields.is_empty(),

@@ -12,8 +12,8 @@ use crate::AnswerItem;
 /// Reads the formatter's JSON in pieces and returns the text of the answer.
 ///
 /// The text of an item is emitted as it arrives if its keys are in the order of the
-/// [schema](super::schema), and with the next item otherwise. Malformed answers are emitted at their
-/// end at the latest: [`PartialFormatter::rest`] returns the part of an answer that was not emitted.
+/// [schema](super::schema), and with the next item otherwise. Malformed answers may be emitted at
+/// their end only: [`PartialFormatter::rest`] returns the part of an answer that was not emitted.
 ///
 /// ```
 /// use switchboard_orchestration::strategy::formatter::PartialFormatter;

@@ -33,8 +33,8 @@ pub fn render(items: &[AnswerItem]) -> String {
     answer
 }
 
-/// Renders the start of an answer. The fence of the open item is not closed, and fences do not depend
-/// on content that may follow.
+/// Renders the start of an answer. The fence of the open item is not closed, and fences do not
+/// depend on content that may follow.
 pub(super) fn render_partial(items: &[AnswerItem], open: Option<&AnswerItem>) -> String {
     let mut answer = String::new();
     for item in items {
@@ -54,8 +54,8 @@ fn content_of(item: &AnswerItem) -> &str {
     }
 }
 
-/// Writes an item without its last line, the end of the fence, and returns that line. An item without
-/// content is omitted. `min_marks` is the minimum number of backticks.
+/// Writes an item without its last line, the end of the fence, and returns that line. An item
+/// without content is omitted. `min_marks` is the minimum number of backticks.
 fn write_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> String {
     let content = content_of(item);
     if content.is_empty() {
