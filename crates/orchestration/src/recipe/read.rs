@@ -78,7 +78,8 @@ struct Tools {
     exclude: Vec<String>,
     #[serde(deserialize_with = "descriptions")]
     descriptions: Vec<(String, String)>,
-    tools: Option<Vec<Tool>>,
+    #[serde(rename = "tools")]
+    listed: Option<Vec<Tool>>,
     #[serde(alias = "tool_policy")]
     policy: ToolPolicy,
 }
@@ -129,12 +130,12 @@ impl Tools {
             exclude: self.exclude,
             descriptions: Vec::new(),
         };
-        for tool in self.tools.iter().flatten() {
+        for tool in self.listed.iter().flatten() {
             let description = tool.description.clone();
             let described = description.map(|text| (tool.name.clone(), text));
             rules.descriptions.extend(described);
         }
-        if let Some(tools) = self.tools {
+        if let Some(tools) = self.listed {
             let allow = rules.allow.get_or_insert_default();
             allow.extend(tools.into_iter().map(|tool| tool.name));
         }
@@ -178,14 +179,20 @@ fn converted(written: &Value) -> Result<(JsonObject, Vec<String>), RecipeError> 
     for (key, value) in fields(written) {
         let value = normalized(&value);
         match snake_case(&key).as_str() {
-            FOREIGN_KEY => _ = recipe.insert("name".to_owned(), value),
-            "name" => _ = recipe.entry("title").or_insert(value),
-            "title" | "display_name" => _ = recipe.insert("title".to_owned(), value),
+            FOREIGN_KEY => {
+                recipe.insert("name".to_owned(), value);
+            }
+            "name" => {
+                recipe.entry("title").or_insert(value);
+            }
+            "display_name" => {
+                recipe.insert("title".to_owned(), value);
+            }
             "strategy" => {}
-            known @ ("description" | "model" | "instructions" | "system_prompt" | "tools"
-            | "mcp_tools" | "policy" | "tool_policy" | "examples" | "reasoning"
-            | "formatter" | "temperature" | "stream" | "limits") => {
-                _ = recipe.insert(known.to_owned(), value)
+            known @ ("title" | "description" | "model" | "instructions" | "system_prompt"
+            | "tools" | "mcp_tools" | "policy" | "tool_policy" | "examples"
+            | "reasoning" | "formatter" | "temperature" | "stream" | "limits") => {
+                recipe.insert(known.to_owned(), value);
             }
             _ => ignored.push(key),
         }

@@ -193,10 +193,6 @@ fn errors_name_the_path_and_the_most_similar_key() {
             "true, false or a list of tools",
         ),
         (
-            json!({"name": "r", "policy": {"requires_approval": 1}}),
-            "true, false or a list of tools",
-        ),
-        (
             json!({"name": "r", "reasoning": "deep"}),
             "`reasoning.style`: unknown variant `deep`, expected one of `none`, `brief`, `structured`",
         ),

@@ -5,18 +5,18 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use switchboard_domain::{ModelId, ToolChoice, ToolContent, Usage};
+use switchboard_domain::{ModelId, ToolContent, Usage};
 
 use super::{
     Approval, AuditKind, Decider, Decision, ModelCall, ModelCallEnd, QuestionEntry, QuestionMoment,
     RunEntry, RunMoment, ToolCallEntry, ToolCallMoment,
 };
-use crate::{CallPurpose, RunError, RunEvent, RunEventKind, RunReport};
+use crate::{CallPurpose, RunEvent, RunEventKind};
 
 /// Returns the cost of a model call in US dollars, or `None` if its price is unknown.
 pub type CostFunction = Arc<dyn Fn(&ModelId, &Usage) -> Option<f64> + Send + Sync>;
 
-/// The fold over the events of one run. The audit and the metrics both read its output.
+/// The fold over the events of one run. The audit, the metrics and the log read its output.
 ///
 /// A run that is resumed in another process has a new fold there. Facts from before the resume,
 /// such as the tool of an earlier call, are then `unknown`.
@@ -24,42 +24,26 @@ pub type CostFunction = Arc<dyn Fn(&ModelId, &Usage) -> Option<f64> + Send + Syn
 pub(in crate::observe) struct RunFold {
     cost_function: Option<CostFunction>,
     model: Option<ModelId>,
-    open_model_call: Option<OpenModelCall>,
+    /// The model call without an end, and its start. Its end is `Cancelled` until it has another.
+    open_model_call: Option<(Timestamp, ModelCall)>,
     /// Number of the latest model call.
     step: u32,
     open_tool_calls: HashMap<String, OpenToolCall>,
     /// Servers of the open questions, by question id.
     open_questions: HashMap<String, String>,
-    cost: Cost,
-}
-
-/// A model call without an end.
-#[derive(Debug)]
-struct OpenModelCall {
-    purpose: CallPurpose,
-    step: u32,
-    model: ModelId,
-    tools: usize,
-    tool_choice: ToolChoice,
-    started: Timestamp,
+    /// Sum of the costs of the answered model calls. `None` if a price is unknown.
+    cost_usd: Option<f64>,
+    /// Whether a model call was answered.
+    is_answered: bool,
 }
 
 /// A tool call without a result.
 #[derive(Debug)]
 struct OpenToolCall {
-    server: Option<String>,
-    tool: String,
-    input: Arc<Value>,
+    /// The record of its start.
+    entry: ToolCallEntry,
     /// An approver was asked.
     approval_requested: bool,
-}
-
-/// The sum of the costs of the model calls.
-#[derive(Debug, Default)]
-struct Cost {
-    usd: f64,
-    priced_calls: u32,
-    unpriced_calls: u32,
 }
 
 impl RunFold {
@@ -73,57 +57,64 @@ impl RunFold {
 
     /// Adds an event and returns the facts that it completes, with unredacted values.
     pub(in crate::observe) fn observe(&mut self, event: &RunEvent) -> Vec<AuditKind> {
+        let mut facts = Vec::new();
         match &event.kind {
             RunEventKind::RunStarted { model, resumed } => {
                 self.model = Some(model.clone());
-                vec![self.run_entry(if *resumed {
+                facts.push(self.run_entry(if *resumed {
                     RunMoment::Resumed
                 } else {
                     RunMoment::Started
-                })]
+                }));
             }
-            RunEventKind::RunParked { .. } => vec![self.run_entry(RunMoment::Parked)],
-            RunEventKind::RunFinished { report } => self.run_finished(event.time, report),
-            RunEventKind::ModelSwitched { to, .. } => {
-                self.model = Some(to.clone());
-                Vec::new()
+            RunEventKind::RunParked { .. } => facts.push(self.run_entry(RunMoment::Parked)),
+            RunEventKind::RunFinished { report } => {
+                facts.extend(self.end_model_call(event.time).map(AuditKind::ModelCall));
+                self.open_tool_calls.clear();
+                self.open_questions.clear();
+                facts.push(AuditKind::Run(RunEntry {
+                    outcome: Some(report.outcome),
+                    steps: Some(report.steps),
+                    usage: Some(report.usage).filter(Usage::is_known),
+                    cost_usd: self.cost_usd,
+                    error: report.error.as_ref().map(|error| json_name(&error.kind)),
+                    ..RunEntry::new(RunMoment::Finished, report.model.clone())
+                }));
             }
+            RunEventKind::ModelSwitched { to, .. } => self.model = Some(to.clone()),
             RunEventKind::ModelCallStarted {
                 step,
                 model,
                 tools,
                 tool_choice,
             } => {
+                facts.extend(self.end_model_call(event.time).map(AuditKind::ModelCall));
                 self.model = Some(model.clone());
                 self.step = *step;
-                self.model_call_started(OpenModelCall {
-                    purpose: CallPurpose::Answer,
-                    step: *step,
-                    model: model.clone(),
+                let call = ModelCall {
                     tools: *tools,
-                    tool_choice: tool_choice.clone(),
-                    started: event.time,
-                })
+                    tool_choice_asked: tool_choice.clone(),
+                    ..ModelCall::new(*step, model)
+                };
+                self.open_model_call = Some((event.time, call));
             }
             RunEventKind::HistoryTrimmed {
                 summarised: true, ..
-            } => self.model_call_started(OpenModelCall {
-                purpose: CallPurpose::Summary,
-                step: self.step.saturating_add(1),
-                model: self.model(),
-                tools: 0,
-                tool_choice: ToolChoice::default(),
-                started: event.time,
-            }),
-            RunEventKind::ModelCallFinished { .. } | RunEventKind::HistorySummarised { .. } => {
-                Vec::from_iter(self.model_call_finished(event).map(AuditKind::ModelCall))
+            } => {
+                facts.extend(self.end_model_call(event.time).map(AuditKind::ModelCall));
+                let call = ModelCall {
+                    purpose: CallPurpose::Summary,
+                    ..ModelCall::new(self.step.saturating_add(1), &self.model())
+                };
+                self.open_model_call = Some((event.time, call));
             }
-            RunEventKind::ModelCallFailed { error, .. } => {
-                let failed = self.model_call_failed(event.time, error);
-                Vec::from_iter(failed.map(AuditKind::ModelCall))
+            kind => {
+                let call = self.ended_model_call(event.time, kind);
+                facts.extend(call.map(AuditKind::ModelCall));
+                facts.extend(self.tool_event(kind));
             }
-            other => Vec::from_iter(self.tool_event(other)),
         }
+        facts
     }
 
     fn run_entry(&self, moment: RunMoment) -> AuditKind {
@@ -135,55 +126,18 @@ impl RunFold {
         self.model.clone().unwrap_or_else(unknown)
     }
 
-    fn run_finished(&mut self, time: Timestamp, report: &RunReport) -> Vec<AuditKind> {
-        let cancelled = self.end_model_call(time, ModelCallEnd::Cancelled);
-        self.open_tool_calls.clear();
-        self.open_questions.clear();
-        let mut facts = Vec::from_iter(cancelled.map(AuditKind::ModelCall));
-        facts.push(AuditKind::Run(RunEntry {
-            outcome: Some(report.outcome),
-            steps: Some(report.steps),
-            usage: Some(report.usage).filter(Usage::is_known),
-            cost_usd: self.cost.total(),
-            error: report.error.as_ref().map(|error| json_name(&error.kind)),
-            ..RunEntry::new(RunMoment::Finished, report.model.clone())
-        }));
-        facts
-    }
-
-    /// Opens a model call. An open call is cancelled: the run did not wait for it.
-    fn model_call_started(&mut self, call: OpenModelCall) -> Vec<AuditKind> {
-        let cancelled = self.end_model_call(call.started, ModelCallEnd::Cancelled);
-        self.open_model_call = Some(call);
-        Vec::from_iter(cancelled.map(AuditKind::ModelCall))
-    }
-
-    fn end_model_call(&mut self, now: Timestamp, end: ModelCallEnd) -> Option<ModelCall> {
-        let call = self.open_model_call.take()?;
-        let duration_ms = now.as_millisecond() - call.started.as_millisecond();
+    fn end_model_call(&mut self, now: Timestamp) -> Option<ModelCall> {
+        let (started, call) = self.open_model_call.take()?;
+        let duration_ms = now.as_millisecond() - started.as_millisecond();
         Some(ModelCall {
-            end,
-            purpose: call.purpose,
-            step: call.step,
-            provider: call.model.provider,
-            model: call.model.name,
-            answered_by: None,
-            tools: call.tools,
-            finish: None,
-            finish_raw: None,
-            usage: None,
-            cost_usd: None,
-            tool_choice_asked: call.tool_choice,
-            tool_choice: None,
             duration_ms: u64::try_from(duration_ms).unwrap_or(0),
-            error: None,
-            status: None,
-            request_id: None,
+            ..call
         })
     }
 
-    fn model_call_finished(&mut self, event: &RunEvent) -> Option<ModelCall> {
-        match &event.kind {
+    /// Returns the model call that an event ends.
+    fn ended_model_call(&mut self, now: Timestamp, kind: &RunEventKind) -> Option<ModelCall> {
+        match kind {
             RunEventKind::ModelCallFinished {
                 model,
                 finish_reason,
@@ -196,11 +150,18 @@ impl RunFold {
                 finish: Some(finish_reason.clone()),
                 finish_raw: finish_raw.clone(),
                 tool_choice: Some(tool_choice.clone()),
-                ..self.model_call_answered(event.time, usage)?
+                ..self.answered_model_call(now, usage)?
             }),
-            RunEventKind::HistorySummarised {
+            RunEventKind::ModelCallFailed { error, .. }
+            | RunEventKind::HistorySummarised {
                 error: Some(error), ..
-            } => self.model_call_failed(event.time, error),
+            } => Some(ModelCall {
+                end: ModelCallEnd::Failed,
+                error: Some(json_name(&error.kind)),
+                status: error.status,
+                request_id: error.request_id.clone(),
+                ..self.end_model_call(now)?
+            }),
             RunEventKind::HistorySummarised {
                 step,
                 answered_by,
@@ -211,33 +172,29 @@ impl RunFold {
                 step: *step,
                 answered_by: answered_by.clone(),
                 finish: finish_reason.clone(),
-                ..self.model_call_answered(event.time, usage)?
+                ..self.answered_model_call(now, usage)?
             }),
             _ => None,
         }
     }
 
-    fn model_call_answered(&mut self, now: Timestamp, usage: &Usage) -> Option<ModelCall> {
-        let call = self.end_model_call(now, ModelCallEnd::Answered)?;
+    fn answered_model_call(&mut self, now: Timestamp, usage: &Usage) -> Option<ModelCall> {
+        let call = self.end_model_call(now)?;
         let model = ModelId::new(call.provider.clone(), call.model.clone());
-        let cost_usd = self
-            .cost_function
-            .as_ref()
-            .and_then(|cost| cost(&model, usage));
-        self.cost.add(cost_usd);
+        let cost_function = self.cost_function.as_ref();
+        let cost_usd = cost_function.and_then(|cost| cost(&model, usage));
+        let earlier = if self.is_answered {
+            self.cost_usd
+        } else {
+            Some(0.0)
+        };
+        self.cost_usd = earlier.zip(cost_usd).map(|(earlier, cost)| earlier + cost);
+        self.is_answered = true;
         Some(ModelCall {
+            end: ModelCallEnd::Answered,
             usage: Some(*usage).filter(Usage::is_known),
             cost_usd,
             ..call
-        })
-    }
-
-    fn model_call_failed(&mut self, now: Timestamp, error: &RunError) -> Option<ModelCall> {
-        Some(ModelCall {
-            error: Some(json_name(&error.kind)),
-            status: error.status,
-            request_id: error.request_id.clone(),
-            ..self.end_model_call(now, ModelCallEnd::Failed)?
         })
     }
 
@@ -249,23 +206,19 @@ impl RunFold {
                 tool,
                 input,
             } => {
-                let call = OpenToolCall {
-                    server: server.clone(),
-                    tool: tool.clone(),
-                    input: Arc::clone(input),
-                    approval_requested: false,
-                };
-                self.open_tool_calls.insert(id.clone(), call);
+                let call = self.tool_call(id);
+                call.entry.server.clone_from(server);
+                call.entry.tool.clone_from(tool);
+                call.entry.input = Arc::clone(input);
                 None
             }
             RunEventKind::ToolInputRepaired { id, input, .. } => {
-                self.tool_call(id).input = Arc::clone(input);
+                self.tool_call(id).entry.input = Arc::clone(input);
                 None
             }
             RunEventKind::ToolAwaitingApproval { id } => {
                 self.tool_call(id).approval_requested = true;
-                let approval = self.approval(id, Decision::Asked, Decider::Policy);
-                Some(AuditKind::Approval(approval))
+                Some(self.approval(id, Decision::Asked, Decider::Policy, |_| {}))
             }
             RunEventKind::ToolApproved {
                 id,
@@ -278,10 +231,9 @@ impl RunFold {
                 } else {
                     Decider::Approver
                 };
-                Some(AuditKind::Approval(Approval {
-                    scope: Some(*scope),
-                    edited: *edited,
-                    ..self.approval(id, Decision::Allowed, decider)
+                Some(self.approval(id, Decision::Allowed, decider, |approval| {
+                    approval.scope = Some(*scope);
+                    approval.edited = *edited;
                 }))
             }
             RunEventKind::ToolDenied { id, reason } => {
@@ -290,14 +242,12 @@ impl RunFold {
                 } else {
                     Decider::Policy
                 };
-                Some(AuditKind::Approval(Approval {
-                    reason: Some(reason.clone()),
-                    ..self.approval(id, Decision::Denied, decider)
+                Some(self.approval(id, Decision::Denied, decider, |approval| {
+                    approval.reason = Some(reason.clone());
                 }))
             }
             RunEventKind::ToolStarted { id } => {
-                let entry = self.tool_call_entry(id, ToolCallMoment::Started);
-                Some(AuditKind::ToolCall(entry))
+                Some(AuditKind::ToolCall(self.tool_call(id).entry.clone()))
             }
             RunEventKind::ToolFinished {
                 id,
@@ -309,25 +259,26 @@ impl RunFold {
                 content,
                 ..
             } => {
-                let entry = ToolCallEntry {
+                let call = self.open_tool_calls.remove(id);
+                let entry = call.map_or_else(|| ToolCallEntry::unknown(id), |call| call.entry);
+                Some(AuditKind::ToolCall(ToolCallEntry {
+                    moment: ToolCallMoment::Finished,
                     is_error: Some(*is_error),
                     failure: *failure,
                     attempts: Some(*attempts),
                     cached: Some(*cached),
                     duration_ms: Some(*duration_ms),
                     result_bytes: Some(json_length(content)),
-                    ..self.tool_call_entry(id, ToolCallMoment::Finished)
-                };
-                self.open_tool_calls.remove(id);
-                Some(AuditKind::ToolCall(entry))
+                    ..entry
+                }))
             }
             RunEventKind::QuestionAsked { id, question } => {
-                self.open_questions
-                    .insert(id.clone(), question.server.clone());
+                let server = question.server.clone();
+                self.open_questions.insert(id.clone(), server.clone());
                 Some(AuditKind::Question(QuestionEntry {
                     moment: QuestionMoment::Asked,
                     id: id.clone(),
-                    server: Some(question.server.clone()),
+                    server: Some(server),
                     action: None,
                 }))
             }
@@ -343,36 +294,26 @@ impl RunFold {
         }
     }
 
-    fn tool_call_entry(&mut self, id: &str, moment: ToolCallMoment) -> ToolCallEntry {
-        let call = self.tool_call(id);
-        ToolCallEntry {
-            moment,
+    fn approval(
+        &mut self,
+        id: &str,
+        decision: Decision,
+        by: Decider,
+        complete: impl FnOnce(&mut Approval),
+    ) -> AuditKind {
+        let entry = &self.tool_call(id).entry;
+        let mut approval = Approval {
             id: id.to_owned(),
-            server: call.server.clone(),
-            tool: call.tool.clone(),
-            input: Arc::clone(&call.input),
-            is_error: None,
-            failure: None,
-            attempts: None,
-            cached: None,
-            duration_ms: None,
-            result_bytes: None,
-            result: None,
-        }
-    }
-
-    fn approval(&mut self, id: &str, decision: Decision, by: Decider) -> Approval {
-        let call = self.tool_call(id);
-        Approval {
-            id: id.to_owned(),
-            server: call.server.clone(),
-            tool: call.tool.clone(),
+            server: entry.server.clone(),
+            tool: entry.tool.clone(),
             decision,
             by,
             reason: None,
             scope: None,
             edited: false,
-        }
+        };
+        complete(&mut approval);
+        AuditKind::Approval(approval)
     }
 
     /// Returns the open call with this id, or an `unknown` one if another process planned it.
@@ -380,9 +321,7 @@ impl RunFold {
         self.open_tool_calls
             .entry(id.to_owned())
             .or_insert_with(|| OpenToolCall {
-                server: None,
-                tool: "unknown".to_owned(),
-                input: Arc::default(),
+                entry: ToolCallEntry::unknown(id),
                 approval_requested: false,
             })
     }
@@ -395,23 +334,6 @@ impl fmt::Debug for RunFold {
             .field("step", &self.step)
             .field("open_tool_calls", &self.open_tool_calls.len())
             .finish_non_exhaustive()
-    }
-}
-
-impl Cost {
-    fn add(&mut self, usd: Option<f64>) {
-        match usd {
-            Some(usd) => {
-                self.usd += usd;
-                self.priced_calls += 1;
-            }
-            None => self.unpriced_calls += 1,
-        }
-    }
-
-    /// Returns the sum, or `None` if the price of a call is unknown.
-    fn total(&self) -> Option<f64> {
-        (self.priced_calls > 0 && self.unpriced_calls == 0).then_some(self.usd)
     }
 }
 

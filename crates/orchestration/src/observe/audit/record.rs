@@ -152,6 +152,31 @@ pub struct ModelCall {
     pub request_id: Option<String>,
 }
 
+impl ModelCall {
+    /// Creates the record of a call that has no end yet.
+    pub(crate) fn new(step: u32, model: &ModelId) -> Self {
+        Self {
+            end: ModelCallEnd::Cancelled,
+            purpose: CallPurpose::Answer,
+            step,
+            provider: model.provider.clone(),
+            model: model.name.clone(),
+            answered_by: None,
+            tools: 0,
+            finish: None,
+            finish_raw: None,
+            usage: None,
+            cost_usd: None,
+            tool_choice_asked: ToolChoice::default(),
+            tool_choice: None,
+            duration_ms: 0,
+            error: None,
+            status: None,
+            request_id: None,
+        }
+    }
+}
+
 /// The end of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -202,6 +227,26 @@ pub struct ToolCallEntry {
     /// [`AuditOptions::results`]: super::AuditOptions::results
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
+}
+
+impl ToolCallEntry {
+    /// Creates the record of the start of a call that another process planned.
+    pub(crate) fn unknown(id: &str) -> Self {
+        Self {
+            moment: ToolCallMoment::Started,
+            id: id.to_owned(),
+            server: None,
+            tool: "unknown".to_owned(),
+            input: Arc::default(),
+            is_error: None,
+            failure: None,
+            attempts: None,
+            cached: None,
+            duration_ms: None,
+            result_bytes: None,
+            result: None,
+        }
+    }
 }
 
 /// The state of a tool call.

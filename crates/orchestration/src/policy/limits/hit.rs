@@ -104,14 +104,6 @@ impl LimitHit {
         }
     }
 
-    /// Returns whether the run continues after this limit.
-    pub fn is_recoverable(&self) -> bool {
-        matches!(
-            self,
-            Self::CallsPerResponse { .. } | Self::CallsPerMinute { .. }
-        )
-    }
-
     /// Returns the clause for the model whose call was not executed, without a full stop. It names
     /// no setting, because the model cannot change one.
     pub fn for_model(&self) -> String {

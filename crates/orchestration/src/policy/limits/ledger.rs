@@ -29,8 +29,6 @@ pub struct Ledger {
     unpriced_requests: u64,
     /// Model answers without a price.
     unpriced_answers: u32,
-    /// Model answers with an estimated token count.
-    estimated_answers: u32,
     /// Duration of earlier periods of work, in milliseconds.
     earlier_ms: u64,
     /// Start of the current period of work.
@@ -196,9 +194,6 @@ impl Ledger {
     ) {
         self.latest_time = Some(now);
         let mut usage = *usage;
-        if usage.input_tokens.is_none() || usage.output_tokens.is_none() {
-            self.estimated_answers = self.estimated_answers.saturating_add(1);
-        }
         let input = *usage.input_tokens.get_or_insert(estimate.input);
         let output = *usage.output_tokens.get_or_insert(estimate.output);
         self.input_tokens = self.input_tokens.saturating_add(input);
@@ -259,21 +254,10 @@ impl Ledger {
         self.cost_usd
     }
 
-    /// Returns whether [`Ledger::cost_usd`] is the whole cost: all answers and all requests of
-    /// providers' built-in tools had a price.
-    pub fn is_cost_complete(&self) -> bool {
-        self.unpriced_answers == 0 && self.unpriced_requests == 0
-    }
-
     /// Returns the number of requests of providers' built-in tools without a price, such as web
     /// searches. No limit includes them.
     pub fn unpriced_requests(&self) -> u64 {
         self.unpriced_requests
-    }
-
-    /// Returns whether a token count is estimated.
-    pub fn has_estimates(&self) -> bool {
-        self.estimated_answers > 0
     }
 
     /// Returns the duration of the run's work, in milliseconds.

@@ -101,12 +101,11 @@ impl Reading {
         };
         let (kind, named) = (text_of("type"), text_of("artifactType"));
         let (title, language) = (text_of("title"), text_of("language"));
-        let is_artifact = match &kind {
-            Some(kind) => kind != "text",
-            None => {
-                self.repaired("the type of an item was derived from its other fields");
-                named.is_some() || title.is_some() || language.is_some()
-            }
+        let is_artifact = if let Some(kind) = &kind {
+            kind != "text"
+        } else {
+            self.repaired("the type of an item was derived from its other fields");
+            named.is_some() || title.is_some() || language.is_some()
         };
         let content = match fields.shift_remove("content") {
             Some(Value::String(content)) => content,
