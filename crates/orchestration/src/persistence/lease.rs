@@ -123,27 +123,9 @@ impl RunLease {
         self.leased = None;
     }
 
-    /// Stores the last events of a run that waits for a person, and releases it.
-    pub(super) async fn release_waiting(
-        self,
-        events: &[StoredEvent],
-    ) -> Result<(), SessionStoreError> {
-        self.release_with(events, RunState::Waiting, None, &[])
-            .await
-    }
-
-    /// Stores the last events and the messages of a finished run, and releases it.
+    /// Stores the last events of a run that waits or is finished, and the messages of a finished
+    /// run, and releases it.
     pub(super) async fn finish(
-        self,
-        events: &[StoredEvent],
-        outcome: Option<String>,
-        messages: &[Arc<Message>],
-    ) -> Result<(), SessionStoreError> {
-        self.release_with(events, RunState::Finished, outcome, messages)
-            .await
-    }
-
-    async fn release_with(
         mut self,
         events: &[StoredEvent],
         state: RunState,

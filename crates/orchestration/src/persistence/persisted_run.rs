@@ -11,7 +11,8 @@ use std::{
 use futures_core::{Stream, future::BoxFuture};
 use futures_util::{FutureExt, StreamExt};
 use switchboard_domain::{
-    ApprovalRequest, RunRecord, RunState, RunStore, SessionId, SessionStoreError, StoredEvent,
+    ApprovalRequest, Message, RunRecord, RunState, RunStore, SessionId, SessionStoreError,
+    StoredEvent,
 };
 use tokio::sync::oneshot;
 
@@ -101,27 +102,27 @@ pub struct PersistedRun {
 }
 
 /// The end of a run that is not stored yet.
-enum Ended {
-    Over {
-        report: Box<RunReport>,
-        messages: Vec<Arc<switchboard_domain::Message>>,
-        outcome: Option<String>,
-    },
-    Waits(Vec<ApprovalRequest>),
-    Failed(DurableRunError),
+struct Ended {
+    end: PersistedRunEnd,
+    /// The messages of a finished run.
+    messages: Vec<Arc<Message>>,
 }
 
-type Write = BoxFuture<'static, Result<(), SessionStoreError>>;
-
 /// A write in progress.
-enum Writing {
-    Events(Write, Vec<PersistedEvent>),
-    /// A snapshot, with the events before it.
-    Snapshot(Write, Vec<PersistedEvent>, oneshot::Sender<()>),
-    /// The last events and the end of the run.
-    End(Write, Vec<PersistedEvent>, PersistedRunEnd),
-    /// The release of the run after a store error.
-    Release(BoxFuture<'static, ()>, DurableRunError),
+struct Writing {
+    future: BoxFuture<'static, Result<(), SessionStoreError>>,
+    /// The events that are stored by the write.
+    events: Vec<PersistedEvent>,
+    then: AfterWrite,
+}
+
+/// The continuation after a successful write.
+enum AfterWrite {
+    Continue,
+    /// The driver waits for a stored snapshot.
+    NotifyDriver(oneshot::Sender<()>),
+    /// The run ended and is released.
+    End(PersistedRunEnd),
 }
 
 impl PersistedRun {
@@ -156,10 +157,9 @@ impl PersistedRun {
         lease: RunLease,
     ) -> Self {
         let mut persisted = Self::of(record, CheckpointChannel::new(run.mark()), lease);
-        persisted.ended = Some(Ended::Over {
-            outcome: Some(outcome_name(report.outcome)),
+        persisted.ended = Some(Ended {
+            end: PersistedRunEnd::Finished(report),
             messages: run.session_messages(),
-            report,
         });
         persisted
     }
@@ -232,16 +232,8 @@ impl PersistedRun {
         // This stops the driver first.
         self.stream = None;
         let lease = self.lease.take();
-        let writing = match self.writing.take() {
-            // The last of these owns the lease.
-            Some(
-                Writing::Events(future, _)
-                | Writing::Snapshot(future, _, _)
-                | Writing::End(future, _, _),
-            ) => Some(future),
-            Some(Writing::Release(future, _)) => Some(future.map(Ok).boxed()),
-            None => None,
-        };
+        // The last write owns the lease.
+        let writing = self.writing.take().map(|writing| writing.future);
         if writing.is_none() && lease.is_none() {
             return None;
         }
@@ -319,20 +311,28 @@ impl PersistedRun {
         let order = self
             .channel
             .take_pending(last + u64::from(self.last.is_some()));
+        let (runs, run) = (Arc::clone(&self.runs), self.record.id.clone());
         if let Some(PendingCheckpoint {
             snapshot, stored, ..
         }) = order
         {
-            let (persisted, events) = self.take_unsaved();
-            let (runs, run) = (Arc::clone(&self.runs), self.record.id.clone());
+            let (events, new) = self.take_unsaved();
             let saved =
-                async move { until_available(|| runs.save_with(&run, &events, &snapshot)).await };
-            return Some(Writing::Snapshot(saved.boxed(), persisted, stored));
+                async move { until_available(|| runs.save_with(&run, &new, &snapshot)).await };
+            return Some(Writing {
+                future: saved.boxed(),
+                events,
+                then: AfterWrite::NotifyDriver(stored),
+            });
         }
-        if let Some(ended) = self.ended.take() {
+        if let Some(mut ended) = self.ended.take() {
             self.unsaved.extend(self.last.take());
-            let (persisted, events) = self.take_unsaved();
-            return Some(ended.write(events, persisted, self.lease.take()));
+            let (events, new) = self.take_unsaved();
+            return Some(Writing {
+                future: ended.store(new, self.lease.take()),
+                events,
+                then: AfterWrite::End(ended.end),
+            });
         }
         let end_events = match self.channel.first_end_event() {
             None => Vec::new(),
@@ -343,18 +343,21 @@ impl PersistedRun {
                 self.unsaved.split_off(before)
             }
         };
-        let (persisted, events) = self.take_unsaved();
+        let (events, new) = self.take_unsaved();
         self.unsaved_bytes = end_events
             .iter()
             .map(|persisted| persisted.json.len())
             .sum();
         self.unsaved = end_events;
-        if persisted.is_empty() {
+        if events.is_empty() {
             return None;
         }
-        let (runs, run) = (Arc::clone(&self.runs), self.record.id.clone());
-        let appended = async move { until_available(|| runs.append_events(&run, &events)).await };
-        Some(Writing::Events(appended.boxed(), persisted))
+        let appended = async move { until_available(|| runs.append_events(&run, &new)).await };
+        Some(Writing {
+            future: appended.boxed(),
+            events,
+            then: AfterWrite::Continue,
+        })
     }
 
     /// Takes the unsaved events, in both forms.
@@ -365,12 +368,6 @@ impl PersistedRun {
         (persisted, events)
     }
 
-    /// Makes stored events available to the stream.
-    fn make_available(&mut self, persisted: Vec<PersistedEvent>) {
-        self.stored = persisted.last().map_or(self.stored, |last| last.event.seq);
-        self.ready.extend(persisted);
-    }
-
     /// Stops the run after a store error.
     fn fail(&mut self, error: DurableRunError) {
         let run = &self.record.id;
@@ -379,7 +376,10 @@ impl PersistedRun {
         self.channel.close();
         self.unsaved.clear();
         self.last = None;
-        self.ended = Some(Ended::Failed(error));
+        self.ended = Some(Ended {
+            end: PersistedRunEnd::Failed(error),
+            messages: Vec::new(),
+        });
     }
 
     /// Polls the write in progress. Returns whether it finished.
@@ -387,30 +387,24 @@ impl PersistedRun {
         let Some(writing) = &mut self.writing else {
             return false;
         };
-        let done = match writing {
-            Writing::Events(future, _)
-            | Writing::Snapshot(future, _, _)
-            | Writing::End(future, _, _) => future.poll_unpin(context),
-            Writing::Release(future, _) => future.poll_unpin(context).map(Ok),
-        };
-        let Poll::Ready(done) = done else {
+        let Poll::Ready(done) = writing.future.poll_unpin(context) else {
             return false;
         };
         match (self.writing.take(), done) {
             (None, _) => {}
-            (Some(Writing::Release(_, error)), _) => {
-                self.end = Some(PersistedRunEnd::Failed(error));
-            }
             (Some(_), Err(error)) => self.fail(error.into()),
-            (Some(Writing::Events(_, persisted)), Ok(())) => self.make_available(persisted),
-            (Some(Writing::Snapshot(_, persisted, done)), Ok(())) => {
-                self.make_available(persisted);
-                // Fails if the driver was cancelled and no longer waits.
-                let _ = done.send(());
-            }
-            (Some(Writing::End(_, persisted, end)), Ok(())) => {
-                self.make_available(persisted);
-                self.end = Some(end);
+            (Some(writing), Ok(())) => {
+                let events = writing.events;
+                self.stored = events.last().map_or(self.stored, |last| last.event.seq);
+                self.ready.extend(events);
+                match writing.then {
+                    AfterWrite::Continue => {}
+                    AfterWrite::NotifyDriver(stored) => {
+                        // Fails if the driver was cancelled and no longer waits.
+                        let _ = stored.send(());
+                    }
+                    AfterWrite::End(end) => self.end = Some(end),
+                }
             }
         }
         true
@@ -420,51 +414,43 @@ impl PersistedRun {
 impl Ended {
     fn of(run: &Run) -> Self {
         match run.report() {
-            Some(report) => Self::Over {
-                outcome: Some(outcome_name(report.outcome)),
+            Some(report) => Self {
+                end: PersistedRunEnd::Finished(Box::new(report)),
                 messages: run.session_messages(),
-                report: Box::new(report),
             },
-            None => Self::Waits(run.pending_approvals().into_iter().cloned().collect()),
+            None => Self {
+                end: PersistedRunEnd::Waiting(
+                    run.pending_approvals().into_iter().cloned().collect(),
+                ),
+                messages: Vec::new(),
+            },
         }
     }
 
-    /// Stores the last events and releases the run in one transaction. The events are returned
-    /// after that.
-    fn write(
-        self,
+    /// Stores the last events and releases the run in one transaction.
+    fn store(
+        &mut self,
         events: Vec<StoredEvent>,
-        persisted: Vec<PersistedEvent>,
         lease: Option<RunLease>,
-    ) -> Writing {
-        let (messages, outcome, end) = match self {
-            Self::Failed(error) => return Writing::Release(release(lease), error),
-            Self::Waits(waiting) => (Vec::new(), None, PersistedRunEnd::Waiting(waiting)),
-            Self::Over {
-                report,
-                messages,
-                outcome,
-            } => (messages, outcome, PersistedRunEnd::Finished(report)),
-        };
-        let is_over = matches!(end, PersistedRunEnd::Finished(_));
-        let written = async move {
-            match lease {
-                Some(lease) if is_over => lease.finish(&events, outcome, &messages).await,
-                Some(lease) => lease.release_waiting(&events).await,
-                None => Ok(()),
+    ) -> BoxFuture<'static, Result<(), SessionStoreError>> {
+        let messages = mem::take(&mut self.messages);
+        let (state, outcome) = match &self.end {
+            PersistedRunEnd::Finished(report) => {
+                (RunState::Finished, Some(outcome_name(report.outcome)))
             }
+            PersistedRunEnd::Waiting(_) | PersistedRunEnd::Failed(_) => (RunState::Waiting, None),
         };
-        Writing::End(written.boxed(), persisted, end)
-    }
-}
-
-fn release(lease: Option<RunLease>) -> BoxFuture<'static, ()> {
-    async move {
-        if let Some(lease) = lease {
-            lease.release().await;
+        let has_failed = matches!(self.end, PersistedRunEnd::Failed(_));
+        async move {
+            match lease {
+                Some(lease) if has_failed => lease.release().await,
+                Some(lease) => lease.finish(&events, state, outcome, &messages).await?,
+                None => {}
+            }
+            Ok(())
         }
+        .boxed()
     }
-    .boxed()
 }
 
 impl Stream for PersistedRun {

@@ -196,14 +196,6 @@ async fn a_dropped_acquisition_releases_the_run() {
 }
 
 #[tokio::test]
-async fn a_run_without_a_stored_state_has_only_its_conversation() {
-    let said = Said::default();
-    let durable_runs = durable_runs(with_an_interrupted_run(&said));
-    let taken = durable_runs.acquire("r").await.unwrap();
-    assert!(taken.has_only_conversation() && !taken.is_finished());
-}
-
-#[tokio::test]
 async fn unstored_events_are_not_emitted_and_the_run_is_released() {
     for (refuses, shown) in [
         ("run_started", 0),
@@ -247,24 +239,6 @@ async fn unstored_events_are_not_emitted_and_the_run_is_released() {
 }
 
 #[tokio::test]
-async fn a_run_with_an_unknown_start_is_released() {
-    let said = Said::default();
-    let durable_runs = durable_runs(runs(&said, "begin"));
-    let error = begun(&durable_runs).await.unwrap_err();
-    assert!(matches!(
-        error,
-        DurableRunError::Store(SessionStoreError::Storage { .. })
-    ));
-    assert_eq!(
-        *said.lock().unwrap(),
-        [
-            "begin behind 1 with 1",
-            "release Interrupted None behind 2 with 0"
-        ]
-    );
-}
-
-#[tokio::test]
 async fn a_run_that_an_unavailable_store_refused_is_not_released() {
     // The mock panics if it is asked to release a run.
     let mut runs = MockRunStore::new();
@@ -303,50 +277,6 @@ fn unavailable() -> SessionStoreError {
         operation: "write",
         source: "the database is locked".into(),
     }
-}
-
-#[tokio::test]
-async fn a_run_without_a_stored_state_starts_again_with_the_resuming_agent() {
-    let said = Said::default();
-    let mut runs = runs(&said, "");
-    let record = RunRecord {
-        id: "r".into(),
-        session: SessionId("s".into()),
-        state: RunState::Interrupted,
-        model: "p/other".into(),
-        created_at: String::new(),
-        updated_at: String::new(),
-        events_before: 0,
-        last_event: 0,
-        outcome: None,
-        parameters: None,
-    };
-    let known = record.clone();
-    runs.expect_run()
-        .returning(move |_, _| Ok(Some(known.clone())));
-    runs.expect_take().returning(move |_, _| Ok(record.clone()));
-    runs.expect_snapshot().returning(|_, _| Ok(None));
-    let durable_runs = durable_runs(runs);
-    let taken = durable_runs.acquire("r").await.unwrap();
-    assert_eq!(taken.run().model().to_string(), "p/other");
-    assert!(!taken.is_finished());
-    let agent = Agent::new(model()).with_instructions("Be kind.");
-    let run = durable_runs.resume(&agent, taken);
-    assert_eq!(run.id(), "r");
-    let PersistedRunEnd::Finished(report) = run.finish().await else {
-        panic!("it ends");
-    };
-    assert_eq!(
-        (report.run_id.as_str(), report.answer.as_str()),
-        ("r", "Hello.")
-    );
-    assert_eq!(report.model.to_string(), "p/m");
-    let said = said.lock().unwrap();
-    let beginning = "run_started, save 2 from 0";
-    assert_eq!(said[0], beginning, "with the instructions");
-    let last = said.last().unwrap();
-    let end = "run_finished, release Finished Some(\"completed\") behind 1 with 1";
-    assert!(last.ends_with(end), "{last}");
 }
 
 #[tokio::test]

@@ -328,7 +328,12 @@ impl DurableRuns {
         let stored: Vec<StoredEvent> = persisted.iter().map(PersistedEvent::stored).collect();
         let outcome = run.outcome().map(outcome_name);
         lease
-            .finish(&stored, outcome, &run.session_messages())
+            .finish(
+                &stored,
+                RunState::Finished,
+                outcome,
+                &run.session_messages(),
+            )
             .await?;
         Ok(persisted)
     }

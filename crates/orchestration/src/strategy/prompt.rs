@@ -112,18 +112,6 @@ mod tests {
     }
 
     #[test]
-    fn fifteen_tools_are_described_and_the_others_counted() {
-        let settings = GatherFormat::default();
-        let prompt = system_prompt(&settings, None, &tools(40));
-        assert!(prompt.starts_with("# This phase"), "{prompt}");
-        assert!(prompt.contains("- `tool_15`: Does thing 15.\n- and 25 more in the tools list\n"));
-        assert!(!prompt.contains("tool_16"));
-        assert!(!system_prompt(&settings, None, &tools(15)).contains("more in the tools list"));
-        assert!(system_prompt(&settings, None, &[]).contains("There are no tools."));
-        assert!(prompt.contains(NOTHING_TO_GATHER));
-    }
-
-    #[test]
     fn a_long_description_is_cut_at_a_word() {
         let long = "word ".repeat(100);
         let short = shortened(&long);

@@ -102,56 +102,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn call<'a>(id: &'a str, input: &'a str) -> GatherCall<'a> {
-        GatherCall {
-            id,
-            name: "find",
-            input,
-        }
-    }
-
-    fn repeat(of: &str) -> CallVerdict {
-        CallVerdict::Repeat { of: of.to_owned() }
-    }
-
-    #[test]
-    fn a_repeat_gets_the_first_result_and_the_second_repeat_is_a_loop() {
-        let mut calls = RepeatedCalls::default();
-        assert_eq!(
-            calls.check(&[call("1", "a"), call("2", "b")]),
-            (vec![CallVerdict::Run, CallVerdict::Run], false)
-        );
-        assert_eq!(
-            calls.check(&[call("3", "a"), call("4", "c")]),
-            (vec![repeat("1"), CallVerdict::Run], false)
-        );
-        assert_eq!(calls.check(&[call("5", "b")]), (vec![repeat("2")], false));
-        assert_eq!(calls.check(&[call("6", "a")]), (vec![repeat("1")], true));
-    }
-
-    #[test]
-    fn equal_calls_of_one_response_run_once_and_are_not_a_loop() {
-        let mut calls = RepeatedCalls::default();
-        assert_eq!(
-            calls.check(&[call("1", "a"), call("2", "a"), call("3", "a")]),
-            (vec![CallVerdict::Run, repeat("1"), repeat("1")], false)
-        );
-        // Twice in one later answer is one repeat.
-        assert!(!calls.check(&[call("4", "a"), call("5", "a")]).1);
-        assert!(calls.check(&[call("6", "a")]).1);
-    }
-
-    #[test]
-    fn another_tool_with_the_same_input_is_another_call() {
-        let mut calls = RepeatedCalls::default();
-        calls.check(&[call("1", "a")]);
-        let other = GatherCall {
-            name: "load",
-            ..call("2", "a")
-        };
-        assert_eq!(calls.check(&[other]).0, [CallVerdict::Run]);
-    }
-
     #[test]
     fn the_earlier_result_comes_with_one_note() {
         let mut earlier = ToolResult::error("1", "find", "no such id");

@@ -188,31 +188,6 @@ async fn a_waiting_run_can_be_acquired_by_any_process() {
 }
 
 #[tokio::test]
-async fn an_abandoned_run_leaves_its_session_consistent() {
-    let disk = Disk::with_session([]);
-    let durable_runs = durable_runs(&disk.process(None));
-    let agent = Agent::new(Scripted::new([one("a")]))
-        .with_tools(doing())
-        .with_approver(later())
-        .with_options(asking());
-    let (shown, _) = watched(begin(&durable_runs, &agent, "go").await).await;
-    let last = durable_runs.abandon(&disk.record().id).await.unwrap();
-    assert_eq!(last[0].event.seq, shown.len() as u64 + 1);
-    assert!(matches!(&last[0].event.kind, RunEventKind::ToolFinished { id, .. } if id == "a"));
-    let RunEventKind::RunFinished { report } = &last[1].event.kind else {
-        panic!("{last:#?}");
-    };
-    assert_eq!(report.outcome, Outcome::Cancelled);
-    assert_eq!(disk.record().outcome.as_deref(), Some("cancelled"));
-    assert_eq!(roles(&disk).len(), 3);
-    let model = Scripted::new([Answer::Says("ok")]);
-    let (_, end) =
-        watched(begin(&durable_runs, &Agent::new(model.clone()), "and now?").await).await;
-    assert!(matches!(end, PersistedRunEnd::Finished(_)));
-    assert_whole(&model.request(0).messages);
-}
-
-#[tokio::test]
 async fn a_run_of_another_format_can_only_be_abandoned() {
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(None));
@@ -414,52 +389,6 @@ async fn a_cancellation_ends_a_durable_run_properly() {
     assert!(matches!(run.end(), Some(PersistedRunEnd::Finished(_))));
     assert_eq!(disk.record().outcome.as_deref(), Some("cancelled"));
     assert_eq!(roles(&disk).len(), 3);
-}
-
-#[tokio::test]
-async fn the_end_of_a_run_is_stored_with_its_last_events() {
-    for wall in [Wall::Before, Wall::Behind] {
-        // Its process ends at every one of its writes in turn.
-        let mut at = 1;
-        loop {
-            let disk = Disk::with_session([]);
-            let process = disk.process(Some((at, wall)));
-            let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
-            let mut run = begin(&durable_runs(&process), &agent, "go").await;
-            let mut shown = Vec::new();
-            let is_over = loop {
-                tokio::select! {
-                    biased;
-                    () = process.stuck() => break false,
-                    next = run.next() => match next {
-                        Some(kept) => shown.push(kept),
-                        None => break true,
-                    },
-                }
-            };
-            process.ends();
-            let is_end = |kind: &RunEventKind| {
-                matches!(
-                    kind,
-                    RunEventKind::ModelCallFinished { .. } | RunEventKind::RunFinished { .. }
-                )
-            };
-            let stored = disk.events();
-            let has_end = stored.iter().any(|event| is_end(&event.kind));
-            let is_finished = disk.record().state == RunState::Finished;
-            assert_eq!(has_end, is_finished, "{wall:?} at {at}: {stored:#?}");
-            let said = roles(&disk).contains(&said(Role::Assistant, "ok"));
-            assert_eq!(said, is_finished, "{wall:?} at {at}");
-            let is_shown = shown.iter().any(|kept| is_end(&kept.event.kind));
-            assert!(is_finished || !is_shown, "{wall:?} at {at}");
-            if is_over {
-                assert!(is_finished);
-                break;
-            }
-            at += 1;
-        }
-        assert!(at > 2, "it was stopped in the middle");
-    }
 }
 
 /// Stores the snapshot of a finished run.

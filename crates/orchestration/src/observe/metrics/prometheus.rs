@@ -54,20 +54,17 @@ fn encode_tools(encoder: &mut DescriptorEncoder<'_>, snapshot: &Snapshot) -> fmt
         let server = tool.server.as_deref().unwrap_or_default();
         ([("server", server), ("tool", tool.tool.as_str())], tool)
     });
-    let tools: Vec<_> = tools.collect();
-    let calls = tools.iter().map(|(labels, tool)| (*labels, &tool.calls));
-    encode_calls(
-        encoder,
-        "tool_calls",
-        "Tool calls",
-        &calls.collect::<Vec<_>>(),
-    )?;
-    let latencies = tools.iter().map(|(labels, tool)| (*labels, &tool.latency));
+    let tools: Vec<(Labels<'_>, _)> = tools.collect();
+    let calls: Vec<_> = tools
+        .iter()
+        .map(|(labels, tool)| (*labels, &tool.calls))
+        .collect();
+    encode_calls(encoder, "tool_calls", "Tool calls", &calls)?;
     encode_histograms(
         encoder,
         "tool_call_duration_seconds",
         "Duration of executed tool calls.",
-        latencies,
+        tools.iter().map(|(labels, tool)| (*labels, &tool.latency)),
     )
 }
 
@@ -77,91 +74,79 @@ fn encode_models(encoder: &mut DescriptorEncoder<'_>, snapshot: &Snapshot) -> fm
         ([("provider", &*id.provider), ("model", &*id.name)], model)
     });
     let models: Vec<(Labels<'_>, _)> = models.collect();
-    let requests = models.iter().flat_map(|(labels, model)| {
-        let counts = [
-            ("successful", model.requests.successful),
-            ("failed", model.requests.failed),
-            ("cancelled", model.requests.cancelled),
-        ];
-        counts.map(|(result, count)| ((*labels, [("result", result)]), count))
-    });
-    encode_counters(
+    let name = "model_requests";
+    encode_split(
         encoder,
-        "model_requests",
+        name,
         "Model calls by result.",
-        requests,
+        "result",
+        &models,
+        |model| {
+            [
+                ("successful", model.requests.successful),
+                ("failed", model.requests.failed),
+                ("cancelled", model.requests.cancelled),
+            ]
+        },
     )?;
-    let tokens = models.iter().flat_map(|(labels, model)| {
-        let counts = [
+    let help = "Tokens. Input includes cache tokens, output includes reasoning tokens.";
+    encode_split(encoder, "model_tokens", help, "type", &models, |model| {
+        [
             ("input", model.tokens.input),
             ("output", model.tokens.output),
             ("cache_read", model.tokens.cache_read),
             ("cache_write", model.tokens.cache_write),
             ("reasoning", model.tokens.reasoning),
-        ];
-        counts.map(|(kind, count)| ((*labels, [("type", kind)]), count))
-    });
-    encode_counters(
-        encoder,
-        "model_tokens",
-        "Tokens. Input includes cache tokens, output includes reasoning tokens.",
-        tokens,
-    )?;
-    let costs = models
-        .iter()
-        .map(|(labels, model)| (*labels, model.cost_usd));
+        ]
+    })?;
     encode_counters(
         encoder,
         "model_cost_dollars",
         "Cost of model calls with a known price, in US dollars.",
-        costs,
+        models
+            .iter()
+            .map(|(labels, model)| (*labels, model.cost_usd)),
     )?;
-    let unpriced = models
-        .iter()
-        .map(|(labels, model)| (*labels, model.unpriced));
     encode_counters(
         encoder,
         "model_unpriced_requests",
         "Model answers with an unknown price.",
-        unpriced,
+        models
+            .iter()
+            .map(|(labels, model)| (*labels, model.unpriced)),
     )?;
-    let calls = models
+    let calls: Vec<_> = models
         .iter()
-        .map(|(labels, model)| (*labels, &model.tool_calls));
-    encode_calls(
-        encoder,
-        "model_tool_calls",
-        "Tool calls that the model requested",
-        &calls.collect::<Vec<_>>(),
-    )?;
-    let latencies = models
-        .iter()
-        .map(|(labels, model)| (*labels, &model.latency));
+        .map(|(labels, model)| (*labels, &model.tool_calls))
+        .collect();
+    let help = "Tool calls that the model requested";
+    encode_calls(encoder, "model_tool_calls", help, &calls)?;
     encode_histograms(
         encoder,
         "model_request_duration_seconds",
         "Time from a model request to the end of its answer.",
-        latencies,
+        models
+            .iter()
+            .map(|(labels, model)| (*labels, &model.latency)),
     )
 }
 
 /// Encodes the counts of tool calls as four metric families that share the prefix `name`.
-fn encode_calls<'a>(
+fn encode_calls(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
-    calls: &[(Labels<'a>, &'a CallCounts)],
+    calls: &[(Labels<'_>, &CallCounts)],
 ) -> fmt::Result {
-    let results = calls.iter().flat_map(|(labels, calls)| {
-        let counts = [
+    let by_result = format!("{help} by result.");
+    encode_split(encoder, name, &by_result, "result", calls, |calls| {
+        [
             ("successful", calls.successful),
             ("failed", calls.failed),
             ("hallucinated", calls.hallucinated),
             ("not_executed", calls.not_executed),
-        ];
-        counts.map(|(result, count)| ((*labels, [("result", result)]), count))
-    });
-    encode_counters(encoder, name, &format!("{help} by result."), results)?;
+        ]
+    })?;
     let subsets: [Subset; 3] = [
         ("unnecessary", "that repeated an earlier call", |calls| {
             calls.unnecessary
@@ -177,6 +162,22 @@ fn encode_calls<'a>(
         encode_counters(encoder, &name, &format!("{help} {description}."), samples)?;
     }
     Ok(())
+}
+
+/// Encodes several counts of each item as one metric family with the further label `label`.
+fn encode_split<T, const N: usize>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    label: &'static str,
+    items: &[(Labels<'_>, &T)],
+    counts: impl Fn(&T) -> [(&'static str, u64); N],
+) -> fmt::Result {
+    let samples = items.iter().flat_map(|(labels, item)| {
+        let counts = counts(item).into_iter();
+        counts.map(move |(value, count)| ((*labels, [(label, value)]), count))
+    });
+    encode_counters(encoder, name, help, samples)
 }
 
 fn encode_counters<L: EncodeLabelSet, V: EncodeCounterValue>(

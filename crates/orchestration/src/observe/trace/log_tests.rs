@@ -117,16 +117,3 @@ fn log_lines_describe_model_calls_and_tool_calls() {
         assert!(!all.contains(said), "{said}");
     }
 }
-
-#[test]
-fn an_empty_answer_is_logged_as_nothing() {
-    let lines = lines([RunEventKind::ModelCallFinished {
-        step: 1,
-        model: None,
-        finish_reason: FinishReason::Stop,
-        finish_raw: None,
-        usage: Box::new(Usage::default()),
-        tool_choice: ToolChoiceOutcome::Native,
-    }]);
-    assert!(lines[0].contains("parts=nothing"), "{lines:?}");
-}

@@ -83,41 +83,6 @@ fn a_short_conversation_is_sent_unchanged() {
 }
 
 #[test]
-fn whole_turns_are_omitted_and_instructions_question_and_current_turn_stay() {
-    let mut all = vec![Message::system("Be brief.")];
-    for n in 0..4 {
-        all.extend(turn(n, 2, 100));
-    }
-    all.push(Message::system("Now in German."));
-    all.push(Message::user("And now?"));
-    let messages = arcs(all);
-    let mut history = History::default();
-    let fit = history.fit(&policy(800), &messages, 0);
-    assert!(fit.over.is_none(), "{fit:?}");
-    let sent: Vec<(Role, String)> = history
-        .messages(&messages)
-        .iter()
-        .map(|message| (message.role, message.text()))
-        .collect();
-    let said = |role, text: &str| (role, text.to_owned());
-    assert_eq!(
-        sent,
-        [
-            said(Role::System, "Be brief."),
-            said(Role::User, "Question 0?"),
-            said(Role::User, "Question 3?"),
-            said(Role::Assistant, ""),
-            said(Role::Tool, ""),
-            said(Role::Assistant, ""),
-            said(Role::Tool, ""),
-            said(Role::Assistant, "Answer 3."),
-            said(Role::System, "Now in German."),
-            said(Role::User, "And now?"),
-        ]
-    );
-}
-
-#[test]
 fn a_trim_makes_room_for_many_steps() {
     let mut messages = Vec::new();
     let mut history = History::default();
@@ -174,26 +139,6 @@ fn a_long_current_turn_loses_the_ends_of_its_oldest_results_and_no_call() {
     assert!(oldest.contains("left out later"), "{oldest}");
     assert!(!oldest.contains("[… about 0"));
     assert_eq!(history.shortened().next(), Some(2));
-}
-
-#[test]
-fn a_very_long_turn_drops_old_results_before_it_cuts_the_newest() {
-    let mut messages = arcs([Message::user("Compare all of them.")]);
-    let mut history = History::default();
-    for n in 0..60 {
-        let ids = ids(n, 1);
-        messages.extend(arcs([calls("anthropic", &ids), results(&ids, 500)]));
-        let fit = history.fit(&policy(8_000), &messages, 0);
-        assert!(fit.over.is_none(), "{n}: {fit:?}");
-        let sent = history.messages(&messages);
-        assert!(Arc::ptr_eq(sent.last().unwrap(), messages.last().unwrap()));
-    }
-    let sent = history.messages(&messages);
-    let oldest = sent[2].results().next().unwrap().as_text();
-    assert!(
-        oldest.starts_with("[… about 625 tokens of this result"),
-        "{oldest}"
-    );
 }
 
 #[test]
@@ -257,29 +202,6 @@ fn a_conversation_that_cannot_fit_is_reported_with_the_reason() {
     let again = history.fit(&policy(2_000), &messages, 700);
     assert_eq!(again.trimmed, None);
     assert_eq!(again.over, Some(over));
-}
-
-#[test]
-fn pinned_messages_keep_their_whole_group() {
-    let mut all = Vec::new();
-    for n in 0..6 {
-        all.extend(turn(n, 1, 200));
-    }
-    all.push(Message::user("And now?"));
-    let messages = arcs(all);
-    let mut history = History::default();
-    // The question of turn 1 alone; a result of turn 2, so the turn.
-    history.pin(4);
-    history.pin(10);
-    history.fit(&policy(1_000), &messages, 0);
-    let sent = history.messages(&messages);
-    let is_sent = |at: usize| {
-        sent.iter()
-            .any(|message| Arc::ptr_eq(message, &messages[at]))
-    };
-    assert!(is_sent(4) && !is_sent(5) && !is_sent(7));
-    assert!((8..12).all(is_sent));
-    assert!(!is_sent(12));
 }
 
 #[test]

@@ -1,6 +1,5 @@
 use jiff::Timestamp;
 use proptest::prelude::*;
-use serde_json::json;
 use switchboard_domain::{ModelId, Usage};
 
 use super::*;
@@ -74,28 +73,6 @@ fn the_default_is_16_steps_of_128_calls() {
     );
     ledger.undo_step();
     assert_eq!(ledger.check(&limits), Ok(()));
-}
-
-#[test]
-fn calls_are_limited_in_a_sliding_minute() {
-    let limits = limits(|limits| limits.max_calls_per_minute = Some(2));
-    let mut ledger = Ledger::default();
-    ledger.admit_call(&limits, at(0)).unwrap();
-    ledger.admit_call(&limits, at(30)).unwrap();
-    assert_eq!(
-        ledger.admit_call(&limits, at(45)),
-        Err(LimitHit::CallsPerMinute {
-            max: 2,
-            retry_after_ms: 15_000
-        })
-    );
-    assert!(ledger.admit_call(&limits, at_ms(59_999)).is_err());
-    ledger.admit_call(&limits, at(60)).unwrap();
-    assert!(ledger.admit_call(&limits, at(89)).is_err());
-    ledger.admit_call(&limits, at(90)).unwrap();
-    assert_eq!(ledger.tool_calls(), 4);
-    // A clock that was set back by a day does not delay calls.
-    ledger.admit_call(&limits, at(-86_400)).unwrap();
 }
 
 #[test]
@@ -187,31 +164,6 @@ fn the_cost_counts_every_kind_of_token_at_its_price() {
 }
 
 #[test]
-fn a_model_without_a_price_is_not_called_under_a_cost_limit() {
-    let limited = limits(|limits| limits.max_cost_usd = Some(1.0));
-    let mut ledger = Ledger::default();
-    let check = |ledger: &Ledger, limits: &Limits, pricing: Option<&Pricing>| {
-        ledger.check_before_model_call(limits, &model(), pricing, at(0))
-    };
-    let unknown = LimitHit::PriceUnknown { model: model() };
-    assert_eq!(check(&ledger, &limited, None), Err(unknown.clone()));
-    let broken = Pricing {
-        output: f64::NAN,
-        ..PRICE
-    };
-    assert_eq!(
-        check(&ledger, &limited, Some(&broken)),
-        Err(unknown.clone())
-    );
-    assert_eq!(check(&ledger, &Limits::default(), None), Ok(()));
-    assert!(unknown.to_string().contains("anthropic/claude"));
-
-    // After a call with an unknown price, the total cost is unknown.
-    ledger.record_usage(&used(1, 1), TokenEstimate::default(), None, at(0));
-    assert_eq!(check(&ledger, &limited, Some(&PRICE)), Err(unknown));
-}
-
-#[test]
 fn limits_and_prices_that_are_not_numbers_do_not_remove_the_limit() {
     let nan = limits(|limits| limits.max_cost_usd = Some(f64::NAN));
     assert!(matches!(
@@ -267,20 +219,6 @@ fn only_periods_of_work_count() {
     assert_eq!(ledger.time_left(&limits, at(300_000)), Some(Duration::ZERO));
     // The clock was set back.
     assert_eq!(ledger.elapsed_ms(at(100_000)), 6_000);
-}
-
-#[test]
-fn limits_are_deserialized() {
-    let limits: Limits =
-        serde_json::from_value(json!({"max_cost_usd": 0.5, "max_wall_time": 1.5})).unwrap();
-    assert_eq!(limits.max_steps, 16);
-    assert_eq!(limits.max_wall_time, Some(Duration::from_millis(1_500)));
-    let stored = serde_json::to_value(&limits).unwrap();
-    assert_eq!(serde_json::from_value::<Limits>(stored).unwrap(), limits);
-    // As runs were stored before there were others.
-    let old: Limits = serde_json::from_value(json!({"max_steps": 4})).unwrap();
-    assert_eq!(old, Limits::steps(4));
-    assert!(serde_json::from_value::<Limits>(json!({"max_wall_time": 1e300})).is_err());
 }
 
 #[test]

@@ -1,8 +1,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 use switchboard_domain::{
-    ChatRequest, FinishReason, ModelCapabilities, ModelError, ModelErrorKind, Part, ResponseFormat,
-    Role, ToolChoice, ToolInput, ToolUse,
+    ChatRequest, FinishReason, ModelCapabilities, Part, Role, ToolInput, ToolUse,
 };
 
 use super::*;
@@ -78,73 +77,6 @@ fn the_audit_record_has_the_form_of_the_contract() {
 }
 
 #[test]
-fn each_mode_has_its_own_request() {
-    let tool = Arc::new(ToolDefinition::new("find", "", json!({"type": "object"})));
-    let request = ChatRequest::new([Message::user("?")]).with_tools([tool]);
-    let mut state = state(&can(true, true));
-    let mut seen = Vec::new();
-    loop {
-        let prepared = state.prepare(request.clone());
-        assert_eq!(prepared.messages, request.messages);
-        let names: Vec<_> = prepared
-            .tools
-            .iter()
-            .map(|tool| tool.name.clone())
-            .collect();
-        let has_schema = matches!(
-            &prepared.response_format,
-            ResponseFormat::JsonSchema { schema: sent, .. } if *sent == schema()
-        );
-        seen.push((state.mode(), names, prepared.tool_choice, has_schema));
-        let refused = ModelError::new("p", ModelErrorKind::InvalidRequest { field: None }, "no");
-        if !state.refused(&refused) {
-            break;
-        }
-    }
-    let only = || vec![TOOL.to_owned()];
-    assert_eq!(
-        seen,
-        [
-            (
-                FormatterMode::Native,
-                vec!["find".to_owned()],
-                ToolChoice::None,
-                true
-            ),
-            (
-                FormatterMode::Named,
-                only(),
-                ToolChoice::Only(only()),
-                false
-            ),
-            (FormatterMode::Required, only(), ToolChoice::Required, false),
-            (FormatterMode::Auto, only(), ToolChoice::Auto, false),
-        ]
-    );
-}
-
-#[test]
-fn only_a_refused_request_changes_the_mode() {
-    let mut state = state(&can(true, true));
-    for kind in [
-        ModelErrorKind::Authentication,
-        ModelErrorKind::Overloaded { retry_after: None },
-        ModelErrorKind::ContextOverflow,
-        ModelErrorKind::Connection,
-    ] {
-        assert!(!state.refused(&ModelError::new("p", kind, "")));
-    }
-    assert_eq!(state.mode(), FormatterMode::Native);
-    let feature = "forced tools".to_owned();
-    assert!(state.refused(&ModelError::new(
-        "p",
-        ModelErrorKind::Unsupported { feature },
-        ""
-    )));
-    assert_eq!(state.mode(), FormatterMode::Named);
-}
-
-#[test]
 fn the_model_is_told_to_use_only_the_formatter() {
     for (capabilities, name) in [(can(true, true), "native"), (can(false, false), "auto")] {
         let state = state(&capabilities);
@@ -160,22 +92,6 @@ fn the_model_is_told_to_use_only_the_formatter() {
         own.contains("JSON Schema") && !own.contains("artifact"),
         "{own}"
     );
-}
-
-#[test]
-fn an_answer_is_read_in_every_mode() {
-    for capabilities in [can(true, true), can(false, true), can(false, false)] {
-        let mut state = state(&capabilities);
-        let answer = if state.mode() == FormatterMode::Native {
-            Message::assistant(hello().to_string())
-        } else {
-            call(hello())
-        };
-        let formatted = done(read(&mut state, &answer));
-        assert_eq!(formatted.answer(), "Hello");
-        assert_eq!(formatted.repairs, [""; 0]);
-        assert_eq!(formatted.message(), Message::assistant("Hello"));
-    }
 }
 
 #[test]
@@ -223,32 +139,6 @@ fn malformed_input_is_repaired_if_possible() {
     let two = calls(&[ToolInput::from_json(hello()), ToolInput::from_json(hello())]);
     let formatted = done(read(&mut state(&can(false, true)), &two));
     assert_eq!(formatted.items.len(), 2);
-}
-
-#[test]
-fn an_irreparable_answer_is_requested_once_more_with_the_fault() {
-    let mut state = state(&can(false, true));
-    let bad = call(json!({"foo": "bar"}));
-    let FormatDecision::Reask { messages, error } = read(&mut state, &bad) else {
-        panic!("it was read");
-    };
-    assert!(error.contains("`conversation` must be a list"), "{error}");
-    let results: Vec<_> = messages.iter().flat_map(Message::results).collect();
-    assert_eq!(results.len(), 1);
-    assert!(results[0].is_error && results[0].tool_use_id == "id_0");
-    assert!(results[0].as_text().contains(&error));
-    // The tool was called as asked, so the mode holds.
-    assert_eq!(state.mode(), FormatterMode::Named);
-    assert_eq!(done(read(&mut state, &call(hello()))).answer(), "Hello");
-}
-
-#[test]
-fn after_a_second_failure_the_text_of_the_model_is_the_answer() {
-    let mut state = state(&can(false, true));
-    read(&mut state, &call(json!({"foo": "first"})));
-    let formatted = done(read(&mut state, &call(json!({"foo": "second"}))));
-    assert_eq!(formatted.answer(), "second");
-    assert!(formatted.repairs[0].contains("the text of the model is the answer"));
 }
 
 #[test]
@@ -343,14 +233,6 @@ fn an_answer_with_a_custom_schema_is_validated_and_returned_as_data() {
         (text.as_str(), error.as_str()),
         ("It is three.", "it is not JSON")
     );
-}
-
-#[test]
-fn the_state_can_be_stored_between_any_two_responses() {
-    let mut state = state(&can(true, true));
-    read(&mut state, &Message::new(Role::Assistant, []));
-    let stored = serde_json::to_string(&state).unwrap();
-    assert_eq!(serde_json::from_str::<FormatState>(&stored).unwrap(), state);
 }
 
 /// Generates responses of a model.
