@@ -9,8 +9,9 @@ use switchboard_domain::{JsonObject, ToolDefinition};
 use switchboard_orchestration::{Agent, RunReport, ToolCallRecord, tools::arguments::Validators};
 
 use crate::{
+    recording::is_redacted,
     scoring::{CallOutcome, call_outcome},
-    suite::{ExpectedCall, ToolPattern, Turn, is_builtin_tool, may_have_matched},
+    suite::{ExpectedCall, ToolPattern, Turn, is_builtin_tool},
 };
 
 /// All tools that existed in a conversation, whether the recipe offered them or not.
@@ -51,7 +52,7 @@ impl AvailableTools {
         let definition = self.tools.get(&(call.server.clone(), call.tool.clone()));
         let visible = agent.context().visible(definition?.as_ref()?);
         self.validators
-            .examine_recorded(&visible, &call.input, &may_have_matched)
+            .examine_recorded(&visible, &call.input, &is_redacted)
     }
 
     /// Returns the required calls and patterns of a turn that match no tool, one sentence each.

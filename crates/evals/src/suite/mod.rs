@@ -46,7 +46,7 @@ pub(crate) use bipartite::maximum_matching;
 pub use declared_tools::DECLARED_SERVER;
 pub use matcher::{InvalidMatcher, Matcher};
 pub use message::{EarlierMessage, MessageRole};
-pub(crate) use redacted_match::{MatchResult, may_have_matched};
+pub(crate) use redacted_match::MatchResult;
 pub use scoring_rules::ScoringRules;
 pub(crate) use tool_pattern::{ToolPattern, is_builtin_tool};
 

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 use switchboard_domain::redact::REDACTED;
-use switchboard_orchestration::tools::arguments::Requirement;
 
 use super::{
     bipartite::maximum_matching,
@@ -147,22 +146,4 @@ fn may_be_data(text: &str, expected: &str) -> bool {
     };
     let both = read(text).zip(read(expected));
     both.is_some_and(|(found, expected)| may_be(&found, &expected))
-}
-
-/// Returns whether the original of a redacted value may meet a requirement of a schema.
-pub(crate) fn may_have_matched(value: &Value, requirement: Requirement<'_>) -> bool {
-    if !is_redacted(value) {
-        return false;
-    }
-    match requirement {
-        Requirement::OneOf(options) => options.iter().any(|option| may_be(value, option)),
-        Requirement::Type => may_be_number(value),
-        Requirement::Format => value.is_string(),
-        Requirement::MaxLength(maximum) => value.as_str().is_some_and(|text| {
-            let length = text.replace(REDACTED, "").chars().count();
-            u64::try_from(length).is_ok_and(|length| length <= maximum)
-        }),
-        Requirement::Contents => true,
-        _ => false,
-    }
 }

@@ -115,7 +115,7 @@ impl Driver {
             if self.refresh_tools(&mut run).await {
                 self.suspend_unavailable_calls(&mut run).await;
             } else {
-                parked = self.publisher.is_cancelled();
+                parked = self.publisher.cancellation().is_cancelled();
             }
         }
         while !parked {
@@ -198,15 +198,26 @@ impl Driver {
     /// Publishes events of the run. If there is a response or a result among them, the run is stored
     /// first, together with the events: a crash loses neither, and no published action is repeated.
     pub(super) async fn emit_stored(&self, run: &mut Run, kinds: Vec<RunEventKind>) {
-        if self.agent.checkpoints.is_some()
-            && let Some(point) = checkpoint_for(&kinds)
-        {
+        let point = checkpoint_for(&kinds);
+        self.emit_at(run, point, kinds).await;
+    }
+
+    /// Stores the run with events at `point`, and then publishes the events. Returns `false` if the
+    /// run could not be stored.
+    async fn emit_at(
+        &self,
+        run: &mut Run,
+        point: Option<Checkpoint>,
+        mut kinds: Vec<RunEventKind>,
+    ) -> bool {
+        let mut is_stored = true;
+        if let Some(point) = point.filter(|_| self.agent.checkpoints.is_some()) {
             run.set_pending_events(kinds);
-            self.checkpoint(run, point).await;
-            self.emit(run.take_pending_events()).await;
-        } else {
-            self.emit(kinds).await;
+            is_stored = self.checkpoint(run, point).await;
+            kinds = run.take_pending_events();
         }
+        self.emit(kinds).await;
+        is_stored
     }
 
     /// Waits for `future` or until the run is stopped.
@@ -214,7 +225,7 @@ impl Driver {
         &self,
         future: impl Future<Output = T>,
     ) -> Result<T, StopReason> {
-        if self.publisher.is_cancelled() {
+        if self.publisher.cancellation().is_cancelled() {
             return Err(StopReason::Cancelled);
         }
         tokio::select! {
@@ -224,18 +235,9 @@ impl Driver {
         }
     }
 
-    /// Waits for `future` or until the run is cancelled. A cancellation has priority.
-    async fn unless_cancelled<T>(&self, future: impl Future<Output = T>) -> Option<T> {
-        tokio::select! {
-            biased;
-            () = self.publisher.cancelled() => None,
-            value = future => Some(value),
-        }
-    }
-
     /// Waits until the run is cancelled or reaches its deadline.
     pub(super) async fn stopped(&self) -> StopReason {
-        let cancelled = self.publisher.cancelled();
+        let cancelled = self.publisher.cancellation().cancelled();
         let Some(deadline) = self.deadline else {
             cancelled.await;
             return StopReason::Cancelled;
@@ -249,7 +251,7 @@ impl Driver {
 
     /// Returns the reason to stop now, if there is one.
     pub(super) fn stop_reason(&self) -> Option<StopReason> {
-        if self.publisher.is_cancelled() {
+        if self.publisher.cancellation().is_cancelled() {
             return Some(StopReason::Cancelled);
         }
         let is_past = |deadline| deadline <= Instant::now();
@@ -396,50 +398,41 @@ impl Driver {
         changes: &mut Option<ToolHostChanges>,
         run: &mut Run,
     ) -> bool {
-        let mut new_changes = Vec::new();
+        let mut events = Vec::new();
+        let mut has_changed_tools = false;
         while let Some(stream) = changes {
-            match stream.next().now_or_never() {
-                Some(Some(change)) => new_changes.push(change),
-                Some(None) => *changes = None,
-                None => break,
+            let Some(next) = stream.next().now_or_never() else {
+                break;
+            };
+            let Some(mut change) = next else {
+                *changes = None;
+                break;
+            };
+            if let ToolHostChange::ToolRedefined { tool, .. } = &change {
+                run.mark_redefined([tool.clone()]);
             }
-        }
-        for change in &new_changes {
-            match change {
-                ToolHostChange::ToolRedefined { tool, server, .. } => {
-                    run.mark_redefined([tool.clone()]);
+            match &mut change {
+                ToolHostChange::ToolRedefined { server, .. }
+                | ToolHostChange::ToolsChanged { server } => {
+                    has_changed_tools = true;
                     if let Some(cache) = &self.agent.cache {
                         cache.invalidate(server);
                     }
                 }
-                ToolHostChange::ToolsChanged { server } => {
-                    if let Some(cache) = &self.agent.cache {
-                        cache.invalidate(server);
-                    }
+                ToolHostChange::ServerState {
+                    reason: Some(reason),
+                    ..
+                } => {
+                    // The reason may repeat injected values.
+                    *reason = self.context.redact_text(reason).into_owned();
                 }
                 _ => {}
             }
-        }
-        let is_changed = new_changes.iter().any(|change| {
-            matches!(
-                change,
-                ToolHostChange::ToolsChanged { .. } | ToolHostChange::ToolRedefined { .. }
-            )
-        });
-        let events = new_changes.into_iter().map(|mut change| {
-            if let ToolHostChange::ServerState {
-                reason: Some(reason),
-                ..
-            } = &mut change
-            {
-                // The reason may repeat injected values.
-                *reason = self.context.redact_text(reason).into_owned();
-            }
             let change = Box::new(change);
-            RunEventKind::ServerChanged { change }
-        });
+            events.push(RunEventKind::ServerChanged { change });
+        }
         self.emit(events).await;
-        is_changed
+        has_changed_tools
     }
 
     /// Stores the run if the agent has a store of checkpoints. Returns `false` if that failed.
@@ -487,20 +480,26 @@ impl Driver {
                     // The wall time of the run does not include the person's time.
                     run.pause(now);
                     run.tick_steady(self.agent.steady.now());
-                    let decided =
-                        with_expiry(approver.decide_any(&open), earliest_expiry(run, &open));
-                    let decided = first_of(decided, self.early_decision(&id, &unrequested));
-                    match self.unless_cancelled(decided).await {
-                        Some(FirstOf::Awaited(decision)) => decision,
-                        Some(FirstOf::EarlyDecision(index, decision)) => {
-                            if let Some(call) = unrequested.get(index) {
-                                is_stored = self.apply_early_decision(run, call, decision).await?;
+                    let expiry = earliest_expiry(run, &open);
+                    let decided = tokio::select! {
+                        biased;
+                        // The stored requests can be decided later.
+                        () = self.publisher.cancellation().cancelled() => {
+                            if self.resumed && is_stored {
+                                return Ok(Flow::Parked);
                             }
+                            return Ok(Flow::Stopped(StopReason::Cancelled));
+                        }
+                        decision = with_expiry(approver.decide_any(&open), expiry) => Ok(decision),
+                        early = self.early_decision(&id, &unrequested) => Err(early),
+                    };
+                    match decided {
+                        Ok(decision) => decision,
+                        Err((index, decision)) => {
+                            let call = &unrequested[index];
+                            is_stored = self.apply_early_decision(run, call, decision).await?;
                             continue;
                         }
-                        // The stored requests can be decided later.
-                        None if self.resumed && is_stored => return Ok(Flow::Parked),
-                        None => return Ok(Flow::Stopped(StopReason::Cancelled)),
                     }
                 }
             };
@@ -588,36 +587,8 @@ impl Driver {
 
     /// Stores the run with a decision and then publishes its events. Returns whether it is stored.
     async fn emit_decision(&self, run: &mut Run, kinds: Vec<RunEventKind>) -> bool {
-        if self.agent.checkpoints.is_none() {
-            self.emit(kinds).await;
-            return true;
-        }
         let point = checkpoint_for(&kinds).unwrap_or(Checkpoint::Waiting);
-        run.set_pending_events(kinds);
-        let is_stored = self.checkpoint(run, point).await;
-        let kinds = run.take_pending_events();
-        self.emit(kinds).await;
-        is_stored
-    }
-}
-
-/// The first result of two futures.
-pub(super) enum FirstOf<T> {
-    /// The awaited value.
-    Awaited(T),
-    /// An early decision: the index of its call, and the decision.
-    EarlyDecision(usize, ApprovalDecision),
-}
-
-/// Waits for a value or an early decision. A ready value has priority.
-pub(super) async fn first_of<T>(
-    awaited: impl Future<Output = T>,
-    early: impl Future<Output = (usize, ApprovalDecision)>,
-) -> FirstOf<T> {
-    tokio::select! {
-        biased;
-        value = awaited => FirstOf::Awaited(value),
-        (index, decision) = early => FirstOf::EarlyDecision(index, decision),
+        self.emit_at(run, Some(point), kinds).await
     }
 }
 

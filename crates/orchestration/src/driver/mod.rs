@@ -27,7 +27,7 @@ use crate::{
     tools::arguments::{ContextInjection, Validators},
     tools::functions::ToolSet,
     tools::per_definition::PerDefinition,
-    tools::results::{OutputSchemas, ResultCache},
+    tools::results::ResultCache,
 };
 pub use publish::Clock;
 pub use stream::{CancelHandle, RunStream};
@@ -66,7 +66,6 @@ struct Settings {
     validators: Validators,
     /// Estimated tokens of each tool definition.
     weights: Arc<PerDefinition<u64>>,
-    outputs: OutputSchemas,
 }
 
 impl Agent {
@@ -93,7 +92,6 @@ impl Agent {
             steady: SteadyClock::new(),
             validators: Validators::default(),
             weights: Arc::default(),
-            outputs: OutputSchemas::default(),
         };
         Self {
             settings: Arc::new(settings),
@@ -344,13 +342,13 @@ impl Agent {
             run.model(),
             run.session(),
         );
-        let span = trace.span();
+        let (span, cancellation) = (trace.span(), publisher.cancellation().clone());
         let driver = drive::Driver::new(Arc::clone(&self.settings), &run, publisher, trace);
         let (driver, run) = (Box::new(driver), Box::new(run));
         // Allocated before the future exists, so that the compiler does not move some kilobytes.
         let allocation = Box::new_uninit();
         let future = Box::write(allocation, driver.drive(run, resumed).instrument(span));
-        RunStream::new(events, Box::into_pin(future))
+        RunStream::new(events, cancellation, Box::into_pin(future))
     }
 }
 

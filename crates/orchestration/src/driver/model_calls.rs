@@ -1,16 +1,12 @@
 //! Model calls of the driver.
 
-use std::{
-    future::{Future as _, poll_fn},
-    pin::pin,
-    task::Poll,
-};
+use std::{collections::HashMap, pin::pin};
 
 use futures_util::StreamExt;
 use jiff::Timestamp;
 use switchboard_domain::{
-    AnswerMeter, ChatModel, ChatRequest, ChatResponse, ModelError, ModelErrorKind, ModelEvent,
-    Part, PartStart, ResponseAccumulator, ServerProblem, ToolCatalog,
+    AnswerMeter, ChatModel, ChatRequest, ChatResponse, GrammarViolation, ModelError,
+    ModelErrorKind, ModelEvent, Part, PartStart, ResponseAccumulator, ServerProblem, ToolCatalog,
 };
 use tracing::Instrument as _;
 
@@ -53,7 +49,7 @@ struct Unyielded {
 /// The conversion of model events to run events.
 struct OutputMapper {
     /// Tool uses that may still receive input, by part index, with their ids in the run.
-    open_tools: Vec<(u32, String)>,
+    open_tools: HashMap<u32, String>,
     /// Created at the first tool use, because it reads the whole conversation.
     ids: Option<UniqueIds>,
     /// Whether text, reasoning or a provider block of this response was published.
@@ -64,11 +60,13 @@ struct OutputMapper {
     formatter: Option<Box<(FormatterMode, PartialFormatter)>>,
 }
 
-/// A model call in progress. Boxed, because it lives while the driver waits.
-struct PendingAnswer {
-    request: Box<ChatRequest>,
-    mapper: OutputMapper,
-    trace: ChatTrace,
+/// The end of a streamed response.
+enum StreamEnd {
+    Complete,
+    Failed(ModelError),
+    Stopped(StopReason),
+    /// The response is larger than the limit.
+    TooLarge,
 }
 
 impl Driver {
@@ -144,18 +142,13 @@ impl Driver {
             tool_choice: request.tool_choice.clone(),
         }])
         .await;
-        let mut pending = Box::new(PendingAnswer {
-            mapper: OutputMapper::new(run),
-            trace: ChatTrace::begin(run.steps(), model.id(), &request, run.session()),
-            request,
-        });
-        let span = pending.trace.span();
-        let answer = self
-            .stream_answer(run, model, &mut pending)
-            .instrument(span)
-            .await;
+        let mut mapper = OutputMapper::new(run);
+        let trace = ChatTrace::begin(run.steps(), model.id(), &request, run.session());
+        // Boxed, because it lives while the driver waits.
+        let streamed = Box::pin(self.stream_answer(run, model, &request, &mut mapper, &trace));
+        let answer = streamed.instrument(trace.span()).await;
         run.tick((self.agent.clock)());
-        let events = self.answered(run, pending, answer)?;
+        let events = self.answered(run, &mapper, trace, answer)?;
         self.emit_stored(run, events).await;
         Ok(Flow::Continue)
     }
@@ -164,10 +157,10 @@ impl Driver {
     fn answered(
         &self,
         run: &mut Run,
-        pending: Box<PendingAnswer>,
+        mapper: &OutputMapper,
+        trace: ChatTrace,
         answer: Answer,
     ) -> Result<Vec<RunEventKind>, UnexpectedInput> {
-        let PendingAnswer { mapper, trace, .. } = *pending;
         Ok(match answer {
             Answer::Whole(answer) => {
                 trace.answered(&answer);
@@ -200,9 +193,7 @@ impl Driver {
                 run.answer_limited(&hit, partial);
                 Vec::new()
             }
-            Answer::Stopped(reason, partial) => {
-                self.stop(run, reason, partial, &std::collections::HashMap::new())
-            }
+            Answer::Stopped(reason, partial) => self.stop(run, reason, partial, &HashMap::new()),
         })
     }
 
@@ -250,111 +241,102 @@ impl Driver {
         &self,
         run: &Run,
         model: &dyn ChatModel,
-        pending: &mut PendingAnswer,
+        request: &ChatRequest,
+        mapper: &mut OutputMapper,
+        trace: &ChatTrace,
     ) -> Answer {
-        let PendingAnswer {
-            request,
-            mapper,
-            trace,
-        } = pending;
         // The reader may have taken long for the start event.
         if let Some(reason) = self.stop_reason() {
             return Answer::Stopped(reason, None);
         }
-        let provider = &model.id().provider;
         let mut stream = match self.unless_stopped(model.stream(request)).await {
             Err(reason) => return Answer::Stopped(reason, None),
             Ok(Err(error)) => return Answer::Failed(error, None),
             Ok(Ok(stream)) => stream,
         };
+        let provider = &*model.id().provider;
+        let max_bytes = run.options().limits.max_answer_bytes.unwrap_or(u64::MAX);
         let mut answer = ResponseAccumulator::default();
         let mut meter = AnswerMeter::default();
-        let max_bytes = run.options().limits.max_answer_bytes.unwrap_or(u64::MAX);
-        let partial =
-            |answer: ResponseAccumulator| answer.has_output().then(|| answer.interrupted());
-        // A response without published output has no partial answer; a fallback model may answer.
-        let failed = |error, mapper: &OutputMapper, answer: ResponseAccumulator| {
-            Answer::Failed(error, mapper.has_output.then(|| answer.interrupted()))
-        };
         let mut stopped = pin!(self.stopped());
         // Events that the reader could not take yet.
         let mut events = Unyielded::default();
-        loop {
-            let next = poll_fn(|context| match stream.poll_next_unpin(context) {
-                Poll::Ready(next) => Poll::Ready(Some(Ok(next))),
+        let mut end = loop {
+            let has_unread = events.published > 0;
+            let next = tokio::select! {
+                biased;
+                next = stream.next() => Some(next),
                 // Available events are taken together before the driver waits.
-                Poll::Pending if events.published > 0 => Poll::Ready(None),
-                Poll::Pending => stopped.as_mut().poll(context).map(|it| Some(Err(it))),
-            });
-            match next.await {
+                () = std::future::ready(()), if has_unread => None,
+                reason = &mut stopped, if !has_unread => break StreamEnd::Stopped(reason),
+            };
+            match next {
                 None => {}
-                Some(Err(reason)) => return Answer::Stopped(reason, partial(answer)),
-                Some(Ok(None)) => break,
-                Some(Ok(Some(Err(error)))) => {
-                    if let Some(reason) = self.yield_to_reader(events.published).await {
-                        return Answer::Stopped(reason, partial(answer));
-                    }
-                    return failed(error, mapper, answer);
-                }
+                Some(None) => break StreamEnd::Complete,
+                Some(Some(Err(error))) => break StreamEnd::Failed(error),
                 // A provider may retry after output that only the run counts, such as a formatted answer.
-                Some(Ok(Some(Ok(ModelEvent::Retrying { retry })))) if mapper.has_output => {
-                    if let Some(reason) = self.yield_to_reader(events.published).await {
-                        return Answer::Stopped(reason, partial(answer));
-                    }
+                Some(Some(Ok(ModelEvent::Retrying { retry }))) if mapper.has_output => {
                     let kind = ModelErrorKind::Interrupted;
-                    let error = ModelError::new(&**provider, kind, retry.reason);
-                    return failed(error, mapper, answer);
+                    break StreamEnd::Failed(ModelError::new(provider, kind, retry.reason));
                 }
-                Some(Ok(Some(Ok(event)))) => {
+                Some(Some(Ok(event))) => {
                     if !matches!(event, ModelEvent::Retrying { .. }) {
                         trace.first_chunk();
                     }
                     if meter.count(&event) > max_bytes {
-                        if let Some(reason) = self.yield_to_reader(events.published).await {
-                            return Answer::Stopped(reason, partial(answer));
-                        }
-                        let hit = LimitHit::AnswerBytes { max: max_bytes };
-                        return Answer::Limited(hit, partial(answer));
+                        break StreamEnd::TooLarge;
                     }
                     if let Err(fault) = answer.push(&event) {
-                        if let Some(reason) = self.yield_to_reader(events.published).await {
-                            return Answer::Stopped(reason, partial(answer));
-                        }
-                        let error = ModelError::from_grammar(&**provider, fault);
-                        return failed(error, mapper, answer);
+                        break StreamEnd::Failed(ModelError::from_grammar(provider, fault));
                     }
                     events.received += 1;
-                    mapper.publish(event, run, &mut |kind| {
+                    for kind in mapper.map(event, run) {
+                        mapper.has_output |= is_output(&kind);
                         let time = *events.since.get_or_insert_with(|| (self.agent.clock)());
                         self.publisher.publish_at(kind, time);
                         events.published += 1;
-                    });
+                    }
                     // Events without output also need a check of the clock.
                     if events.received < MAX_EVENTS_TOGETHER {
                         continue;
                     }
                 }
             }
-            let count = std::mem::take(&mut events).published;
-            if let Some(reason) = self.yield_to_reader(count).await {
-                return Answer::Stopped(reason, partial(answer));
+            let published = std::mem::take(&mut events).published;
+            if let Some(reason) = self.yield_to_reader(published).await {
+                break StreamEnd::Stopped(reason);
             }
-        }
+        };
+        // A cancellation at the last events has priority.
         if events.published > 0
             && let Some(reason) = self.yield_to_reader(events.published).await
         {
-            return Answer::Stopped(reason, partial(answer));
+            end = StreamEnd::Stopped(reason);
         }
-        if !answer.is_finished() {
-            let error = ModelError::from_grammar(
-                &**provider,
-                switchboard_domain::GrammarViolation::NoFinish,
-            );
-            return failed(error, mapper, answer);
+        if matches!(end, StreamEnd::Complete) && !answer.is_finished() {
+            let fault = GrammarViolation::NoFinish;
+            end = StreamEnd::Failed(ModelError::from_grammar(provider, fault));
         }
-        match answer.finish() {
-            Ok(answer) => Answer::Whole(answer),
-            Err(fault) => Answer::Failed(ModelError::from_grammar(&**provider, fault), None),
+        let has_output = match end {
+            // A fallback model may answer if no output was published.
+            StreamEnd::Failed(_) => mapper.has_output,
+            _ => answer.has_output(),
+        };
+        match end {
+            StreamEnd::Complete => match answer.finish() {
+                Ok(answer) => Answer::Whole(answer),
+                Err(fault) => Answer::Failed(ModelError::from_grammar(provider, fault), None),
+            },
+            StreamEnd::Failed(error) => {
+                Answer::Failed(error, has_output.then(|| answer.interrupted()))
+            }
+            StreamEnd::Stopped(reason) => {
+                Answer::Stopped(reason, has_output.then(|| answer.interrupted()))
+            }
+            StreamEnd::TooLarge => {
+                let hit = LimitHit::AnswerBytes { max: max_bytes };
+                Answer::Limited(hit, has_output.then(|| answer.interrupted()))
+            }
         }
     }
 }
@@ -363,7 +345,7 @@ impl OutputMapper {
     /// Returns the state before the first event of a response.
     fn new(run: &Run) -> Self {
         Self {
-            open_tools: Vec::new(),
+            open_tools: HashMap::new(),
             ids: None,
             has_output: false,
             gathers: run.stage() == Some(RunPhase::Gathering),
@@ -371,69 +353,60 @@ impl OutputMapper {
         }
     }
 
-    /// Publishes the visible part of a model event.
-    fn publish(&mut self, event: ModelEvent, run: &Run, emit: &mut impl FnMut(RunEventKind)) {
-        let mut has_output = self.has_output;
-        self.map(event, run, &mut |kind| {
-            has_output |= is_output(&kind);
-            emit(kind);
-        });
-        self.has_output = has_output;
-    }
-
-    fn map(&mut self, event: ModelEvent, run: &Run, emit: &mut impl FnMut(RunEventKind)) {
-        match event {
+    /// Returns the visible part of a model event.
+    fn map(&mut self, event: ModelEvent, run: &Run) -> Vec<RunEventKind> {
+        let kind = match event {
             ModelEvent::Retrying { retry } => {
                 // The calls of the next attempt get the same ids.
                 *self = Self::new(run);
-                emit(RunEventKind::ModelCallRetried {
+                RunEventKind::ModelCallRetried {
                     step: run.steps(),
                     attempt: retry.attempt,
                     delay_ms: retry.delay_ms,
                     reason: retry.reason,
-                });
+                }
             }
             ModelEvent::TextDelta { text, .. } => match self.formatter.as_deref_mut() {
-                Some((FormatterMode::Native, formatter)) => read(formatter, &text, emit),
+                Some((FormatterMode::Native, formatter)) => return read(formatter, &text),
                 // Text beside the formatted answer is not part of the answer.
-                Some(_) => emit(RunEventKind::ReasoningDelta { text }),
-                None if self.gathers => emit(RunEventKind::ReasoningDelta { text }),
-                None => emit(RunEventKind::TextDelta { text }),
+                Some(_) => RunEventKind::ReasoningDelta { text },
+                None if self.gathers => RunEventKind::ReasoningDelta { text },
+                None => RunEventKind::TextDelta { text },
             },
-            ModelEvent::ReasoningDelta { text, .. } => emit(RunEventKind::ReasoningDelta { text }),
+            ModelEvent::ReasoningDelta { text, .. } => RunEventKind::ReasoningDelta { text },
             ModelEvent::PartStarted {
                 index,
                 part: PartStart::ToolUse { id, name },
             } => {
                 let id = self.ids.get_or_insert_with(|| run.unique_ids()).unique(&id);
-                self.open_tools.push((index, id.clone()));
-                if self.formatter.is_none() {
-                    emit(RunEventKind::ToolInputStarted { id, name });
+                self.open_tools.insert(index, id.clone());
+                if self.formatter.is_some() {
+                    return Vec::new();
                 }
+                RunEventKind::ToolInputStarted { id, name }
             }
             ModelEvent::ToolInputDelta { index, json } => {
                 if let Some((_, formatter)) = self.formatter.as_deref_mut() {
-                    return read(formatter, &json, emit);
+                    return read(formatter, &json);
                 }
-                let mut open = self.open_tools.iter().rev();
-                if let Some((_, id)) = open.find(|(open, _)| *open == index) {
-                    let id = id.clone();
-                    emit(RunEventKind::ToolInputDelta { id, json });
-                }
+                let Some(id) = self.open_tools.get(&index).cloned() else {
+                    return Vec::new();
+                };
+                RunEventKind::ToolInputDelta { id, json }
             }
             ModelEvent::PartStarted {
                 part: PartStart::Whole { part },
                 ..
-            } => {
-                if let Part::Opaque(block) = *part {
-                    emit(RunEventKind::ProviderBlock {
-                        kind: block.kind,
-                        text: block.text,
-                    });
-                }
-            }
-            _ => {}
-        }
+            } => match *part {
+                Part::Opaque(block) => RunEventKind::ProviderBlock {
+                    kind: block.kind,
+                    text: block.text,
+                },
+                _ => return Vec::new(),
+            },
+            _ => return Vec::new(),
+        };
+        vec![kind]
     }
 }
 
@@ -448,9 +421,10 @@ fn is_output(kind: &RunEventKind) -> bool {
     }
 }
 
-fn read(formatter: &mut PartialFormatter, json: &str, emit: &mut impl FnMut(RunEventKind)) {
+fn read(formatter: &mut PartialFormatter, json: &str) -> Vec<RunEventKind> {
     let text = formatter.push(json);
-    if !text.is_empty() {
-        emit(RunEventKind::TextDelta { text });
+    if text.is_empty() {
+        return Vec::new();
     }
+    vec![RunEventKind::TextDelta { text }]
 }

@@ -3,13 +3,15 @@
 use std::{
     fmt,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use futures_core::{Stream, future::BoxFuture};
 use futures_util::StreamExt;
+use tokio::task::coop;
+use tokio_util::sync::CancellationToken;
 
-use super::publish::{EventReader, Publisher};
+use super::publish::EventReader;
 use crate::{Run, RunEvent};
 
 /// A run that executes. Polling the stream drives the run; nothing is spawned. The run continues
@@ -22,29 +24,28 @@ use crate::{Run, RunEvent};
 /// and with a result for every tool use.
 pub struct RunStream {
     events: EventReader,
+    cancellation: CancellationToken,
     driver: Option<BoxFuture<'static, Box<Run>>>,
     finished: Option<Box<Run>>,
-    /// Number of events since the stream was last pending.
-    consecutive: u32,
 }
 
-/// Number of events after which the task yields, as in channels of tokio. A model with a constant
-/// stream would otherwise starve the task that cancels it.
-const MAX_CONSECUTIVE: u32 = 128;
-
 impl RunStream {
-    pub(super) fn new(events: EventReader, driver: BoxFuture<'static, Box<Run>>) -> Self {
+    pub(super) fn new(
+        events: EventReader,
+        cancellation: CancellationToken,
+        driver: BoxFuture<'static, Box<Run>>,
+    ) -> Self {
         Self {
             events,
+            cancellation,
             driver: Some(driver),
             finished: None,
-            consecutive: 0,
         }
     }
 
     /// Returns a handle that cancels the run.
     pub fn cancel_handle(&self) -> CancelHandle {
-        CancelHandle(Some(self.events.publisher()))
+        CancelHandle(self.cancellation.clone())
     }
 
     /// Drives the run to its end and returns it. The events are discarded.
@@ -68,20 +69,16 @@ impl Stream for RunStream {
     type Item = RunEvent;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        // A model with a constant stream would otherwise starve the task that cancels it.
+        let budget = ready!(coop::poll_proceed(cx));
         let this = self.get_mut();
-        if this.consecutive >= MAX_CONSECUTIVE {
-            this.consecutive = 0;
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        this.consecutive += 1;
-        // Events since the last poll are taken first.
-        if let Some(event) = this.events.next_available() {
-            return Poll::Ready(Some(event));
-        }
-        loop {
+        let next = loop {
+            // The driver continues when all its events are taken.
+            if let Some(event) = this.events.next() {
+                break Poll::Ready(Some(event));
+            }
             let Some(driver) = &mut this.driver else {
-                return Poll::Ready(this.events.next());
+                break Poll::Ready(None);
             };
             match driver.as_mut().poll(cx) {
                 Poll::Ready(run) => {
@@ -90,15 +87,13 @@ impl Stream for RunStream {
                 }
                 // The driver waits, or yields after an event. Tools may emit progress from other
                 // threads, which must wake this task too.
-                Poll::Pending => {
-                    let Some(event) = this.events.next_or_wake(cx) else {
-                        this.consecutive = 0;
-                        return Poll::Pending;
-                    };
-                    return Poll::Ready(Some(event));
-                }
+                Poll::Pending => break this.events.poll_next(cx),
             }
+        };
+        if next.is_ready() {
+            budget.made_progress();
         }
+        next
     }
 }
 
@@ -112,18 +107,16 @@ impl fmt::Debug for RunStream {
 
 /// A handle that cancels a run.
 #[derive(Debug, Clone)]
-pub struct CancelHandle(Option<Publisher>);
+pub struct CancelHandle(CancellationToken);
 
 impl CancelHandle {
     /// Creates a handle without a run.
     pub(crate) fn detached() -> Self {
-        Self(None)
+        Self(CancellationToken::new())
     }
 
     /// Cancels the run. Has no effect after the first call or after the end of the run.
     pub fn cancel(&self) {
-        if let Some(run) = &self.0 {
-            run.cancel();
-        }
+        self.0.cancel();
     }
 }

@@ -10,20 +10,18 @@ use std::{
 
 use futures_util::{FutureExt, StreamExt, stream};
 use switchboard_domain::{
-    Principal, ProgressSink, SharedObject, ToolAnnotations, ToolCall, ToolCallError,
-    ToolDefinition, ToolOutput,
+    Principal, ProgressSink, SharedObject, ToolAnnotations, ToolCall, ToolCallError, ToolOutput,
 };
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::{
     checkpoint::Checkpoint,
-    drive::{Driver, FirstOf, Flow, first_of, milliseconds},
+    drive::{Driver, Flow, milliseconds},
 };
 use crate::{
     PlannedCall, Run, Step, ToolCallOutcome, UnexpectedInput,
     observe::trace::ToolTrace,
-    tools::arguments::MissingContext,
     tools::only_reads,
     tools::results::{CacheKey, ResultCache},
 };
@@ -35,13 +33,10 @@ const TOOL_TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 /// A call to its host. Boxed, because it is large.
 struct Outgoing {
     planned: PlannedCall,
-    /// The tool as declared by its host, if needed.
-    declared: Option<Arc<ToolDefinition>>,
-    /// The input with injected values, or an error if a required value is missing.
-    injected: Result<Option<SharedObject>, MissingContext>,
+    /// The input with injected values, or the reason why the call is not sent.
+    input: Result<SharedObject, ToolCallError>,
     key: Option<CacheKey>,
-    /// The principal, if servers may ask questions.
-    principal: Option<Principal>,
+    principal: Principal,
 }
 
 /// Returns whether a call is not safe to repeat, so that its intent is stored first.
@@ -104,7 +99,9 @@ impl Driver {
             while running.len() + starting.len() < max_concurrent && self.stop_reason().is_none() {
                 let Some(planned) = waiting.next() else { break };
                 let call = self.outgoing(run, planned);
-                if let Some(output) = self.cached(&call) {
+                let cache = self.agent.cache.as_ref().zip(call.key.as_ref());
+                let cached = cache.and_then(|(cache, key)| cache.get(key, (self.agent.clock)()));
+                if let Some(output) = cached {
                     let outcome = ToolCallOutcome {
                         attempts: 0,
                         cached: true,
@@ -144,14 +141,17 @@ impl Driver {
                 break 'calls reason;
             }
             let mut next = loop {
-                let finished = first_of(running.next(), self.early_decision(&run_id, &unrequested));
-                match self.unless_stopped(finished).await {
-                    Err(reason) => break 'calls reason,
-                    Ok(FirstOf::Awaited(next)) => break next,
-                    Ok(FirstOf::EarlyDecision(index, decision)) => {
+                if let Some(reason) = self.stop_reason() {
+                    break 'calls reason;
+                }
+                tokio::select! {
+                    biased;
+                    next = running.next() => break next,
+                    (index, decision) = self.early_decision(&run_id, &unrequested) => {
                         let call = &unrequested[index];
                         self.apply_early_decision(run, call, decision).await?;
                     }
+                    reason = self.stopped() => break 'calls reason,
                 }
             };
             if next.is_none() {
@@ -184,36 +184,39 @@ impl Driver {
     }
 
     fn outgoing(&self, run: &Run, planned: PlannedCall) -> Box<Outgoing> {
-        let declared = self.declared_tool(&planned.name).cloned();
-        let injected = match &declared {
-            // Events have the input without injected values.
-            Some(declared) if self.context.concerns(declared) => {
-                let input = planned.input.clone().into_object();
-                let injected = self.context.inject(declared, input);
-                injected.map(|input| Some(input.into()))
-            }
-            _ => Ok(None),
-        };
-        let key = match (&self.agent.cache, &declared, &injected) {
-            (Some(cache), Some(declared), Ok(injected)) => {
-                let input = injected.as_ref().unwrap_or(&planned.input);
-                cache.key(run.principal(), declared, input)
-            }
+        let input = self.complete_input(&planned);
+        let declared = self.declared_tool(&planned.name);
+        let key = match (&self.agent.cache, declared, &input) {
+            (Some(cache), Some(declared), Ok(input)) => cache.key(run.principal(), declared, input),
             _ => None,
         };
-        let questions = self.agent.questions.as_ref();
         Box::new(Outgoing {
             planned,
-            declared,
-            injected,
+            input,
             key,
-            principal: questions.map(|_| run.principal().clone()),
+            principal: run.principal().clone(),
         })
     }
 
-    fn cached(&self, call: &Outgoing) -> Option<ToolOutput> {
-        let cache = self.agent.cache.as_ref()?;
-        cache.get(call.key.as_ref()?, (self.agent.clock)())
+    /// Returns the input with injected values, which events do not have.
+    fn complete_input(&self, planned: &PlannedCall) -> Result<SharedObject, ToolCallError> {
+        let Some(declared) = self.declared_tool(&planned.name) else {
+            // The tool disappeared after planning, so its injected values and rights are unknown.
+            let available = self.declared_tools.iter().map(|tool| tool.name.clone());
+            return Err(ToolCallError::UnknownTool {
+                name: planned.name.clone(),
+                available: available.collect(),
+            });
+        };
+        if !self.context.concerns(declared) {
+            return Ok(planned.input.clone());
+        }
+        let input = planned.input.clone().into_object();
+        let injected = self.context.inject(declared, input).map(SharedObject::from);
+        injected.map_err(|missing| ToolCallError::Unavailable {
+            server: planned.server.clone().unwrap_or_default(),
+            reason: missing.to_string(),
+        })
     }
 
     async fn call_tool(
@@ -224,84 +227,53 @@ impl Driver {
         let started = Instant::now();
         let Outgoing {
             planned,
-            declared,
-            injected,
+            input,
             key,
             principal,
         } = *call;
-        let PlannedCall {
-            id,
-            name,
-            server,
-            input: shown,
-            annotations,
-            idempotency_key,
-            ..
-        } = planned;
-        if declared.is_none() && self.agent.tools.is_some() {
-            // The tool disappeared after planning, so its injected values and rights are unknown.
-            let available = self.declared_tools.iter().map(|tool| tool.name.clone());
-            let gone = ToolCallError::UnknownTool {
-                name,
-                available: available.collect(),
-            };
-            return (id, ToolCallOutcome::new(Err(gone), 0));
-        }
-        let injected = match injected {
-            Ok(injected) => injected,
-            Err(missing) => {
-                let unavailable = ToolCallError::Unavailable {
-                    server: server.unwrap_or_default(),
-                    reason: missing.to_string(),
-                };
-                return (id, ToolCallOutcome::new(Err(unavailable), 0));
-            }
+        let id = planned.id;
+        let input = match input {
+            Ok(input) => input,
+            Err(error) => return (id, ToolCallOutcome::new(Err(error), 0)),
         };
-        let trace = ToolTrace::begin(&id, server.as_deref(), &name, &shown);
+        let (name, server, call_key) = (planned.name, planned.server, planned.idempotency_key);
+        let trace = ToolTrace::begin(&id, server.as_deref(), &name, &planned.input);
         // Registered until the end of the call, for questions of its server.
-        let questions = self.agent.questions.as_ref().zip(principal);
-        let _registered = questions.map(|(questions, principal)| {
+        let _registered = self.agent.questions.as_ref().map(|questions| {
             let (publisher, context) = (&self.publisher, &self.context);
-            questions.register_call(&idempotency_key, &id, principal, publisher, context)
+            questions.register_call(&call_key, &id, principal, publisher, context)
         });
         // Dropped at the end of the call, also if the call is cancelled.
-        let change = self.begin_change(server.as_deref(), annotations);
+        let change = self.begin_change(server.as_deref(), planned.annotations);
         let attempts = Arc::new(AtomicU32::new(1));
         let call = ToolCall {
             name,
-            input: injected.unwrap_or(shown),
+            input,
             deadline: timeout,
-            idempotency_key: Some(idempotency_key),
+            idempotency_key: Some(call_key),
             progress: self.progress_sink(&id, &attempts),
         };
         let called = self.call_host(call, timeout).instrument(trace.span());
-        let mut result = called.await;
-        let attempts = attempts.load(Ordering::Relaxed);
-        let context = &self.context;
-        let mut violates_output_schema = false;
-        result = match result {
-            Ok(mut output) => {
-                context.redact_output(&mut output);
-                if let Some(declared) = &declared {
-                    let (checked, faults) = self.agent.outputs.apply(declared, output);
-                    violates_output_schema = !faults.is_empty();
-                    output = checked;
-                }
-                if let (Some(cache), Some(key), false) =
-                    (&self.agent.cache, key, violates_output_schema)
-                {
-                    cache.put(key, &output, (self.agent.clock)());
-                }
-                Ok(output)
-            }
-            Err(error) => Err(self.redacted(error)),
+        let mut result = tokio::select! {
+            biased;
+            result = called => result,
+            never = self.publisher.publish_delayed(&id) => never,
         };
+        let attempts = attempts.load(Ordering::Relaxed);
+        match &mut result {
+            Ok(output) => {
+                self.context.redact_output(output);
+                if let (Some(cache), Some(key)) = (&self.agent.cache, key) {
+                    cache.put(key, output, (self.agent.clock)());
+                }
+            }
+            Err(error) => self.redact_error(error),
+        }
         // After the removal of injected values, which a server may echo.
         trace.ended(&result, attempts);
         drop(change);
         let outcome = ToolCallOutcome {
             attempts,
-            violates_output_schema,
             ..ToolCallOutcome::new(result, milliseconds(started.elapsed()))
         };
         (id, outcome)
@@ -366,46 +338,15 @@ impl Driver {
     }
 
     /// Removes injected values from an error of the tool host.
-    fn redacted(&self, error: ToolCallError) -> ToolCallError {
-        if self.context.is_empty() {
-            return error;
-        }
-        let redact = |text: String| self.context.redact_text(&text).into_owned();
-        match error {
-            ToolCallError::Unavailable { server, reason } => ToolCallError::Unavailable {
-                server,
-                reason: redact(reason),
-            },
-            ToolCallError::Refused {
-                server,
-                tool,
-                code,
-                message,
-            } => ToolCallError::Refused {
-                server,
-                tool,
-                code,
-                message: redact(message),
-            },
-            ToolCallError::Broken {
-                server,
-                tool,
-                reason,
-            } => ToolCallError::Broken {
-                server,
-                tool,
-                reason: redact(reason),
-            },
-            ToolCallError::InvalidAnswer {
-                server,
-                tool,
-                reason,
-            } => ToolCallError::InvalidAnswer {
-                server,
-                tool,
-                reason: redact(reason),
-            },
-            other => other,
+    fn redact_error(&self, error: &mut ToolCallError) {
+        if let ToolCallError::Unavailable { reason, .. }
+        | ToolCallError::Broken { reason, .. }
+        | ToolCallError::InvalidAnswer { reason, .. }
+        | ToolCallError::Refused {
+            message: reason, ..
+        } = error
+        {
+            *reason = self.context.redact_text(reason).into_owned();
         }
     }
 }

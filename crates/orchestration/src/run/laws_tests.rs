@@ -354,10 +354,7 @@ fn came_of(how: u8) -> ToolCallOutcome {
         }),
         _ => Ok(ToolOutput::text("ok")),
     };
-    ToolCallOutcome {
-        violates_output_schema: how == 4,
-        ..ToolCallOutcome::new(result, 3)
-    }
+    ToolCallOutcome::new(result, 3)
 }
 
 /// A provider would take it: nothing is empty, and calls and results are together.

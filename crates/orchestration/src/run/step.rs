@@ -52,8 +52,6 @@ pub struct ToolCallOutcome {
     pub duration_ms: u64,
     /// Whether the result is an earlier one of an equal call and no tool ran.
     pub cached: bool,
-    /// Whether the structured content was removed because it violates the output schema.
-    pub violates_output_schema: bool,
 }
 
 impl ToolCallOutcome {
@@ -64,7 +62,6 @@ impl ToolCallOutcome {
             attempts: 1,
             duration_ms,
             cached: false,
-            violates_output_schema: false,
         }
     }
 }

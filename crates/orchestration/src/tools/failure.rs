@@ -44,7 +44,7 @@ pub enum ToolFailure {
     Cancelled,
     /// The tool ran and returned an error.
     ToolError,
-    /// The output of the tool is unusable, or its structured content violates the output schema.
+    /// The output of the tool is unusable.
     InvalidOutput,
 }
 
@@ -83,26 +83,15 @@ impl ToolFailure {
 
     /// Returns whether the tool certainly did not run.
     pub fn did_not_run(self) -> bool {
-        match self {
-            Self::UnknownTool
-            | Self::MalformedInput
-            | Self::InvalidInput
-            | Self::Denied
-            | Self::NotApproved
-            | Self::Skipped
-            | Self::LimitReached
-            | Self::Repeated
-            | Self::Withheld
-            | Self::Unavailable
-            | Self::NotStored
-            | Self::Refused => true,
+        !matches!(
+            self,
             Self::Timeout
-            | Self::Broken
-            | Self::Interrupted
-            | Self::Cancelled
-            | Self::ToolError
-            | Self::InvalidOutput => false,
-        }
+                | Self::Broken
+                | Self::Interrupted
+                | Self::Cancelled
+                | Self::ToolError
+                | Self::InvalidOutput
+        )
     }
 }
 

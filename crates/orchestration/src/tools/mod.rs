@@ -11,5 +11,15 @@ pub mod results;
 pub mod search;
 pub mod tokens;
 
+use switchboard_domain::ToolOutput;
+
 pub use annotations::only_reads;
 pub use failure::ToolFailure;
+
+/// Returns an error result with this text.
+pub(crate) fn error_output(text: impl Into<String>) -> ToolOutput {
+    ToolOutput {
+        is_error: true,
+        ..ToolOutput::text(text)
+    }
+}

@@ -5,7 +5,7 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
-    task::{Context, Poll, Wake, Waker},
+    task::Poll,
     time::Duration,
 };
 
@@ -113,59 +113,4 @@ async fn a_clock_callback_can_cancel_the_run() {
         assert!(handle.set(run.cancel_handle()).is_ok());
         assert_eq!(ends(run).await, Some(Outcome::Cancelled), "at {at}");
     }
-}
-
-/// Uses the run when it is dropped.
-struct Last(CancelHandle);
-
-impl Wake for Last {
-    fn wake(self: Arc<Self>) {}
-}
-
-impl Drop for Last {
-    fn drop(&mut self) {
-        assert!(!format!("{:?}", self.0).is_empty());
-    }
-}
-
-#[test]
-fn the_waker_of_an_earlier_task_is_dropped_outside_of_the_lock() {
-    let (done, is_done) = std::sync::mpsc::channel();
-    let run = run(&Leaving::at(u32::MAX));
-    // In its own thread, because a fault would be a deadlock.
-    std::thread::spawn(move || {
-        let waker = Waker::from(Arc::new(Last(run.cancel_handle())));
-        let mut run = Box::pin(run);
-        while run
-            .poll_next_unpin(&mut Context::from_waker(&waker))
-            .is_ready()
-        {}
-        drop(waker);
-        // Another one takes it over.
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(run.poll_next_unpin(&mut context).is_pending());
-        done.send(()).unwrap();
-    });
-    assert!(is_done.recv_timeout(Duration::from_secs(30)).is_ok());
-}
-
-struct Nothing;
-
-impl Wake for Nothing {
-    fn wake(self: Arc<Self>) {}
-}
-
-#[test]
-fn a_cancel_handle_holds_no_waker_of_the_reader() {
-    let run = run(&Leaving::at(u32::MAX));
-    let handle = run.cancel_handle();
-    let task = Arc::new(Nothing);
-    let waker = Waker::from(Arc::clone(&task));
-    let mut run = Box::pin(run);
-    let mut context = Context::from_waker(&waker);
-    while run.poll_next_unpin(&mut context).is_ready() {}
-    assert!(Arc::strong_count(&task) > 2, "it waits");
-    drop((run, waker));
-    assert_eq!(Arc::strong_count(&task), 1);
-    handle.cancel();
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
 use switchboard_domain::{
     Media, ModelCapabilities, ToolCallError, ToolContent, ToolOutput, ToolProgress, ToolRetry,
 };
@@ -438,41 +438,6 @@ async fn a_fallback_model_gets_images_that_the_first_could_not_read() {
     };
     assert_eq!(sees(&blind, 2), [false, false]);
     assert_eq!(sees(&seeing, 0), [true, true]);
-}
-
-#[tokio::test]
-async fn structured_results_are_stored_and_validated_against_the_output_schema() {
-    let mut definition = tool("count");
-    definition.output_schema = Some(json!({
-        "type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"],
-    }));
-    let structured = |value: Value| ToolOutput {
-        structured: Some(value.clone()),
-        ..ToolOutput::text(value.to_string())
-    };
-    let tools = Tools::new().with(definition, move |call| {
-        Ok(match call.input["n"].as_i64() {
-            Some(1) => structured(json!({"count": 3})),
-            _ => structured(json!({"count": "three"})),
-        })
-    });
-    let model = Scripted::new([
-        calls(&[
-            ("a", "srv__count", json!({"n": 1})),
-            ("b", "srv__count", json!({"n": 2})),
-        ]),
-        Answer::Says("ok"),
-    ]);
-    let (_, report) = ask(&Agent::new(model).with_tools(Arc::new(tools)), "go").await;
-    assert_eq!(
-        report.tool_calls[0].result.structured,
-        Some(json!({"count": 3}).into())
-    );
-    assert_eq!(report.tool_calls[1].result.structured, None);
-    assert_eq!(
-        report.tool_calls[1].failure,
-        Some(ToolFailure::InvalidOutput)
-    );
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use switchboard_domain::{
 use crate::{
     SteadyTime, ToolFailure,
     run::{PlannedCall, ToolCallOutcome},
+    tools::error_output,
 };
 
 /// The calls of one response, in its order.
@@ -199,11 +200,7 @@ pub(in crate::run) struct CallEnd {
 impl CallEnd {
     /// Returns the end of a call without an output. The model reads `message`.
     pub(in crate::run) fn failed(failure: ToolFailure, message: impl Into<String>) -> Self {
-        let output = ToolOutput {
-            is_error: true,
-            ..ToolOutput::text(message)
-        };
-        Self::unlimited(output, Some(failure), 0)
+        Self::unlimited(error_output(message), Some(failure), 0)
     }
 
     /// Returns the end of a call to a tool of the loop itself.
@@ -240,13 +237,7 @@ impl From<ToolCallOutcome> for CallEnd {
     fn from(outcome: ToolCallOutcome) -> Self {
         let (output, failure) = match outcome.result.map(ToolOutput::with_checked_depth) {
             Ok(output) => {
-                let failure = if output.is_error {
-                    Some(ToolFailure::ToolError)
-                } else {
-                    outcome
-                        .violates_output_schema
-                        .then_some(ToolFailure::InvalidOutput)
-                };
+                let failure = output.is_error.then_some(ToolFailure::ToolError);
                 (output, failure)
             }
             Err(error) => {

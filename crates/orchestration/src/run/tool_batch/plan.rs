@@ -108,7 +108,7 @@ impl Run {
             }
             events.push(RunEventKind::ToolInputRepaired {
                 id: tool_use.id.clone(),
-                repairs: repairs.iter().map(ToString::to_string).collect(),
+                repairs,
                 input: input.to_value(),
             });
         }
@@ -208,7 +208,7 @@ impl Run {
             complete_results.read(input, &options.results)
         } else if selection.is_search_tool(&tool_use.name) {
             let index = &mut self.caches.index;
-            selection.search(&options.search, index, input).output
+            selection.search(&options.search, index, input)
         } else {
             return None;
         };

@@ -7,135 +7,20 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::Arc,
 };
 
-use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use switchboard_domain::{JsonObject, Principal, ToolDefinition, ToolOutput, redact::Redactor};
 
 use super::{
-    schema::{applied, escaped, requires, target},
-    template::ContextTemplate,
+    client_context::{ClientContext, ClientContextError},
+    schema::{applied, escaped},
+    template::{ContextScope, ContextTemplate},
 };
 use crate::tools::per_definition::PerDefinition;
-
-/// The text that replaces a hidden value in `Debug` and `Display`.
-pub(super) const HIDDEN: &str = "[hidden]";
-
-/// A value that is formatted as `[hidden]` and cannot be serialized.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct Hidden<T>(T);
-
-impl<T> Hidden<T> {
-    /// Creates a hidden value.
-    pub fn new(value: T) -> Self {
-        Self(value)
-    }
-
-    /// Returns the value.
-    pub fn expose(&self) -> &T {
-        &self.0
-    }
-}
-
-impl<T> fmt::Debug for Hidden<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(HIDDEN)
-    }
-}
-
-impl<T> fmt::Display for Hidden<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(HIDDEN)
-    }
-}
-
-/// Maximum size of a text that a client sends, in bytes.
-const MAX_CLIENT_TEXT: usize = 8192;
-
-/// Values that a client sent for one run, by name. `Debug` shows the names only.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct ClientContext(Arc<Map<String, Value>>);
-
-impl ClientContext {
-    /// Returns the values. A null counts as not sent.
-    pub fn new(mut values: Map<String, Value>) -> Self {
-        values.retain(|_, value| !value.is_null());
-        Self(Arc::new(values))
-    }
-
-    /// Returns whether the client sent nothing.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns the texts among the values. Any of them may be a secret.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
-        self.0.values().filter_map(Value::as_str)
-    }
-}
-
-impl<'de> Deserialize<'de> for ClientContext {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Map::deserialize(deserializer).map(Self::new)
-    }
-}
-
-impl fmt::Debug for ClientContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hidden = self.0.keys().map(|name| (name, Hidden(())));
-        f.debug_map().entries(hidden).finish()
-    }
-}
-
-/// Error about a value of a client.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClientContextError {
-    /// No context value has a placeholder for it.
-    #[error(
-        "no context value is called `{name}`{}",
-        if allowed.is_empty() { "; clients may send none".to_owned() }
-        else { format!("; clients may send: {}", allowed.join(", ")) }
-    )]
-    Unknown {
-        /// The name that the client sent.
-        name: String,
-        /// The names that clients may send.
-        allowed: Vec<String>,
-    },
-    /// The value is an array or an object.
-    #[error("the context value `{name}` is not a text, a number, true or false")]
-    Compound {
-        /// The name that the client sent.
-        name: String,
-    },
-    /// The text is too long.
-    #[error("the context value `{name}` has more than {MAX_CLIENT_TEXT} bytes")]
-    TooLong {
-        /// The name that the client sent.
-        name: String,
-    },
-}
-
-impl ClientContextError {
-    /// Returns the name that the client sent.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Unknown { name, .. } | Self::Compound { name } | Self::TooLong { name } => name,
-        }
-    }
-}
-
-/// The run whose data fills placeholders.
-#[derive(Clone)]
-pub(super) struct ContextScope {
-    pub(super) session: String,
-    pub(super) principal: Principal,
-}
 
 /// An argument of the host without a value. The call cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -219,7 +104,7 @@ pub struct ContextInjection {
     client: ClientContext,
     scope: Option<Arc<ContextScope>>,
     redactor: Redactor,
-    plans: Arc<PerDefinition<Plan>>,
+    arguments: Arc<PerDefinition<HiddenArguments>>,
 }
 
 /// The values and names for all runs.
@@ -233,9 +118,10 @@ struct Declared {
     reserved: BTreeSet<String>,
 }
 
-/// The effect of the context on one tool, for all runs.
-struct Plan {
-    /// The tool without the hidden properties. `None` if it has none.
+/// The arguments of one tool that the host sets, for all runs.
+#[derive(Default)]
+struct HiddenArguments {
+    /// The tool without these arguments. `None` if it has none.
     visible: Option<Arc<ToolDefinition>>,
     arguments: Vec<Argument>,
 }
@@ -312,40 +198,20 @@ impl ContextInjection {
 
     /// Sets the values that a client sent for one run. Returns an error for an unknown name.
     pub fn with_client(mut self, client: ClientContext) -> Result<Self, ClientContextError> {
-        for (name, value) in client.0.iter() {
-            let allowed = self.client_names();
-            if !allowed.contains(name.as_str()) {
-                return Err(ClientContextError::Unknown {
-                    name: name.clone(),
-                    allowed: allowed.into_iter().map(str::to_owned).collect(),
-                });
-            }
-            if value.is_array() || value.is_object() {
-                return Err(ClientContextError::Compound { name: name.clone() });
-            }
-            if value
-                .as_str()
-                .is_some_and(|text| text.len() > MAX_CLIENT_TEXT)
-            {
-                return Err(ClientContextError::TooLong { name: name.clone() });
-            }
-        }
+        client.check(&self.client_names())?;
         self.client = client;
         self.redactor = self.make_redactor();
         Ok(self)
     }
 
     /// Returns the names of the values that a client may send.
-    pub fn client_names(&self) -> BTreeSet<&str> {
+    pub fn client_names(&self) -> BTreeSet<String> {
         let templates = self.declared.values.values();
         templates.flat_map(ContextTemplate::client_names).collect()
     }
 
     /// Returns the context of one run, with its session and principal.
     pub(crate) fn for_run(&self, run: &str, session: Option<&str>, principal: &Principal) -> Self {
-        if self.is_empty() {
-            return self.clone();
-        }
         let session = session.or(self.conversation.as_deref()).unwrap_or(run);
         Self {
             scope: Some(Arc::new(ContextScope {
@@ -359,8 +225,8 @@ impl ContextInjection {
     fn change<T>(mut self, change: impl FnOnce(&mut Declared) -> T) -> Self {
         change(Arc::make_mut(&mut self.declared));
         self.redactor = self.make_redactor();
-        // The cached plans belong to the previous values.
-        self.plans = Arc::default();
+        // The cached arguments belong to the previous values.
+        self.arguments = Arc::default();
         self
     }
 
@@ -371,9 +237,7 @@ impl ContextInjection {
         let defaults = defaults.iter().map(|((_, name), value)| (name, value));
         let mut secrets = Vec::new();
         for (name, value) in values.iter().chain(defaults) {
-            value.each_secret(name, &self.client.0, &mut |key, text| {
-                secrets.push((key.to_owned(), text.to_owned()));
-            });
+            value.add_secrets(name, self.client.values(), &mut secrets);
         }
         let secrets = secrets.iter();
         let secrets = secrets.map(|(key, text)| (key.as_str(), text.as_str()));
@@ -382,36 +246,25 @@ impl ContextInjection {
 
     /// Returns whether the context has neither values nor hidden arguments.
     pub fn is_empty(&self) -> bool {
-        let Declared {
-            servers: _,
-            values,
-            defaults,
-            reserved,
-        } = &*self.declared;
-        values.is_empty() && defaults.is_empty() && reserved.is_empty()
+        self.names().is_empty()
     }
 
     /// Returns the tool as the model sees it, without the properties that the host sets. Returns
     /// the same `Arc` each time.
     pub fn visible(&self, original: &Arc<ToolDefinition>) -> Arc<ToolDefinition> {
-        match self.plan(original) {
-            Some(plan) => Arc::clone(plan.visible.as_ref().unwrap_or(original)),
-            None => Arc::clone(original),
-        }
+        let hidden = self.arguments_of(original);
+        Arc::clone(hidden.visible.as_ref().unwrap_or(original))
     }
 
     /// Returns whether the host sets an argument of this tool.
     pub(crate) fn concerns(&self, original: &Arc<ToolDefinition>) -> bool {
-        self.plan(original)
-            .is_some_and(|plan| !plan.arguments.is_empty())
+        self.arguments_of(original).visible.is_some()
     }
 
     /// Returns the input without hidden arguments, which a model may know from elsewhere.
     pub fn without(&self, original: &Arc<ToolDefinition>, mut input: JsonObject) -> JsonObject {
-        if let Some(plan) = self.plan(original) {
-            for argument in &plan.arguments {
-                input.shift_remove(&argument.name);
-            }
+        for argument in &self.arguments_of(original).arguments {
+            input.shift_remove(&argument.name);
         }
         input
     }
@@ -434,10 +287,8 @@ impl ContextInjection {
         original: &Arc<ToolDefinition>,
         mut input: JsonObject,
     ) -> Result<JsonObject, MissingContext> {
-        let Some(plan) = self.plan(original) else {
-            return Ok(input);
-        };
-        for argument in &plan.arguments {
+        let (scope, client) = (self.scope.as_deref(), self.client.values());
+        for argument in &self.arguments_of(original).arguments {
             input.shift_remove(&argument.name);
             let missing = |client: Vec<String>| MissingContext {
                 tool: match &original.origin {
@@ -447,17 +298,16 @@ impl ContextInjection {
                 argument: argument.name.clone(),
                 client,
             };
-            let client = &self.client.0;
-            let unsent = argument
-                .needed
-                .iter()
-                .filter(|it| !client.contains_key(*it));
-            let unsent: Vec<String> = unsent.cloned().collect();
+            let needed = argument.needed.iter();
+            let unsent: Vec<String> = needed
+                .filter(|name| !client.contains_key(*name))
+                .cloned()
+                .collect();
             if !unsent.is_empty() {
                 return Err(missing(unsent));
             }
             let value = argument.value.as_ref();
-            match value.and_then(|value| value.fill(self.scope.as_deref(), client)) {
+            match value.and_then(|value| value.fill(scope, client)) {
                 Some(value) => {
                     input.insert(argument.name.clone(), value);
                 }
@@ -484,28 +334,24 @@ impl ContextInjection {
         self.redactor.redact_known_in_value(value);
     }
 
-    fn plan(&self, original: &Arc<ToolDefinition>) -> Option<Arc<Plan>> {
-        let server = server_of(original);
-        if self.is_empty() || server.is_some_and(|it| self.excluded.iter().any(|out| out == it)) {
-            return None;
+    fn arguments_of(&self, original: &Arc<ToolDefinition>) -> Arc<HiddenArguments> {
+        if server_of(original).is_some_and(|it| self.excluded.iter().any(|out| out == it)) {
+            return Arc::default();
         }
-        Some(self.plans.of(original, |original| self.make_plan(original)))
+        self.arguments
+            .of(original, |original| self.hidden_arguments(original))
     }
 
     /// Returns the value of `name` for the tools of a server.
     fn value(&self, server: Option<&str>, name: &str) -> Option<ContextTemplate> {
-        let Declared {
-            servers,
-            values,
-            defaults,
-            reserved: _,
-        } = &*self.declared;
-        let gets_some = servers
+        let declared = &*self.declared;
+        let gets_values = declared
+            .servers
             .as_ref()
             .is_none_or(|servers| servers.iter().any(|it| Some(it.as_str()) == server));
-        let value = values.get(name).filter(|_| gets_some);
-        let default = server.and_then(|it| defaults.get(&(it.to_owned(), name.to_owned())));
-        match (value, default) {
+        let value = declared.values.get(name).filter(|_| gets_values);
+        let key = server.map(|server| (server.to_owned(), name.to_owned()));
+        match (value, key.and_then(|key| declared.defaults.get(&key))) {
             (Some(value), Some(default)) => Some(value.clone().or_defaults(default)),
             (value, default) => value.or(default).cloned(),
         }
@@ -513,30 +359,21 @@ impl ContextInjection {
 
     /// Returns every argument that the host may set or hides.
     fn names(&self) -> BTreeSet<&String> {
-        let Declared {
-            servers: _,
-            values,
-            defaults,
-            reserved,
-        } = &*self.declared;
-        let of_defaults = defaults.keys().map(|(_, name)| name);
-        values.keys().chain(of_defaults).chain(reserved).collect()
+        let declared = &*self.declared;
+        let of_defaults = declared.defaults.keys().map(|(_, name)| name);
+        let of_values = declared.values.keys().chain(of_defaults);
+        of_values.chain(&declared.reserved).collect()
     }
 
-    fn make_plan(&self, original: &ToolDefinition) -> Plan {
+    fn hidden_arguments(&self, original: &ToolDefinition) -> HiddenArguments {
         let schema = &original.input_schema;
-        let server = server_of(original);
-        let arguments: Vec<Argument> = self
-            .names()
-            .into_iter()
-            .filter_map(|name| {
-                let value = self.value(server, name);
-                if value.is_none() && !self.declared.reserved.contains(name) {
-                    return None;
-                }
-                argument(schema, name, value)
-            })
-            .collect();
+        let mut arguments: Vec<Argument> = Vec::new();
+        for name in self.names() {
+            let value = self.value(server_of(original), name);
+            if value.is_some() || self.declared.reserved.contains(name) {
+                arguments.extend(argument(schema, name, value));
+            }
+        }
         let visible = (!arguments.is_empty()).then(|| {
             let names: Vec<&str> = arguments.iter().map(|it| it.name.as_str()).collect();
             Arc::new(ToolDefinition {
@@ -544,7 +381,7 @@ impl ContextInjection {
                 ..original.clone()
             })
         });
-        Plan { visible, arguments }
+        HiddenArguments { visible, arguments }
     }
 }
 
@@ -562,26 +399,16 @@ fn server_of(tool: &ToolDefinition) -> Option<&str> {
 
 /// Returns the argument `name` that a schema requests at its top level.
 fn argument(root: &Value, name: &str, value: Option<ContextTemplate>) -> Option<Argument> {
-    let mut properties = Vec::new();
-    let (mut named, mut required) = (false, false);
-    for found in applied(root, "") {
-        if found
-            .schema
-            .get("properties")
-            .is_some_and(|properties| properties.get(name).is_some())
-        {
-            properties.push(format!("{}/properties/{}", found.pointer, escaped(name)));
-            named = true;
-        }
-        required |= requires(found.schema, name);
-    }
-    if !named && !required {
+    let schemas = applied(root, "");
+    let properties: Vec<String> = schemas.iter().filter_map(|it| it.property(name)).collect();
+    let required = schemas.iter().any(|it| it.requires(name));
+    if properties.is_empty() && !required {
         return None;
     }
     let mut needed = BTreeSet::new();
     let value = value.map(|value| {
         if required {
-            value.depends_on(&mut needed);
+            needed.extend(value.required_client_names());
         }
         value.named_part(root, &properties, &mut needed)
     });
@@ -598,108 +425,44 @@ fn hide(root: &Value, names: &[&str]) -> Value {
     let mut shown = root.clone();
     for found in applied(root, "") {
         if let Some(Value::Object(schema)) = shown.pointer_mut(&found.pointer) {
-            for name in names {
-                hide_one(schema, name);
-            }
+            hide_in(schema, names);
         }
     }
-    let (before, after) = (used(root), used(&shown));
-    for list in ["$defs", "definitions"] {
-        let Some(Value::Object(definitions)) = shown.get_mut(list) else {
-            continue;
-        };
-        definitions.retain(|name, _| {
-            let id = (list, name.clone());
-            after.contains(&id) || !before.contains(&id)
-        });
-        if definitions.is_empty()
-            && let Value::Object(shown) = &mut shown
-        {
-            shown.shift_remove(list);
-        }
-    }
+    remove_unused_definitions(&mut shown);
     shown
 }
 
-fn hide_one(schema: &mut Map<String, Value>, name: &str) {
-    let mut was_there = false;
-    for keyword in [
-        "properties",
-        "dependentRequired",
-        "dependentSchemas",
-        "dependencies",
-    ] {
-        if let Some(Value::Object(by_name)) = schema.get_mut(keyword) {
-            let removed = by_name.shift_remove(name).is_some();
-            was_there |= removed && keyword == "properties";
-            for others in by_name.values_mut().filter_map(Value::as_array_mut) {
-                others.retain(|other| other != name);
-            }
-        }
+fn hide_in(schema: &mut Map<String, Value>, names: &[&str]) {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.retain(|name, _| !names.contains(&name.as_str()));
     }
     if let Some(Value::Array(required)) = schema.get_mut("required") {
-        required.retain(|other| other != name);
+        required.retain(|name| !name.as_str().is_some_and(|name| names.contains(&name)));
         if required.is_empty() {
             schema.shift_remove("required");
         }
     }
-    if let Some(Value::Object(default)) = schema.get_mut("default") {
-        default.shift_remove(name);
-    }
-    if let Some(Value::Array(examples)) = schema.get_mut("examples") {
-        for example in examples.iter_mut().filter_map(Value::as_object_mut) {
-            example.shift_remove(name);
-        }
-    }
-    if was_there {
-        for keyword in ["minProperties", "maxProperties"] {
-            if let Some(count) = schema.get(keyword).and_then(Value::as_u64) {
-                schema.insert(keyword.to_owned(), count.saturating_sub(1).into());
-            }
-        }
-    }
 }
 
-/// Returns the definitions that a schema refers to, directly or indirectly.
-fn used(root: &Value) -> HashSet<(&'static str, String)> {
-    let mut used = HashSet::new();
-    let mut open: Vec<&Value> = Vec::new();
-    if let Value::Object(root) = root {
-        let others = root
-            .iter()
-            .filter(|(key, _)| !matches!(key.as_str(), "$defs" | "definitions"));
-        open.extend(others.map(|(_, value)| value));
-    }
-    let top = root.get("$ref").and_then(Value::as_str);
-    let mut references: Vec<&str> = top.into_iter().collect();
-    loop {
-        while let Some(value) = open.pop() {
-            match value {
-                Value::Object(object) => {
-                    references.extend(object.get("$ref").and_then(Value::as_str));
-                    open.extend(object.values());
-                }
-                Value::Array(items) => open.extend(items),
-                _ => {}
+/// Removes the definitions without a reference, until all remaining ones have one.
+fn remove_unused_definitions(schema: &mut Value) {
+    for list in ["$defs", "definitions"] {
+        loop {
+            let text = schema.to_string();
+            let Some(schema) = schema.as_object_mut() else {
+                return;
+            };
+            let Some(Value::Object(definitions)) = schema.get_mut(list) else {
+                break;
+            };
+            let count = definitions.len();
+            definitions.retain(|name, _| text.contains(&format!("\"#/{list}/{}", escaped(name))));
+            let is_done = definitions.len() == count;
+            if definitions.is_empty() {
+                schema.shift_remove(list);
             }
-        }
-        let Some(reference) = references.pop() else {
-            return used;
-        };
-        let Some(pointer) = target(reference) else {
-            continue;
-        };
-        for list in ["$defs", "definitions"] {
-            let step = pointer
-                .strip_prefix('/')
-                .and_then(|rest| rest.strip_prefix(list))
-                .and_then(|rest| rest.strip_prefix('/'));
-            if let Some(step) = step {
-                let step = step.split('/').next().unwrap_or_default();
-                let name = super::schema::unescaped(step);
-                if used.insert((list, name.clone())) {
-                    open.extend(root.get(list).and_then(|list| list.get(&name)));
-                }
+            if is_done {
+                break;
             }
         }
     }

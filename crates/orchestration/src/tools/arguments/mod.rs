@@ -2,17 +2,15 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | `validators` | validates input against the tool's schema and repairs it |
-//! | `repair`, `values` | repairs of malformed JSON and of values |
-//! | `exemption` | exemptions of values from the schema |
+//! | `validators`, `repair` | validate input against the tool's schema and repair it |
 //! | `canonical` | a canonical text for equal inputs |
-//! | `context`, `template` | values from the host that the model does not see |
+//! | `context`, `template`, `client_context` | values from the host that the model does not see |
 //!
 //! All of these are plain values without I/O, clock and randomness.
 
 mod canonical;
+mod client_context;
 mod context;
-mod exemption;
 mod repair;
 mod schema;
 mod template;
@@ -20,13 +18,10 @@ mod template;
 #[path = "support_tests.rs"]
 pub(crate) mod test_support;
 mod validators;
-mod values;
 
 pub(crate) use canonical::canonical_value;
 pub use canonical::{canonical, digest};
-pub use context::{ClientContext, ClientContextError, ContextInjection, Hidden, MissingContext};
-pub use exemption::Requirement;
-pub use repair::Repair;
+pub use client_context::{ClientContext, ClientContextError};
+pub use context::{ContextInjection, MissingContext};
 pub use template::{ContextTemplate, UnknownPlaceholder};
-pub(crate) use validators::compile;
 pub use validators::{Checked, InputFault, Validators};

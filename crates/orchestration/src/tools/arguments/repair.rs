@@ -1,59 +1,46 @@
-//! Repairs of tool input that is not valid JSON.
+//! Repairs of tool input, each with a description for the run's events.
+//!
+//! The repairs are: a code fence, a trailing comma, a number or a boolean in a string, `null` for
+//! an optional property, and an object around the arguments. All faults must be repaired;
+//! otherwise the input stays unchanged.
 
-use std::fmt;
+use serde_json::Value;
+use switchboard_domain::{
+    JsonObject, ToolInput,
+    json_schema::{
+        JsonType, SchemaValidator, ValidationError,
+        error::{TypeKind, ValidationErrorKind},
+    },
+};
 
-use serde::{Deserialize, Serialize};
-use switchboard_domain::{JsonObject, ToolInput};
+use super::schema::{names_property, unescaped};
 
-/// Maximum number of characters that a repair quotes of a value.
-const MAX_QUOTED_CHARS: usize = 40;
+/// Maximum number of faults that are repaired in one input.
+const MAX_FAULTS: usize = 500;
+/// Number of decimal digits that a 64-bit float keeps.
+const EXACT_DIGITS: usize = 15;
+/// Property names of objects that models put around the arguments.
+const WRAPPERS: [&str; 8] = [
+    "arguments",
+    "input",
+    "parameters",
+    "args",
+    "params",
+    "tool_input",
+    "function_args",
+    "kwargs",
+];
 
-/// One small change that made an input usable. The run emits every repair as part of an event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Repair {
-    /// JSON pointer to the changed value. Empty for the whole input.
-    pub path: String,
-    /// Description of the change.
-    pub description: String,
-}
-
-impl Repair {
-    pub(super) fn new(path: impl Into<String>, description: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            description: description.into(),
-        }
-    }
-
-    pub(super) fn whole(description: impl Into<String>) -> Self {
-        Self::new("", description)
-    }
-}
-
-/// Formats a repair as `/customer_id: read the text "42" as a number`.
-impl fmt::Display for Repair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.path.as_str() {
-            "" => f.write_str(&self.description),
-            path => write!(f, "{path}: {}", self.description),
-        }
-    }
-}
-
-/// Returns the shortened text in quotes, on one line.
-pub(super) fn quoted(text: &str) -> String {
-    let mut short: String = text.chars().take(MAX_QUOTED_CHARS).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    format!("{short:?}")
-}
+/// A changed value and the descriptions of the changes.
+pub(super) type Repaired<T> = (T, Vec<String>);
+/// Predicate for values that are not validated, such as redacted ones.
+pub(super) type IsRedacted<'a> = &'a dyn Fn(&Value) -> bool;
 
 /// Parses a malformed input without its code fence and its trailing commas.
 ///
 /// `reason` is the error of the malformed input. Returns `None` if the text has other errors, or if
 /// the input is malformed for another reason than its text, such as a cut-off answer.
-pub(super) fn repair_text(raw: &str, reason: &str) -> Option<(JsonObject, Vec<Repair>)> {
+pub(super) fn repair_text(raw: &str, reason: &str) -> Option<Repaired<JsonObject>> {
     match ToolInput::parse(raw) {
         ToolInput::Malformed { reason: own, .. } if own == reason => {}
         _ => return None,
@@ -61,14 +48,14 @@ pub(super) fn repair_text(raw: &str, reason: &str) -> Option<(JsonObject, Vec<Re
     let mut repairs = Vec::new();
     let mut text = raw.trim();
     if let Some(fenced) = fenced_text(text) {
-        repairs.push(Repair::whole("removed the code fence around the object"));
+        repairs.push("removed the code fence around the object".to_owned());
         text = fenced;
     }
     let (text, commas) = without_trailing_commas(text);
     match commas {
         0 => {}
-        1 => repairs.push(Repair::whole("removed a trailing comma")),
-        n => repairs.push(Repair::whole(format!("removed {n} trailing commas"))),
+        1 => repairs.push("removed a trailing comma".to_owned()),
+        n => repairs.push(format!("removed {n} trailing commas")),
     }
     match ToolInput::parse(&text) {
         // An empty text is an empty object.
@@ -82,8 +69,7 @@ pub(super) fn repair_text(raw: &str, reason: &str) -> Option<(JsonObject, Vec<Re
 /// Returns the text inside a Markdown code fence that surrounds the whole text.
 fn fenced_text(text: &str) -> Option<&str> {
     let inner = text.strip_prefix("```")?.strip_suffix("```")?;
-    let is_language = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    Some(inner.trim_start_matches(is_language).trim())
+    Some(inner.trim_start_matches(char::is_alphanumeric).trim())
 }
 
 /// Returns the text without commas before a closing bracket, and the number of these commas.
@@ -113,6 +99,187 @@ fn without_trailing_commas(text: &str) -> (String, usize) {
     (clean, removed)
 }
 
-#[cfg(test)]
-#[path = "repair_tests.rs"]
-mod tests;
+/// Returns the input as the schema accepts it, and its repairs. Redacted values stay unchanged.
+/// Returns `None` if the input needs no repair or if the repairs do not make it valid.
+pub(super) fn repair_values(
+    validator: &SchemaValidator,
+    schema: &Value,
+    tool: &str,
+    input: &Value,
+    is_redacted: IsRedacted<'_>,
+) -> Option<Repaired<JsonObject>> {
+    let repaired = repair_scalars(validator, input.clone(), is_redacted).or_else(|| {
+        let (inner, unwrapped) = unwrap(schema, tool, input.as_object()?)?;
+        let (value, repairs) = repair_scalars(validator, Value::Object(inner), is_redacted)?;
+        Some((value, [vec![unwrapped], repairs].concat()))
+    });
+    match repaired? {
+        (Value::Object(object), repairs) if !repairs.is_empty() => Some((object, repairs)),
+        _ => None,
+    }
+}
+
+/// Returns the object inside `{"arguments": {…}}`, if the schema has no such property.
+fn unwrap(schema: &Value, tool: &str, input: &JsonObject) -> Option<(JsonObject, String)> {
+    let mut wrapper = None;
+    for (key, value) in input {
+        let is_tool_name = matches!(key.as_str(), "name" | "tool" | "function") && value == tool;
+        if names_property(schema, key) {
+            return None;
+        }
+        if !is_tool_name {
+            if wrapper.is_some() || !WRAPPERS.contains(&key.as_str()) {
+                return None;
+            }
+            wrapper = Some((key, value));
+        }
+    }
+    let (key, value) = wrapper?;
+    let inner = match value {
+        Value::Object(inner) => inner.clone(),
+        Value::String(text) => match ToolInput::parse(text) {
+            ToolInput::Object(inner) => inner.into_object(),
+            ToolInput::Malformed { .. } => return None,
+        },
+        _ => return None,
+    };
+    let description = format!("took the input out of `{key}`, which is not in the schema");
+    Some((inner, description))
+}
+
+/// Returns the value without faults and its repairs. The repairs are empty if it had no fault.
+fn repair_scalars(
+    validator: &SchemaValidator,
+    mut value: Value,
+    is_redacted: IsRedacted<'_>,
+) -> Option<Repaired<Value>> {
+    let mut changes: Vec<Change> = Vec::new();
+    for fault in validator.errors(&value).ok()?.iter().take(MAX_FAULTS) {
+        propose(&value, fault, &mut changes);
+    }
+    let mut repairs = Vec::new();
+    for Change {
+        path,
+        new_value,
+        description,
+    } in changes
+    {
+        if let Some(new_value) = new_value {
+            *value.pointer_mut(&path)? = new_value;
+        } else {
+            let (parent, key) = path.rsplit_once('/')?;
+            let parent = value.pointer_mut(parent)?.as_object_mut()?;
+            // `remove` would change the order of the other properties.
+            parent.shift_remove(&unescaped(key))?;
+        }
+        repairs.push(format!("{path}: {description}"));
+    }
+    is_accepted(validator, &value, is_redacted).then_some((value, repairs))
+}
+
+/// Returns whether a value is valid apart from its redacted values.
+pub(super) fn is_accepted(
+    validator: &SchemaValidator,
+    value: &Value,
+    is_redacted: IsRedacted<'_>,
+) -> bool {
+    let is_valid = || validator.is_valid(value).unwrap_or(false);
+    let has_redacted_faults = || {
+        let faults = validator.errors(value).unwrap_or_default();
+        !faults.is_empty()
+            && faults
+                .iter()
+                .all(|it| is_about_redacted(value, it, is_redacted))
+    };
+    is_valid() || (is_redacted(value) && has_redacted_faults())
+}
+
+/// Returns whether a fault is about a redacted value. Missing and unexpected properties are faults
+/// of their object, whose values do not matter. One branch of `anyOf` or `oneOf` is sufficient.
+fn is_about_redacted(
+    input: &Value,
+    fault: &ValidationError<'_>,
+    is_redacted: IsRedacted<'_>,
+) -> bool {
+    if let ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } =
+        fault.kind()
+    {
+        let mut branches = context.iter();
+        return branches.any(|faults| {
+            let mut faults = faults.iter();
+            faults.all(|fault| is_about_redacted(input, fault, is_redacted))
+        });
+    }
+    let value = input.pointer(fault.instance_path().as_str());
+    value.is_some_and(|value| !value.is_object() && is_redacted(value))
+}
+
+/// A proposed change of one value.
+struct Change {
+    /// JSON pointer to the value.
+    path: String,
+    /// `None` removes the property.
+    new_value: Option<Value>,
+    description: String,
+}
+
+/// Adds the changes that could repair a fault. For a fault of `anyOf` or `oneOf`, these are the
+/// changes for every branch.
+fn propose(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<Change>) {
+    let path = fault.instance_path().as_str();
+    let change = match (root.pointer(path), fault.kind()) {
+        (Some(Value::Null), _) => Some((None, "removed null: the property is optional".to_owned())),
+        (
+            _,
+            ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context },
+        ) => {
+            for fault in context.iter().flatten().take(MAX_FAULTS) {
+                propose(root, fault, changes);
+            }
+            None
+        }
+        (Some(Value::String(text)), ValidationErrorKind::Type { kind }) => read_scalar(text, kind)
+            .map(|value| {
+                let name = if value.is_boolean() {
+                    "boolean"
+                } else {
+                    "number"
+                };
+                (Some(value), format!("read the text {text:?} as a {name}"))
+            }),
+        _ => None,
+    };
+    if let Some((new_value, description)) = change
+        && !changes.iter().any(|other| other.path == path)
+    {
+        changes.push(Change {
+            path: path.to_owned(),
+            new_value,
+            description,
+        });
+    }
+}
+
+/// Returns the number or boolean that a text holds, if the schema requires that type. A number must
+/// keep all its digits: a longer row of digits is an id.
+fn read_scalar(text: &str, required: &TypeKind) -> Option<Value> {
+    let is_required = |wanted: JsonType| match required {
+        TypeKind::Single(single) => *single == wanted,
+        TypeKind::Multiple(several) => several.contains(wanted),
+    };
+    if text.trim() != text {
+        return None;
+    }
+    let value: Value = serde_json::from_str(text).ok()?;
+    let is_match = match &value {
+        Value::Number(number) => {
+            let digits = text.bytes().filter(u8::is_ascii_digit).count();
+            let is_exact = digits <= EXACT_DIGITS || number.to_string() == text;
+            let is_integer = is_required(JsonType::Integer) && !number.is_f64();
+            is_exact && (is_integer || is_required(JsonType::Number))
+        }
+        Value::Bool(_) => is_required(JsonType::Boolean),
+        _ => false,
+    };
+    is_match.then_some(value)
+}

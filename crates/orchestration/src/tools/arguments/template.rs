@@ -2,15 +2,13 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use switchboard_domain::Principal;
 
-use super::{
-    context::{ContextScope, HIDDEN},
-    schema::{applied, escaped, requires},
-};
+use super::schema::applied;
 
-/// The placeholders that the run fills.
-const RUN_PLACEHOLDERS: [&str; 3] = ["session.id", "principal.user", "principal.tenant"];
+/// The text that replaces a hidden value in `Debug`.
+pub(super) const HIDDEN: &str = "[hidden]";
 /// The prefix of placeholders that a client fills.
 const CLIENT: &str = "client.";
 /// Maximum length of a client value's name, in bytes.
@@ -28,18 +26,16 @@ const MAX_CLIENT_NAME: usize = 64;
 /// `$$` is a literal `$`. A text with a placeholder without a value is omitted. `Debug` prints
 /// `[hidden]`.
 #[derive(Clone, PartialEq)]
-pub struct ContextTemplate(Node);
+pub struct ContextTemplate(Value);
 
-#[derive(Clone, PartialEq)]
-enum Node {
-    /// A number, a boolean or null.
-    Fixed(Value),
-    Text(Vec<Piece>),
-    List(Vec<Node>),
-    Object(Vec<(String, Node)>),
+/// The run whose data fills placeholders.
+#[derive(Clone)]
+pub(super) struct ContextScope {
+    pub(super) session: String,
+    pub(super) principal: Principal,
 }
 
-#[derive(Clone, PartialEq)]
+/// A part of a text.
 enum Piece {
     Literal(String),
     Session,
@@ -59,20 +55,20 @@ pub struct UnknownPlaceholder(pub String);
 impl ContextTemplate {
     /// Parses the placeholders in every text of `value`.
     pub fn parse(value: &Value) -> Result<Self, UnknownPlaceholder> {
-        node(value).map(Self)
+        let mut texts = Vec::new();
+        each_text("", value, &mut |_, text| texts.push(text));
+        let mut unknown = texts.into_iter().filter_map(|text| pieces(text).err());
+        unknown.next().map_or_else(|| Ok(Self(value.clone())), Err)
     }
 
     /// Returns a template without placeholders.
     pub fn literal(value: Value) -> Self {
-        Self(literal(value))
+        Self(escaped_literal(value))
     }
 
     /// Returns an object that has the id of the session under `key`.
     pub fn session_id_under(key: impl Into<String>) -> Self {
-        Self(Node::Object(vec![(
-            key.into(),
-            Node::Text(vec![Piece::Session]),
-        )]))
+        Self(json!({key.into(): "${session.id}"}))
     }
 
     /// Returns whether `name`, the text between `${` and `}`, is a placeholder.
@@ -81,45 +77,44 @@ impl ContextTemplate {
     }
 
     /// Returns the names of the values that a client may send.
-    pub fn client_names(&self) -> BTreeSet<&str> {
+    pub fn client_names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        self.0.each_text(&mut |_, pieces| {
-            names.extend(pieces.iter().filter_map(Piece::client));
-        });
+        each_text("", &self.0, &mut |_, text| names.extend(client_names(text)));
         names
     }
 
     /// Returns the literal texts, which may be secrets.
-    pub fn literals(&self) -> Vec<&str> {
+    pub fn literals(&self) -> Vec<String> {
         let mut literals = Vec::new();
-        self.0.each_text(&mut |_, pieces| {
-            literals.extend(pieces.iter().filter_map(|piece| match piece {
-                Piece::Literal(text) => Some(text.as_str()),
+        each_text("", &self.0, &mut |_, text| {
+            literals.extend(valid_pieces(text).filter_map(|piece| match piece {
+                Piece::Literal(text) => Some(text),
                 _ => None,
             }));
         });
         literals
     }
 
-    /// Calls `secret` with the key and the text of everything that results must not show.
+    /// Adds the key and the text of everything that results must not show to `secrets`.
     ///
     /// The ids of sessions, users and tenants are not secrets.
-    pub(super) fn each_secret(
+    pub(super) fn add_secrets(
         &self,
         name: &str,
         client: &Map<String, Value>,
-        secret: &mut dyn FnMut(&str, &str),
+        secrets: &mut Vec<(String, String)>,
     ) {
-        self.0.each_text_of(name, &mut |key, pieces| {
+        each_text(name, &self.0, &mut |key, text| {
+            let pieces: Vec<Piece> = valid_pieces(text).collect();
+            // A part of a longer text, such as `Bearer `, is an ordinary word.
+            let key_of_literal = if pieces.len() > 1 { "" } else { key };
             for piece in pieces {
                 match piece {
-                    // A part of a longer text, such as `Bearer `, is an ordinary word.
-                    Piece::Literal(text) if pieces.len() > 1 => secret("", text),
-                    Piece::Literal(text) => secret(key, text),
+                    Piece::Literal(text) => secrets.push((key_of_literal.to_owned(), text)),
                     Piece::Client(name) => {
-                        if let Some(Value::String(text)) = client.get(name) {
-                            secret(key, text);
-                            secret(name, text);
+                        if let Some(Value::String(text)) = client.get(&name) {
+                            secrets.push((key.to_owned(), text.clone()));
+                            secrets.push((name, text.clone()));
                         }
                     }
                     Piece::Session | Piece::User | Piece::Tenant => {}
@@ -130,11 +125,9 @@ impl ContextTemplate {
 
     /// Adds the entries of `defaults` that this object does not have.
     pub(super) fn or_defaults(mut self, defaults: &Self) -> Self {
-        if let (Node::Object(entries), Node::Object(defaults)) = (&mut self.0, &defaults.0) {
+        if let (Value::Object(entries), Value::Object(defaults)) = (&mut self.0, &defaults.0) {
             for (key, value) in defaults {
-                if !entries.iter().any(|(name, _)| name == key) {
-                    entries.push((key.clone(), value.clone()));
-                }
+                entries.entry(key).or_insert_with(|| value.clone());
             }
         }
         self
@@ -152,9 +145,9 @@ impl ContextTemplate {
         Self(named_part(root, pointers, &self.0, needed))
     }
 
-    /// Adds the client values that this text depends on.
-    pub(super) fn depends_on(&self, needed: &mut BTreeSet<String>) {
-        self.0.depends_on(needed);
+    /// Returns the client values that this text depends on. Lists and objects stay without them.
+    pub(super) fn required_client_names(&self) -> BTreeSet<String> {
+        text_client_names(&self.0).collect()
     }
 
     /// Returns the value for a run; `None` if it is a text with a placeholder that has no value.
@@ -163,7 +156,7 @@ impl ContextTemplate {
         scope: Option<&ContextScope>,
         client: &Map<String, Value>,
     ) -> Option<Value> {
-        self.0.fill(scope, client)
+        fill(&self.0, scope, client)
     }
 }
 
@@ -173,109 +166,80 @@ impl fmt::Debug for ContextTemplate {
     }
 }
 
-impl Piece {
-    fn client(&self) -> Option<&str> {
-        match self {
-            Self::Client(name) => Some(name),
-            _ => None,
+/// Calls `visit` with each text in a value and its key. Items of a list have the key of the list.
+fn each_text<'v>(key: &'v str, value: &'v Value, visit: &mut dyn FnMut(&'v str, &'v str)) {
+    match value {
+        Value::String(text) => visit(key, text),
+        Value::Array(items) => items.iter().for_each(|item| each_text(key, item, visit)),
+        Value::Object(entries) => {
+            for (key, item) in entries {
+                each_text(key, item, visit);
+            }
         }
+        _ => {}
     }
 }
 
-impl Node {
-    fn each_text<'n>(&'n self, visit: &mut dyn FnMut(&'n str, &'n [Piece])) {
-        self.each_text_of("", visit);
-    }
-
-    fn each_text_of<'n>(&'n self, key: &'n str, visit: &mut dyn FnMut(&'n str, &'n [Piece])) {
-        match self {
-            Self::Fixed(_) => {}
-            Self::Text(pieces) => visit(key, pieces),
-            Self::List(items) => items.iter().for_each(|item| item.each_text_of(key, visit)),
-            Self::Object(entries) => {
-                for (key, item) in entries {
-                    item.each_text_of(key, visit);
-                }
-            }
+fn escaped_literal(value: Value) -> Value {
+    match value {
+        Value::String(text) => text.replace('$', "$$").into(),
+        Value::Array(items) => items.into_iter().map(escaped_literal).collect(),
+        Value::Object(entries) => {
+            let entries = entries.into_iter();
+            Value::Object(
+                entries
+                    .map(|(key, it)| (key, escaped_literal(it)))
+                    .collect(),
+            )
         }
-    }
-
-    /// Adds the client values that a text depends on. Lists and objects stay without them.
-    fn depends_on(&self, needed: &mut BTreeSet<String>) {
-        if let Self::Text(pieces) = self {
-            needed.extend(pieces.iter().filter_map(Piece::client).map(str::to_owned));
-        }
-    }
-
-    fn fill(&self, scope: Option<&ContextScope>, client: &Map<String, Value>) -> Option<Value> {
-        match self {
-            Self::Fixed(value) => Some(value.clone()),
-            Self::Text(pieces) => text(pieces, scope, client),
-            Self::List(items) => {
-                let items = items.iter().filter_map(|item| item.fill(scope, client));
-                Some(Value::Array(items.collect()))
-            }
-            Self::Object(entries) => {
-                let entries = entries
-                    .iter()
-                    .filter_map(|(key, item)| Some((key.clone(), item.fill(scope, client)?)));
-                Some(Value::Object(entries.collect()))
-            }
-        }
+        other => other,
     }
 }
 
-fn text(
-    pieces: &[Piece],
+fn fill(value: &Value, scope: Option<&ContextScope>, client: &Map<String, Value>) -> Option<Value> {
+    match value {
+        Value::String(text) => fill_text(text, scope, client),
+        Value::Array(items) => {
+            let items = items.iter().filter_map(|item| fill(item, scope, client));
+            Some(items.collect())
+        }
+        Value::Object(entries) => {
+            let entries = entries
+                .iter()
+                .filter_map(|(key, item)| Some((key.clone(), fill(item, scope, client)?)));
+            Some(Value::Object(entries.collect()))
+        }
+        other => Some(other.clone()),
+    }
+}
+
+fn fill_text(
+    text: &str,
     scope: Option<&ContextScope>,
     client: &Map<String, Value>,
 ) -> Option<Value> {
+    let pieces: Vec<Piece> = valid_pieces(text).collect();
     // A client's number stays a number if it is the whole text.
-    if let [Piece::Client(name)] = pieces {
+    if let [Piece::Client(name)] = &*pieces {
         return client.get(name).cloned();
     }
-    let mut text = String::new();
+    let mut filled = String::new();
     for piece in pieces {
         match piece {
-            Piece::Literal(literal) => text.push_str(literal),
-            Piece::Session => text.push_str(&scope?.session),
-            Piece::User => text.push_str(&scope?.principal.user),
-            Piece::Tenant => text.push_str(&scope?.principal.tenant),
-            Piece::Client(name) => match client.get(name)? {
-                Value::String(value) => text.push_str(value),
-                value => text.push_str(&value.to_string()),
+            Piece::Literal(literal) => filled.push_str(&literal),
+            Piece::Session => filled.push_str(&scope?.session),
+            Piece::User => filled.push_str(&scope?.principal.user),
+            Piece::Tenant => filled.push_str(&scope?.principal.tenant),
+            Piece::Client(name) => match client.get(&name)? {
+                Value::String(value) => filled.push_str(value),
+                value => filled.push_str(&value.to_string()),
             },
         }
     }
-    Some(Value::String(text))
+    Some(Value::String(filled))
 }
 
-fn node(value: &Value) -> Result<Node, UnknownPlaceholder> {
-    Ok(match value {
-        Value::String(text) => Node::Text(pieces(text)?),
-        Value::Array(items) => Node::List(items.iter().map(node).collect::<Result<_, _>>()?),
-        Value::Object(object) => {
-            let entries = object
-                .iter()
-                .map(|(key, value)| Ok((key.clone(), node(value)?)));
-            Node::Object(entries.collect::<Result<_, _>>()?)
-        }
-        other => Node::Fixed(other.clone()),
-    })
-}
-
-fn literal(value: Value) -> Node {
-    match value {
-        Value::String(text) => Node::Text(vec![Piece::Literal(text)]),
-        Value::Array(items) => Node::List(items.into_iter().map(literal).collect()),
-        Value::Object(object) => {
-            let entries = object.into_iter();
-            Node::Object(entries.map(|(key, value)| (key, literal(value))).collect())
-        }
-        other => Node::Fixed(other),
-    }
-}
-
+/// Splits a text at its placeholders.
 fn pieces(text: &str) -> Result<Vec<Piece>, UnknownPlaceholder> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
@@ -283,12 +247,8 @@ fn pieces(text: &str) -> Result<Vec<Piece>, UnknownPlaceholder> {
     while let Some(start) = rest.find('$') {
         literal.push_str(&rest[..start]);
         let after = &rest[start + 1..];
-        if let Some(after) = after.strip_prefix('$') {
-            literal.push('$');
-            rest = after;
-        } else if let Some((name, after)) =
-            after.strip_prefix('{').and_then(|it| it.split_once('}'))
-        {
+        let placeholder = after.strip_prefix('{').and_then(|it| it.split_once('}'));
+        if let Some((name, after)) = placeholder {
             if !literal.is_empty() {
                 pieces.push(Piece::Literal(std::mem::take(&mut literal)));
             }
@@ -296,7 +256,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, UnknownPlaceholder> {
             rest = after;
         } else {
             literal.push('$');
-            rest = after;
+            rest = after.strip_prefix('$').unwrap_or(after);
         }
     }
     literal.push_str(rest);
@@ -306,6 +266,11 @@ fn pieces(text: &str) -> Result<Vec<Piece>, UnknownPlaceholder> {
     Ok(pieces)
 }
 
+/// Returns the pieces of a text of a template, whose placeholders exist.
+fn valid_pieces(text: &str) -> impl Iterator<Item = Piece> {
+    pieces(text).unwrap_or_default().into_iter()
+}
+
 fn piece(name: &str) -> Option<Piece> {
     if let Some(name) = name.strip_prefix(CLIENT) {
         let is_name = !name.is_empty()
@@ -313,68 +278,71 @@ fn piece(name: &str) -> Option<Piece> {
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         return is_name.then(|| Piece::Client(name.to_owned()));
     }
-    let position = RUN_PLACEHOLDERS.iter().position(|known| *known == name)?;
-    Some([Piece::Session, Piece::User, Piece::Tenant][position].clone())
+    match name {
+        "session.id" => Some(Piece::Session),
+        "principal.user" => Some(Piece::User),
+        "principal.tenant" => Some(Piece::Tenant),
+        _ => None,
+    }
+}
+
+fn client_names(text: &str) -> impl Iterator<Item = String> {
+    valid_pieces(text).filter_map(|piece| match piece {
+        Piece::Client(name) => Some(name),
+        _ => None,
+    })
+}
+
+fn text_client_names(value: &Value) -> impl Iterator<Item = String> {
+    value.as_str().into_iter().flat_map(client_names)
 }
 
 fn named_part(
     root: &Value,
     pointers: &[String],
-    value: &Node,
+    value: &Value,
     needed: &mut BTreeSet<String>,
-) -> Node {
+) -> Value {
     let schemas: Vec<_> = pointers
         .iter()
         .flat_map(|pointer| applied(root, pointer))
         .collect();
-    let below = |keyword: &str| -> Vec<String> {
-        let having = schemas.iter().filter(|a| a.schema.contains_key(keyword));
-        having.map(|a| format!("{}/{keyword}", a.pointer)).collect()
-    };
     match value {
-        Node::Object(entries) => {
-            let lists = below("properties");
-            let further: Vec<&Value> = schemas
+        Value::Object(entries) => {
+            let others: Vec<&Value> = schemas
                 .iter()
-                .filter_map(|applied| applied.schema.get("additionalProperties"))
+                .filter_map(|it| it.schema.get("additionalProperties"))
                 .collect();
-            let closed = further
-                .iter()
-                .any(|further| **further == Value::Bool(false));
-            let takes_others = further
-                .iter()
-                .any(|further| **further != Value::Bool(false))
-                || schemas
+            let allows_others = if others.is_empty() {
+                !schemas
                     .iter()
-                    .any(|applied| applied.schema.contains_key("patternProperties"));
-            let open = takes_others || (lists.is_empty() && !closed);
-            let mut part = Vec::new();
+                    .any(|it| it.schema.contains_key("properties"))
+            } else {
+                others.iter().any(|others| **others != Value::Bool(false))
+            };
+            let mut part = Map::new();
             for (key, value) in entries {
-                if schemas.iter().any(|it| requires(it.schema, key)) {
-                    value.depends_on(needed);
+                if schemas.iter().any(|it| it.requires(key)) {
+                    needed.extend(text_client_names(value));
                 }
-                let step = escaped(key);
-                let named: Vec<String> = lists
-                    .iter()
-                    .map(|list| format!("{list}/{step}"))
-                    .filter(|pointer| root.pointer(pointer).is_some())
-                    .collect();
+                let named: Vec<String> = schemas.iter().filter_map(|it| it.property(key)).collect();
                 if !named.is_empty() {
-                    part.push((key.clone(), named_part(root, &named, value, needed)));
-                } else if open {
-                    part.push((key.clone(), value.clone()));
+                    part.insert(key.clone(), named_part(root, &named, value, needed));
+                } else if allows_others {
+                    part.insert(key.clone(), value.clone());
                 }
             }
-            Node::Object(part)
+            Value::Object(part)
         }
-        Node::List(items) => {
-            let of_items = below("items");
+        Value::Array(items) => {
+            let with_items = schemas.iter().filter(|it| it.schema.contains_key("items"));
+            let of_items: Vec<String> = with_items
+                .map(|it| format!("{}/items", it.pointer))
+                .collect();
             let items = items.iter();
-            Node::List(
-                items
-                    .map(|item| named_part(root, &of_items, item, needed))
-                    .collect(),
-            )
+            items
+                .map(|item| named_part(root, &of_items, item, needed))
+                .collect()
         }
         other => other.clone(),
     }

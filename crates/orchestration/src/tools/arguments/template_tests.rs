@@ -1,4 +1,3 @@
-use proptest::prelude::*;
 use serde_json::json;
 use switchboard_domain::Principal;
 
@@ -48,12 +47,6 @@ fn placeholders_are_filled_once() {
 }
 
 #[test]
-fn an_object_with_the_session_id_needs_no_parsing() {
-    let parsed = ContextTemplate::parse(&json!({"conversationId": "${session.id}"})).unwrap();
-    assert!(ContextTemplate::session_id_under("conversationId") == parsed);
-}
-
-#[test]
 fn a_text_without_its_value_is_omitted() {
     assert_eq!(filled(&json!("${client.absent}")), None);
     assert_eq!(filled(&json!("Bearer ${client.absent}")), None);
@@ -89,17 +82,14 @@ fn names_and_literals_are_listed() {
     let template =
         json!({"a": "${client.b} and ${client.a}", "c": ["${client.b}", "plain"], "n": 1});
     let template = ContextTemplate::parse(&template).unwrap();
-    assert_eq!(template.client_names(), BTreeSet::from(["a", "b"]));
+    let names: Vec<_> = template.client_names().into_iter().collect();
+    assert_eq!(names, ["a", "b"]);
     assert_eq!(template.literals(), [" and ", "plain"]);
     assert_eq!(format!("{template:?}"), "[hidden]");
-}
-
-proptest! {
-    #[test]
-    fn any_text_can_be_written_literally(text in ".{0,40}") {
-        let escaped = json!(text.replace('$', "$$"));
-        prop_assert_eq!(filled(&escaped), Some(json!(text.clone())));
-        let literal = ContextTemplate::literal(json!(text.clone()));
-        prop_assert_eq!(literal.fill(None, &Map::new()), Some(json!(text)));
-    }
+    let literal = ContextTemplate::literal(json!({"key": "pa$${x}"}));
+    assert_eq!(literal.literals(), ["pa$${x}"]);
+    assert_eq!(
+        literal.fill(None, &Map::new()),
+        Some(json!({"key": "pa$${x}"}))
+    );
 }

@@ -7,6 +7,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use switchboard_domain::{SharedObject, ToolCall, ToolDefinition, ToolOutput};
 
+use crate::tools::error_output;
+
 pub(super) type OutputFuture = Pin<Box<dyn Future<Output = ToolOutput> + Send>>;
 pub(super) type Body = Arc<dyn Fn(ToolCall) -> OutputFuture + Send + Sync>;
 
@@ -82,7 +84,7 @@ impl Function {
             Box::pin(async move {
                 let running = match read::<A>(&call.input) {
                     Ok(input) => body(input),
-                    Err(why) => return failed(format!("invalid input: {why}")),
+                    Err(why) => return error_output(format!("invalid input: {why}")),
                 };
                 answer(running.await)
             })
@@ -104,7 +106,7 @@ impl Function {
             Box::pin(async move {
                 match body(call).await {
                     Ok(output) => output,
-                    Err(error) => failed(error.to_string()),
+                    Err(error) => error_output(error.to_string()),
                 }
             })
         };
@@ -187,13 +189,6 @@ impl fmt::Debug for Function {
     }
 }
 
-pub(super) fn failed(why: impl Into<String>) -> ToolOutput {
-    ToolOutput {
-        is_error: true,
-        ..ToolOutput::text(why)
-    }
-}
-
 fn is_name(name: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&name.len())
         && name
@@ -250,7 +245,7 @@ fn read<A: DeserializeOwned>(input: &SharedObject) -> Result<A, serde_json::Erro
 fn answer<O: Serialize, E: fmt::Display>(result: Result<O, E>) -> ToolOutput {
     let value = match result {
         Ok(output) => serde_json::to_value(output),
-        Err(error) => return failed(error.to_string()),
+        Err(error) => return error_output(error.to_string()),
     };
     match value {
         Ok(Value::String(text)) => ToolOutput::text(text),
@@ -258,6 +253,6 @@ fn answer<O: Serialize, E: fmt::Display>(result: Result<O, E>) -> ToolOutput {
             structured: (!value.is_null()).then(|| value.clone()),
             ..ToolOutput::text(value.to_string())
         },
-        Err(error) => failed(format!("the result cannot be serialized as JSON: {error}")),
+        Err(error) => error_output(format!("the result cannot be serialized as JSON: {error}")),
     }
 }

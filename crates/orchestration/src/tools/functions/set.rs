@@ -90,29 +90,11 @@ impl ToolSet {
         (*renamed).clone()
     }
 
-    async fn call_at(
-        &self,
-        position: usize,
-        name: String,
-        call: ToolCall,
-    ) -> Result<ToolOutput, ToolCallError> {
-        let Some(member) = self.hosts.get(position) else {
-            return Err(self.unknown(call.name).await);
-        };
-        let outer = call.name.clone();
-        match member.host.call(ToolCall { name, ..call }).await {
-            // The host knows its own names only.
-            Err(ToolCallError::UnknownTool { .. }) => Err(self.unknown(outer).await),
-            answer => answer,
-        }
-    }
-
-    async fn unknown(&self, name: String) -> ToolCallError {
-        let tools = self.tools().await.tools;
-        ToolCallError::UnknownTool {
-            name,
-            available: tools.iter().map(|tool| tool.name.clone()).collect(),
-        }
+    /// Returns the host of a tool and the tool's name there.
+    fn host_of(&self, name: &str) -> Option<(&dyn ToolHost, String)> {
+        let (position, own) = self.names().tools.get(name).cloned()?;
+        let member = self.hosts.get(position)?;
+        Some((&*member.host, own))
     }
 }
 
@@ -195,28 +177,25 @@ impl ToolHost for ToolSet {
     }
 
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
-        let known = self.names().tools.get(&call.name).cloned();
-        if let Some((position, name)) = known {
-            return self.call_at(position, name, call).await;
+        let mut known = self.host_of(&call.name);
+        if known.is_none() {
+            // The list may not have been read yet, for example after a run was resumed.
+            let _ = self.tools().await;
+            known = self.host_of(&call.name);
         }
-        // The list may not have been read yet, for example after a run was resumed.
-        let _ = self.tools().await;
-        let known = self.names().tools.get(&call.name).cloned();
-        if let Some((position, name)) = known {
-            return self.call_at(position, name, call).await;
-        }
-        // A host can know a tool that it cannot list now, and return a more precise error.
-        for (position, member) in self.hosts.iter().enumerate() {
-            let id = (position, call.name.clone());
-            if self.names().names.contains_key(&id) {
-                continue;
-            }
-            match member.host.call(call.clone()).await {
+        let outer = call.name.clone();
+        if let Some((host, name)) = known {
+            match host.call(ToolCall { name, ..call }).await {
+                // The host knows its own names only.
                 Err(ToolCallError::UnknownTool { .. }) => {}
                 answer => return answer,
             }
         }
-        Err(self.unknown(call.name).await)
+        let tools = self.tools().await.tools;
+        Err(ToolCallError::UnknownTool {
+            name: outer,
+            available: tools.iter().map(|tool| tool.name.clone()).collect(),
+        })
     }
 
     fn changes(&self) -> ToolHostChanges {

@@ -11,8 +11,6 @@ use tokio::sync::Barrier;
 #[derive(Default)]
 struct Fake {
     tools: Mutex<Vec<Arc<ToolDefinition>>>,
-    /// Answers for tools that are not listed.
-    unlisted: Option<&'static str>,
     /// Waited for before the list is given.
     barrier: Option<Arc<Barrier>>,
     changes: Vec<ToolHostChange>,
@@ -60,12 +58,6 @@ impl ToolHost for Fake {
                 "{} {}",
                 call.name, tool.description
             )));
-        }
-        if self.unlisted == Some(call.name.as_str()) {
-            return Err(ToolCallError::Unavailable {
-                server: "slow".into(),
-                reason: "it is starting".into(),
-            });
         }
         Err(ToolCallError::UnknownTool {
             name: call.name,
@@ -149,36 +141,6 @@ async fn a_name_stays_with_its_tool() {
 }
 
 #[tokio::test]
-async fn a_call_of_an_unlisted_tool_returns_the_error_of_its_host() {
-    let slow = Fake {
-        unlisted: Some("slow__tool"),
-        ..Fake::default()
-    };
-    let set = ToolSet::new().with(Fake::of("a", &["one"])).with(slow);
-    let error = call(&set, "slow__tool").await.unwrap_err();
-    assert!(
-        matches!(error, ToolCallError::Unavailable { .. }),
-        "{error}"
-    );
-    let error = call(&set, "nothing").await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "there is no tool `nothing`; there are: one"
-    );
-}
-
-#[tokio::test]
-async fn another_hosts_name_for_a_tool_is_not_a_name_of_the_set() {
-    let (a, b) = (Arc::new(Fake::default()), Arc::new(Fake::of("b", &["one"])));
-    a.tools.lock().unwrap().push(tool("a", "one"));
-    let set = ToolSet::new().with_shared(a.clone()).with_shared(b);
-    let _ = names(&set).await;
-    a.tools.lock().unwrap().clear();
-    // `one` is a's, though b has a tool that it calls so itself.
-    assert!(call(&set, "one").await.is_err());
-}
-
-#[tokio::test]
 async fn hosts_are_queried_concurrently() {
     let barrier = Arc::new(Barrier::new(3));
     let mut set = ToolSet::new();
@@ -216,28 +178,6 @@ async fn changes_use_the_names_of_the_set() {
     ] {
         assert!(changes.contains(&wanted), "{wanted:?} in {changes:?}");
     }
-}
-
-#[tokio::test]
-async fn an_empty_set_has_no_tools() {
-    let set = ToolSet::new();
-    assert_eq!(set.tools().await, ToolCatalog::default());
-    assert!(matches!(
-        call(&set, "x").await,
-        Err(ToolCallError::UnknownTool { .. })
-    ));
-    assert_eq!(set.changes().next().now_or_never(), Some(None));
-}
-
-#[tokio::test]
-async fn a_set_can_contain_a_set() {
-    let inner = ToolSet::new()
-        .with(Fake::of("a", &["one"]))
-        .with(Fake::of("b", &["one"]));
-    let set = ToolSet::new().with(Fake::of("c", &["one"])).with(inner);
-    assert_eq!(names(&set).await, ["one", "a__one", "b__one"]);
-    assert_eq!(call(&set, "a__one").await.unwrap(), "one of a");
-    assert_eq!(call(&set, "b__one").await.unwrap(), "one of b");
 }
 
 proptest! {

@@ -3,16 +3,16 @@
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 
 use async_trait::async_trait;
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::{FutureExt, stream};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use switchboard_domain::{
     ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolDefinition, ToolHost, ToolHostChanges,
     ToolOrigin, ToolOutput,
 };
-use tokio_util::sync::CancellationToken;
 
-use super::function::{Body, Function, failed};
+use super::function::{Body, Function};
+use crate::tools::error_output;
 
 /// Server name of functions without a name.
 const DEFAULT_SERVER: &str = "functions";
@@ -53,21 +53,11 @@ const DEFAULT_SERVER: &str = "functions";
 ///
 /// A function is not offered if its name is invalid or taken, or if its argument is not a struct.
 /// The catalog then contains a problem.
+#[derive(Default)]
 pub struct FunctionTools {
     server: Option<String>,
     functions: Vec<OfferedFunction>,
     problems: Vec<String>,
-    /// Ends the streams of changes when the host is dropped. The tools never change.
-    changes_end: CancelOnDrop,
-}
-
-/// Cancels the token when it is dropped.
-struct CancelOnDrop(CancellationToken);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
 }
 
 struct OfferedFunction {
@@ -78,12 +68,7 @@ struct OfferedFunction {
 impl FunctionTools {
     /// Creates a host without functions.
     pub fn new() -> Self {
-        Self {
-            server: None,
-            functions: Vec::new(),
-            problems: Vec::new(),
-            changes_end: CancelOnDrop(CancellationToken::new()),
-        }
+        Self::default()
     }
 
     /// Adds a function. See [`Function::new`].
@@ -161,12 +146,6 @@ fn origin(server: &str, tool: &str) -> ToolOrigin {
     }
 }
 
-impl Default for FunctionTools {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl fmt::Debug for FunctionTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self
@@ -230,12 +209,12 @@ impl ToolHost for FunctionTools {
                 }
             },
         };
-        Ok(answer.unwrap_or_else(|_| failed("The tool panicked. Its effect is unknown.")))
+        Ok(answer.unwrap_or_else(|_| error_output("The tool panicked. Its effect is unknown.")))
     }
 
-    /// Returns an empty stream that ends with the host.
+    /// Returns an empty stream, because the functions never change.
     fn changes(&self) -> ToolHostChanges {
-        Box::pin(stream::pending().take_until(self.changes_end.0.clone().cancelled_owned()))
+        Box::pin(stream::empty())
     }
 }
 

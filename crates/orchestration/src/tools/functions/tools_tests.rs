@@ -316,12 +316,3 @@ async fn the_server_name_is_the_origin_of_all_functions() {
         .collect();
     assert_eq!(origins, [origin("local", "a"), origin("local", "b")]);
 }
-
-#[tokio::test]
-async fn the_stream_of_changes_ends_with_the_host() {
-    let tools = FunctionTools::new();
-    let mut changes = tools.changes();
-    assert_eq!(changes.next().now_or_never(), None, "no change, and no end");
-    drop(tools);
-    assert_eq!(changes.next().await, None);
-}

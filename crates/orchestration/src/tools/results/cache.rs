@@ -1,7 +1,7 @@
 //! A cache of results of read-only tools.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -9,19 +9,10 @@ use std::{
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use switchboard_domain::{
-    JsonObject, Media, MediaSource, Principal, ToolContent, ToolDefinition, ToolOutput,
-};
+use switchboard_domain::{JsonObject, Principal, ToolDefinition, ToolOutput};
 
-use crate::{
-    tools::arguments::{canonical, canonical_value},
-    tools::only_reads,
-};
-
-/// Estimated overhead of an entry in bytes.
-const ENTRY_BYTES: usize = 256;
+use crate::tools::{arguments::canonical, only_reads};
 
 /// The size and lifetime of a cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +22,7 @@ pub struct CacheOptions {
     pub lifetime: Duration,
     /// Maximum number of results.
     pub max_entries: usize,
-    /// Maximum size of all results in bytes.
+    /// Maximum size of all results as JSON, in bytes.
     pub max_bytes: usize,
 }
 
@@ -48,6 +39,7 @@ impl Default for CacheOptions {
 
 /// An in-memory cache of results of tools that declare themselves read-only. The key is the
 /// principal, the tool's definition and the input. The least recently used result is removed first.
+#[derive(Default)]
 pub struct ResultCache {
     options: CacheOptions,
     entries: Mutex<Entries>,
@@ -59,24 +51,18 @@ pub struct CacheKey {
     digest: [u8; 32],
     /// Server of the tool. Empty for a tool without a server.
     server: String,
-    /// Number of the server's last change when the key was created. Results that were read before a
+    /// Number of changes of the server when the key was created. Results that were read before a
     /// later change are outdated.
-    change: u64,
+    changes: u64,
 }
 
 #[derive(Default)]
 struct Entries {
     by_digest: HashMap<[u8; 32], Entry>,
-    /// Digests by the number of their last use.
-    by_use: BTreeMap<u64, [u8; 32]>,
+    /// Number of stores and reads so far.
     uses: u64,
-    bytes: usize,
-    /// Number of changes of all servers.
-    changes: u64,
-    /// Number of the last change, by server.
-    changed: HashMap<String, u64>,
-    /// Number of the last change that cleared the cache.
-    cleared: u64,
+    /// Numbers of changes by server.
+    changes: HashMap<String, u64>,
 }
 
 struct Entry {
@@ -110,69 +96,65 @@ impl ResultCache {
         if !only_reads(definition.annotations) {
             return None;
         }
-        let mut hash = Sha256::new();
-        for part in [&principal.tenant, &principal.user] {
-            // The length makes the sequence of parts unambiguous.
-            hash.update(part.len().to_le_bytes());
-            hash.update(part);
-        }
-        hash.update(definition_digest(definition));
-        hash.update(canonical(input));
+        let key = serde_json::to_vec(&(principal, &**definition, canonical(input))).ok()?;
         let server = definition.origin.as_ref();
         let server = server.map_or_else(String::new, |origin| origin.server.clone());
-        let change = self.lock().last_change(&server);
         Some(CacheKey {
-            digest: hash.finalize().into(),
+            digest: Sha256::digest(key).into(),
+            changes: self.lock().changes_of(&server),
             server,
-            change,
         })
     }
 
     /// Returns a stored result that has not expired.
     pub fn get(&self, key: &CacheKey, now: Timestamp) -> Option<ToolOutput> {
-        let mut entries = self.lock();
-        let entry = entries.by_digest.get(&key.digest)?;
-        if !self.is_fresh(entry.stored, now) {
-            entries.remove(&key.digest);
-            return None;
+        let entries = &mut *self.lock();
+        let entry = entries.by_digest.get_mut(&key.digest)?;
+        // A clock that was set back makes the age negative, so unknown.
+        let age = Duration::try_from(now.duration_since(entry.stored));
+        if age.is_ok_and(|age| age < self.options.lifetime) {
+            entries.uses += 1;
+            entry.last_use = entries.uses;
+            return Some(entry.output.clone());
         }
-        entries.touch(&key.digest)
+        entries.by_digest.remove(&key.digest);
+        None
     }
 
     /// Stores a result and returns whether it did. Errors, results that are too large and results
     /// of a changed server are not stored.
     pub fn put(&self, key: CacheKey, output: &ToolOutput, now: Timestamp) -> bool {
-        let bytes = ENTRY_BYTES + bytes_of(output);
-        if output.is_error || bytes > self.options.max_bytes || self.options.max_entries == 0 {
+        let bytes = serde_json::to_string(output).map_or(usize::MAX, |json| json.len());
+        let CacheOptions {
+            max_entries,
+            max_bytes,
+            ..
+        } = self.options;
+        let entries = &mut *self.lock();
+        let is_outdated = entries.changes_of(&key.server) != key.changes;
+        if output.is_error || bytes > max_bytes || max_entries == 0 || is_outdated {
             return false;
         }
-        let mut entries = self.lock();
-        if entries.last_change(&key.server) != key.change {
-            return false;
-        }
-        entries.remove(&key.digest);
-        while entries.by_digest.len() >= self.options.max_entries
-            || entries.bytes + bytes > self.options.max_bytes
+        let by_digest = &mut entries.by_digest;
+        by_digest.remove(&key.digest);
+        while by_digest.len() >= max_entries
+            || by_digest.values().map(|entry| entry.bytes).sum::<usize>() + bytes > max_bytes
         {
-            let Some((_, &oldest)) = entries.by_use.first_key_value() else {
+            let oldest = by_digest.iter().min_by_key(|(_, entry)| entry.last_use);
+            let Some(oldest) = oldest.map(|(digest, _)| *digest) else {
                 break;
             };
-            entries.remove(&oldest);
+            by_digest.remove(&oldest);
         }
         entries.uses += 1;
-        let last_use = entries.uses;
-        entries.bytes += bytes;
-        entries.by_use.insert(last_use, key.digest);
-        entries.by_digest.insert(
-            key.digest,
-            Entry {
-                output: output.clone(),
-                server: key.server,
-                stored: now,
-                bytes,
-                last_use,
-            },
-        );
+        let entry = Entry {
+            output: output.clone(),
+            server: key.server,
+            stored: now,
+            bytes,
+            last_use: entries.uses,
+        };
+        entries.by_digest.insert(key.digest, entry);
         true
     }
 
@@ -180,45 +162,8 @@ impl ResultCache {
     /// after each call that can change something on the server.
     pub fn invalidate(&self, server: &str) {
         let mut entries = self.lock();
-        entries.changes += 1;
-        let change = entries.changes;
-        entries.changed.insert(server.to_owned(), change);
-        let removed: Vec<_> = entries
-            .by_digest
-            .iter()
-            .filter(|(_, entry)| entry.server == server)
-            .map(|(digest, _)| *digest)
-            .collect();
-        for digest in removed {
-            entries.remove(&digest);
-        }
-    }
-
-    /// Removes all results.
-    pub fn clear(&self) {
-        let mut entries = self.lock();
-        let changes = entries.changes + 1;
-        *entries = Entries {
-            changes,
-            cleared: changes,
-            ..Entries::default()
-        };
-    }
-
-    /// Returns the number of results, including expired ones.
-    pub fn len(&self) -> usize {
-        self.lock().by_digest.len()
-    }
-
-    /// Returns whether the cache is empty.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns false if the clock was set back, because the age is then unknown.
-    fn is_fresh(&self, stored: Timestamp, now: Timestamp) -> bool {
-        let age = now.duration_since(stored);
-        Duration::try_from(age).is_ok_and(|age| age < self.options.lifetime)
+        *entries.changes.entry(server.to_owned()).or_default() += 1;
+        entries.by_digest.retain(|_, entry| entry.server != server);
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -226,112 +171,20 @@ impl ResultCache {
     }
 }
 
-impl Default for ResultCache {
-    fn default() -> Self {
-        Self::new(CacheOptions::default())
-    }
-}
-
 /// Formats the cache without its results.
 impl fmt::Debug for ResultCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let entries = self.lock();
         f.debug_struct("ResultCache")
             .field("options", &self.options)
-            .field("entries", &entries.by_digest.len())
-            .field("bytes", &entries.bytes)
+            .field("entries", &self.lock().by_digest.len())
             .finish_non_exhaustive()
     }
 }
 
 impl Entries {
-    fn last_change(&self, server: &str) -> u64 {
-        let of_server = self.changed.get(server).copied();
-        of_server.unwrap_or(0).max(self.cleared)
+    fn changes_of(&self, server: &str) -> u64 {
+        self.changes.get(server).copied().unwrap_or_default()
     }
-
-    fn touch(&mut self, digest: &[u8; 32]) -> Option<ToolOutput> {
-        self.uses += 1;
-        let entry = self.by_digest.get_mut(digest)?;
-        self.by_use.remove(&entry.last_use);
-        entry.last_use = self.uses;
-        self.by_use.insert(entry.last_use, *digest);
-        Some(entry.output.clone())
-    }
-
-    fn remove(&mut self, digest: &[u8; 32]) {
-        if let Some(entry) = self.by_digest.remove(digest) {
-            self.by_use.remove(&entry.last_use);
-            self.bytes -= entry.bytes;
-        }
-    }
-}
-
-/// Returns the digest of everything that results can depend on, including the server.
-fn definition_digest(definition: &ToolDefinition) -> [u8; 32] {
-    let annotations = &definition.annotations;
-    let definition = json!([
-        definition.name,
-        definition.origin,
-        definition.title,
-        definition.description,
-        definition.input_schema,
-        definition.output_schema,
-        annotations,
-    ]);
-    Sha256::digest(canonical_value(&definition)).into()
-}
-
-fn bytes_of(output: &ToolOutput) -> usize {
-    let content: usize = output.content.iter().map(bytes_of_piece).sum();
-    content + output.structured.as_ref().map_or(0, bytes_of_value)
-}
-
-fn bytes_of_piece(piece: &ToolContent) -> usize {
-    const PIECE_BYTES: usize = 64;
-    let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    PIECE_BYTES
-        + match piece {
-            ToolContent::Text { text } => text.len(),
-            ToolContent::Image(media) | ToolContent::Audio(media) => bytes_of_media(media),
-            ToolContent::Resource {
-                uri,
-                media_type,
-                text,
-                blob,
-            } => uri.len() + optional(media_type) + optional(text) + optional(blob),
-            ToolContent::ResourceLink {
-                uri,
-                name,
-                media_type,
-                description,
-            } => uri.len() + name.len() + optional(media_type) + optional(description),
-            ToolContent::Unknown { value } => bytes_of_value(value),
-            _ => 0,
-        }
-}
-
-fn bytes_of_media(media: &Media) -> usize {
-    media.media_type.len()
-        + match &media.source {
-            MediaSource::Base64(data) => data.len(),
-            MediaSource::Url(url) => url.len(),
-            _ => 0,
-        }
-}
-
-fn bytes_of_value(value: &Value) -> usize {
-    const VALUE_BYTES: usize = 32;
-    VALUE_BYTES
-        + match value {
-            Value::String(text) => text.len(),
-            Value::Array(items) => items.iter().map(bytes_of_value).sum(),
-            Value::Object(object) => object
-                .iter()
-                .map(|(key, value)| VALUE_BYTES + key.len() + bytes_of_value(value))
-                .sum(),
-            _ => 0,
-        }
 }
 
 #[cfg(test)]

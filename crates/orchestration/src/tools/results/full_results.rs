@@ -13,7 +13,7 @@ use switchboard_domain::{
 };
 
 use super::ResultLimit;
-use crate::tools::tokens;
+use crate::tools::{error_output, tokens};
 
 /// The name of the tool that reads full results.
 pub const READ_TOOL: &str = "read_tool_result";
@@ -162,13 +162,8 @@ impl FullResults {
     /// Executes [`READ_TOOL`]: returns a page of a result, or the lines that contain a text. The
     /// output respects `limit`. Invalid requests return an error result.
     pub fn read(&self, input: &JsonObject, limit: &ResultLimit) -> ToolOutput {
-        match self.try_read(input, limit) {
-            Ok(text) => ToolOutput::text(text),
-            Err(why) => ToolOutput {
-                is_error: true,
-                ..ToolOutput::text(why)
-            },
-        }
+        self.try_read(input, limit)
+            .map_or_else(error_output, ToolOutput::text)
     }
 
     fn try_read(&self, input: &JsonObject, limit: &ResultLimit) -> Result<String, String> {

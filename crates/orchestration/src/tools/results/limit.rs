@@ -36,9 +36,9 @@ impl ResultLimit {
     /// Returns the result for the model, and the full result if it was cut. `id` is the id of the
     /// tool use.
     ///
-    /// A cut text ends after a line, a word or a character. A marker states that the result is cut
-    /// and how to read the rest. Structured content that is too large is replaced by its outline.
-    /// Media stay if they fit the limit.
+    /// A cut result has the beginning of its text, the media that fit the limit, and a marker that
+    /// states how to read the rest. The text ends after a line, a word or a character. Structured
+    /// content that is too large is replaced by its outline.
     pub fn apply(
         &self,
         id: &str,
@@ -46,105 +46,66 @@ impl ResultLimit {
         output: ToolOutput,
     ) -> (ToolOutput, Option<FullResult>) {
         let data_tokens = output.structured.as_ref().map_or(0, tokens::estimate_value);
-        if data_tokens <= self.max_tokens && tokens::content_fits(&output.content, self.max_tokens)
-        {
+        let content_tokens = tokens::estimate_content(&output.content);
+        if data_tokens.max(content_tokens) <= self.max_tokens {
             return (output, None);
         }
-        let content_tokens = tokens::estimate_content(&output.content);
-        let preview = self.preview_tokens.min(self.max_tokens);
-        let whole = whole_text(&output);
-        let total = tokens::estimate(&whole);
-        let ToolOutput {
-            content,
-            structured,
-            is_error,
-        } = output;
-
-        let cut_data = data_tokens
-            > if content_tokens > self.max_tokens {
-                preview
-            } else {
-                self.max_tokens
-            };
-        let shape = match &structured {
-            Some(data) => cut_data.then(|| outline(data)),
-            None => serde_json::from_str::<Value>(&whole)
-                .ok()
-                .filter(|value| value.is_object() || value.is_array())
-                .map(|value| outline(&value)),
-        };
-        let (mut content, cut) = if content_tokens > self.max_tokens {
-            self.cut(content, preview)
+        let (text_tokens, media_tokens) = if content_tokens > self.max_tokens {
+            let preview = self.preview_tokens.min(self.max_tokens);
+            (preview, self.max_tokens - preview)
         } else {
-            (content, Cut::default())
+            (self.max_tokens, self.max_tokens)
         };
-        content.push(ToolContent::text(marker(id, &cut, total, shape.as_ref())));
-        let structured = match (structured, shape) {
-            (Some(_), Some(shape)) => Some(json!({"cut": true, "result_id": id, "outline": shape})),
-            (structured, _) => structured,
+        let texts: Vec<_> = output.content.iter().filter_map(text_of).collect();
+        let text = texts.join("\n");
+        let whole = whole_text(&text, output.structured.as_ref());
+        let data = match &output.structured {
+            Some(data) => Some(data)
+                .filter(|_| data_tokens > text_tokens)
+                .map(outline),
+            None => outline_of_json(&text),
+        };
+
+        let end = line_or_word_end(&text, tokens::prefix_of(&text, text_tokens));
+        let (media, omitted) = media_within(&output.content, media_tokens);
+        let cut = Cut {
+            id,
+            tokens: tokens::estimate(&whole),
+            rest: (end < text.len()).then_some(end),
+            omitted,
+            outline: data.as_ref(),
+        };
+        let shown = (end > 0).then(|| ToolContent::text(&text[..end]));
+        let marker = ToolContent::text(cut.marker());
+        let structured = match data {
+            Some(outline) if output.structured.is_some() => {
+                Some(json!({"cut": true, "result_id": id, "outline": outline}))
+            }
+            _ => output.structured,
         };
         let output = ToolOutput {
-            content,
+            content: shown.into_iter().chain(media).chain([marker]).collect(),
             structured,
-            is_error,
+            is_error: output.is_error,
         };
         (output, Some(FullResult::new(id, tool, whole)))
     }
-
-    fn cut(&self, content: Vec<ToolContent>, preview: u64) -> (Vec<ToolContent>, Cut) {
-        let mut pieces = Vec::new();
-        let mut cut = Cut::default();
-        let mut text_left = preview;
-        let mut other_left = self.max_tokens - preview;
-        for mut piece in content {
-            let size = tokens::estimate_content(std::slice::from_ref(&piece));
-            let Some(text) = text_of(&piece) else {
-                match other_left.checked_sub(size) {
-                    Some(left) => {
-                        other_left = left;
-                        pieces.push(piece);
-                    }
-                    None => cut.removed += 1,
-                }
-                continue;
-            };
-            if cut.rest.is_some() {
-                continue;
-            }
-            let start = cut.read + usize::from(cut.has_text);
-            cut.has_text = true;
-            if let Some(left) = text_left.checked_sub(size) {
-                text_left = left;
-                cut.read = start + text.len();
-                pieces.push(piece);
-                continue;
-            }
-            let end = line_or_word_end(&text, tokens::prefix_of(&text, text_left));
-            cut.rest = Some(start + end);
-            if end > 0 {
-                let text = text[..end].to_owned();
-                match &mut piece {
-                    ToolContent::Resource { text: whole, .. } => *whole = Some(text),
-                    other => *other = ToolContent::Text { text },
-                }
-                pieces.push(piece);
-            }
-        }
-        (pieces, cut)
-    }
 }
 
-/// The position of a cut in the full text.
-#[derive(Default)]
-struct Cut {
-    /// Whether there was a text before.
-    has_text: bool,
-    /// Number of bytes of the full text that stayed.
-    read: usize,
-    /// Offset of the rest. `None` if the text was not cut.
-    rest: Option<usize>,
-    /// Number of parts other than text that were removed.
-    removed: usize,
+/// Returns the media that fit into `tokens`, and the number of the others.
+fn media_within(content: &[ToolContent], mut tokens: u64) -> (Vec<ToolContent>, usize) {
+    let (mut media, mut omitted) = (Vec::new(), 0);
+    for piece in content.iter().filter(|piece| text_of(piece).is_none()) {
+        let size = tokens::estimate_content(std::slice::from_ref(piece));
+        match tokens.checked_sub(size) {
+            Some(left) => {
+                tokens = left;
+                media.push(piece.clone());
+            }
+            None => omitted += 1,
+        }
+    }
+    (media, omitted)
 }
 
 /// Returns the text of a piece, or `None` for media.
@@ -160,21 +121,26 @@ fn text_of(piece: &ToolContent) -> Option<Cow<'_, str>> {
 }
 
 /// Returns the text of a result, and its structured content unless the text is the same JSON.
-fn whole_text(output: &ToolOutput) -> String {
-    let pieces: Vec<_> = output.content.iter().filter_map(text_of).collect();
-    let mut whole = pieces.join("\n");
-    if let Some(structured) = &output.structured {
-        let is_equal = serde_json::from_str::<Value>(&whole).is_ok_and(|text| text == *structured);
-        if !is_equal {
-            if !whole.is_empty() {
-                whole.push_str("\n\n");
-            }
-            // `{:#}` writes indented JSON, so that a search finds lines. Writing to a string cannot
-            // fail.
-            let _ = write!(whole, "{structured:#}");
+fn whole_text(text: &str, structured: Option<&Value>) -> String {
+    let mut whole = text.to_owned();
+    if let Some(structured) = structured
+        && serde_json::from_str::<Value>(text).ok().as_ref() != Some(structured)
+    {
+        if !whole.is_empty() {
+            whole.push_str("\n\n");
         }
+        // `{:#}` writes indented JSON, so that a search finds lines. Writing to a string cannot
+        // fail.
+        let _ = write!(whole, "{structured:#}");
     }
     whole
+}
+
+/// Returns the outline of a text that is a JSON object or list.
+fn outline_of_json(text: &str) -> Option<Value> {
+    let value: Option<Value> = serde_json::from_str(text).ok();
+    let value = value.filter(|value| value.is_object() || value.is_array());
+    value.as_ref().map(outline)
 }
 
 /// Returns the end of a line or word shortly before `end`, or `end`.
@@ -188,40 +154,48 @@ fn line_or_word_end(text: &str, end: usize) -> usize {
     found.map_or(end, |at| close + at + 1)
 }
 
-fn marker(id: &str, cut: &Cut, total: u64, shape: Option<&Value>) -> String {
-    let mut parts = Vec::new();
-    let call = |rest: Value| {
-        let mut input = json!({"result_id": id});
-        if let (Value::Object(input), Value::Object(rest)) = (&mut input, rest) {
-            input.extend(rest);
+/// The description of a cut result.
+struct Cut<'a> {
+    id: &'a str,
+    /// Estimated tokens of the whole result.
+    tokens: u64,
+    /// Offset of the rest of the text. `None` if the text is complete.
+    rest: Option<usize>,
+    /// Number of omitted media.
+    omitted: usize,
+    outline: Option<&'a Value>,
+}
+
+impl Cut<'_> {
+    fn marker(&self) -> String {
+        let (id, tokens) = (self.id, self.tokens);
+        let mut parts = Vec::new();
+        let read = if let Some(rest) = self.rest {
+            parts.push(format!(
+                "[This result is cut here. It has about {tokens} tokens; this is its beginning."
+            ));
+            json!({"result_id": id, "offset": rest})
+        } else {
+            parts.push(format!(
+                "[This result is not shown in full. It has about {tokens} tokens."
+            ));
+            json!({"result_id": id})
+        };
+        if self.omitted > 0 {
+            parts.push(format!(
+                "Parts other than text that were too large and are omitted: {}.",
+                self.omitted
+            ));
         }
-        input
-    };
-    let whole = if let Some(at) = cut.rest {
+        if let Some(outline) = self.outline {
+            parts.push(format!("Outline of the whole: {outline}."));
+        }
+        let find = json!({"result_id": id, "search": "…"});
         parts.push(format!(
-            "[This result is cut here. It has about {total} tokens; this is its beginning."
+            "Continue with {READ_TOOL} {read}, or find a text with {find}.]"
         ));
-        call(json!({"offset": at}))
-    } else {
-        parts.push(format!(
-            "[This result is not shown in full. It has about {total} tokens."
-        ));
-        call(json!({}))
-    };
-    if cut.removed > 0 {
-        parts.push(format!(
-            "Parts other than text that were too large and are omitted: {}.",
-            cut.removed
-        ));
+        parts.join(" ")
     }
-    if let Some(shape) = shape {
-        parts.push(format!("Outline of the whole: {shape}."));
-    }
-    let find = call(json!({"search": "…"}));
-    parts.push(format!(
-        "Continue with {READ_TOOL} {whole}, or find a text with {find}.]"
-    ));
-    parts.join(" ")
 }
 
 #[cfg(test)]

@@ -4,42 +4,33 @@ use std::sync::Arc;
 
 use switchboard_domain::{Media, MediaSource, Message, ModelCapabilities, Part, ToolContent};
 
-/// Replaces media in tool results that the model does not accept by notes.
+/// Replaces images and audio in tool results that the model does not accept by notes. Media with an
+/// unknown capability stay.
 pub(crate) fn replace_unsupported_media(messages: &mut [Arc<Message>], model: &ModelCapabilities) {
-    let is_unsupported = |content: &ToolContent| match content {
-        ToolContent::Image(_) => model.images == Some(false),
-        ToolContent::Audio(_) => model.audio == Some(false),
-        _ => false,
+    let note_of = |piece: &ToolContent| match piece {
+        ToolContent::Image(media) if model.images == Some(false) => {
+            Some(note("image", media, "does not accept images"))
+        }
+        ToolContent::Audio(media) if model.audio == Some(false) => {
+            Some(note("audio", media, "does not accept audio"))
+        }
+        _ => None,
     };
     for message in messages {
         let has_unsupported = message
             .results()
-            .any(|result| result.content.iter().any(is_unsupported));
-        if has_unsupported {
-            for part in &mut Arc::make_mut(message).parts {
-                if let Part::ToolResult(result) = part {
-                    result.content = for_model(&result.content, model);
-                }
+            .any(|result| result.content.iter().any(|piece| note_of(piece).is_some()));
+        if !has_unsupported {
+            continue;
+        }
+        for part in &mut Arc::make_mut(message).parts {
+            if let Part::ToolResult(result) = part {
+                let content = result.content.iter();
+                let content = content.map(|piece| note_of(piece).unwrap_or_else(|| piece.clone()));
+                result.content = content.collect();
             }
         }
     }
-}
-
-/// Returns the content for a model. Images and audio that it does not accept become notes. Media
-/// with an unknown capability stay.
-pub fn for_model(content: &[ToolContent], model: &ModelCapabilities) -> Arc<[ToolContent]> {
-    content
-        .iter()
-        .map(|piece| match piece {
-            ToolContent::Image(media) if model.images == Some(false) => {
-                note("image", media, "does not accept images")
-            }
-            ToolContent::Audio(media) if model.audio == Some(false) => {
-                note("audio", media, "does not accept audio")
-            }
-            _ => piece.clone(),
-        })
-        .collect()
 }
 
 fn note(kind: &str, media: &Media, reason: &str) -> ToolContent {
@@ -71,20 +62,31 @@ fn format_bytes(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use switchboard_domain::ToolResult;
 
     #[test]
     fn unsupported_media_become_notes() {
-        let content = vec![
+        let content = [
             ToolContent::text("a chart"),
             ToolContent::Image(Media::base64("image/png", "A".repeat(4_600))),
             ToolContent::Audio(Media::url("audio/wav", "https://example.com/a.wav")),
         ];
-        let neither = ModelCapabilities {
-            images: Some(false),
-            audio: Some(false),
-            ..ModelCapabilities::default()
+        let result = ToolResult {
+            content: content.to_vec().into(),
+            ..ToolResult::text("1", "t", "")
         };
-        let texts: Vec<_> = for_model(&content, &neither)
+        let for_model = |images, audio| {
+            let mut messages = [Arc::new(Message::tool_results([result.clone()]))];
+            let model = ModelCapabilities {
+                images,
+                audio,
+                ..ModelCapabilities::default()
+            };
+            replace_unsupported_media(&mut messages, &model);
+            let result = messages[0].results().next().unwrap();
+            result.content.to_vec()
+        };
+        let texts: Vec<_> = for_model(Some(false), Some(false))
             .iter()
             .map(ToolContent::as_text)
             .collect();
@@ -96,13 +98,7 @@ mod tests {
                 "[audio audio/wav at https://example.com/a.wav, omitted: this model does not accept audio]",
             ]
         );
-        for images in [None, Some(true)] {
-            let model = ModelCapabilities {
-                images,
-                ..ModelCapabilities::default()
-            };
-            assert_eq!(*for_model(&content, &model), content);
-        }
+        assert_eq!(for_model(None, Some(true)), content);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //!
 //! | module | purpose |
 //! |---|---|
-//! | `output_schema` | validates structured results against the tool's `outputSchema` |
 //! | `cache` | stores results of read-only tools |
 //! | `limit`, `outline`, `full_results` | cuts long results and stores the full text |
 //! | `media` | replaces media that a model does not accept |
@@ -14,11 +13,8 @@ mod full_results;
 mod limit;
 mod media;
 mod outline;
-mod output_schema;
 
 pub use cache::{CacheKey, CacheOptions, ResultCache};
 pub use full_results::{FullResult, FullResults, READ_TOOL, read_tool};
 pub use limit::ResultLimit;
-pub use media::for_model;
 pub(crate) use media::replace_unsupported_media;
-pub use output_schema::OutputSchemas;

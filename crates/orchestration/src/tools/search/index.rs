@@ -40,15 +40,6 @@ pub struct ToolIndex {
     search: Option<Search>,
 }
 
-/// A tool that matches a query.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Found {
-    /// The tool.
-    pub tool: Arc<ToolDefinition>,
-    /// The score, above 0. Comparable within one search only.
-    pub score: f32,
-}
-
 struct Search {
     embedder: Embedder<u64, SpaceTokenizer>,
     scorer: Scorer<usize, u64>,
@@ -147,33 +138,28 @@ impl ToolIndex {
 
     /// Returns at most `limit` tools that match the query, best first. A tool whose exact name is
     /// in the query comes first. A word without matches is replaced by the most similar one.
-    pub fn search(&mut self, query: &str, limit: usize) -> Vec<Found> {
+    pub fn search(&mut self, query: &str, limit: usize) -> Vec<Arc<ToolDefinition>> {
         self.search_where(query, limit, |_| true)
     }
 
-    /// Searches like [`ToolIndex::search`] among the tools of one server.
-    pub fn search_server(&mut self, server: &str, query: &str, limit: usize) -> Vec<Found> {
-        self.search_where(query, limit, |tool| server_of(tool) == Some(server))
-    }
-
-    /// Returns the servers in the order of the catalog, each with its number of tools.
-    pub fn servers(&self) -> Vec<(&str, usize)> {
-        let mut servers: Vec<(&str, usize)> = Vec::new();
+    /// Returns the servers in the order of the catalog.
+    pub fn servers(&self) -> Vec<&str> {
+        let mut servers: Vec<&str> = Vec::new();
         for server in self.tools.iter().filter_map(|tool| server_of(tool)) {
-            match servers.iter_mut().find(|(known, _)| *known == server) {
-                Some((_, count)) => *count += 1,
-                None => servers.push((server, 1)),
+            if !servers.contains(&server) {
+                servers.push(server);
             }
         }
         servers
     }
 
-    fn search_where(
+    /// Searches like [`ToolIndex::search`] among the candidates.
+    pub(super) fn search_where(
         &mut self,
         query: &str,
         limit: usize,
         is_candidate: impl Fn(&ToolDefinition) -> bool,
-    ) -> Vec<Found> {
+    ) -> Vec<Arc<ToolDefinition>> {
         let words = Words::default();
         let mut stems = words.stems(query);
         stems.truncate(MAX_QUERY_STEMS);
@@ -208,11 +194,10 @@ impl ToolIndex {
             .collect();
         found.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2)));
         found.truncate(limit);
-        let found = found.into_iter().map(|(_, score, position)| Found {
-            tool: Arc::clone(&tools[position]),
-            score,
-        });
-        found.collect()
+        let positions = found.into_iter().map(|(_, _, position)| position);
+        positions
+            .map(|position| Arc::clone(&tools[position]))
+            .collect()
     }
 }
 
@@ -225,7 +210,7 @@ impl fmt::Debug for ToolIndex {
     }
 }
 
-fn server_of(tool: &ToolDefinition) -> Option<&str> {
+pub(super) fn server_of(tool: &ToolDefinition) -> Option<&str> {
     tool.origin.as_ref().map(|origin| origin.server.as_str())
 }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use switchboard_domain::{ToolDefinition, ToolOrigin};
+use switchboard_domain::{ToolDefinition, ToolOrigin, ToolOutput};
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn names(tools: &[Arc<ToolDefinition>]) -> Vec<&str> {
     tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
-fn search(selection: &mut ToolSelection, index: &mut ToolIndex, input: &Value) -> SearchResult {
+fn search(selection: &mut ToolSelection, index: &mut ToolIndex, input: &Value) -> ToolOutput {
     selection.search(&small(), index, input.as_object().unwrap())
 }
 
@@ -94,68 +94,41 @@ fn found_tools_are_appended_and_keep_their_position() {
     let first = selection.select(&policy, &mut index);
     assert_eq!(names(&first), ["search_tools", "git__status"]);
 
-    let answer = search(
+    search(
         &mut selection,
         &mut index,
         &json!({"query": "send an e-mail"}),
     );
-    assert_eq!(answer.revealed[0], "mail__send");
     let second = selection.select(&policy, &mut index);
     assert_eq!(second[..2], first[..]);
     assert!(Arc::ptr_eq(&second[0], &first[0]));
     assert_eq!(second[2].name, "mail__send");
 
-    // A server goes away and comes back; new tools come; the state is stored in between.
+    // A server goes away and returns with a new tool.
     index.update(&tools[..2]);
     let without = selection.select(&policy, &mut index);
     assert_eq!(names(&without), ["search_tools"]);
     tools.insert(0, tool("git__status_all", "Shows all."));
     index.update(&tools);
-    let stored = serde_json::to_string(&selection).unwrap();
-    let mut selection: ToolSelection = serde_json::from_str(&stored).unwrap();
-    let third = selection.select(&policy, &mut index);
-    assert_eq!(third, second);
-    // Found again, it is not shown twice.
-    let again = search(
-        &mut selection,
-        &mut index,
-        &json!({"query": "send mail", "limit": 1}),
-    );
-    assert_eq!(again.found, ["mail__send"]);
-    assert!(again.revealed.is_empty());
+    assert_eq!(selection.select(&policy, &mut index), second);
 }
 
 #[test]
-fn tools_offered_before_the_search_stay() {
-    let tools = some_tools();
+fn the_index_follows_the_catalog_and_corrects_typing_errors() {
+    let mut tools = some_tools();
     let mut index = ToolIndex::default();
-    index.update(&tools[..2]);
-    let mut selection = ToolSelection::default();
-    let before = selection.select(&small(), &mut index);
-    index.update(&tools);
-    let after = selection.select(&small(), &mut index);
-    assert_eq!(after[1..], before[..]);
-    // It stays on when tools go away: the model knows the search by now.
-    index.update(&tools[..1]);
-    assert_eq!(
-        names(&selection.select(&small(), &mut index)),
-        ["search_tools", "crm__delete_customer"]
-    );
-}
-
-#[test]
-fn a_called_tool_that_was_not_offered_is_offered_afterwards() {
-    let mut index = ToolIndex::default();
-    index.update(&some_tools());
-    let mut selection = ToolSelection::default();
-    selection.select(&small(), &mut index);
-    assert!(index.get("git__status").is_some());
-    assert!(selection.reveal("git__status"));
-    assert!(!selection.reveal("git__status"));
-    assert_eq!(
-        names(&selection.select(&small(), &mut index)),
-        ["search_tools", "git__status"]
-    );
+    assert!(index.update(&tools));
+    let equal: Vec<_> = tools
+        .iter()
+        .map(|tool| Arc::new((**tool).clone()))
+        .collect();
+    assert!(!index.update(&equal), "equal definitions are not a change");
+    assert_eq!(names(&index.search("chnaged flies", 1)), ["git__status"]);
+    assert_eq!(names(&index.search("remvoe", 1)), ["crm__delete_customer"]);
+    tools[3] = tool("git__status", "Counts otters.");
+    assert!(index.update(&tools));
+    assert_eq!(names(&index.search("otters", 4)), ["git__status"]);
+    assert!(index.search("changed files", 4).is_empty());
 }
 
 #[test]
@@ -164,63 +137,39 @@ fn a_search_result_has_one_line_per_tool() {
     index.update(&some_tools());
     let mut selection = ToolSelection::default();
     selection.select(&small(), &mut index);
-    let answer = search(
-        &mut selection,
-        &mut index,
-        &json!({"query": "delete customers"}),
-    );
-    assert_eq!(
-        answer.output.content[0].as_text(),
-        "2 tools match and can be called now, best match first:\n\
+    let mut answer = |input: Value| {
+        let output = search(&mut selection, &mut index, &input);
+        let text = output.content[0].as_text();
+        if output.is_error { Err(text) } else { Ok(text) }
+    };
+    let expected = "2 tools match and can be called now, best match first:\n\
          - crm__delete_customer: Removes a customer.\n\
          - crm__list_customers: Lists customers by name.\n\
          If these are not the right tools: Search with synonyms, or give only `server` to list its \
-         tools."
+         tools.";
+    assert_eq!(
+        answer(json!({"query": "delete customers"})).as_deref(),
+        Ok(expected)
     );
-    let one = search(
-        &mut selection,
-        &mut index,
-        &json!({"query": "customer", "limit": 1}),
-    );
-    assert_eq!(one.found.len(), 1);
-    let none = search(&mut selection, &mut index, &json!({"query": "bake a cake"}));
-    assert!(none.found.is_empty() && !none.output.is_error);
+    let one = answer(json!({"query": "customer", "limit": 1})).unwrap();
+    assert!(one.starts_with("1 tool matches"), "{one}");
+    let none = answer(json!({"query": "bake a cake"})).unwrap();
     assert!(
-        none.output.content[0]
-            .as_text()
-            .starts_with("No tool matches. Search with synonyms")
+        none.starts_with("No tool matches. Search with synonyms"),
+        "{none}"
     );
     for nothing in [json!({}), json!({"query": " "}), json!({"query": 3})] {
-        let answer = search(&mut selection, &mut index, &nothing);
-        assert!(answer.output.is_error && answer.revealed.is_empty());
+        assert!(answer(nothing).is_err());
     }
-}
-
-#[test]
-fn one_server_can_be_searched_or_listed() {
-    let mut index = ToolIndex::default();
-    index.update(&some_tools());
-    let mut selection = ToolSelection::default();
-    selection.select(&small(), &mut index);
-    let mut asked = |input: Value| search(&mut selection, &mut index, &input);
-    let crm = asked(json!({"query": "send mail to a customer", "server": "CRM"}));
-    assert_eq!(crm.found.len(), 2);
-    assert!(crm.found.iter().all(|name| name.starts_with("crm__")));
-
-    let all = asked(json!({"server": "mail"}));
+    let crm = answer(json!({"query": "send mail to a customer", "server": "CRM"})).unwrap();
+    assert!(crm.contains("crm__") && !crm.contains("mail__"), "{crm}");
     assert_eq!(
-        all.output.content[0].as_text(),
+        answer(json!({"server": "mail"})).unwrap(),
         "The tools of `mail` are: mail__send. Search for the names that you need as `query`; then you can \
          call them."
     );
-    assert!(all.revealed.is_empty() && !all.output.is_error);
-    let named = asked(json!({"query": "mail__send"}));
-    assert_eq!(named.found[0], "mail__send");
-
-    let none = asked(json!({"query": "mail", "server": "post"}));
-    assert!(none.output.is_error && none.found.is_empty());
     assert_eq!(
-        none.output.content[0].as_text(),
+        answer(json!({"query": "mail", "server": "post"})).unwrap_err(),
         "Unknown server `post`. Servers: crm, mail, git."
     );
 }
@@ -235,27 +184,8 @@ fn the_list_of_a_large_server_is_limited() {
     let mut selection = ToolSelection::default();
     selection.select(&small(), &mut index);
     let all = search(&mut selection, &mut index, &json!({"server": "huge"}));
-    let text = all.output.content[0].as_text();
+    let text = all.content[0].as_text();
     assert!(text.contains("huge__tool_199, and 800 more.") && !text.contains("tool_200"));
-}
-
-#[test]
-fn words_with_typing_errors_match_similar_words() {
-    let mut index = ToolIndex::default();
-    index.update(&some_tools());
-    for (query, expected) in [
-        ("costumers lsit", "crm__list_customers"),
-        ("chnaged flies", "git__status"),
-        ("remvoe", "crm__delete_customer"),
-    ] {
-        let found = index.search(query, 2);
-        assert!(
-            found.iter().any(|found| found.tool.name == expected),
-            "{query}: {found:?}"
-        );
-    }
-    // A word that some tool has is that word.
-    assert!(index.search("sends", 4).len() == 1);
 }
 
 #[test]
@@ -318,11 +248,7 @@ fn a_tool_matches_by_name_title_server_parameters_and_choices() {
         "ribbons",
     ] {
         let found = index.search(query, 1);
-        assert_eq!(
-            found.first().map(|found| found.tool.name.as_str()),
-            Some("x"),
-            "{query}"
-        );
+        assert_eq!(names(&found), ["x"], "{query}");
     }
 }
 
@@ -331,33 +257,10 @@ fn an_exact_name_comes_first() {
     let mut index = ToolIndex::default();
     index.update(&some_tools());
     let found = index.search("I need `crm__list_customers` to delete a customer", 4);
-    assert_eq!(found[0].tool.name, "crm__list_customers");
+    assert_eq!(found[0].name, "crm__list_customers");
     // An ordinary word is not a tool name.
     let found = index.search("what is the customer status of the mail I want to send", 4);
-    assert_eq!(found[0].tool.name, "mail__send");
-}
-
-#[test]
-fn the_index_follows_the_catalog() {
-    let mut tools = some_tools();
-    let mut index = ToolIndex::default();
-    assert!(index.update(&tools));
-    assert!(!index.update(&tools));
-    let equal: Vec<_> = tools
-        .iter()
-        .map(|tool| Arc::new((**tool).clone()))
-        .collect();
-    assert!(!index.update(&equal), "made anew is not changed");
-    assert!(index.search("otters", 4).is_empty());
-    tools[3] = tool("git__status", "Counts otters.");
-    let before = index.tokens();
-    assert!(index.update(&tools));
-    assert_ne!(index.tokens(), before);
-    assert_eq!(index.search("otters", 4)[0].tool.name, "git__status");
-    assert!(index.search("changed files", 4).is_empty());
-    assert!(index.update(&[]));
-    assert!(index.search("otters", 4).is_empty());
-    assert_eq!(index.tokens(), 0);
+    assert_eq!(found[0].name, "mail__send");
 }
 
 proptest! {

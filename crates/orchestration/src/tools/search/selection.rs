@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolAnnotations, ToolDefinition, ToolOutput};
 
-use super::{SearchPolicy, ToolIndex};
+use super::{SearchPolicy, ToolIndex, index::server_of};
+use crate::tools::error_output;
 
 /// The name of the search tool. A number is appended if another tool has this name.
 pub const SEARCH_TOOL: &str = "search_tools";
@@ -26,30 +27,6 @@ pub struct ToolSelection {
     /// The definition of the search tool while the search is used. It does not change, so that
     /// every request has the same one.
     search_tool: Option<Arc<ToolDefinition>>,
-}
-
-/// The result of a search.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SearchResult {
-    /// The result for the model.
-    pub output: ToolOutput,
-    /// Names of the found tools, best first.
-    pub found: Vec<String>,
-    /// Names of the found tools that were not offered before.
-    pub revealed: Vec<String>,
-}
-
-impl SearchResult {
-    fn without_tools(text: impl Into<String>, is_error: bool) -> Self {
-        Self {
-            output: ToolOutput {
-                is_error,
-                ..ToolOutput::text(text)
-            },
-            found: Vec::new(),
-            revealed: Vec::new(),
-        }
-    }
 }
 
 impl ToolSelection {
@@ -121,57 +98,56 @@ impl ToolSelection {
     }
 
     /// Executes a search and offers the found tools from the next request on. Without a query, it
-    /// lists the tool names of the given server.
+    /// lists the tool names of the given server. Returns the result for the model.
     pub fn search(
         &mut self,
         policy: &SearchPolicy,
         index: &mut ToolIndex,
         input: &JsonObject,
-    ) -> SearchResult {
+    ) -> ToolOutput {
+        self.try_search(policy, index, input)
+            .map_or_else(error_output, ToolOutput::text)
+    }
+
+    fn try_search(
+        &mut self,
+        policy: &SearchPolicy,
+        index: &mut ToolIndex,
+        input: &JsonObject,
+    ) -> Result<String, String> {
         let text_of = |key: &str| {
             let text = input.get(key).and_then(Value::as_str).unwrap_or("");
             text.trim()
         };
         let query = text_of("query");
-        let server = match find_server(index, text_of("server")) {
-            Ok(server) => server,
-            Err(text) => return SearchResult::without_tools(text, true),
-        };
+        let server = find_server(index, text_of("server"))?;
         let max_results = policy.max_results.max(1);
         let limit = input
             .get("limit")
             .and_then(Value::as_u64)
             .and_then(|limit| usize::try_from(limit).ok())
             .map_or(max_results, |limit| limit.clamp(1, max_results));
-        let hits = match (&server, query) {
-            (None, "") => {
-                let text = "The query is empty. Describe the purpose of the tool in `query`.";
-                return SearchResult::without_tools(text, true);
-            }
-            (Some(server), "") => {
-                return SearchResult::without_tools(list_tools(index, server), false);
-            }
-            (Some(server), query) => index.search_server(server, query, limit),
-            (None, query) => index.search(query, limit),
-        };
-        let mut text = match hits.len() {
+        if query.is_empty() {
+            let server =
+                server.ok_or("The query is empty. Describe the purpose of the tool in `query`.")?;
+            return Ok(list_tools(index, &server));
+        }
+        let is_candidate =
+            |tool: &ToolDefinition| server.is_none() || server_of(tool) == server.as_deref();
+        let found = index.search_where(query, limit, is_candidate);
+        let mut text = match found.len() {
             0 => "No tool matches.".to_owned(),
             1 => "1 tool matches and can be called now:".to_owned(),
             n => format!("{n} tools match and can be called now, best match first:"),
         };
-        let (mut found, mut revealed) = (Vec::new(), Vec::new());
-        for hit in hits {
-            let name = &hit.tool.name;
+        for tool in &found {
             // Writing to a string cannot fail.
-            let _ = write!(text, "\n- {name}");
-            let line = one_line(&hit.tool);
+            let _ = write!(text, "\n- {}", tool.name);
+            let line = one_line(tool);
             if !line.is_empty() {
                 let _ = write!(text, ": {line}");
             }
-            if self.reveal(name) {
-                revealed.push(name.clone());
-            }
-            found.push(name.clone());
+            self.reveal(&tool.name);
         }
         if !found.is_empty() {
             text.push_str("\nIf these are not the right tools:");
@@ -181,11 +157,7 @@ impl ToolSelection {
             text.push_str(", or give only `server` to list its tools");
         }
         text.push('.');
-        SearchResult {
-            output: ToolOutput::text(text),
-            found,
-            revealed,
-        }
+        Ok(text)
     }
 
     fn show<'a>(&mut self, tools: impl Iterator<Item = &'a Arc<ToolDefinition>>) {
@@ -208,7 +180,7 @@ fn search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> To
     let shown: HashSet<&str> = shown.iter().map(String::as_str).collect();
     let is_hidden = |tool: &&Arc<ToolDefinition>| !shown.contains(tool.name.as_str());
     let hidden = index.tools().iter().filter(is_hidden).count();
-    let mut servers: Vec<&str> = index.servers().into_iter().map(|(name, _)| name).collect();
+    let mut servers = index.servers();
     let more = servers.len().saturating_sub(MAX_SERVERS);
     servers.truncate(MAX_SERVERS);
     let mut description = format!("Finds tools that are not listed here: {hidden} tools");
@@ -259,26 +231,22 @@ fn find_server(index: &ToolIndex, name: &str) -> Result<Option<String>, String> 
         return Ok(None);
     }
     let servers = index.servers();
-    let names = || servers.iter().map(|(server, _)| *server);
-    let exact = names().find(|server| *server == name);
-    let found = exact.or_else(|| names().find(|server| server.eq_ignore_ascii_case(name)));
+    let exact = servers.iter().find(|server| **server == name);
+    let found = exact.or_else(|| servers.iter().find(|it| it.eq_ignore_ascii_case(name)));
     if let Some(server) = found {
-        return Ok(Some(server.to_owned()));
+        return Ok(Some((*server).to_owned()));
     }
-    let all: Vec<&str> = names().take(MAX_SERVERS).collect();
+    let listed = &servers[..servers.len().min(MAX_SERVERS)];
     Err(format!(
         "Unknown server `{name}`. Servers: {}.",
-        all.join(", ")
+        listed.join(", ")
     ))
 }
 
 /// Returns the tool names of a server.
 fn list_tools(index: &ToolIndex, server: &str) -> String {
-    let of_server = |tool: &&Arc<ToolDefinition>| {
-        let origin = tool.origin.as_ref();
-        origin.is_some_and(|origin| origin.server == server)
-    };
-    let tools = index.tools().iter().filter(of_server);
+    let tools = index.tools().iter();
+    let tools = tools.filter(|tool| server_of(tool) == Some(server));
     let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
     let listed = names.len().min(MAX_LISTED);
     let mut text = format!(

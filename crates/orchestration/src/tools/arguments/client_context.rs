@@ -1,0 +1,113 @@
+//! Values of a run that its client sends.
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use super::template::HIDDEN;
+
+/// Maximum size of a text that a client sends, in bytes.
+const MAX_CLIENT_TEXT: usize = 8192;
+
+/// Values that a client sent for one run, by name. `Debug` shows the names only.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct ClientContext(Arc<Map<String, Value>>);
+
+impl ClientContext {
+    /// Returns the values. A null counts as not sent.
+    pub fn new(mut values: Map<String, Value>) -> Self {
+        values.retain(|_, value| !value.is_null());
+        Self(Arc::new(values))
+    }
+
+    /// Returns whether the client sent nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the texts among the values. Any of them may be a secret.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.0.values().filter_map(Value::as_str)
+    }
+
+    pub(super) fn values(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// Checks that all names are allowed, and that all values are short scalars.
+    pub(super) fn check(&self, allowed: &BTreeSet<String>) -> Result<(), ClientContextError> {
+        for (name, value) in self.0.iter() {
+            let name = name.clone();
+            if !allowed.contains(&name) {
+                let allowed = allowed.iter().cloned().collect();
+                return Err(ClientContextError::Unknown { name, allowed });
+            }
+            match value {
+                Value::Array(_) | Value::Object(_) => {
+                    return Err(ClientContextError::Compound { name });
+                }
+                Value::String(text) if text.len() > MAX_CLIENT_TEXT => {
+                    return Err(ClientContextError::TooLong { name });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Deserialize<'de> for ClientContext {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Map::deserialize(deserializer).map(Self::new)
+    }
+}
+
+impl fmt::Debug for ClientContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        for name in self.0.keys() {
+            map.entry(name, &format_args!("{HIDDEN}"));
+        }
+        map.finish()
+    }
+}
+
+/// Error about a value of a client.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientContextError {
+    /// No context value has a placeholder for it.
+    #[error(
+        "no context value is called `{name}`{}",
+        if allowed.is_empty() { "; clients may send none".to_owned() }
+        else { format!("; clients may send: {}", allowed.join(", ")) }
+    )]
+    Unknown {
+        /// The name that the client sent.
+        name: String,
+        /// The names that clients may send.
+        allowed: Vec<String>,
+    },
+    /// The value is an array or an object.
+    #[error("the context value `{name}` is not a text, a number, true or false")]
+    Compound {
+        /// The name that the client sent.
+        name: String,
+    },
+    /// The text is too long.
+    #[error("the context value `{name}` has more than {MAX_CLIENT_TEXT} bytes")]
+    TooLong {
+        /// The name that the client sent.
+        name: String,
+    },
+}
+
+impl ClientContextError {
+    /// Returns the name that the client sent.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Unknown { name, .. } | Self::Compound { name } | Self::TooLong { name } => name,
+        }
+    }
+}
