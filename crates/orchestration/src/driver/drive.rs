@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{
     Settings,
     checkpoint::Checkpoint,
-    publish::{Handover, Publisher},
+    publish::{Publisher, handover},
 };
 use crate::{
     Run, RunEventKind, RunReport, Step, UnexpectedInput,
@@ -96,7 +96,7 @@ impl Driver {
         let switched = self.replace_missing_model(&mut run);
         self.emit([self.started(&mut run)]).await;
         self.emit(switched).await;
-        run.tick((self.agent.clock)());
+        run.tick(self.agent.now());
         if resumed {
             self.emit(run.replay_open_calls()).await;
             let recovered = run.recover();
@@ -178,7 +178,7 @@ impl Driver {
 
     /// Sets the time of the run.
     fn tick(&self, run: &mut Run) {
-        run.tick((self.agent.clock)());
+        run.tick(self.agent.now());
         run.tick_steady(self.agent.steady.now());
     }
 
@@ -189,10 +189,12 @@ impl Driver {
         self.deadline = left.and_then(|left| Instant::now().checked_add(left));
     }
 
-    /// Publishes events immediately. Awaiting the result waits until the reader has taken them, so
-    /// that a cancellation by the reader applies to the next action of the driver.
-    pub(super) fn emit(&self, kinds: impl IntoIterator<Item = RunEventKind>) -> Handover {
-        Handover::of(self.publisher.publish_all(kinds))
+    /// Publishes events and waits until the reader has taken them, so that a cancellation by the
+    /// reader applies to the next action of the driver.
+    pub(super) async fn emit(&self, kinds: impl IntoIterator<Item = RunEventKind>) {
+        if self.publisher.publish_all(kinds) {
+            handover().await;
+        }
     }
 
     /// Publishes events of the run. If there is a response or a result among them, the run is stored
@@ -268,7 +270,7 @@ impl Driver {
         partial: Option<switchboard_domain::ChatResponse>,
         elapsed_ms: &HashMap<String, u64>,
     ) -> Vec<RunEventKind> {
-        run.tick((self.agent.clock)());
+        run.tick(self.agent.now());
         match reason {
             StopReason::Cancelled => run.cancel(partial, elapsed_ms),
             StopReason::TimeLimit => run.wall_time_reached(partial, elapsed_ms),
@@ -473,7 +475,7 @@ impl Driver {
             let (index, decision) = match &self.agent.approver {
                 None => (0, ApprovalDecision::NobodyThere),
                 Some(approver) => {
-                    let now = (self.agent.clock)();
+                    let now = self.agent.now();
                     let is_open = |id: &str| open.iter().any(|it| it.tool_use.id == id);
                     let unrequested = self.unrequested_approvals(run, is_open);
                     let id = run.id().to_owned();

@@ -154,26 +154,6 @@ fn together(wanted: usize) -> Arc<Together> {
     })
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_host_without_a_reply_cannot_block_the_run() {
-    let options = RunOptions {
-        tool_timeout: Some(Duration::from_secs(5)),
-        ..RunOptions::default()
-    };
-    let model = Scripted::new([calls(&[("a", "add", r#"{"n":1}"#)]), text("gave up")]);
-    let agent = Agent::new(model)
-        .with_tools(together(2))
-        .with_options(options);
-    let run = agent.ask("go").finish().await;
-    let report = run.report().unwrap();
-    assert_eq!(report.answer, "gave up");
-    assert!(
-        report.tool_calls[0].result.content[0]
-            .as_text()
-            .contains("did not answer")
-    );
-}
-
 #[tokio::test]
 async fn instructions_come_first_unless_the_conversation_has_some() {
     let model = Scripted::new([text("a"), text("b")]);

@@ -42,7 +42,7 @@ pub struct Agent {
 }
 
 /// The settings of an agent, shared by its runs.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Settings {
     name: Option<Arc<str>>,
     /// The first is called. The others are fallbacks.
@@ -61,37 +61,28 @@ struct Settings {
     principal: Principal,
     session: Option<String>,
     options: Arc<RunOptions>,
-    clock: Clock,
+    /// `None` is the system clock.
+    clock: Option<Clock>,
     steady: SteadyClock,
     validators: Validators,
     /// Estimated tokens of each tool definition.
     weights: Arc<PerDefinition<u64>>,
 }
 
+impl Settings {
+    fn now(&self) -> Timestamp {
+        self.clock
+            .as_ref()
+            .map_or_else(Timestamp::now, |clock| clock())
+    }
+}
+
 impl Agent {
     /// Creates an agent without tools.
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         let settings = Settings {
-            name: None,
             models: vec![model],
-            prices: None,
-            tools: None,
-            approver: None,
-            decisions: None,
-            redefined: Arc::new([]),
-            checkpoints: None,
-            questions: None,
-            context: ContextInjection::default(),
-            cache: None,
-            recipe: None,
-            instructions: None,
-            principal: Principal::default(),
-            session: None,
-            options: Arc::default(),
-            clock: publish::system_clock(),
-            steady: SteadyClock::new(),
-            validators: Validators::default(),
-            weights: Arc::default(),
+            ..Settings::default()
         };
         Self {
             settings: Arc::new(settings),
@@ -268,7 +259,7 @@ impl Agent {
     /// Sets the clock of events. The default is the system clock.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
-        self.with(|settings| settings.clock = clock)
+        self.with(|settings| settings.clock = Some(clock))
     }
 
     /// Sets the clock of approval requests. The agents of a process share it, so that a run that
@@ -313,7 +304,7 @@ impl Agent {
 
     /// Returns the current time of runs.
     pub(crate) fn now(&self) -> Timestamp {
-        (self.settings.clock)()
+        self.settings.now()
     }
 
     /// Returns the first model.
@@ -335,7 +326,9 @@ impl Agent {
     }
 
     fn start(&self, run: Run, resumed: bool) -> RunStream {
-        let (publisher, events) = publish::Publisher::new(&run, Arc::clone(&self.settings.clock));
+        let settings = Arc::clone(&self.settings);
+        let clock: Clock = Arc::new(move || settings.now());
+        let (publisher, events) = publish::Publisher::new(&run, clock);
         let trace = AgentTrace::begin(
             self.settings.name.as_deref(),
             run.id(),

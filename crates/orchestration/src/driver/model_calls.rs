@@ -3,7 +3,6 @@
 use std::{collections::HashMap, pin::pin};
 
 use futures_util::StreamExt;
-use jiff::Timestamp;
 use switchboard_domain::{
     AnswerMeter, ChatModel, ChatRequest, ChatResponse, GrammarViolation, ModelError,
     ModelErrorKind, ModelEvent, Part, PartStart, ResponseAccumulator, ServerProblem, ToolCatalog,
@@ -42,8 +41,6 @@ struct Unyielded {
     received: usize,
     /// Number of published events.
     published: usize,
-    /// Time of the first event.
-    since: Option<Timestamp>,
 }
 
 /// The conversion of model events to run events.
@@ -147,7 +144,7 @@ impl Driver {
         // Boxed, because it lives while the driver waits.
         let streamed = Box::pin(self.stream_answer(run, model, &request, &mut mapper, &trace));
         let answer = streamed.instrument(trace.span()).await;
-        run.tick((self.agent.clock)());
+        run.tick(self.agent.now());
         let events = self.answered(run, &mapper, trace, answer)?;
         self.emit_stored(run, events).await;
         Ok(Flow::Continue)
@@ -212,7 +209,7 @@ impl Driver {
             .unless_stopped(model.complete(request))
             .instrument(trace.span())
             .await;
-        run.tick((self.agent.clock)());
+        run.tick(self.agent.now());
         let events = match pending {
             Ok(Ok(answer)) => {
                 trace.answered(&answer);
@@ -290,12 +287,10 @@ impl Driver {
                         break StreamEnd::Failed(ModelError::from_grammar(provider, fault));
                     }
                     events.received += 1;
-                    for kind in mapper.map(event, run) {
-                        mapper.has_output |= is_output(&kind);
-                        let time = *events.since.get_or_insert_with(|| (self.agent.clock)());
-                        self.publisher.publish_at(kind, time);
-                        events.published += 1;
-                    }
+                    let kinds = mapper.map(event, run);
+                    mapper.has_output |= kinds.iter().any(is_output);
+                    events.published += kinds.len();
+                    self.publisher.publish_all(kinds);
                     // Events without output also need a check of the clock.
                     if events.received < MAX_EVENTS_TOGETHER {
                         continue;

@@ -3,8 +3,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    future::Future,
-    pin::Pin,
+    future::poll_fn,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -139,11 +138,6 @@ impl Publisher {
     /// Publishes an event of the driver.
     pub(super) fn publish(&self, kind: RunEventKind) {
         self.publish_all([kind]);
-    }
-
-    /// Publishes an event with a known time.
-    pub(super) fn publish_at(&self, kind: RunEventKind, time: Timestamp) {
-        self.lock().emit(kind, time);
     }
 
     /// Publishes events with one time. Returns whether there were any.
@@ -290,40 +284,16 @@ impl fmt::Debug for Publisher {
 /// Yields to the reader once. Awaited by the driver after it published events.
 ///
 /// No waker is stored: the next poll of the driver is the reader asking for more.
-pub(super) fn handover() -> Handover {
-    Handover { must_yield: true }
-}
-
-/// The future of [`handover`].
-#[must_use]
-pub(super) struct Handover {
-    must_yield: bool,
-}
-
-impl Handover {
-    /// Yields if events were published.
-    pub(super) fn of(has_events: bool) -> Self {
-        Self {
-            must_yield: has_events,
-        }
-    }
-}
-
-impl Future for Handover {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if std::mem::take(&mut self.must_yield) {
+pub(super) async fn handover() {
+    let mut must_yield = true;
+    poll_fn(|_| {
+        if std::mem::take(&mut must_yield) {
             Poll::Pending
         } else {
             Poll::Ready(())
         }
-    }
-}
-
-/// Returns the system clock.
-pub(super) fn system_clock() -> Clock {
-    Arc::new(Timestamp::now)
+    })
+    .await;
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ impl Driver {
                 let Some(planned) = waiting.next() else { break };
                 let call = self.outgoing(run, planned);
                 let cache = self.agent.cache.as_ref().zip(call.key.as_ref());
-                let cached = cache.and_then(|(cache, key)| cache.get(key, (self.agent.clock)()));
+                let cached = cache.and_then(|(cache, key)| cache.get(key, self.agent.now()));
                 if let Some(output) = cached {
                     let outcome = ToolCallOutcome {
                         attempts: 0,
@@ -163,7 +163,7 @@ impl Driver {
             // Calls that ended together are stored and published together.
             let mut ended = Vec::new();
             while let Some((id, outcome)) = next {
-                run.tick((self.agent.clock)());
+                run.tick(self.agent.now());
                 ended.extend(run.tool_finished(&id, outcome)?);
                 next = running.next().now_or_never().flatten();
             }
@@ -264,7 +264,7 @@ impl Driver {
             Ok(output) => {
                 self.context.redact_output(output);
                 if let (Some(cache), Some(key)) = (&self.agent.cache, key) {
-                    cache.put(key, output, (self.agent.clock)());
+                    cache.put(key, output, self.agent.now());
                 }
             }
             Err(error) => self.redact_error(error),

@@ -419,9 +419,7 @@ impl Ended {
                 messages: run.session_messages(),
             },
             None => Self {
-                end: PersistedRunEnd::Waiting(
-                    run.pending_approvals().into_iter().cloned().collect(),
-                ),
+                end: PersistedRunEnd::Waiting(run.pending_approvals()),
                 messages: Vec::new(),
             },
         }

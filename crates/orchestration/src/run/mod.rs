@@ -1,17 +1,19 @@
 //! The agent loop as a value: a state machine without I/O.
 
-mod model_turn;
-mod overrides;
+mod approval;
+mod phases;
+mod plan;
 mod recovery;
+mod request;
+mod response;
+mod results;
 mod snapshot;
 mod state;
 mod steady_clock;
 mod step;
-mod stop;
-mod tool_batch;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     ops::Range,
     sync::Arc,
     time::Duration,
@@ -19,15 +21,14 @@ use std::{
 
 use jiff::Timestamp;
 use switchboard_domain::{
-    JsonObject, Message, ModelCapabilities, ModelId, Principal, Role, ToolDefinition, ToolOrigin,
-    Usage, Warning,
+    Delivery, JsonObject, Message, ModelCapabilities, ModelId, Principal, Role, ToolDefinition,
+    ToolOrigin, Usage, Warning,
 };
 
-pub(crate) use self::model_turn::response::UniqueIds;
+pub(crate) use self::response::UniqueIds;
 use self::{
-    model_turn::phases::Stage,
-    state::{ModelTurn, Phase, RunCaches, RunState},
-    tool_batch::batch::PendingCall,
+    phases::Stage,
+    state::{CallState, ModelTurn, PendingCall, Phase, RunCaches, RunState},
 };
 pub use self::{
     snapshot::{RestoreError, SnapshotMark, UnsupportedFormat},
@@ -35,8 +36,12 @@ pub use self::{
     step::{CallPurpose, ModelCall, PlannedCall, Step, ToolCallOutcome, UnexpectedInput},
 };
 use crate::{
-    AnswerItem, Outcome, RunError, RunEventKind, RunOptions, RunReport, SharedDecisions,
-    policy::limits::{Ledger, Limits, Pricing},
+    AnswerItem, Outcome, RecordedResult, RunError, RunEventKind, RunOptions, RunReport,
+    SharedDecisions, ToolCallRecord,
+    policy::{
+        approval::Approvals,
+        limits::{Ledger, Limits, Pricing},
+    },
     recipe::Recipe,
     strategy::formatter,
     tools::{arguments::Validators, per_definition::PerDefinition, results::FullResults},
@@ -58,6 +63,15 @@ pub struct Run {
     /// The conversation. A store appends to its copy of the messages.
     messages: Vec<Arc<Message>>,
     caches: RunCaches,
+}
+
+/// Settings that were changed in this process. They also apply to a run that must be created again
+/// because its state was never stored.
+#[derive(Debug, Default)]
+pub(crate) struct Overrides {
+    max_steps: Option<u32>,
+    approvals: Option<Approvals>,
+    delivery: Option<Delivery>,
 }
 
 impl Run {
@@ -292,8 +306,8 @@ impl Run {
                     }
                 }
             }
-            Phase::Batch(batch) => {
-                let group = next_group(&batch.calls);
+            Phase::Batch(calls) => {
+                let group = next_group(calls);
                 let requests = self.open_requests(group.clone());
                 if !requests.is_empty() {
                     return Step::AskApproval(requests);
@@ -355,10 +369,37 @@ impl Run {
             finish_reason: state.finish.clone(),
             steps: self.steps(),
             usage: state.usage,
-            tool_calls: state.records.clone(),
+            tool_calls: self.complete_records(),
             warnings: state.warnings.clone(),
             error: state.error.as_deref().cloned(),
         })
+    }
+
+    /// Returns the records with the inputs and results that the conversation contains.
+    fn complete_records(&self) -> Vec<ToolCallRecord> {
+        let mut records = self.state.records.clone();
+        let positions = records.iter().enumerate();
+        let positions: HashMap<String, usize> = positions
+            .map(|(position, record)| (record.id.clone(), position))
+            .collect();
+        for message in self.new_messages() {
+            for tool_use in message.tool_uses() {
+                if let Some(position) = positions.get(&tool_use.id)
+                    && records[*position].input.is_null()
+                {
+                    records[*position].input = tool_use.input.shown();
+                }
+            }
+            for result in message.results() {
+                if let Some(position) = positions.get(&result.tool_use_id) {
+                    records[*position].result = RecordedResult {
+                        content: Arc::clone(&result.content),
+                        structured: result.structured.clone(),
+                    };
+                }
+            }
+        }
+        records
     }
 
     /// Returns the text of the last response that has text. A response with tool calls counts only
@@ -390,6 +431,46 @@ impl Run {
         offered.or_else(|| self.caches.index.get(name))
     }
 
+    /// Sets the maximum number of model calls, counted from the start of the run.
+    pub fn limit_steps(&mut self, max_steps: u32) {
+        Arc::make_mut(&mut self.state.options).limits.max_steps = max_steps;
+        self.caches.overrides.max_steps = Some(max_steps);
+    }
+
+    /// Sets the approval rules for future calls. Waiting calls keep waiting.
+    pub fn set_approvals(&mut self, approvals: Approvals) {
+        self.caches.overrides.approvals = Some(approvals.clone());
+        Arc::make_mut(&mut self.state.options).approval = approvals;
+    }
+
+    /// Sets the delivery of future model responses.
+    pub fn set_delivery(&mut self, delivery: Delivery) {
+        Arc::make_mut(&mut self.state.options).delivery = delivery;
+        self.caches.overrides.delivery = Some(delivery);
+    }
+
+    pub(crate) fn take_overrides(&mut self) -> Overrides {
+        std::mem::take(&mut self.caches.overrides)
+    }
+
+    /// Applies the settings that were changed in another instance of the run.
+    pub(crate) fn apply_overrides(&mut self, overrides: Overrides) {
+        let Overrides {
+            max_steps,
+            approvals,
+            delivery,
+        } = overrides;
+        if let Some(max_steps) = max_steps {
+            self.limit_steps(max_steps);
+        }
+        if let Some(approvals) = approvals {
+            self.set_approvals(approvals);
+        }
+        if let Some(delivery) = delivery {
+            self.set_delivery(delivery);
+        }
+    }
+
     fn end_with(&mut self, error: RunError) {
         self.state.phase = Phase::Done(error.kind.outcome());
         self.state.error = Some(Box::new(error));
@@ -398,8 +479,6 @@ impl Run {
 
 /// Returns the calls that may run concurrently: those before the next barrier.
 fn next_group(calls: &[PendingCall]) -> Range<usize> {
-    use tool_batch::batch::CallState;
-
     let is_open =
         |call: &PendingCall| !call.is_settled() && !matches!(call.state, CallState::Repeats { .. });
     let Some(first) = calls.iter().position(is_open) else {

@@ -1,20 +1,110 @@
-//! Resumption of a stored run, possibly with other tools.
+//! Early ends of a run, and the resumption of a stored run, possibly with other tools.
 
 use std::{collections::HashMap, sync::Arc};
 
-use switchboard_domain::{ApprovalRequest, ToolDefinition};
+use switchboard_domain::{ChatResponse, FinishReason, ToolDefinition};
 
 use super::{
-    Events, Phase, Run, server_and_tool,
-    tool_batch::batch::{CallEnd, CallState, PendingCall},
+    Events, Phase, Run, UnexpectedInput,
+    response::starts_phase,
+    server_and_tool,
+    state::{CallEnd, CallState},
 };
 use crate::{
-    RunEventKind, ToolFailure,
-    policy::approval::{self, Verdict},
+    Outcome, RunError, RunErrorKind, RunEventKind, ToolFailure,
+    policy::{
+        approval::{self, Verdict},
+        limits::LimitHit,
+    },
     tools::only_reads,
 };
 
 impl Run {
+    /// Cancels the run. Unfinished calls get a result that states the cancellation, so that the
+    /// conversation stays valid. A finished run keeps its outcome.
+    ///
+    /// `partial` is the received part of a model response. `elapsed_ms` has the running time of the
+    /// started calls in milliseconds, by id; 0 is reported for other calls.
+    pub fn cancel(
+        &mut self,
+        partial: Option<ChatResponse>,
+        elapsed_ms: &HashMap<String, u64>,
+    ) -> Events {
+        if self.outcome().is_some() {
+            return Vec::new();
+        }
+        let events = self.stop(partial, elapsed_ms, "the run was cancelled");
+        self.state.phase = Phase::Done(Outcome::Cancelled);
+        events
+    }
+
+    /// Ends the run at its wall-time limit. Arguments and effect equal [`Run::cancel`].
+    pub fn wall_time_reached(
+        &mut self,
+        partial: Option<ChatResponse>,
+        elapsed_ms: &HashMap<String, u64>,
+    ) -> Events {
+        if self.outcome().is_some() {
+            return Vec::new();
+        }
+        let max = self.state.options.limits.max_wall_time.unwrap_or_default();
+        let hit = LimitHit::WallTime {
+            used_ms: self.state.ledger.elapsed_ms(self.state.now),
+            max_ms: u64::try_from(max.as_millis()).unwrap_or(u64::MAX),
+        };
+        let events = self.stop(partial, elapsed_ms, "the run's time is up");
+        self.end_with(RunError::from(&hit));
+        events
+    }
+
+    /// Ends the run because a response reached a limit while it streamed. Keeps the received part.
+    pub fn answer_limited(&mut self, hit: &LimitHit, partial: Option<ChatResponse>) {
+        if self.outcome().is_some() {
+            return;
+        }
+        self.keep_partial(partial);
+        self.state.finish = Some(FinishReason::Length);
+        self.end_with(RunError::from(hit));
+    }
+
+    fn stop(
+        &mut self,
+        partial: Option<ChatResponse>,
+        elapsed_ms: &HashMap<String, u64>,
+        why: &str,
+    ) -> Events {
+        self.keep_partial(partial);
+        let mut events = Vec::new();
+        for position in 0..self.state.calls().len() {
+            let call = &self.state.calls()[position];
+            let (text, attempts, duration_ms) = match call.state {
+                CallState::Settled { .. } => continue,
+                CallState::Started => (
+                    "Cancelled while running; whether the tool did its work is not known."
+                        .to_owned(),
+                    1,
+                    elapsed_ms.get(&call.tool_use.id).copied().unwrap_or(0),
+                ),
+                CallState::Waiting { .. } | CallState::Ready | CallState::Repeats { .. } => {
+                    (format!("Not executed: {why}."), 0, 0)
+                }
+            };
+            let end = CallEnd::failed(ToolFailure::Cancelled, text);
+            events.push(self.settle(position, end.after(attempts, duration_ms)));
+        }
+        // The next phase of the strategy does not start.
+        let closed = self.close_batch_if_settled().into_iter();
+        events.extend(closed.filter(|event| !starts_phase(event)));
+        events
+    }
+
+    /// Ends the run because of a defect of its driver.
+    pub fn abort(&mut self, fault: &UnexpectedInput) -> Events {
+        let events = self.cancel(None, &HashMap::new());
+        self.end_with(RunError::new(RunErrorKind::Internal, fault.to_string()));
+        events
+    }
+
     /// Resumes a run that was stored while its driver worked.
     ///
     /// A call with intent and without result was interrupted, and its effect is unknown. It runs
@@ -104,19 +194,15 @@ impl Run {
             return events;
         }
         self.replace_definition(position, current, is_moved);
-        let mut request = self.request_for(&self.state.calls()[position]);
         let call = &mut self.state.calls_mut()[position];
         if verdict == Verdict::Run && !was_asked {
             call.state = CallState::Ready;
             return Vec::new();
         }
-        request.description = Some(current.description.clone());
-        request.origin.clone_from(&current.origin);
-        request.fingerprint = Some(fingerprint.clone());
-        request.redefined = true;
         call.fingerprint = Some(fingerprint);
         call.state = CallState::Waiting {
-            request: Box::new(request),
+            expires_at: None,
+            redefined: true,
         };
         let awaiting = was_ready.then_some(RunEventKind::ToolAwaitingApproval { id });
         awaiting.into_iter().collect()
@@ -163,22 +249,12 @@ impl Run {
             events.push(RunEventKind::ToolAwaitingApproval {
                 id: call.tool_use.id.clone(),
             });
-            let request = Box::new(self.request_for(call));
-            self.state.calls_mut()[position].state = CallState::Waiting { request };
+            self.state.calls_mut()[position].state = CallState::Waiting {
+                expires_at: None,
+                redefined: false,
+            };
         }
         events
-    }
-
-    /// Returns a new approval request for a call.
-    fn request_for(&self, call: &PendingCall) -> ApprovalRequest {
-        let mut request = ApprovalRequest::new(&self.state.id, call.tool_use.clone());
-        request.origin.clone_from(&call.origin);
-        request.annotations = call.annotations;
-        let definition = self.definition(&call.tool_use.name);
-        request.description = definition.map(|tool| tool.description.clone());
-        request.input.clone_from(&call.input);
-        request.fingerprint.clone_from(&call.fingerprint);
-        request
     }
 
     /// Returns the events that describe the open calls, for a subscriber that starts here.
@@ -192,7 +268,7 @@ impl Run {
                 id: record.id.clone(),
                 server: record.server.clone(),
                 tool: record.tool.clone(),
-                input: Arc::clone(&record.input),
+                input: call.effective_input().to_value(),
             });
             if matches!(call.state, CallState::Waiting { .. }) {
                 events.push(RunEventKind::ToolAwaitingApproval {

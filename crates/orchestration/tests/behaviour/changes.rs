@@ -1,9 +1,6 @@
 //! Changes of tools and servers during a run, and separation of principals.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
@@ -142,61 +139,6 @@ async fn a_tool_that_is_redefined_during_the_run_needs_a_new_approval() {
             .filter(|event| matches!(event.kind, RunEventKind::ServerChanged { .. }))
             .count();
         assert_eq!(told, usize::from(redefines));
-    }
-}
-
-/// An approver that decides about single calls and counts the requests.
-struct Strict {
-    allows: bool,
-    asked: AtomicUsize,
-}
-
-#[async_trait]
-impl Approver for Strict {
-    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        let scope = ApprovalScope::Once;
-        if self.allows {
-            ApprovalDecision::Allow { input: None, scope }
-        } else {
-            let reason = None;
-            ApprovalDecision::Deny { reason, scope }
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_tool_that_becomes_read_only_during_its_request_needs_a_new_approval() {
-    // Whether the host announces the change or not.
-    for (allows, announces) in [(false, false), (true, false), (false, true), (true, true)] {
-        let tools = Arc::new(Tools::new().with(tool("do"), echo));
-        let strict = Arc::new(Strict {
-            allows,
-            asked: AtomicUsize::new(0),
-        });
-        let agent = Agent::new(two_calls("srv__do"))
-            .with_tools(tools.clone())
-            .with_approver(strict.clone())
-            .with_options(asking());
-        changing(agent.ask("go"), || {
-            tools.define(reading("do"));
-            if announces {
-                tools.tell(ToolHostChange::ToolRedefined {
-                    server: "srv".into(),
-                    tool: "srv__do".into(),
-                    before: "1".into(),
-                    now: "2".into(),
-                });
-            }
-        })
-        .await;
-        assert_eq!(
-            strict.asked.load(Ordering::Relaxed),
-            2,
-            "{allows} {announces}"
-        );
-        let called = 2 * usize::from(allows);
-        assert_eq!(tools.called().len(), called, "{allows} {announces}");
     }
 }
 

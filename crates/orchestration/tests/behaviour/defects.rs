@@ -1,54 +1,16 @@
-//! Defects of the source systems that do not occur here: one test for each, with its name.
-//!
-//! Tests about server connections (circuit breaker, reconnection, pages, names) and providers (calls
-//! as text) are in their crates; docs/orchestration.md names them.
+//! Defects of the source systems that do not occur here, each with its name. docs/orchestration.md
+//! names the tests about other defects.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use serde_json::json;
 use switchboard_domain::{
-    FinishReason, ModelEvent, ModelId, Part, PartStart, ProviderState, Role, ToolCallError,
-    ToolChoiceOutcome, ToolOrigin, ToolOutput,
+    FinishReason, ModelEvent, ModelId, Part, PartStart, ProviderState, ToolChoiceOutcome,
+    ToolOrigin,
 };
-use switchboard_orchestration::{
-    Agent, Outcome, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
-    observe::metrics::Metrics,
-    strategy::{GatherFormat, Strategy},
-};
+use switchboard_orchestration::{Agent, RunEventKind};
 
-use crate::support::{
-    Answer, Scripted, Tools, ask, assert_whole, calls, echo, reading, results, tool,
-};
-
-#[tokio::test]
-async fn trimming_orphans_tool_results_or_loses_the_question() {
-    let long = Tools::new().with(tool("do"), |_| Ok(ToolOutput::text("word ".repeat(300))));
-    let ids = ["a", "b", "c", "d", "e", "f", "g"];
-    let answers = ids.map(|id| {
-        calls(&[
-            (id, "srv__do", json!({"n": 1})),
-            ("", "srv__do", json!({"n": 2})),
-        ])
-    });
-    let model = Scripted::new(answers.into_iter().chain([Answer::Says("ok")]));
-    let mut options = RunOptions::default();
-    options.history.max_tokens = Some(1_200);
-    let agent = Agent::new(model.clone())
-        .with_instructions("Be brief.")
-        .with_tools(Arc::new(long))
-        .with_options(options);
-    let (events, _) = ask(&agent, "What is it?").await;
-    let trims = events
-        .iter()
-        .filter(|event| matches!(event.kind, RunEventKind::HistoryTrimmed { .. }));
-    assert!(trims.count() > 0);
-    for n in 0..model.asked() {
-        let request = model.request(n);
-        assert_whole(&request.messages);
-        assert_eq!(request.messages[0].text(), "Be brief.");
-        assert_eq!(request.messages[1].text(), "What is it?");
-    }
-}
+use crate::support::{Answer, Scripted, Tools, ask, calls, echo, tool};
 
 /// Thinking with a signature, then a call with one.
 fn thinks_and_calls(signature: &str) -> Answer {
@@ -122,62 +84,6 @@ async fn thinking_signatures_are_lost_in_recursion() {
 }
 
 #[tokio::test]
-async fn is_error_results_are_given_as_successes() {
-    let failing = Tools::new().with(tool("do"), |_| {
-        Ok(ToolOutput {
-            is_error: true,
-            ..ToolOutput::text("no such customer")
-        })
-    });
-    let model = Scripted::new([
-        calls(&[("a", "srv__do", json!({"n": 1}))]),
-        Answer::Says("There is none."),
-    ]);
-    let (events, report) = ask(
-        &Agent::new(model.clone()).with_tools(Arc::new(failing)),
-        "go",
-    )
-    .await;
-    let request = model.request(1);
-    let result = request.messages[2].results().next().unwrap();
-    assert!(result.is_error && result.as_text() == "no such customer");
-    let call = &report.tool_calls[0];
-    assert_eq!(
-        (call.is_error, call.failure),
-        (true, Some(ToolFailure::ToolError))
-    );
-    let mut metrics = Metrics::default();
-    for event in &events {
-        metrics.observe(event);
-    }
-    let counts = metrics.snapshot().tools[0].calls;
-    assert_eq!((counts.failed, counts.successful), (1, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn time_outs_run_tools_again_that_are_not_idempotent() {
-    let hanging = Arc::new(Tools::new().with_async(tool("pay"), |_| std::future::pending()));
-    let model = Scripted::new([
-        calls(&[("a", "srv__pay", json!({"n": 1}))]),
-        Answer::Says("I do not know whether it was paid."),
-    ]);
-    let agent = Agent::new(model.clone())
-        .with_tools(hanging.clone())
-        .with_options(RunOptions {
-            tool_timeout: Some(Duration::from_secs(1)),
-            ..RunOptions::default()
-        });
-    let (_, report) = ask(&agent, "pay").await;
-    assert_eq!(hanging.called(), ["srv__pay"], "once, and never again");
-    let call = &report.tool_calls[0];
-    assert_eq!(
-        (call.failure, call.attempts),
-        (Some(ToolFailure::Timeout), 1)
-    );
-    assert!(!results(&model, 1)[0].is_empty());
-}
-
-#[tokio::test]
 async fn one_tool_named_status_fails_its_whole_server() {
     let model = Scripted::new([
         calls(&[
@@ -194,85 +100,6 @@ async fn one_tool_named_status_fails_its_whole_server() {
     let (_, report) = ask(&Agent::new(model).with_tools(tools.clone()), "go").await;
     assert_eq!(tools.called(), ["srv__status", "srv__other"]);
     assert!(report.tool_calls.iter().all(|call| !call.is_error));
-}
-
-#[tokio::test]
-async fn there_is_no_loop_limit() {
-    let ids: Vec<&'static str> = (0..16).map(|_| "again").collect();
-    let model = Scripted::new(
-        ids.into_iter()
-            .map(|id| calls(&[(id, "srv__do", json!({"n": 1}))])),
-    );
-    let tools = Arc::new(Tools::new().with(tool("do"), echo));
-    let (_, report) = ask(&Agent::new(model.clone()).with_tools(tools), "go").await;
-    // With the options as they are, and a model that would go on for ever.
-    assert_eq!(model.asked(), 16);
-    assert_eq!(report.outcome, Outcome::Limited);
-    assert_eq!(report.error.unwrap().kind, RunErrorKind::StepLimit);
-}
-
-#[tokio::test]
-async fn unparseable_arguments_are_executed() {
-    for raw in [r#"{"n": "#, "n is one", "[1]", ""] {
-        let model = Scripted::new([
-            Answer::RawCall("a", "srv__do", raw),
-            Answer::Says("I try again."),
-        ]);
-        let tools = Arc::new(Tools::new().with(tool("do"), echo));
-        let (_, report) = ask(&Agent::new(model.clone()).with_tools(tools.clone()), "go").await;
-        assert!(tools.called().is_empty(), "{raw}");
-        assert!(report.tool_calls[0].failure.unwrap().is_hallucination());
-        assert!(results(&model, 1)[0].starts_with("Not executed"), "{raw}");
-    }
-}
-
-#[tokio::test]
-async fn tool_results_go_back_as_one_plain_text_message() {
-    let model = Scripted::new([
-        calls(&[
-            ("a", "srv__do", json!({"n": 1})),
-            ("b", "srv__do", json!({"n": 2})),
-        ]),
-        Answer::Says("ok"),
-    ]);
-    let tools = Arc::new(Tools::new().with(tool("do"), echo));
-    ask(&Agent::new(model.clone()).with_tools(tools), "go").await;
-    let request = model.request(1);
-    let message = request.messages.last().unwrap();
-    assert_eq!(message.role, Role::Tool);
-    assert!(
-        message.text().is_empty(),
-        "no words of ours beside the results"
-    );
-    let results: Vec<_> = message
-        .results()
-        .map(|result| (result.tool_use_id.as_str(), result.as_text()))
-        .collect();
-    let expected = [
-        ("a", r#"srv__do {"n":1}"#.to_owned()),
-        ("b", r#"srv__do {"n":2}"#.to_owned()),
-    ];
-    assert_eq!(results, expected);
-}
-
-#[tokio::test]
-async fn the_iteration_limit_throws_away_the_work() {
-    let model = Scripted::new([Answer::Calls(
-        "The first half is 21.",
-        vec![("a", "srv__do", json!({"n": 1}))],
-    )]);
-    let mut options = RunOptions::default();
-    options.limits.max_steps = 1;
-    let tools = Arc::new(Tools::new().with(tool("do"), echo));
-    let agent = Agent::new(model).with_tools(tools).with_options(options);
-    let (_, report) = ask(&agent, "go").await;
-    assert_eq!(report.outcome, Outcome::Limited);
-    assert_eq!(report.answer, "The first half is 21.");
-    assert_eq!(
-        report.tool_calls[0].result.content[0].as_text(),
-        r#"srv__do {"n":1}"#
-    );
-    assert_eq!(report.tool_calls.len(), 1);
 }
 
 #[tokio::test]
@@ -320,50 +147,4 @@ async fn names_are_split_on_the_wrong_server() {
         expected.map(|(server, tool)| (server.to_owned(), tool.to_owned()))
     );
     assert_eq!(report.tool_calls[1].server.as_deref(), Some("c__a"));
-}
-
-#[tokio::test]
-async fn calls_are_repeated() {
-    let look = |id| {
-        Answer::Calls(
-            "NEED MORE DATA: once more",
-            // The same in another order and notation is the same.
-            vec![(id, "srv__look", json!({"n": 1}))],
-        )
-    };
-    let model = Scripted::new([look("a"), look("b"), look("c"), Answer::Says("It is 1.")]);
-    let tools = Arc::new(Tools::new().with(reading("look"), echo));
-    let agent = Agent::new(model)
-        .with_tools(tools.clone())
-        .with_options(RunOptions {
-            strategy: Strategy::GatherFormat(GatherFormat::default()),
-            ..RunOptions::default()
-        });
-    let (_, report) = ask(&agent, "go").await;
-    assert_eq!(tools.called(), ["srv__look"]);
-    let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
-    let repeated = Some(ToolFailure::Repeated);
-    assert_eq!(failures, [None, repeated, repeated]);
-}
-
-#[tokio::test]
-async fn a_call_that_never_left_is_told_as_one_that_failed() {
-    // The open circuit breaker prevents the request. Model and person read the reason.
-    let blocked = Tools::new().with(tool("do"), |_| {
-        Err(ToolCallError::Unavailable {
-            server: "srv".into(),
-            reason: "it gave no answer five times and is left alone for 10 s".into(),
-        })
-    });
-    let model = Scripted::new([
-        calls(&[("a", "srv__do", json!({"n": 1}))]),
-        Answer::Says("It is away."),
-    ]);
-    let (_, report) = ask(
-        &Agent::new(model.clone()).with_tools(Arc::new(blocked)),
-        "go",
-    )
-    .await;
-    assert_eq!(report.tool_calls[0].failure, Some(ToolFailure::Unavailable));
-    assert!(results(&model, 1)[0].contains("left alone for 10 s"));
 }

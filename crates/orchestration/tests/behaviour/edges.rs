@@ -2,14 +2,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicI64, Ordering},
     },
     time::Duration,
 };
 
 use async_trait::async_trait;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use switchboard_domain::{
@@ -17,14 +17,13 @@ use switchboard_domain::{
     ModelErrorKind, ModelEvent, PartStart, ResponseFormat,
 };
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, Outcome, Run, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
-    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    Agent, ApprovalPolicy, Outcome, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
     policy::approval::Approvals,
     strategy::{GatherFormat, Strategy, formatter},
 };
 
 use crate::support::{
-    Answer, Scripted, Tools, ask, assert_grammar, assert_whole, calls, echo, played, streamed, tool,
+    Answer, Scripted, Tools, ask, assert_grammar, assert_whole, calls, echo, streamed, tool,
 };
 
 fn gather_format() -> RunOptions {
@@ -340,43 +339,6 @@ async fn a_fallback_model_uses_its_own_formatter_mode() {
     assert_ne!(modes[0], modes[1], "how it is brought about is told");
 }
 
-/// Stores the run at the start of its calls.
-#[derive(Default)]
-struct AtDeparture(Mutex<Option<String>>);
-
-#[async_trait]
-impl Checkpoints for AtDeparture {
-    async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
-        if point == Checkpoint::Leaving {
-            *self.0.lock().unwrap() = Some(serde_json::to_string(run).unwrap());
-        }
-        Ok(())
-    }
-}
-
-#[tokio::test]
-async fn a_stored_run_that_is_driven_as_a_new_run_ends() {
-    let stored = Arc::new(AtDeparture::default());
-    let model = Scripted::new([
-        calls(&[("a", "srv__do", json!({"n": 1}))]),
-        Answer::Says("ok"),
-    ]);
-    let tools = Arc::new(Tools::new().with(tool("do"), echo));
-    let agent = Agent::new(model)
-        .with_tools(tools)
-        .with_checkpoints(stored.clone());
-    ask(&agent, "go").await;
-    let stored = stored.0.lock().unwrap().take().unwrap();
-
-    let tools = Arc::new(Tools::new().with(tool("do"), echo));
-    let agent = Agent::new(Scripted::new([])).with_tools(tools.clone());
-    let (_, run) = played(agent.drive(serde_json::from_str(&stored).unwrap())).await;
-    assert_whole(run.messages());
-    let report = run.report().unwrap();
-    assert_eq!(report.error.unwrap().kind, RunErrorKind::Internal);
-    assert!(tools.called().is_empty(), "it may have run before");
-}
-
 /// Two steps with calls of every sort, then an answer.
 fn eventful_model() -> Arc<Scripted> {
     Scripted::new([
@@ -451,87 +413,6 @@ async fn a_cancellation_at_any_event_ends_the_run_consistently() {
         at += 1;
     }
     assert!(at > 40, "{at}");
-}
-
-/// Stores the run and then blocks forever.
-struct Crashes {
-    at: usize,
-    stored: Mutex<Vec<String>>,
-}
-
-#[async_trait]
-impl Checkpoints for Crashes {
-    async fn reached(&self, run: &Run, _: Checkpoint) -> Result<(), CheckpointError> {
-        let stored = {
-            let mut stored = self.stored.lock().unwrap();
-            stored.push(serde_json::to_string(run).unwrap());
-            stored.len()
-        };
-        if stored == self.at {
-            std::future::pending::<()>().await;
-        }
-        Ok(())
-    }
-}
-
-#[tokio::test]
-async fn after_a_crash_at_any_checkpoint_no_unsafe_call_runs_twice() {
-    let mut at = 1;
-    loop {
-        let (model, tools) = (eventful_model(), eventful_tools());
-        let crashes = Arc::new(Crashes {
-            at,
-            stored: Mutex::default(),
-        });
-        let agent = Agent::new(model)
-            .with_tools(tools.clone())
-            .with_approver(Arc::new(Yes))
-            .with_options(asking());
-        let mut stream = agent.clone().with_checkpoints(crashes.clone()).ask("go");
-        while let Some(Some(_)) = stream.next().now_or_never() {
-            // The cooperative budget of a task limits its channel operations.
-            tokio::task::yield_now().await;
-        }
-        drop(stream);
-        let stored = crashes.stored.lock().unwrap().clone();
-        if stored.len() < at {
-            break;
-        }
-        let run: Run = serde_json::from_str(&stored[at - 1]).unwrap();
-        let (_, run) = played(agent.resume(run)).await;
-        assert_whole(run.messages());
-        let report = run.report().unwrap();
-        assert_eq!(report.answer, "All is done.", "at {at}");
-        assert_eq!(report.tool_calls.len(), 6);
-        let called = tools.called.lock().unwrap();
-        for (name, input) in called.iter().filter(|(name, _)| name != "srv__look") {
-            let times = called
-                .iter()
-                .filter(|call| **call == (name.clone(), input.clone()));
-            assert_eq!(times.count(), 1, "{name} {input} at {at}");
-        }
-        for call in &report.tool_calls {
-            let expected: &[_] = match call.tool.as_str() {
-                "srv__nothing" => &[Some(ToolFailure::UnknownTool)],
-                "look" => &[None],
-                _ => &[None, Some(ToolFailure::Interrupted)],
-            };
-            assert!(expected.contains(&call.failure), "{call:?} at {at}");
-        }
-        at += 1;
-    }
-    assert!(at > 6, "{at}");
-}
-
-#[tokio::test]
-async fn a_finished_run_does_not_change() {
-    let (events, mut run) = played(Agent::new(Scripted::new([Answer::Says("ok")])).ask("go")).await;
-    assert_grammar(&events);
-    assert!(
-        run.cancel(None, &std::collections::HashMap::new())
-            .is_empty()
-    );
-    assert_eq!(run.outcome(), Some(Outcome::Completed));
 }
 
 #[tokio::test]
@@ -614,41 +495,6 @@ async fn a_limitation_of_the_provider_is_reported_once() {
         .iter()
         .filter(|event| matches!(event.kind, RunEventKind::Warning { .. }));
     assert_eq!(told.count(), 1);
-}
-
-#[tokio::test]
-async fn a_denial_by_a_rule_stops_later_calls_too() {
-    for (stops, ran) in [(true, 1), (false, 2)] {
-        let rules = json!([{"tool": "srv__pay", "verdict": "deny"}]);
-        let model = Scripted::new([
-            calls(&[
-                ("a", "srv__look", json!({"n": 1})),
-                ("b", "srv__pay", json!({"n": 2})),
-                ("c", "srv__look", json!({"n": 3})),
-            ]),
-            Answer::Says("ok"),
-        ]);
-        let tools = Arc::new(
-            Tools::new()
-                .with(tool("look"), echo)
-                .with(tool("pay"), echo),
-        );
-        let agent = Agent::new(model)
-            .with_tools(tools.clone())
-            .with_options(RunOptions {
-                approval: Approvals {
-                    rules: serde_json::from_value(rules).unwrap(),
-                    ..Approvals::default()
-                },
-                stop_after_denial: stops,
-                ..RunOptions::default()
-            });
-        let (_, report) = ask(&agent, "go").await;
-        assert_eq!(tools.called().len(), ran);
-        let skipped = stops.then_some(ToolFailure::Skipped);
-        let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
-        assert_eq!(failures, [None, Some(ToolFailure::Denied), skipped]);
-    }
 }
 
 #[tokio::test]

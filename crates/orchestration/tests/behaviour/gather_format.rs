@@ -461,26 +461,6 @@ async fn the_last_allowed_call_ends_gathering_but_not_the_run() {
 }
 
 #[tokio::test]
-async fn the_prompt_of_the_phase_is_created_once() {
-    let model = Scripted::new([
-        find("NEED MORE DATA: more", "a", 1),
-        find("NEED MORE DATA: more", "b", 2),
-        find("", "c", 3),
-        form(text("ok")),
-    ]);
-    let tools = tools();
-    let agent = Agent::new(model.clone())
-        .with_tools(tools.clone())
-        .with_instructions("You know about things.")
-        .with_options(gather_format());
-    ask(&agent, "go").await;
-    let prompt = |n: usize| Arc::clone(&model.request(n).messages[0]);
-    assert!(prompt(0).text().contains("You know about things."));
-    assert!(Arc::ptr_eq(&prompt(0), &prompt(1)) && Arc::ptr_eq(&prompt(0), &prompt(2)));
-    assert_ne!(prompt(2), prompt(3), "the form has its own");
-}
-
-#[tokio::test]
 async fn a_new_tool_is_in_the_prompt_of_the_next_step() {
     let tools = Arc::new(
         Tools::new()

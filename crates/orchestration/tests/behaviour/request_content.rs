@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use serde_json::json;
 use switchboard_domain::{
     ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, Message, ModelErrorKind, Role,
-    ToolChoice, ToolDefinition, ToolOutput, Usage,
+    ToolChoice, ToolOutput, Usage,
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, CallPurpose, Outcome, RunEvent, RunEventKind, RunOptions, RunPhase,
@@ -15,7 +15,6 @@ use switchboard_orchestration::{
     observe::metrics::{Metrics, Snapshot},
     recipe::Recipe,
     strategy::{GatherFormat, Strategy},
-    tools::arguments::ContextInjection,
     tools::search::SearchPolicy,
 };
 
@@ -480,75 +479,4 @@ async fn examples_are_added_once_and_never_omitted() {
             assert_eq!(count(kept), 1, "{kept} in {texts:?}");
         }
     }
-}
-
-type With<'a> = &'a dyn Fn(Agent) -> Agent;
-
-/// A step copies only pointers, not earlier messages or tools.
-#[tokio::test]
-async fn a_step_copies_neither_the_history_nor_the_tools() {
-    let context = ContextInjection::new().with("accessToken", json!("secret"));
-    let with_recipe = |agent: Agent| agent.with_recipe(recipe());
-    let with_context = |agent: Agent| agent.with_context(context.clone());
-    let with_search = |agent: Agent| agent.with_options(searching());
-    let with_room = |agent: Agent| {
-        let mut options = RunOptions::default();
-        options.history.max_tokens = Some(100_000);
-        agent.with_options(options)
-    };
-    for with in [
-        &with_recipe as With<'_>,
-        &with_context,
-        &with_search,
-        &with_room,
-    ] {
-        let ids = ["a", "b", "c", "d", "e"];
-        let model = Scripted::new(
-            ids.map(|id| calls(&[(id, "srv__refund", json!({"n": 1}))]))
-                .into_iter()
-                .chain([Answer::Says("ok")]),
-        );
-        let tools = many();
-        let mut refund = tool("refund");
-        refund.input_schema["properties"]["accessToken"] = json!({"type": "string"});
-        tools.define(refund);
-        let agent = with(Agent::new(model.clone()).with_tools(tools));
-        let (_, run) = played(agent.ask("go")).await;
-        for n in 2..model.asked() {
-            let (before, now) = (model.request(n - 1), model.request(n));
-            assert_eq!(now.messages.len(), before.messages.len() + 2);
-            let same = before.messages.iter().zip(&now.messages);
-            assert!(
-                same.clone().all(|(before, now)| Arc::ptr_eq(before, now)),
-                "request {n}"
-            );
-            let of_the_run = run.messages().iter().zip(&now.messages);
-            assert!(of_the_run.clone().all(|(run, now)| Arc::ptr_eq(run, now)));
-            assert_eq!(before.tools.len(), now.tools.len());
-            let same = before.tools.iter().zip(&now.tools);
-            assert!(
-                same.clone().all(|(before, now)| Arc::ptr_eq(before, now)),
-                "request {n}"
-            );
-        }
-    }
-}
-
-#[tokio::test]
-async fn the_definition_of_the_reading_tool_is_shared() {
-    let long = Tools::new().with(tool("do"), |_| Ok(ToolOutput::text("word ".repeat(300))));
-    let model = Scripted::new([one("a"), one("b"), one("c"), Answer::Says("ok")]);
-    let mut options = RunOptions::default();
-    options.results.max_tokens = 100;
-    options.results.preview_tokens = 20;
-    let agent = Agent::new(model.clone())
-        .with_tools(Arc::new(long))
-        .with_options(options);
-    ask(&agent, "go").await;
-    let last =
-        |n: usize| -> Arc<ToolDefinition> { model.request(n).tools.last().cloned().unwrap() };
-    assert_eq!(last(1).name, "read_tool_result");
-    assert!(Arc::ptr_eq(&last(1), &last(3)));
-    let kept: Value = serde_json::to_value(&last(1).input_schema).unwrap();
-    assert!(kept["properties"]["result_id"].is_object(), "{kept}");
 }

@@ -204,62 +204,6 @@ async fn an_approval_of_an_unavailable_tool_waits_until_it_is_available() {
 }
 
 #[tokio::test]
-async fn an_approved_call_of_an_unavailable_tool_can_still_be_denied() {
-    for comes_back in [true, false] {
-        let both = || {
-            Tools::new()
-                .with(tool("write"), echo)
-                .with(reading("look"), echo)
-                .with(tool("other"), echo)
-        };
-        let made = calls(&[
-            write("a"),
-            ("b", "srv__look", json!({"n": 1})),
-            ("c", "srv__other", json!({"n": 1})),
-        ]);
-        let shelf = parked(both(), made, vec![yes()], asking()).await;
-        let gone = both();
-        gone.remove("srv__write");
-        gone.remove("srv__look");
-        let gone = Arc::new(gone);
-        let person = Person::who_says([ApprovalDecision::Later]);
-        let (_, run) = goes_on(&shelf, &Scripted::new([]), &gone, &person).await;
-        let waiting: Vec<_> = run
-            .pending_approvals()
-            .iter()
-            .map(|it| it.tool_use.id.clone())
-            .collect();
-        assert_eq!(waiting, ["a", "b", "c"], "none of them is lost");
-        assert!(gone.called().is_empty());
-
-        let model = Scripted::new([Answer::Says("ok")]);
-        if comes_back {
-            let there = Arc::new(both());
-            let person = Person::who_says([yes(), yes()]);
-            let (_, run) = goes_on(&shelf, &model, &there, &person).await;
-            assert_eq!(there.called(), ["srv__write", "srv__look", "srv__other"]);
-            let about: Vec<_> = person
-                .asked()
-                .into_iter()
-                .map(|it| it.tool_use.id)
-                .collect();
-            assert_eq!(about, ["a", "c"], "what only reads needs nobody's word");
-            assert_eq!(failures(&run), [None, None, None]);
-        } else {
-            let (_, run) = goes_on(&shelf, &model, &gone, &Person::who_says([no()])).await;
-            assert_eq!(
-                failures(&run),
-                [
-                    Some(ToolFailure::Denied),
-                    Some(ToolFailure::Skipped),
-                    Some(ToolFailure::Skipped)
-                ]
-            );
-        }
-    }
-}
-
-#[tokio::test]
 async fn a_call_without_approval_is_checked_against_the_rules_again() {
     let made = || calls(&[("a", "srv__look", json!({"n": 1})), write("b")]);
     let both = || {

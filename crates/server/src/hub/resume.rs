@@ -35,8 +35,7 @@ impl Hub {
                 return Err(problem);
             }
         };
-        let waiting = leased.run().pending_approvals();
-        let approvals = self.durable_approvals(waiting.into_iter().cloned().collect());
+        let approvals = self.durable_approvals(leased.run().pending_approvals());
         if let Some((call, decision)) = decision {
             approvals.submit(call, decision);
         }
@@ -177,7 +176,7 @@ pub(super) fn client_call(run: &str, call: &str) -> Problem {
 }
 
 /// Returns the error for a decision about a call that does not wait.
-pub(super) fn not_waiting(call: &str, waiting: &[&ApprovalRequest]) -> Problem {
+pub(super) fn not_waiting(call: &str, waiting: &[ApprovalRequest]) -> Problem {
     let waiting: Vec<&str> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     let others = if waiting.is_empty() {
         "no call of the run waits for one".to_owned()

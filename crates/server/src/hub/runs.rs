@@ -84,7 +84,7 @@ impl Hub {
             Err(error) => return Err(error.into()),
         };
         match Run::restore(snapshot) {
-            Ok(run) => Ok(run.pending_approvals().into_iter().cloned().collect()),
+            Ok(run) => Ok(run.pending_approvals()),
             Err(error) => unreadable(&error),
         }
     }
@@ -201,7 +201,7 @@ impl Hub {
                 let last = active.log.last();
                 if !active.approvals.submit(&call, decision.clone()) {
                     let waiting = active.approvals.undecided();
-                    return Err(not_waiting(&call, &waiting.iter().collect::<Vec<_>>()));
+                    return Err(not_waiting(&call, &waiting));
                 }
                 if is_applied(&active, last, &call).await {
                     return Ok(active.record());

@@ -400,17 +400,20 @@ fn server_of(tool: &ToolDefinition) -> Option<&str> {
 /// Returns the argument `name` that a schema requests at its top level.
 fn argument(root: &Value, name: &str, value: Option<ContextTemplate>) -> Option<Argument> {
     let schemas = applied(root, "");
-    let properties: Vec<String> = schemas.iter().filter_map(|it| it.property(name)).collect();
+    let mut properties = schemas.iter().filter_map(|it| it.property(name)).peekable();
     let required = schemas.iter().any(|it| it.requires(name));
-    if properties.is_empty() && !required {
+    if properties.peek().is_none() && !required {
         return None;
     }
+    let of_value: Vec<_> = properties
+        .flat_map(|pointer| applied(root, &pointer))
+        .collect();
     let mut needed = BTreeSet::new();
     let value = value.map(|value| {
         if required {
             needed.extend(value.required_client_names());
         }
-        value.named_part(root, &properties, &mut needed)
+        value.named_part(&of_value, &mut needed)
     });
     Some(Argument {
         name: name.to_owned(),

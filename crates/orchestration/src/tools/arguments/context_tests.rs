@@ -149,18 +149,6 @@ fn a_tool_gets_the_properties_that_its_schema_names() {
         let value = injected(&context(), &tool(schema));
         assert_eq!(value["databaseContext"], *expected, "{property}");
     }
-    let nested = ContextInjection::new().with(
-        "ctx",
-        json!({"user": {"name": "Ada", "token": "t"}, "hosts": [{"url": "u", "key": "k"}]}),
-    );
-    let tool = tool(json!({"properties": {"ctx": {"properties": {
-        "user": {"properties": {"name": {}}},
-        "hosts": {"items": {"properties": {"url": {}}}},
-    }}}}));
-    assert_eq!(
-        injected(&nested, &tool),
-        json!({"ctx": {"user": {"name": "Ada"}, "hosts": [{"url": "u"}]}})
-    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use serde_json::{Map, Value, json};
 use switchboard_domain::Principal;
 
-use super::schema::applied;
+use super::schema::Applied;
 
 /// The text that replaces a hidden value in `Debug`.
 pub(super) const HIDDEN: &str = "[hidden]";
@@ -133,16 +133,39 @@ impl ContextTemplate {
         self
     }
 
-    /// Returns the part that the schemas at `pointers` name. All of them describe this value.
+    /// Returns the members of an object that `schemas` name, or all if the schemas name none or allow
+    /// others. All schemas describe this value. Other values stay complete.
     ///
-    /// Adds the client values that a required property depends on to `needed`.
+    /// Adds the client values that a required member depends on to `needed`.
     pub(super) fn named_part(
         &self,
-        root: &Value,
-        pointers: &[String],
+        schemas: &[Applied<'_>],
         needed: &mut BTreeSet<String>,
     ) -> Self {
-        Self(named_part(root, pointers, &self.0, needed))
+        let Value::Object(members) = &self.0 else {
+            return self.clone();
+        };
+        let others: Vec<&Value> = schemas
+            .iter()
+            .filter_map(|it| it.schema.get("additionalProperties"))
+            .collect();
+        let allows_others = if others.is_empty() {
+            !schemas
+                .iter()
+                .any(|it| it.schema.contains_key("properties"))
+        } else {
+            others.iter().any(|others| **others != Value::Bool(false))
+        };
+        let mut part = Map::new();
+        for (key, value) in members {
+            if schemas.iter().any(|it| it.requires(key)) {
+                needed.extend(text_client_names(value));
+            }
+            if allows_others || schemas.iter().any(|it| it.property(key).is_some()) {
+                part.insert(key.clone(), value.clone());
+            }
+        }
+        Self(Value::Object(part))
     }
 
     /// Returns the client values that this text depends on. Lists and objects stay without them.
@@ -295,57 +318,6 @@ fn client_names(text: &str) -> impl Iterator<Item = String> {
 
 fn text_client_names(value: &Value) -> impl Iterator<Item = String> {
     value.as_str().into_iter().flat_map(client_names)
-}
-
-fn named_part(
-    root: &Value,
-    pointers: &[String],
-    value: &Value,
-    needed: &mut BTreeSet<String>,
-) -> Value {
-    let schemas: Vec<_> = pointers
-        .iter()
-        .flat_map(|pointer| applied(root, pointer))
-        .collect();
-    match value {
-        Value::Object(entries) => {
-            let others: Vec<&Value> = schemas
-                .iter()
-                .filter_map(|it| it.schema.get("additionalProperties"))
-                .collect();
-            let allows_others = if others.is_empty() {
-                !schemas
-                    .iter()
-                    .any(|it| it.schema.contains_key("properties"))
-            } else {
-                others.iter().any(|others| **others != Value::Bool(false))
-            };
-            let mut part = Map::new();
-            for (key, value) in entries {
-                if schemas.iter().any(|it| it.requires(key)) {
-                    needed.extend(text_client_names(value));
-                }
-                let named: Vec<String> = schemas.iter().filter_map(|it| it.property(key)).collect();
-                if !named.is_empty() {
-                    part.insert(key.clone(), named_part(root, &named, value, needed));
-                } else if allows_others {
-                    part.insert(key.clone(), value.clone());
-                }
-            }
-            Value::Object(part)
-        }
-        Value::Array(items) => {
-            let with_items = schemas.iter().filter(|it| it.schema.contains_key("items"));
-            let of_items: Vec<String> = with_items
-                .map(|it| format!("{}/items", it.pointer))
-                .collect();
-            let items = items.iter();
-            items
-                .map(|item| named_part(root, &of_items, item, needed))
-                .collect()
-        }
-        other => other.clone(),
-    }
 }
 
 #[cfg(test)]

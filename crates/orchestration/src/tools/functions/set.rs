@@ -40,14 +40,9 @@ struct Member {
     renamed: PerDefinition<Option<Arc<ToolDefinition>>>,
 }
 
-/// The names of the tools.
+/// The names of the tools in the set, by position of the host and its own name of the tool.
 #[derive(Default)]
-struct Names {
-    /// Position of the host and its own name of the tool, by the name in the set.
-    tools: HashMap<String, (usize, String)>,
-    /// Name in the set, by position of the host and its own name of the tool.
-    names: HashMap<(usize, String), String>,
-}
+struct Names(HashMap<(usize, String), String>);
 
 impl ToolSet {
     /// Creates a set without hosts.
@@ -92,26 +87,26 @@ impl ToolSet {
 
     /// Returns the host of a tool and the tool's name there.
     fn host_of(&self, name: &str) -> Option<(&dyn ToolHost, String)> {
-        let (position, own) = self.names().tools.get(name).cloned()?;
-        let member = self.hosts.get(position)?;
-        Some((&*member.host, own))
+        let names = self.names();
+        let (id, _) = names.0.iter().find(|(_, used)| *used == name)?;
+        let member = self.hosts.get(id.0)?;
+        Some((&*member.host, id.1.clone()))
     }
 }
 
 impl Names {
     fn name_of(&mut self, position: usize, tool: &ToolDefinition) -> Option<String> {
         let id = (position, tool.name.clone());
-        if let Some(name) = self.names.get(&id) {
+        if let Some(name) = self.0.get(&id) {
             return Some(name.clone());
         }
         let name = self.free_name(position, tool)?;
-        self.tools.insert(name.clone(), id.clone());
-        self.names.insert(id, name.clone());
+        self.0.insert(id, name.clone());
         Some(name)
     }
 
     fn free_name(&self, position: usize, tool: &ToolDefinition) -> Option<String> {
-        let is_free = |name: &String| !self.tools.contains_key(name);
+        let is_free = |name: &String| !self.0.values().any(|used| used == name);
         if is_free(&tool.name) {
             return Some(tool.name.clone());
         }
@@ -145,7 +140,7 @@ impl fmt::Debug for ToolSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolSet")
             .field("hosts", &self.hosts.len())
-            .field("tools", &self.names().tools.len())
+            .field("tools", &self.names().0.len())
             .finish_non_exhaustive()
     }
 }
@@ -209,7 +204,7 @@ impl ToolHost for ToolSet {
                     now,
                 } => {
                     let names = names.lock().unwrap_or_else(PoisonError::into_inner);
-                    let name = names.names.get(&(position, tool.clone())).cloned();
+                    let name = names.0.get(&(position, tool.clone())).cloned();
                     ToolHostChange::ToolRedefined {
                         server,
                         tool: name.unwrap_or(tool),

@@ -112,13 +112,17 @@ impl ToolIndex {
             });
         self.tools = tools.to_vec();
         if !is_equal {
-            let tokens = tools
-                .iter()
-                .map(|tool| *self.tokens_by_definition.of(tool, estimate_tool));
-            self.tokens = tokens.sum();
+            self.tokens = self.weigh(tools);
             self.search = None;
         }
         !is_equal
+    }
+
+    /// Returns the estimated tokens of these definitions.
+    pub(crate) fn weigh(&self, tools: &[Arc<ToolDefinition>]) -> u64 {
+        let weights = tools.iter();
+        let weights = weights.map(|tool| *self.tokens_by_definition.of(tool, estimate_tool));
+        weights.sum()
     }
 
     /// Returns the tools in the order of the catalog.

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use switchboard_domain::{
-    ApprovalRequest, ApprovalScope, JsonObject, SharedObject, ToolDefinition, ToolInput, ToolUse,
-};
+use switchboard_domain::{ApprovalScope, JsonObject, SharedObject, ToolDefinition, ToolUse};
 
-use super::batch::{CallEnd, CallState, PendingCall};
+use super::{
+    Run, server_and_tool,
+    state::{CallEnd, CallState, PendingCall},
+};
 use crate::{
     RecordedResult, RunEventKind, ToolCallRecord, ToolFailure,
     policy::approval::{self, Call, DecisionStatus, Verdict},
-    run::{Run, server_and_tool},
     tools::{
         arguments::{Checked, InputFault},
         results,
@@ -19,7 +19,7 @@ use crate::{
 
 impl Run {
     /// Plans one tool use. `withheld` is the reason why no call of this response may run.
-    pub(in crate::run) fn plan(
+    pub(super) fn plan(
         &mut self,
         tool_use: ToolUse,
         withheld: Option<&'static str>,
@@ -39,19 +39,19 @@ impl Run {
         }
         let origin = definition.as_ref().and_then(|tool| tool.origin.clone());
         let (server, tool) = server_and_tool(origin.as_ref(), &tool_use.name);
-        let input = tool_use.input.shown();
         events.push(RunEventKind::ToolPlanned {
             id: tool_use.id.clone(),
             server: server.clone(),
             tool: tool.clone(),
-            input: Arc::clone(&input),
+            input: tool_use.input.shown(),
         });
         let record = self.state.records.len();
         self.state.records.push(ToolCallRecord {
             id: tool_use.id.clone(),
             server,
             tool,
-            input,
+            // The conversation contains the input.
+            input: Arc::default(),
             is_error: false,
             failure: None,
             cached: false,
@@ -64,7 +64,7 @@ impl Run {
                 ToolFailure::Withheld,
                 format!("Not executed: {why}."),
             )),
-            (None, None) => Err(self.unknown_tool(&tool_use)),
+            (None, None) => Err(self.unknown_tool(&tool_use.name)),
             (None, Some(definition)) => self.plan_known(&tool_use, definition, record, events),
         };
         let (state, input) = planned.unwrap_or_else(|end| {
@@ -73,10 +73,14 @@ impl Run {
             events.push(event);
             (CallState::Settled { result }, None)
         });
-        let fingerprint = match &state {
-            CallState::Waiting { request } => request.fingerprint.clone(),
-            _ => None,
-        };
+        let is_waiting = matches!(state, CallState::Waiting { .. });
+        let fingerprint = definition
+            .as_ref()
+            .filter(|_| is_waiting)
+            .map(|definition| {
+                let declared = self.declaration(&definition.name).unwrap_or(definition);
+                approval::fingerprint(declared)
+            });
         let mut guards = self.state.options.guards.iter();
         let is_guarded = guards.any(|guard| guard.watches(&tool_use.name));
         let annotations = definition.as_ref().map(|tool| tool.annotations);
@@ -139,19 +143,14 @@ impl Run {
                 Ok((CallState::Ready, repaired))
             }
             (Verdict::Ask { redefined }, _) => {
-                let mut request = ApprovalRequest::new(&self.state.id, tool_use.clone());
-                request.origin.clone_from(&definition.origin);
-                request.annotations = definition.annotations;
-                request.description = Some(definition.description.clone());
-                request.input.clone_from(&repaired);
-                let declared = self.declaration(&tool_use.name).unwrap_or(definition);
-                request.fingerprint = Some(approval::fingerprint(declared));
-                request.redefined = redefined;
                 events.push(RunEventKind::ToolAwaitingApproval {
                     id: tool_use.id.clone(),
                 });
-                let request = Box::new(request);
-                Ok((CallState::Waiting { request }, repaired))
+                let waiting = CallState::Waiting {
+                    expires_at: None,
+                    redefined,
+                };
+                Ok((waiting, repaired))
             }
             (Verdict::Refuse { reason }, _) => {
                 let text = format!("Not executed: {reason}.");
@@ -166,7 +165,7 @@ impl Run {
 
     /// Returns the [verdict](Run::verdict) about a new call. Stores the definition of the tool if
     /// the call does not run unasked, so that a later change of the definition is noticed.
-    pub(in crate::run) fn review(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
+    pub(super) fn review(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
         let (verdict, is_allowed) = self.verdict(definition);
         if verdict != Verdict::Run || is_allowed {
             let declared = self.declaration(&definition.name);
@@ -179,7 +178,7 @@ impl Run {
 
     /// Returns what rules and earlier decisions say about calls of a tool, and whether an earlier
     /// decision allowed exactly this definition.
-    pub(in crate::run) fn verdict(&self, definition: &ToolDefinition) -> (Verdict, bool) {
+    pub(super) fn verdict(&self, definition: &ToolDefinition) -> (Verdict, bool) {
         let name = &definition.name;
         let declared = self.declaration(name).map_or(definition, AsRef::as_ref);
         let reviewed = self.state.reviewed.get(name);
@@ -215,15 +214,7 @@ impl Run {
         Some(CallEnd::of_loop_tool(output))
     }
 
-    fn unknown_tool(&self, tool_use: &ToolUse) -> CallEnd {
-        let name = &tool_use.name;
-        // The unknown name matters more than a malformed input, unless the name is empty.
-        if let ToolInput::Malformed { reason, .. } = &tool_use.input
-            && name.is_empty()
-        {
-            let text = format!("Not executed: the call is malformed: {reason}.");
-            return CallEnd::failed(ToolFailure::MalformedInput, text);
-        }
+    fn unknown_tool(&self, name: &str) -> CallEnd {
         let tools = self.state.turn.tools.iter();
         let names: Vec<_> = tools.map(|tool| tool.name.as_str()).collect();
         let text = if names.is_empty() {

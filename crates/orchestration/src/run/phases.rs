@@ -4,15 +4,14 @@ use std::{collections::HashMap, mem, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{
-    ChatRequest, FinishReason, Message, ModelError, Part, Role, ToolDefinition, ToolInput, ToolUse,
+    ChatRequest, FinishReason, Message, ModelError, Part, Role, ToolInput, ToolUse,
     json_schema::SchemaValidator,
 };
 
-use super::request::{are_same, system_messages};
+use super::{Events, Phase, Run, request::system_messages};
 use crate::{
     AnswerItem, Outcome, RunError, RunErrorKind, RunEventKind, RunPhase,
     policy::limits::Limits,
-    run::{Events, Phase, Run},
     strategy::{
         GatherFormat, Strategy,
         formatter::{self, FormatDecision, FormatState, FormatterMode, PartialFormatter},
@@ -28,7 +27,7 @@ const MAX_PAUSES: u32 = 8;
 /// The phase of the strategy.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::run) enum Stage {
+pub(super) enum Stage {
     /// The plain loop, which has no phases.
     Loop,
     /// The model gathers data.
@@ -38,7 +37,7 @@ pub(in crate::run) enum Stage {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in crate::run) struct Gathering {
+pub(super) struct Gathering {
     state: GatherState,
     /// The step after the calls of the last response.
     next: Option<Next>,
@@ -59,7 +58,7 @@ enum Next {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in crate::run) struct Formatting {
+pub(super) struct Formatting {
     state: FormatState,
     /// Messages of this phase. They do not become part of the conversation.
     messages: Vec<Arc<Message>>,
@@ -73,7 +72,7 @@ pub(in crate::run) struct Formatting {
 }
 
 impl Stage {
-    pub(in crate::run) fn of(strategy: &Strategy) -> Self {
+    pub(super) fn of(strategy: &Strategy) -> Self {
         match strategy {
             Strategy::GatherFormat(options) => Self::Gather(Box::new(Gathering {
                 state: GatherState::new(options),
@@ -86,37 +85,6 @@ impl Stage {
     }
 }
 
-/// The system prompt of the gathering phase. A change of instructions or tools rebuilds it.
-#[derive(Debug, Default)]
-pub(in crate::run) struct GatherPrompt {
-    leading: Vec<Arc<Message>>,
-    tools: Vec<Arc<ToolDefinition>>,
-    prompt: Option<Arc<Message>>,
-}
-
-impl GatherPrompt {
-    fn of(
-        &mut self,
-        options: &GatherFormat,
-        leading: &[Arc<Message>],
-        tools: &[Arc<ToolDefinition>],
-    ) -> Arc<Message> {
-        if let Some(prompt) = &self.prompt
-            && are_same(&self.leading, leading)
-            && are_same(&self.tools, tools)
-        {
-            return Arc::clone(prompt);
-        }
-        let instructions = texts(leading);
-        let prompt = gather::system_prompt(options, instructions.as_deref(), tools);
-        let prompt = Arc::new(Message::system(prompt));
-        self.leading = leading.to_vec();
-        self.tools = tools.to_vec();
-        self.prompt = Some(Arc::clone(&prompt));
-        prompt
-    }
-}
-
 /// Returns the texts of messages, if there are any.
 fn texts(messages: &[Arc<Message>]) -> Option<String> {
     let texts: Vec<_> = messages.iter().map(|message| message.text()).collect();
@@ -125,7 +93,7 @@ fn texts(messages: &[Arc<Message>]) -> Option<String> {
 
 impl Run {
     /// Checks before the first request that the schema of the answer is usable.
-    pub(in crate::run) fn check_answer_schema(&self) -> Result<(), RunError> {
+    pub(super) fn check_answer_schema(&self) -> Result<(), RunError> {
         let Stage::Gather(gathering) = &self.state.stage else {
             return Ok(());
         };
@@ -165,13 +133,13 @@ impl Run {
     }
 
     /// Allows the model to repeat a call that did not run.
-    pub(in crate::run) fn allow_repeat(&mut self, id: &str) {
+    pub(super) fn allow_repeat(&mut self, id: &str) {
         if let Stage::Gather(gathering) = &mut self.state.stage {
             gathering.state.forget(id);
         }
     }
 
-    pub(in crate::run) fn is_gathering(&self) -> bool {
+    pub(super) fn is_gathering(&self) -> bool {
         matches!(self.state.stage, Stage::Gather(_))
     }
 
@@ -200,7 +168,7 @@ impl Run {
         }
     }
 
-    pub(in crate::run) fn formatted_items(&self) -> Option<&[AnswerItem]> {
+    pub(super) fn formatted_items(&self) -> Option<&[AnswerItem]> {
         match &self.state.stage {
             Stage::Format(formatting) => formatting.items.as_deref(),
             _ => None,
@@ -215,23 +183,22 @@ impl Run {
     }
 
     /// Adapts a request to the phase.
-    pub(super) fn adapt_to_phase(&mut self, mut request: ChatRequest) -> ChatRequest {
+    pub(super) fn adapt_to_phase(&self, mut request: ChatRequest) -> ChatRequest {
         let count = system_messages(&request.messages);
         let leading = &request.messages[..count];
         let prompt = match &self.state.stage {
             Stage::Loop => return request,
             Stage::Gather(_) => {
-                let options = self.gather_options();
-                self.caches
-                    .gather_prompt
-                    .of(&options, leading, &request.tools)
+                let instructions = texts(leading);
+                let tools = &request.tools;
+                gather::system_prompt(&self.gather_options(), instructions.as_deref(), tools)
             }
             Stage::Format(formatting) => {
                 let instructions = texts(leading);
-                let prompt = formatting.state.system_prompt(instructions.as_deref());
-                Arc::new(Message::system(prompt))
+                formatting.state.system_prompt(instructions.as_deref())
             }
         };
+        let prompt = Arc::new(Message::system(prompt));
         request.messages.splice(..count, [prompt]);
         let Stage::Format(formatting) = &self.state.stage else {
             return request;
@@ -280,7 +247,7 @@ impl Run {
     }
 
     /// Returns the id of the earlier call that this one repeats.
-    pub(in crate::run) fn repeated_call(&self, tool_use: &ToolUse) -> Option<String> {
+    pub(super) fn repeated_call(&self, tool_use: &ToolUse) -> Option<String> {
         match &self.state.stage {
             Stage::Gather(gathering) => gathering.repeats.get(&tool_use.id).cloned(),
             _ => None,
@@ -288,7 +255,7 @@ impl Run {
     }
 
     /// Continues after a response of the gathering phase whose calls have ended.
-    pub(in crate::run) fn finish_gather_step(&mut self) -> Events {
+    pub(super) fn finish_gather_step(&mut self) -> Events {
         let Stage::Gather(gathering) = &mut self.state.stage else {
             return Vec::new();
         };

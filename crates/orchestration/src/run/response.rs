@@ -10,10 +10,8 @@ use switchboard_domain::{
     Part, ServerProblem, ToolUse, Warning, WarningKind,
 };
 
-use crate::{
-    Outcome, RunError, RunErrorKind, RunEventKind,
-    run::{Events, Phase, Run, UnexpectedInput, tool_batch::batch::ToolBatch},
-};
+use super::{Events, Phase, Run, UnexpectedInput};
+use crate::{Outcome, RunError, RunErrorKind, RunEventKind};
 
 impl Run {
     /// Reports unavailable servers and tools. The run continues without them.
@@ -103,7 +101,7 @@ impl Run {
             .into_iter()
             .map(|tool_use| self.plan(tool_use, withheld, &mut events))
             .collect();
-        self.state.phase = Phase::Batch(ToolBatch::new(calls));
+        self.state.phase = Phase::Batch(calls);
         for position in 0..self.state.calls().len() {
             events.extend(self.stop_later_calls(position));
         }
@@ -189,7 +187,7 @@ impl Run {
 
     /// Keeps the received part of a response for the report. It does not become a message, because
     /// its calls must not run and its reasoning is not signed.
-    pub(in crate::run) fn keep_partial(&mut self, partial: Option<ChatResponse>) {
+    pub(super) fn keep_partial(&mut self, partial: Option<ChatResponse>) {
         let Some(partial) = partial else { return };
         self.record_usage(&partial.usage, &partial.message);
         for warning in partial.warnings {
@@ -354,32 +352,24 @@ impl Run {
 
     /// Returns the generator of tool use ids for the next response.
     pub(crate) fn unique_ids(&self) -> UniqueIds {
-        let initial = &self.caches.initial_ids;
-        let records = self.state.records.iter();
-        UniqueIds {
-            initial: Arc::clone(initial.get_or_init(|| Arc::new(self.initial_ids()))),
-            used: records.map(|record| record.id.clone()).collect(),
-            next: HashMap::new(),
-        }
-    }
-
-    fn initial_ids(&self) -> HashSet<String> {
         let initial = self.messages.iter().take(self.state.initial_messages);
         let parts = initial.flat_map(|message| &message.parts);
-        let ids = parts.filter_map(|part| match part {
+        let initial = parts.filter_map(|part| match part {
             Part::ToolUse(tool_use) => Some(&tool_use.id),
             Part::ToolResult(result) => Some(&result.tool_use_id),
             _ => None,
         });
-        ids.cloned().collect()
+        let own = self.state.records.iter().map(|record| &record.id);
+        UniqueIds {
+            used: initial.chain(own).cloned().collect(),
+            next: HashMap::new(),
+        }
     }
 }
 
 /// A generator of unique tool use ids. A streamed response and the complete response get equal ids.
 #[derive(Debug)]
 pub(crate) struct UniqueIds {
-    /// Ids of the initial messages.
-    initial: Arc<HashSet<String>>,
     used: HashSet<String>,
     /// The next suffix by id. Without it, n equal ids take n² attempts.
     next: HashMap<String, u64>,
@@ -394,9 +384,9 @@ impl UniqueIds {
             id_of_model
         };
         let mut id = base.to_owned();
-        if self.is_used(&id) {
+        if self.used.contains(&id) {
             let mut n = self.next.get(base).copied().unwrap_or(2);
-            while self.is_used(&id) {
+            while self.used.contains(&id) {
                 id = format!("{base}_{n}");
                 n += 1;
             }
@@ -404,10 +394,6 @@ impl UniqueIds {
         }
         self.used.insert(id.clone());
         id
-    }
-
-    fn is_used(&self, id: &str) -> bool {
-        self.used.contains(id) || self.initial.contains(id)
     }
 }
 
@@ -430,7 +416,7 @@ fn refuses_tools(error: &ModelError) -> bool {
     }
 }
 
-pub(in crate::run) fn starts_phase(event: &RunEventKind) -> bool {
+pub(super) fn starts_phase(event: &RunEventKind) -> bool {
     matches!(event, RunEventKind::PhaseStarted { .. })
 }
 

@@ -7,19 +7,14 @@ use switchboard_domain::{
     ApprovalDecision, ApprovalRequest, ApprovalScope, SharedObject, ToolDefinition, check_depth,
 };
 
-use super::batch::{CallEnd, CallState, PendingCall};
+use super::{
+    Events, Run, UnexpectedInput,
+    state::{CallEnd, CallState, PendingCall},
+};
 use crate::{
     RunEventKind, ToolFailure,
     policy::approval::{Requester, Verdict},
-    run::{Events, Run, UnexpectedInput},
 };
-
-/// A decision that lets the call run.
-struct Permit {
-    scope: ApprovalScope,
-    /// The input as edited by the person.
-    edited: Option<SharedObject>,
-}
 
 impl Run {
     /// Applies a decision about a call that waits for approval.
@@ -49,7 +44,7 @@ impl Run {
         let is_remembered = self.remember(&name, &decision);
         let (failure, refusal) = match self.permit(decision, definition.as_ref()) {
             Err(refused) => refused,
-            Ok(Permit { scope, edited }) => {
+            Ok((scope, edited)) => {
                 let mut events = Vec::new();
                 let is_edited = edited.is_some();
                 if let Some(input) = edited {
@@ -103,7 +98,7 @@ impl Run {
         decisions.remember(&self.requester(), definition, decision, until)
     }
 
-    pub(in crate::run) fn requester(&self) -> Requester<'_> {
+    pub(super) fn requester(&self) -> Requester<'_> {
         Requester {
             principal: &self.state.principal,
             session: self.state.session.as_deref().unwrap_or(&self.state.id),
@@ -142,19 +137,15 @@ impl Run {
         events
     }
 
-    /// Checks whether a decision lets a call run. An error has the reason for the model.
+    /// Returns the scope and the edited input of a decision that lets a call run. An error has the
+    /// reason for the model.
     fn permit(
         &self,
         decision: ApprovalDecision,
         definition: Option<&Arc<ToolDefinition>>,
-    ) -> Result<Permit, (ToolFailure, String)> {
+    ) -> Result<(ApprovalScope, Option<SharedObject>), (ToolFailure, String)> {
         let (failure, why) = match decision {
-            ApprovalDecision::Allow { input: None, scope } => {
-                return Ok(Permit {
-                    scope,
-                    edited: None,
-                });
-            }
+            ApprovalDecision::Allow { input: None, scope } => return Ok((scope, None)),
             ApprovalDecision::Allow {
                 input: Some(edited),
                 scope,
@@ -166,12 +157,7 @@ impl Run {
                     (Ok(()), None) => Err("the tool is not available any more".to_owned()),
                 };
                 match checked {
-                    Ok(()) => {
-                        return Ok(Permit {
-                            scope,
-                            edited: Some(edited),
-                        });
-                    }
+                    Ok(()) => return Ok((scope, Some(edited))),
                     Err(faults) => (
                         ToolFailure::InvalidInput,
                         format!("the edited input does not fit the tool: {faults}"),
@@ -201,26 +187,42 @@ impl Run {
     }
 
     /// Sets the expiry of requests that are about to be shown, and returns those in `range`.
-    pub(in crate::run) fn open_requests(
-        &mut self,
-        range: std::ops::Range<usize>,
-    ) -> Vec<ApprovalRequest> {
+    pub(super) fn open_requests(&mut self, range: std::ops::Range<usize>) -> Vec<ApprovalRequest> {
         let approval = &self.state.options.approval;
-        let expires_at = approval.expires_at(self.state.now);
+        let expiry = approval.expires_at(self.state.now).map(|it| it.to_string());
         let deadline = self.caches.steady.zip(approval.expire_after);
         let deadline = deadline.map(|(now, span)| now.after(span));
-        let request = |call: &mut PendingCall| {
-            let CallState::Waiting { request } = &mut call.state else {
-                return None;
-            };
-            if request.expires_at.is_none() {
-                request.expires_at = expires_at.map(|time| time.to_string());
+        for call in &mut self.state.calls_mut()[range.clone()] {
+            if let CallState::Waiting { expires_at, .. } = &mut call.state
+                && expires_at.is_none()
+            {
+                expires_at.clone_from(&expiry);
                 call.deadline = deadline;
             }
-            Some(request.as_ref().clone())
+        }
+        let calls = self.state.calls()[range].iter();
+        calls.filter_map(|call| self.request_for(call)).collect()
+    }
+
+    /// Returns the approval request of a waiting call.
+    fn request_for(&self, call: &PendingCall) -> Option<ApprovalRequest> {
+        let CallState::Waiting {
+            expires_at,
+            redefined,
+        } = &call.state
+        else {
+            return None;
         };
-        let group = &mut self.state.calls_mut()[range];
-        group.iter_mut().filter_map(request).collect()
+        let mut request = ApprovalRequest::new(&self.state.id, call.tool_use.clone());
+        request.origin.clone_from(&call.origin);
+        request.annotations = call.annotations;
+        let definition = self.definition(&call.tool_use.name);
+        request.description = definition.map(|tool| tool.description.clone());
+        request.input.clone_from(&call.input);
+        request.fingerprint.clone_from(&call.fingerprint);
+        request.redefined = *redefined;
+        request.expires_at.clone_from(expires_at);
+        Some(request)
     }
 
     /// Returns the time until the request of a waiting call expires; `None` if it never expires.
@@ -230,10 +232,10 @@ impl Run {
     pub(crate) fn remaining_decision_time(&self, id: &str) -> Option<Duration> {
         let mut calls = self.state.calls().iter();
         let call = calls.find(|call| call.tool_use.id == id)?;
-        let CallState::Waiting { request } = &call.state else {
+        let CallState::Waiting { expires_at, .. } = &call.state else {
             return None;
         };
-        let until: Timestamp = request.expires_at.as_deref()?.parse().ok()?;
+        let until: Timestamp = expires_at.as_deref()?.parse().ok()?;
         let steady = self.caches.steady.zip(call.deadline);
         let left = steady.and_then(|(now, deadline)| now.until(deadline));
         let by_stamp =
@@ -242,15 +244,8 @@ impl Run {
     }
 
     /// Returns the open approval requests.
-    pub fn pending_approvals(&self) -> Vec<&ApprovalRequest> {
-        let requests = self
-            .state
-            .calls()
-            .iter()
-            .filter_map(|call| match &call.state {
-                CallState::Waiting { request } => Some(request.as_ref()),
-                _ => None,
-            });
-        requests.collect()
+    pub fn pending_approvals(&self) -> Vec<ApprovalRequest> {
+        let calls = self.state.calls().iter();
+        calls.filter_map(|call| self.request_for(call)).collect()
     }
 }

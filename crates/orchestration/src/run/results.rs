@@ -1,18 +1,14 @@
 //! Starts, ends and results of calls.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use switchboard_domain::{Message, Part, Role, ToolOutput, ToolResult};
 
-use super::batch::{CallEnd, CallState};
-use crate::{
-    RecordedResult, RunEventKind, ToolFailure,
-    run::{Events, Phase, Run, ToolCallOutcome, UnexpectedInput},
-    strategy::repeats,
+use super::{
+    Events, Phase, Run, ToolCallOutcome, UnexpectedInput,
+    state::{CallEnd, CallState, PendingCall},
 };
+use crate::{RunEventKind, ToolFailure, strategy::repeats};
 
 const STOPPED_BY_GUARD: &str = "the result of an earlier call of this answer rules it out";
 
@@ -80,14 +76,14 @@ impl Run {
     }
 
     /// Ends a call that did not run, with the consequences for the later calls of the batch.
-    pub(in crate::run) fn end_call(&mut self, position: usize, end: CallEnd) -> Events {
+    pub(super) fn end_call(&mut self, position: usize, end: CallEnd) -> Events {
         let mut events = vec![self.settle(position, end)];
         events.extend(self.stop_later_calls(position));
         events
     }
 
     /// Skips later calls if this one was denied, or if a guard watches it and its result stops them.
-    pub(in crate::run) fn stop_later_calls(&mut self, position: usize) -> Events {
+    pub(super) fn stop_later_calls(&mut self, position: usize) -> Events {
         let call = &self.state.calls()[position];
         let CallState::Settled { result } = &call.state else {
             return Vec::new();
@@ -123,19 +119,17 @@ impl Run {
     }
 
     /// Sets the result of a call.
-    pub(in crate::run) fn settle(&mut self, position: usize, end: CallEnd) -> RunEventKind {
+    pub(super) fn settle(&mut self, position: usize, end: CallEnd) -> RunEventKind {
         let call = &self.state.calls()[position];
         let (id, name) = (call.tool_use.id.clone(), call.tool_use.name.clone());
         let (event, result) = self.record_end(call.record, id, name, end);
-        if let Phase::Batch(batch) = &mut self.state.phase {
-            batch.settle(position, result);
-        }
+        self.state.calls_mut()[position].state = CallState::Settled { result };
         event
     }
 
     /// Records the end of a call. Event, record and result have the content that the model reads;
     /// a truncated result is stored completely for [`READ_TOOL`](crate::tools::results::READ_TOOL).
-    pub(in crate::run) fn record_end(
+    pub(super) fn record_end(
         &mut self,
         record: usize,
         id: String,
@@ -174,10 +168,6 @@ impl Run {
             entry.cached = end.cached;
             entry.attempts = end.attempts;
             entry.duration_ms = end.duration_ms;
-            entry.result = RecordedResult {
-                content: Arc::clone(&content),
-                structured: structured.clone(),
-            };
         }
         let event = RunEventKind::ToolFinished {
             id: id.clone(),
@@ -200,15 +190,15 @@ impl Run {
     }
 
     /// Adds all results as one message, in call order, once every call has a result.
-    pub(in crate::run) fn close_batch_if_settled(&mut self) -> Events {
+    pub(super) fn close_batch_if_settled(&mut self) -> Events {
         let mut events = self.settle_repeats();
-        let Phase::Batch(batch) = &mut self.state.phase else {
+        let Phase::Batch(calls) = &mut self.state.phase else {
             return events;
         };
-        if !batch.is_settled() {
+        if !calls.iter().all(PendingCall::is_settled) {
             return events;
         }
-        let calls = std::mem::take(&mut batch.calls).into_iter();
+        let calls = std::mem::take(calls).into_iter();
         let results = calls.filter_map(|call| match call.state {
             CallState::Settled { result } => Some(Part::ToolResult(result)),
             _ => None,
@@ -222,37 +212,32 @@ impl Run {
         events
     }
 
-    /// Gives repeated calls the result of the earlier call as soon as that has one.
+    /// Gives repeated calls the result of the earlier call as soon as that has one. The earlier call
+    /// precedes its repetitions.
     fn settle_repeats(&mut self) -> Events {
         let mut events = Vec::new();
-        let mut earlier = None;
-        while let Phase::Batch(batch) = &mut self.state.phase
-            && let Some(position) = batch.next_due_repeat()
-        {
-            let call = &batch.calls[position];
-            // The call may have been skipped since.
+        for position in 0..self.state.calls().len() {
+            let call = &self.state.calls()[position];
             let CallState::Repeats { of } = &call.state else {
                 continue;
             };
-            let id = &call.tool_use.id;
-            let result = match batch.first_of(position) {
-                Some(CallState::Settled { result }) => Some(repeats::repeated_result(result, id)),
-                Some(_) => None,
+            let mut earlier_calls = self.state.calls()[..position].iter();
+            let earlier_call = earlier_calls.find(|earlier| earlier.tool_use.id == *of);
+            let result = match earlier_call.map(|earlier| &earlier.state) {
+                Some(CallState::Settled { result }) => Some(result),
+                Some(_) => continue,
                 None => {
-                    let (calls, messages) = (&batch.calls, &self.messages);
-                    let earlier = earlier.get_or_insert_with(|| {
-                        let wanted = calls.iter().filter_map(|call| match &call.state {
-                            CallState::Repeats { of } => Some(of.as_str()),
-                            _ => None,
-                        });
-                        results_by_id(messages, &wanted.collect())
-                    });
-                    let result = earlier.get(of);
-                    result.map(|result| repeats::repeated_result(result, id))
+                    // The last result of an id belongs to the run and not to the conversation before.
+                    let mut messages = self.messages.iter().rev();
+                    messages.find_map(|message| {
+                        message.results().find(|result| result.tool_use_id == *of)
+                    })
                 }
             };
             let end = match result {
-                Some(result) => CallEnd::repeated(&result),
+                Some(result) => {
+                    CallEnd::repeated(&repeats::repeated_result(result, &call.tool_use.id))
+                }
                 None => CallEnd::failed(
                     ToolFailure::Repeated,
                     "Not executed: the same call was made before.",
@@ -269,22 +254,10 @@ impl Run {
         method: &'static str,
         id: &str,
     ) -> Result<usize, UnexpectedInput> {
-        let Phase::Batch(batch) = &self.state.phase else {
-            let reason = "no tool calls are in progress";
-            return Err(UnexpectedInput::new(method, reason));
-        };
-        batch.open_position(id).ok_or_else(|| {
+        let mut calls = self.state.calls().iter();
+        let position = calls.position(|call| call.tool_use.id == id && !call.is_settled());
+        position.ok_or_else(|| {
             UnexpectedInput::new(method, format!("no open tool call has the id `{id}`"))
         })
     }
-}
-
-/// Returns the results with these tool use ids. The last result of an id wins, because it belongs
-/// to the run and not to the conversation before it.
-fn results_by_id(messages: &[Arc<Message>], wanted: &HashSet<&str>) -> HashMap<String, ToolResult> {
-    let results = messages.iter().flat_map(|message| message.results());
-    results
-        .filter(|result| wanted.contains(result.tool_use_id.as_str()))
-        .map(|result| (result.tool_use_id.clone(), result.clone()))
-        .collect()
 }

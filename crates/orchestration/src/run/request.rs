@@ -7,13 +7,13 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 
+use super::{CallPurpose, Events, ModelCall, Phase, Run, UnexpectedInput};
 use crate::{
     RunError, RunEventKind, RunPhase,
     policy::{
         history::{Fit, HistoryPolicy, summary_request},
         limits::TokenEstimate,
     },
-    run::{CallPurpose, Events, ModelCall, Phase, Run, UnexpectedInput},
     tools::{results, tokens},
 };
 
@@ -130,8 +130,6 @@ impl Run {
         self.messages
             .splice(leading..leading, examples.into_iter().map(Arc::new));
         self.state.initial_messages += count;
-        self.caches.insertions.add(leading);
-        self.caches.initial_ids.take();
         // Trimming must not cut an example in half, and keeps the question that follows.
         for index in leading..leading + count {
             turn.history.pin(index);
@@ -213,7 +211,7 @@ impl Run {
                 over: None,
             };
         }
-        let overhead = self.caches.tool_weight.of(&turn.tools);
+        let overhead = self.caches.index.weigh(&turn.tools);
         let fit = turn.history.fit(policy, &self.messages, overhead);
         turn.request_tokens = Some(fit.tokens);
         fit
@@ -221,7 +219,7 @@ impl Run {
 
     /// Adds the usage of a response to the totals. Counts that the provider does not report are
     /// estimated. `answer` is not yet part of the conversation.
-    pub(in crate::run) fn record_usage(&mut self, usage: &Usage, answer: &Message) {
+    pub(super) fn record_usage(&mut self, usage: &Usage, answer: &Message) {
         let state = &mut self.state;
         state.usage.add(*usage);
         let mut estimate = TokenEstimate::default();
@@ -231,7 +229,7 @@ impl Run {
                     max_tokens: None,
                     ..state.options.history.clone()
                 };
-                let overhead = self.caches.tool_weight.of(&state.turn.tools);
+                let overhead = self.caches.index.weigh(&state.turn.tools);
                 let fit = state.turn.history.fit(&unbounded, &self.messages, overhead);
                 fit.tokens
             });
@@ -270,26 +268,4 @@ impl Run {
 pub(super) fn system_messages(messages: &[Arc<Message>]) -> usize {
     let is_system = |message: &&Arc<Message>| message.role == Role::System;
     messages.iter().take_while(is_system).count()
-}
-
-/// The estimated tokens of a list of tools, which usually equals the list of the step before.
-#[derive(Debug, Default)]
-pub(in crate::run) struct ToolWeight {
-    tools: Vec<Arc<ToolDefinition>>,
-    tokens: u64,
-}
-
-impl ToolWeight {
-    fn of(&mut self, tools: &[Arc<ToolDefinition>]) -> u64 {
-        if !are_same(&self.tools, tools) {
-            self.tokens = tools.iter().map(|tool| tokens::estimate_tool(tool)).sum();
-            self.tools = tools.to_vec();
-        }
-        self.tokens
-    }
-}
-
-/// Returns whether two lists have the same elements by pointer.
-pub(super) fn are_same<T>(a: &[Arc<T>], b: &[Arc<T>]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(a, b))
 }

@@ -4,8 +4,6 @@
 //! inputs and results of tool calls. Complete texts of truncated results are stored as messages
 //! too. A [`Run`] that is serialized as one value has the same state and all messages.
 
-mod format;
-
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -14,14 +12,11 @@ use switchboard_domain::{
     FinishReason, JsonObject, Message, RunSnapshot, SessionStoreError, ToolUse,
 };
 
-use self::format::FormatVersion;
-pub use self::format::UnsupportedFormat;
 use super::{
     Phase, Run,
     state::{RunCaches, RunState},
-    tool_batch::batch::CallState,
 };
-use crate::{RecordedResult, RunEventKind, SharedDecisions};
+use crate::{RunEventKind, SharedDecisions};
 
 /// The stored form of a run.
 #[derive(Serialize, Deserialize)]
@@ -35,30 +30,12 @@ struct StoredRun<'a> {
     messages: Option<Cow<'a, [Arc<Message>]>>,
 }
 
-/// Messages that were inserted between existing messages in this process.
-#[derive(Debug, Default)]
-pub(super) struct Insertions {
-    count: u32,
-    /// The lowest insertion index.
-    first: usize,
-}
-
-impl Insertions {
-    pub(super) fn add(&mut self, index: usize) {
-        self.first = if self.count == 0 {
-            index
-        } else {
-            self.first.min(index)
-        };
-        self.count += 1;
-    }
-}
-
 /// The number of messages of a run that a store has. The default is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotMark {
     messages: usize,
-    insertions: u32,
+    /// Number of messages before those of the run. Examples that are inserted there change it.
+    initial_messages: usize,
 }
 
 /// A stored run cannot be restored.
@@ -97,20 +74,18 @@ impl Run {
     /// Returns the data that a store needs, if it already has the messages up to `since`, and the
     /// mark for the next snapshot.
     ///
-    /// The size of the state does not depend on the length of the earlier conversation. Messages that
-    /// were inserted between existing ones make the snapshot start at the first of them.
+    /// The size of the state does not depend on the length of the earlier conversation. If messages
+    /// were inserted before those of the run, the snapshot has all messages.
     pub fn snapshot(
         &self,
         since: SnapshotMark,
     ) -> Result<(RunSnapshot, SnapshotMark), serde_json::Error> {
-        let insertions = &self.caches.insertions;
-        let from = if since.insertions == insertions.count {
-            since.messages
-        } else {
-            since.messages.min(insertions.first)
-        };
         let messages = self.stored_messages();
-        let from = from.min(messages.len());
+        let from = if since.initial_messages == self.state.initial_messages {
+            since.messages.min(messages.len())
+        } else {
+            0
+        };
         let mut state = self.stored_state();
         if self.caches.shares_decisions {
             // The owner of the shared decisions stores them. They may belong to other principals.
@@ -134,7 +109,7 @@ impl Run {
     pub fn mark(&self) -> SnapshotMark {
         SnapshotMark {
             messages: self.messages.len() + self.state.complete_results.count(),
-            insertions: self.caches.insertions.count,
+            initial_messages: self.state.initial_messages,
         }
     }
 
@@ -170,21 +145,9 @@ impl Run {
     /// Returns a copy of the state without the data that the conversation contains.
     fn stored_state(&self) -> RunState {
         let mut state = self.state.clone();
-        let tool_uses = tool_uses(self.new_messages());
-        for record in &mut state.records {
-            record.result = RecordedResult::default();
-            let tool_use = tool_uses.get(record.id.as_str());
-            if tool_use.is_some_and(|tool_use| tool_use.input.shown() == record.input) {
-                record.input = Arc::new(Value::Null);
-            }
-        }
         for call in state.calls_mut() {
-            let id = call.tool_use.id.clone();
-            let omitted = ToolUse::new(id, call.tool_use.name.clone(), JsonObject::new().into());
-            if let CallState::Waiting { request } = &mut call.state {
-                request.tool_use = omitted.clone();
-            }
-            call.tool_use = omitted;
+            let (id, name) = (call.tool_use.id.clone(), call.tool_use.name.clone());
+            call.tool_use = ToolUse::new(id, name, JsonObject::new().into());
         }
         if matches!(state.phase, Phase::Model | Phase::Done(_)) {
             // The tools are listed again before the next model call.
@@ -198,37 +161,20 @@ impl Run {
         let messages = state.complete_results.take_from(stored);
         let messages = messages.ok_or(RestoreError::Calls)?;
         let own = &messages[state.initial_messages.min(messages.len())..];
-        let of_calls = state.calls().iter().filter_map(|call| match &call.state {
-            CallState::Settled { result } => Some(result),
-            _ => None,
-        });
-        let results = own.iter().flat_map(|message| message.results());
-        let results: HashMap<String, RecordedResult> = results
-            .chain(of_calls)
-            .map(|result| {
-                let recorded = RecordedResult {
-                    content: result.content.clone(),
-                    structured: result.structured.clone(),
-                };
-                (result.tool_use_id.clone(), recorded)
-            })
+        let tool_uses = own.iter().flat_map(|message| message.tool_uses());
+        let tool_uses: HashMap<&str, &ToolUse> = tool_uses
+            .map(|tool_use| (tool_use.id.as_str(), tool_use))
             .collect();
-        let tool_uses = tool_uses(own);
-        let find = |id: &str| tool_uses.get(id).copied().ok_or(RestoreError::Calls);
         for call in state.calls_mut() {
-            call.tool_use = find(&call.tool_use.id)?.clone();
-            if let CallState::Waiting { request } = &mut call.state {
-                request.tool_use = call.tool_use.clone();
-            }
+            let tool_use = tool_uses.get(call.tool_use.id.as_str());
+            call.tool_use = (*tool_use.ok_or(RestoreError::Calls)?).clone();
         }
-        for record in &mut state.records {
-            // A recorded input is an object, or the text that the model wrote instead.
-            if record.input.is_null() {
-                record.input = find(&record.id)?.input.shown();
-            }
-            if let Some(result) = results.get(&record.id) {
-                record.result = result.clone();
-            }
+        if state
+            .records
+            .iter()
+            .any(|record| !tool_uses.contains_key(record.id.as_str()))
+        {
+            return Err(RestoreError::Calls);
         }
         Ok(Self {
             state,
@@ -330,12 +276,47 @@ impl<'de> Deserialize<'de> for Run {
     }
 }
 
-/// Returns the tool uses of messages by their ids.
-fn tool_uses(messages: &[Arc<Message>]) -> HashMap<&str, &ToolUse> {
-    let tool_uses = messages.iter().flat_map(|message| message.tool_uses());
-    tool_uses
-        .map(|tool_use| (tool_use.id.as_str(), tool_use))
-        .collect()
+/// The version that this program writes and reads.
+const FORMAT: u64 = 1;
+
+/// The version of a stored run. Reading any other version is an error.
+#[derive(Debug, Clone, Copy, Default)]
+struct FormatVersion;
+
+/// A stored run has a form that this program does not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the run is stored in format {format}, and this program reads format {FORMAT}; the stored run is \
+     unchanged. To keep it, export it with a program built from commit f008d49 or with the program \
+     that stored it; otherwise abandon the run"
+)]
+pub struct UnsupportedFormat {
+    /// The stored version, or `unknown` for a form without a version.
+    pub format: String,
+}
+
+impl FormatVersion {
+    /// Checks the version of a stored run before the rest of it is read.
+    fn check(stored: Option<&Value>) -> Result<Self, UnsupportedFormat> {
+        if stored.and_then(Value::as_u64) == Some(FORMAT) {
+            return Ok(Self);
+        }
+        let format = stored.map_or_else(|| "unknown".to_owned(), ToString::to_string);
+        Err(UnsupportedFormat { format })
+    }
+}
+
+impl Serialize for FormatVersion {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        FORMAT.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for FormatVersion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let stored = Option::<Value>::deserialize(deserializer)?;
+        Self::check(stored.as_ref()).map_err(D::Error::custom)
+    }
 }
 
 #[cfg(test)]
