@@ -3,7 +3,7 @@
 //! A tool's schema may use any keyword of any draft of JSON Schema. Every wire accepts a different
 //! subset and refuses the whole request for one unsupported keyword. [`compile`] converts a schema
 //! into the subset and preserves its meaning: keywords with another form on the wire are rewritten,
-//! unsupported constraints are described in the `description`, and all changes are reported.
+//! unsupported constraints are described in the `description`, and changes of meaning are reported.
 //! [`restore`] converts an answer for the compiled schema into one for the original schema.
 //!
 //! ```
@@ -119,7 +119,7 @@ impl Dialect {
 pub struct Compiled<'a> {
     /// The schema. Borrowed if nothing changed.
     pub schema: Cow<'a, Value>,
-    /// The changes in order. Empty if and only if `schema` is borrowed.
+    /// The changes in order. Empty if `schema` is borrowed.
     pub changes: Vec<Change>,
     /// The root's description where the root cannot have one (Ollama). Append it to the tool's
     /// description.
@@ -215,13 +215,7 @@ struct Passed {
 }
 
 impl Passed {
-    fn into_compiled<'a>(mut self) -> Compiled<'a> {
-        if self.changes.is_empty() {
-            // For example the case of type names, which is not reported for each name.
-            let message = "type names in upper case".to_owned();
-            let change = Change::new("", ChangeKind::Rewritten, message);
-            self.changes.push(change);
-        }
+    fn into_compiled<'a>(self) -> Compiled<'a> {
         Compiled {
             schema: Cow::Owned(self.schema),
             changes: self.changes,
@@ -240,7 +234,3 @@ fn pass(schema: &Value, rules: &'static Rules) -> Passed {
         root_description,
     }
 }
-
-#[cfg(test)]
-#[path = "schema/schema_tests.rs"]
-mod tests;

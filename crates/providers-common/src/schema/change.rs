@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A change that [`compile`](super::compile) made.
+/// A change that affects answers or the enforcement of the schema. Other forms of the same schema
+/// are not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// JSON pointer into the given schema, empty for its root. Definitions are below `/$defs`, also
@@ -52,15 +53,9 @@ pub fn list_changes<'c>(changes: impl Iterator<Item = &'c Change>) -> Option<Str
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// Another form. The same values are valid.
-    Rewritten,
-    /// A keyword without meaning was removed: `$schema`, `$id`, `$comment`, unused definitions.
-    Noise,
     /// An optional property became required and nullable. [`restore`](super::restore()) removes the
     /// null.
     Nullable,
-    /// An object without a rule for additional keys now forbids them.
-    Closed,
     /// A constraint is described in the description. The wire does not enforce it.
     Described,
     /// A constraint was removed. The wire does not enforce it.

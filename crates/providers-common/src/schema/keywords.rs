@@ -10,32 +10,43 @@ pub(super) const TYPES: [&str; 7] = [
     "object", "array", "string", "integer", "number", "boolean", "null",
 ];
 
-/// The subschemas in the value of a keyword.
+/// The form of a keyword's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Subschemas {
-    None,
-    One,
+pub(super) enum Form {
+    Schema,
+    SchemaOrFlag,
+    Schemas,
+    NamedSchemas,
+    Number,
+    /// A number above zero.
+    Divisor,
+    Count,
+    Text,
+    Flag,
     List,
-    Named,
+    Any,
 }
 
-fn subschemas(keyword: &str) -> Subschemas {
+/// Returns the form that the value of a keyword must have.
+pub(super) fn form(keyword: &str) -> Form {
     match keyword {
-        "items"
-        | "additionalProperties"
-        | "unevaluatedItems"
-        | "unevaluatedProperties"
-        | "not"
-        | "if"
-        | "then"
-        | "else"
-        | "contains"
-        | "propertyNames"
-        | "contentSchema"
-        | "additionalItems" => Subschemas::One,
-        "anyOf" | "oneOf" | "allOf" | "prefixItems" => Subschemas::List,
-        "properties" | "patternProperties" | "dependentSchemas" => Subschemas::Named,
-        _ => Subschemas::None,
+        "not" | "if" | "then" | "else" | "contains" | "propertyNames" | "contentSchema" => {
+            Form::Schema
+        }
+        "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems" | "items" => {
+            Form::SchemaOrFlag
+        }
+        "anyOf" | "oneOf" | "allOf" | "prefixItems" => Form::Schemas,
+        "properties" | "patternProperties" | "dependentSchemas" => Form::NamedSchemas,
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => Form::Number,
+        "multipleOf" => Form::Divisor,
+        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
+        | "minContains" | "maxContains" => Form::Count,
+        "pattern" | "format" | "title" | "description" | "contentEncoding" | "contentMediaType"
+        | "$ref" | "$dynamicRef" | "$recursiveRef" => Form::Text,
+        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => Form::Flag,
+        "enum" | "examples" | "required" => Form::List,
+        _ => Form::Any,
     }
 }
 
@@ -103,18 +114,37 @@ pub(super) fn is_structural(keyword: &str) -> bool {
 
 /// Access to the members of a schema. Members of the wrong type count as absent.
 pub(super) trait SchemaMembers {
-    /// Returns the array of a keyword; empty if it is absent.
-    fn list(&self, keyword: &str) -> &[Value];
-    /// Returns the object of a keyword.
-    fn object(&self, keyword: &str) -> Option<&Map>;
-    /// Returns the string of a keyword.
-    fn text(&self, keyword: &str) -> Option<&str>;
+    fn get_member(&self, keyword: &str) -> Option<&Value>;
+
     /// Sets a keyword.
     fn set(&mut self, keyword: &str, value: impl Into<Value>);
+
+    /// Returns the array of a keyword; empty if it is absent.
+    fn list(&self, keyword: &str) -> &[Value] {
+        let list = self.get_member(keyword).and_then(Value::as_array);
+        list.map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the object of a keyword.
+    fn object(&self, keyword: &str) -> Option<&Map> {
+        self.get_member(keyword)?.as_object()
+    }
+
+    /// Returns the string of a keyword.
+    fn text(&self, keyword: &str) -> Option<&str> {
+        self.get_member(keyword)?.as_str()
+    }
+
     /// Whether one of the keywords is present.
-    fn has_any(&self, keywords: &[&str]) -> bool;
+    fn has_any(&self, keywords: &[&str]) -> bool {
+        let mut keywords = keywords.iter();
+        keywords.any(|keyword| self.get_member(keyword).is_some())
+    }
+
     /// Whether a keyword is `false`.
-    fn is_false(&self, keyword: &str) -> bool;
+    fn is_false(&self, keyword: &str) -> bool {
+        self.get_member(keyword) == Some(&Value::Bool(false))
+    }
 
     /// Returns the schemas in the array of a keyword.
     fn schemas(&self, keyword: &str) -> impl Iterator<Item = &Map> {
@@ -122,7 +152,9 @@ pub(super) trait SchemaMembers {
     }
 
     /// Returns the names in `type`.
-    fn types(&self) -> Vec<&str>;
+    fn types(&self) -> Vec<&str> {
+        self.get_member("type").map(type_names).unwrap_or_default()
+    }
 
     /// Whether `required` lists a property.
     fn requires(&self, name: &str) -> bool {
@@ -136,33 +168,12 @@ pub(super) trait SchemaMembers {
 }
 
 impl SchemaMembers for Map {
-    fn list(&self, keyword: &str) -> &[Value] {
-        let list = self.get(keyword).and_then(Value::as_array);
-        list.map_or(&[], Vec::as_slice)
-    }
-
-    fn object(&self, keyword: &str) -> Option<&Map> {
-        self.get(keyword)?.as_object()
-    }
-
-    fn text(&self, keyword: &str) -> Option<&str> {
-        self.get(keyword)?.as_str()
+    fn get_member(&self, keyword: &str) -> Option<&Value> {
+        self.get(keyword)
     }
 
     fn set(&mut self, keyword: &str, value: impl Into<Value>) {
         self.insert(keyword.to_owned(), value.into());
-    }
-
-    fn has_any(&self, keywords: &[&str]) -> bool {
-        keywords.iter().any(|keyword| self.contains_key(*keyword))
-    }
-
-    fn is_false(&self, keyword: &str) -> bool {
-        self.get(keyword) == Some(&Value::Bool(false))
-    }
-
-    fn types(&self) -> Vec<&str> {
-        self.get("type").map(type_names).unwrap_or_default()
     }
 }
 
@@ -238,13 +249,13 @@ pub(super) fn escaped(name: &str) -> String {
 /// `examples` that look like schemas are not included.
 pub(super) fn children(schema: &Map) -> impl Iterator<Item = (&str, &Map)> {
     schema.iter().flat_map(|(keyword, value)| {
-        let values: Box<dyn Iterator<Item = &Value>> = match (subschemas(keyword), value) {
-            (Subschemas::One, Value::Object(_)) => Box::new(std::iter::once(value)),
-            (Subschemas::List, Value::Array(list)) => Box::new(list.iter()),
-            (Subschemas::Named, Value::Object(named)) => Box::new(named.values()),
-            _ => Box::new(std::iter::empty()),
+        let values: Vec<&Value> = match (form(keyword), value) {
+            (Form::Schema | Form::SchemaOrFlag, _) => vec![value],
+            (Form::Schemas, Value::Array(list)) => list.iter().collect(),
+            (Form::NamedSchemas, Value::Object(named)) => named.values().collect(),
+            _ => Vec::new(),
         };
-        let schemas = values.filter_map(Value::as_object);
+        let schemas = values.into_iter().filter_map(Value::as_object);
         schemas.map(|child| (keyword.as_str(), child))
     })
 }
@@ -257,30 +268,25 @@ pub(super) fn visit<'s>(schema: &'s Map, visit_one: &mut dyn FnMut(&'s Map)) {
     }
 }
 
-/// Calls `visit_one` for a schema and all its subschemas, with their JSON pointers.
-pub(super) fn visit_mut(schema: &mut Map, at: &str, visit_one: &mut dyn FnMut(&mut Map, &str)) {
-    visit_one(schema, at);
-    for (keyword, value) in schema.iter_mut() {
-        match (subschemas(keyword), value) {
-            (Subschemas::One, Value::Object(one)) => {
-                visit_mut(one, &format!("{at}/{keyword}"), visit_one);
-            }
-            (Subschemas::List, Value::Array(list)) => {
-                for (index, one) in list.iter_mut().enumerate() {
-                    if let Value::Object(one) = one {
-                        visit_mut(one, &format!("{at}/{keyword}/{index}"), visit_one);
-                    }
-                }
-            }
-            (Subschemas::Named, Value::Object(named)) => {
-                for (name, one) in named.iter_mut() {
-                    if let Value::Object(one) = one {
-                        visit_mut(one, &pointer_below(at, keyword, name), visit_one);
-                    }
-                }
-            }
-            _ => {}
-        }
+/// Returns the subschemas of a schema with their keywords.
+pub(super) fn children_mut(schema: &mut Map) -> impl Iterator<Item = (&str, &mut Map)> {
+    schema.iter_mut().flat_map(|(keyword, value)| {
+        let values: Vec<&mut Value> = match (form(keyword), value) {
+            (Form::Schema | Form::SchemaOrFlag, value) => vec![value],
+            (Form::Schemas, Value::Array(list)) => list.iter_mut().collect(),
+            (Form::NamedSchemas, Value::Object(named)) => named.values_mut().collect(),
+            _ => Vec::new(),
+        };
+        let schemas = values.into_iter().filter_map(Value::as_object_mut);
+        schemas.map(|child| (keyword.as_str(), child))
+    })
+}
+
+/// Calls `visit_one` for a schema and all its subschemas.
+pub(super) fn visit_mut(schema: &mut Map, visit_one: &mut dyn FnMut(&mut Map)) {
+    visit_one(schema);
+    for (_, child) in children_mut(schema) {
+        visit_mut(child, visit_one);
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn lower(
     root::prepare(&mut normal, rules, changes);
     if rules.loose {
         if rules.needs_items {
-            array::add_items(&mut normal, changes);
+            array::add_items(&mut normal);
         }
         return (normal.into_schema(), None);
     }
@@ -56,8 +56,6 @@ pub(super) fn lower(
     if rules.no_root_description
         && let Some(Value::String(text)) = root.shift_remove("description")
     {
-        let message = "the description of the root moved to the description of the tool";
-        changes.push(Change::new("", ChangeKind::Rewritten, message));
         description = Some(text);
     }
     (Normal { root, defs }.into_schema(), description)
@@ -107,10 +105,6 @@ impl Lowering<'_, '_> {
         self.changes.push(Change::new(at, kind, message));
     }
 
-    fn rewritten(&mut self, at: &str, message: &str) {
-        self.report(at, ChangeKind::Rewritten, message);
-    }
-
     fn definition(&mut self, name: &str) -> Map {
         let schema = self.normal.schema(name).cloned().unwrap_or_default();
         let lowered = self.schema(schema, &def_pointer(name), Level::default());
@@ -151,14 +145,7 @@ impl Lowering<'_, '_> {
         if !is_root && properties.is_some_and(|it| it.len() > nodes_left) {
             return Some(self.truncated(&schema, at, "too many properties"));
         }
-        let has_all_of = schema.contains_key("allOf");
         let expanded = expand(self.normal, schema);
-        if !expanded.references.is_empty() {
-            self.rewritten(at, "`$ref` is inlined");
-        }
-        if has_all_of {
-            self.rewritten(at, "`allOf` is merged");
-        }
         if expanded.is_opened {
             self.report(at, ChangeKind::Widened, OPENED);
         }
@@ -211,7 +198,6 @@ impl Lowering<'_, '_> {
         if outer.is_empty() {
             return Some(inner);
         }
-        self.rewritten(at, "`$ref` moved into an `anyOf` with one element");
         outer.set("anyOf", json!([inner]));
         Some(outer)
     }

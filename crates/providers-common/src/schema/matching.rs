@@ -29,13 +29,6 @@ pub(super) struct Matcher<'n> {
     work_left: Cell<usize>,
 }
 
-/// An expanded schema. Copied only if something was merged.
-pub(super) struct Expanded<'s> {
-    pub(super) schema: Cow<'s, Map>,
-    /// No value is valid.
-    pub(super) is_never: bool,
-}
-
 impl<'n> Matcher<'n> {
     pub(super) fn new(normal: &'n Normal, answer: &Value) -> Self {
         let size = size_of_map(&normal.root)
@@ -59,25 +52,16 @@ impl<'n> Matcher<'n> {
         left > 0
     }
 
-    #[cfg(test)]
-    pub(super) fn work_left(&self) -> usize {
-        self.work_left.get()
-    }
-
-    pub(super) fn expanded<'s>(&'s self, schema: &'s Map) -> Expanded<'s> {
+    /// Returns the expanded schema, copied only if something is merged. Returns `None` if no value
+    /// is valid.
+    pub(super) fn expanded<'s>(&'s self, schema: &'s Map) -> Option<Cow<'s, Map>> {
         let schema = self.target(schema);
         if !schema.has_any(&["$ref", "allOf"]) {
-            return Expanded {
-                is_never: is_never(schema),
-                schema: Cow::Borrowed(schema),
-            };
+            return (!is_never(schema)).then_some(Cow::Borrowed(schema));
         }
         let expanded = expand(self.normal, schema.clone());
         self.work(size_of_map(&expanded.schema).saturating_mul(expanded.parts));
-        Expanded {
-            is_never: expanded.is_never || is_never(&expanded.schema),
-            schema: Cow::Owned(expanded.schema),
-        }
+        (!expanded.is_never && !is_never(&expanded.schema)).then_some(Cow::Owned(expanded.schema))
     }
 
     /// Returns the target of a reference without other constraints, else the schema itself.
@@ -102,14 +86,15 @@ impl<'n> Matcher<'n> {
         if !self.step(depth) {
             return true;
         }
-        let Expanded { schema, is_never } = self.expanded(schema);
+        let Some(schema) = self.expanded(schema) else {
+            return false;
+        };
         if let Some(constant) = schema.get("const") {
             self.work(size(constant));
         }
         let values = schema.get("enum").and_then(Value::as_array);
         self.work(schema.list("enum").iter().map(size).sum());
-        if is_never
-            || schema.get("const").is_some_and(|it| it != value)
+        if schema.get("const").is_some_and(|it| it != value)
             || values.is_some_and(|it| !it.contains(value))
             || (schema.contains_key("type") && !is_of_type(value, &schema.types()))
         {

@@ -201,40 +201,32 @@ fn all_of(one: &Value, other: &Value) -> Value {
 /// Intersects the properties and `additionalProperties`. Returns whether a closed object was
 /// opened.
 fn intersect_properties(ours: &mut Map, theirs: &Map) -> bool {
+    let both = [&*ours, theirs].map(|it| (it.object("properties"), it.get("additionalProperties")));
+    let [(our_named, our_additional), (their_named, their_additional)] = both;
     let mut is_opened = false;
-    // The other schema's rule for a key that only one schema names.
-    let mut with_additional = |schema: &Value, additional: Option<&Value>| match additional {
-        Some(Value::Bool(false)) => {
-            is_opened = true;
-            schema.clone()
-        }
-        Some(additional @ Value::Object(_)) => all_of(schema, additional),
-        _ => schema.clone(),
-    };
-    let our_additional = ours.get("additionalProperties");
-    let their_additional = theirs.get("additionalProperties");
-    let (our_named, their_named) = (ours.object("properties"), theirs.object("properties"));
     let mut properties = (our_named.is_some() || their_named.is_some()).then(Map::new);
     if let Some(properties) = &mut properties {
-        let is_ours = |name: &str| our_named.is_some_and(|named| named.contains_key(name));
-        for (name, schema) in our_named.into_iter().flatten() {
-            let schema = match their_named.and_then(|named| named.get(name)) {
-                Some(other) => all_of(schema, other),
-                None => with_additional(schema, their_additional),
+        let names = [our_named, their_named].into_iter().flatten();
+        for name in names.flat_map(Map::keys) {
+            // The rule of each schema for the key.
+            let rules = both.map(|(named, additional)| {
+                let property = named.and_then(|named| named.get(name));
+                property.or(additional.filter(|it| **it != true))
+            });
+            let schema = match rules {
+                [Some(Value::Bool(_)), schema] | [schema, Some(Value::Bool(_))] => {
+                    is_opened = true;
+                    schema.cloned()
+                }
+                [Some(one), Some(other)] => Some(all_of(one, other)),
+                [one, other] => one.or(other).cloned(),
             };
-            properties.insert(name.clone(), schema);
-        }
-        for (name, schema) in their_named.into_iter().flatten() {
-            if !is_ours(name) {
-                properties.insert(name.clone(), with_additional(schema, our_additional));
-            }
+            properties.extend(schema.map(|schema| (name.clone(), schema)));
         }
     }
     let additional = match (our_additional, their_additional) {
         (Some(Value::Bool(false)), _) | (_, Some(Value::Bool(false))) => Some(json!(false)),
-        (Some(ours @ Value::Object(_)), Some(theirs @ Value::Object(_))) => {
-            Some(all_of(ours, theirs))
-        }
+        (Some(one @ Value::Object(_)), Some(other @ Value::Object(_))) => Some(all_of(one, other)),
         (Some(one @ Value::Object(_)), _) | (_, Some(one @ Value::Object(_))) => Some(one.clone()),
         (one, other) => one.or(other).cloned(),
     };

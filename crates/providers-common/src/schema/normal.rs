@@ -7,7 +7,6 @@
 
 mod keyword;
 mod recursion;
-mod references;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -16,11 +15,10 @@ use serde_json::Value;
 use super::{
     change::{Change, ChangeKind},
     constraint_text as text,
-    keywords::{Map, SchemaMembers, never, pointer_below, references, visit_mut},
+    keywords::{Map, SchemaMembers, escaped, never, pointer_below, references, visit_mut},
     rules::{MAX_DEPTH, MAX_NODES},
 };
 pub(super) use keyword::add_null_value;
-use references::{NamedSchemas, Target};
 
 /// The name of the root among the definitions.
 const ROOT: &str = "#";
@@ -78,12 +76,10 @@ impl Normal {
     }
 
     /// Calls `visit` for every subschema of the root and of the definitions.
-    pub(super) fn visit_mut(&mut self, visit: &mut dyn FnMut(&mut Map, &str)) {
-        visit_mut(&mut self.root, "", visit);
-        for (name, def) in &mut self.defs {
-            if let Value::Object(def) = def {
-                visit_mut(def, &def_pointer(name), visit);
-            }
+    pub(super) fn visit_mut(&mut self, visit: &mut dyn FnMut(&mut Map)) {
+        visit_mut(&mut self.root, visit);
+        for def in self.defs.values_mut().filter_map(Value::as_object_mut) {
+            visit_mut(def, visit);
         }
     }
 
@@ -112,7 +108,7 @@ impl Normal {
             name.push('_');
         }
         self.defs.set(&name, self.root.clone());
-        self.visit_mut(&mut |schema, _| {
+        self.visit_mut(&mut |schema| {
             if schema.text("$ref") == Some(ROOT) {
                 schema.set("$ref", def_reference(&name));
             }
@@ -147,7 +143,6 @@ impl Normal {
 pub(super) fn normalise(schema: &Value, changes: &mut Vec<Change>) -> Normal {
     let mut normaliser = Normaliser {
         root: schema,
-        named_schemas: None,
         names: HashMap::new(),
         name_counts: HashMap::new(),
         pending: VecDeque::new(),
@@ -160,7 +155,6 @@ pub(super) fn normalise(schema: &Value, changes: &mut Vec<Change>) -> Normal {
         let def = normaliser.schema(target, &def_pointer(&name), 0);
         defs.insert(name, Value::Object(def));
     }
-    normaliser.report_unused(defs.len());
     let mut normal = Normal { root, defs };
     recursion::remove_infinite(&mut normal, changes);
     normal
@@ -168,8 +162,6 @@ pub(super) fn normalise(schema: &Value, changes: &mut Vec<Change>) -> Normal {
 
 struct Normaliser<'a, 'c> {
     root: &'a Value,
-    /// Collected for the first reference that needs them.
-    named_schemas: Option<NamedSchemas<'a>>,
     /// The name of each definition by its pointer in the root.
     names: HashMap<String, String>,
     /// Number of definitions for each requested name.
@@ -203,8 +195,8 @@ impl<'a> Normaliser<'a, '_> {
                 for (keyword, value) in map {
                     self.keyword(map, keyword, value, &mut out, at, depth);
                 }
-                self.required_of_children(map, &mut out, at);
-                self.nullable(map, out, at)
+                keyword::require_children(map, &mut out);
+                keyword::allow_null(map, out)
             }
             Value::Bool(true) => Map::new(),
             Value::Bool(false) => never(),
@@ -233,38 +225,13 @@ impl<'a> Normaliser<'a, '_> {
         listed.collect()
     }
 
-    /// Normalises a subschema; `true` and `false` stay.
-    fn or_bool(&mut self, schema: &'a Value, keyword: &str, at: &str, depth: usize) -> Value {
-        match schema {
-            Value::Bool(_) => schema.clone(),
-            _ => Value::Object(self.schema(schema, &format!("{at}/{keyword}"), depth + 1)),
-        }
-    }
-
     /// Converts a reference, or replaces an unresolvable one by text.
-    fn reference(&mut self, reference: &'a str, out: &mut Map, at: &str) {
-        let root = self.root;
-        let target = if let Some(target) = references::target_of_pointer(root, reference) {
-            target
-        } else {
-            let named = self
-                .named_schemas
-                .get_or_insert_with(|| NamedSchemas::of(root));
-            named.target(root, reference)
-        };
-        let normal = match target {
-            Target::Root => Ok(ROOT.to_owned()),
-            Target::At(pointer, schema) => Ok(def_reference(&self.name_of(pointer, schema))),
-            Target::External => Err((ChangeKind::Widened, "is not fetched")),
-            Target::Missing => Err((ChangeKind::Invalid, "has no target")),
-        };
-        match normal {
-            Ok(normal) => {
-                if normal != reference {
-                    let message = format!("`$ref` `{reference}` became `{normal}`");
-                    self.report(at, ChangeKind::Rewritten, message);
-                }
-                out.set("$ref", normal);
+    fn reference(&mut self, reference: &str, out: &mut Map, at: &str) {
+        match target(self.root, reference) {
+            Ok((pointer, _)) if pointer.is_empty() => out.set("$ref", ROOT),
+            Ok((pointer, schema)) => {
+                let name = self.name_of(pointer, schema);
+                out.set("$ref", def_reference(&name));
             }
             Err((kind, reason)) => {
                 let message = format!("`$ref` `{reference}` {reason}: any value is allowed");
@@ -298,14 +265,49 @@ impl<'a> Normaliser<'a, '_> {
         self.pending.push_back((name.clone(), schema));
         name
     }
+}
 
-    fn report_unused(&mut self, used: usize) {
-        let groups = ["$defs", "definitions"].into_iter();
-        let groups = groups.filter_map(|keyword| self.root.get(keyword)?.as_object());
-        let given: usize = groups.map(Map::len).sum();
-        if given > used {
-            let message = format!("{} unused definitions removed", given - used);
-            self.report("/$defs", ChangeKind::Noise, message);
+/// Returns the target of a reference and its pointer in the root, or the kind of change and the
+/// reason why there is none. Only pointers are resolved, in this document and in the one with the
+/// root's `$id`. The bare name of a definition, a common mistake, counts as its pointer.
+fn target<'a>(
+    root: &'a Value,
+    reference: &str,
+) -> Result<(String, &'a Value), (ChangeKind, &'static str)> {
+    let (document, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+    let id = ["$id", "id"]
+        .into_iter()
+        .find_map(|keyword| root.get(keyword)?.as_str());
+    let is_own = |id: &str| {
+        let path = id.strip_suffix(document);
+        path.is_some_and(|path| path.is_empty() || path.ends_with('/'))
+    };
+    let pointer = if document.is_empty() || id.is_some_and(is_own) {
+        percent_decoded(fragment)
+    } else {
+        let groups = ["/$defs/", "/definitions/"].into_iter();
+        let mut pointers = groups.map(|group| format!("{group}{}", escaped(document)));
+        let found = pointers.find(|pointer| root.pointer(pointer).is_some());
+        found.ok_or((ChangeKind::Widened, "is not fetched"))?
+    };
+    let target = root.pointer(&pointer);
+    let target = target.ok_or((ChangeKind::Invalid, "has no target"))?;
+    Ok((pointer, target))
+}
+
+/// Decodes `%20` and the like. Text that is not UTF-8 afterwards is returned unchanged.
+fn percent_decoded(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let code = part.get(..2).map(|digits| u8::from_str_radix(digits, 16));
+        match (code, part.get(2..)) {
+            (Some(Ok(code)), Some(rest)) => {
+                bytes.push(code);
+                bytes.extend(rest.bytes());
+            }
+            _ => bytes.extend(format!("%{part}").bytes()),
         }
     }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }

@@ -1,20 +1,16 @@
 //! Conversion of an answer for a compiled schema into one for the original schema.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 
 use super::{
     Dialect,
-    keywords::{Map, SchemaMembers, is_annotation, is_of_type},
-    matching::{Expanded, Matcher, item_schema, key_schema, size, size_of_map},
+    keywords::{Map, SchemaMembers, is_of_type},
+    matching::{Matcher, item_schema, key_schema, size, size_of_map},
     merge::intersection,
     normal::normalise,
     root,
     rules::{AnyValue, Rules},
 };
-
-const UNIONS: [&str; 2] = ["anyOf", "oneOf"];
 
 /// Converts an answer for [`compile`](super::compile)`(original, dialect)` into one for `original`.
 ///
@@ -79,7 +75,9 @@ impl Restorer<'_> {
         if !self.matcher.step(depth) {
             return value;
         }
-        let schema = self.matcher.expanded(schema).schema;
+        let Some(schema) = self.matcher.expanded(schema) else {
+            return value;
+        };
         let value = match value {
             Value::String(text) => self.text(&schema, text, depth),
             other => other,
@@ -87,12 +85,11 @@ impl Restorer<'_> {
         if !value.is_object() && !value.is_array() {
             return value;
         }
-        for keyword in UNIONS {
-            match self.alternative(&schema, keyword, &value, depth) {
-                Ok(None) => {}
-                Ok(Some(restored)) => return restored,
-                Err(OutOfBudget) => return value,
-            }
+        let mut keywords = ["anyOf", "oneOf"].into_iter();
+        if let Some(restored) =
+            keywords.find_map(|keyword| self.alternative(&schema, keyword, &value, depth))
+        {
+            return restored;
         }
         match value {
             Value::Object(object) => Value::Object(self.object(&schema, object, depth)),
@@ -116,40 +113,28 @@ impl Restorer<'_> {
         keyword: &str,
         value: &Value,
         depth: usize,
-    ) -> Result<Option<Value>, OutOfBudget> {
+    ) -> Option<Value> {
         if schema.list(keyword).is_empty() {
-            return Ok(None);
+            return None;
         }
         let mut common = schema.clone();
         // `oneOf` applies besides `anyOf`; `anyOf` was tried before `oneOf`.
         common.retain(|other, _| other != keyword && (keyword == "anyOf" || other != "anyOf"));
-        let is_merged = !common.keys().all(|keyword| is_annotation(keyword));
         let copied = size_of_map(&common).saturating_add(size(value));
-        for alternative in schema.schemas(keyword) {
-            let Expanded {
-                mut schema,
-                is_never,
-            } = self.matcher.expanded(alternative);
+        schema.schemas(keyword).find_map(|alternative| {
             if !self.matcher.work(copied) {
-                return Err(OutOfBudget);
+                return None;
             }
-            if is_never {
-                continue;
+            let alternative = self.matcher.expanded(alternative)?;
+            self.matcher.work(size_of_map(&alternative));
+            let both = intersection(common.clone(), &alternative);
+            if both.is_never {
+                return None;
             }
-            if is_merged {
-                self.matcher.work(size_of_map(&schema));
-                let both = intersection(common.clone(), &schema);
-                if both.is_never {
-                    continue;
-                }
-                schema = Cow::Owned(both.schema);
-            }
-            let restored = self.value(&schema, value.clone(), depth + 1);
-            if self.matcher.matches(&schema, &restored, depth + 1) {
-                return Ok(Some(restored));
-            }
-        }
-        Ok(None)
+            let restored = self.value(&both.schema, value.clone(), depth + 1);
+            let is_match = self.matcher.matches(&both.schema, &restored, depth + 1);
+            is_match.then_some(restored)
+        })
     }
 
     fn object(&self, schema: &Map, object: Map, depth: usize) -> Map {
@@ -204,10 +189,3 @@ impl Restorer<'_> {
         if is_content { content } else { text }
     }
 }
-
-/// The work budget is used up.
-struct OutOfBudget;
-
-#[cfg(test)]
-#[path = "restore_tests.rs"]
-mod tests;

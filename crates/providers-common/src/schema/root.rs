@@ -41,104 +41,83 @@ pub(super) fn least(rules: &Rules) -> Map {
     least
 }
 
-/// Which values of a schema are objects.
+/// Which values of a schema are objects. Null does not count as another value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Objects {
     All,
-    /// Objects and null.
-    OrNull,
     Some,
     None,
 }
 
-/// A limit of examined schemas.
-struct Steps(Cell<usize>);
-
-impl Steps {
-    fn new() -> Self {
-        Self(Cell::new(MAX_STEPS))
-    }
-
-    /// Takes a step. Returns `false` if none is left.
-    fn take(&self) -> bool {
-        let left = self.0.get();
-        self.0.set(left.saturating_sub(1));
-        left > 0
+impl Objects {
+    /// Returns `All` or `None` if that applies to every part.
+    fn of_parts(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut parts = parts.into_iter();
+        let first = parts.next().unwrap_or(Self::None);
+        if parts.all(|part| part == first) {
+            first
+        } else {
+            Self::Some
+        }
     }
 }
 
 /// Returns which values of a schema are objects. A schema without constraints counts as an object.
-fn objects(normal: &Normal, schema: &Map, depth: usize, steps: &Steps) -> Objects {
-    if !steps.take() {
+/// `steps` is the number of schemas that may still be examined.
+fn objects(normal: &Normal, schema: &Map, depth: usize, steps: &Cell<usize>) -> Objects {
+    if !take_step(steps) {
         return Objects::Some;
     }
     let schema = expand(normal, schema.clone()).schema;
+    let is_object = |is_object: bool| {
+        if is_object {
+            Objects::All
+        } else {
+            Objects::None
+        }
+    };
     if schema.contains_key("type") {
-        let types = schema.types();
-        return match (types.contains(&"object"), types.len()) {
-            (false, _) => Objects::None,
-            (true, 1) => Objects::All,
-            (true, 2) if types.contains(&"null") => Objects::OrNull,
-            (true, _) => Objects::Some,
-        };
+        let types = schema.types().into_iter().filter(|name| *name != "null");
+        return Objects::of_parts(types.map(|name| is_object(name == "object")));
     }
     if let Some(values) = listed_values(&schema) {
-        return match values.iter().filter(|value| value.is_object()).count() {
-            0 => Objects::None,
-            count if count == values.len() => Objects::All,
-            _ => Objects::Some,
-        };
+        return Objects::of_parts(values.into_iter().map(|value| is_object(value.is_object())));
     }
     if schema.has_any(&["properties", "required", "additionalProperties"]) {
         return Objects::All;
     }
     for keyword in ["anyOf", "oneOf"] {
-        let is_null = |schema: &&Map| schema.text("type") == Some("null");
-        let (nulls, others): (Vec<&Map>, Vec<&Map>) = schema.schemas(keyword).partition(is_null);
-        if others.is_empty() {
-            if nulls.is_empty() {
-                continue;
-            }
-            return Objects::None;
+        if schema.list(keyword).is_empty() {
+            continue;
         }
         if depth >= MAX_DEPTH {
             return Objects::Some;
         }
-        let others = others.into_iter();
-        let found: Vec<_> = others
-            .map(|schema| objects(normal, schema, depth + 1, steps))
-            .collect();
-        let is_object = |it: &Objects| matches!(it, Objects::All | Objects::OrNull);
-        return if found.iter().all(is_object) {
-            if nulls.is_empty() && !found.contains(&Objects::OrNull) {
-                Objects::All
-            } else {
-                Objects::OrNull
-            }
-        } else if found.iter().all(|it| *it == Objects::None) {
-            Objects::None
-        } else {
-            Objects::Some
-        };
+        let schemas = schema.schemas(keyword);
+        let not_null = schemas.filter(|schema| schema.text("type") != Some("null"));
+        return Objects::of_parts(not_null.map(|it| objects(normal, it, depth + 1, steps)));
     }
     let constrains_others = |keyword: &String| {
         let types = constrained_types(keyword);
         !types.is_empty() && !types.contains(&"object")
     };
-    if schema.keys().any(constrains_others) {
-        Objects::None
-    } else {
-        Objects::All
-    }
+    is_object(!schema.keys().any(constrains_others))
+}
+
+/// Takes a step. Returns `false` if none is left.
+fn take_step(steps: &Cell<usize>) -> bool {
+    let left = steps.get();
+    steps.set(left.saturating_sub(1));
+    left > 0
 }
 
 fn objects_of_root(normal: &Normal) -> Objects {
-    objects(normal, &normal.root, 0, &Steps::new())
+    objects(normal, &normal.root, 0, &Cell::new(MAX_STEPS))
 }
 
 /// Whether the root becomes a property of an object in a dialect.
 pub(super) fn is_wrapped(normal: &Normal, rules: &Rules) -> bool {
-    rules.wraps_root && matches!(objects_of_root(normal), Objects::None | Objects::Some)
+    rules.wraps_root && objects_of_root(normal) != Objects::All
 }
 
 /// Converts the root to the form that the dialect accepts. Returns the renamed keys with their new
@@ -157,9 +136,7 @@ pub(super) fn prepare(
         changes.push(Change::new("", ChangeKind::Wrapped, message));
         normal.root = wrapper(&normal.root);
     } else if rules.object_root
-        && (rules.loose
-            || rules.no_root_description
-            || matches!(objects_of_root(normal), Objects::All | Objects::OrNull))
+        && (rules.loose || rules.no_root_description || objects_of_root(normal) == Objects::All)
     {
         normal.root = object_root(normal, rules, changes);
     }
@@ -173,65 +150,48 @@ pub(super) fn prepare(
 fn object_root(normal: &Normal, rules: &Rules, changes: &mut Vec<Change>) -> Map {
     let mut report = |kind, message: &str| changes.push(Change::new("", kind, message));
     let expanded = expand(normal, normal.root.clone());
-    if !expanded.references.is_empty() {
-        report(ChangeKind::Rewritten, "the `$ref` of the root is inlined");
-    }
-    if expanded.parts > expanded.references.len() + 1 {
-        report(ChangeKind::Rewritten, "`allOf` of the root is merged");
-    }
     if expanded.is_opened {
         report(ChangeKind::Widened, super::OPENED);
     }
     let mut root = expanded.schema;
-    for (keyword, value) in expanded.conflicts {
-        report(
-            ChangeKind::Described,
-            &describe(&mut root, &keyword, &value),
-        );
-    }
+    let mut described = expanded.conflicts;
     for keyword in ["anyOf", "oneOf"] {
-        if let Some(Value::Array(alternatives)) = root.shift_remove(keyword) {
-            let is_widened = alternatives::unite(normal, &mut root, keyword, &alternatives);
-            let kind = if is_widened {
-                ChangeKind::Widened
-            } else {
-                ChangeKind::Rewritten
-            };
-            report(kind, &format!("`{keyword}` of the root became one object"));
+        if let Some(Value::Array(alternatives)) = root.shift_remove(keyword)
+            && alternatives::unite(normal, &mut root, keyword, &alternatives)
+        {
+            let message = format!("`{keyword}` of the root became one object");
+            report(ChangeKind::Widened, &message);
         }
     }
     for keyword in rules.not_at_root {
-        if let Some(value) = root.shift_remove(*keyword) {
-            report(ChangeKind::Described, &describe(&mut root, keyword, &value));
+        let value = root.shift_remove(*keyword);
+        described.extend(value.map(|value| ((*keyword).to_owned(), value)));
+    }
+    for (keyword, value) in described {
+        if let Some(sentence) = text::describe(&keyword, &value) {
+            text::append(&mut root, &sentence);
         }
+        let message = format!("`{keyword}` moved to the description");
+        report(ChangeKind::Described, &message);
     }
     if root.text("type") != Some("object") {
-        let kind = match root.get("type") {
-            None => ChangeKind::Rewritten,
-            Some(_) if root.types().contains(&"object") => ChangeKind::Narrowed,
-            Some(_) => ChangeKind::Invalid,
-        };
-        report(kind, "the type of the root is set to `object`");
+        if root.contains_key("type") {
+            let is_narrower = root.types().contains(&"object");
+            let kind = if is_narrower {
+                ChangeKind::Narrowed
+            } else {
+                ChangeKind::Invalid
+            };
+            report(kind, "the type of the root is set to `object`");
+        }
         // At the beginning, because models read in this order.
         root.shift_remove("type");
         root.shift_insert(0, "type".to_owned(), json!("object"));
     }
     if rules.root_properties && !root.contains_key("properties") {
-        report(ChangeKind::Rewritten, "empty `properties` added");
         root.set("properties", json!({}));
     }
     root
-}
-
-/// Describes a keyword in the description. Returns the message of the change.
-fn describe(schema: &mut Map, keyword: &str, value: &Value) -> String {
-    match text::describe(keyword, value) {
-        Some(sentence) => {
-            text::append(schema, &sentence);
-            format!("`{keyword}` moved to the description")
-        }
-        None => format!("`{keyword}` removed"),
-    }
 }
 
 /// Returns an object with `root` as its only property.

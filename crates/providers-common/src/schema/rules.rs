@@ -91,17 +91,11 @@ pub(super) struct Rules {
     /// Every property is required.
     pub(super) all_required: bool,
     pub(super) any_value: AnyValue,
-    /// An object needs at least one property.
-    pub(super) filled_objects: bool,
     /// An array needs `items`.
     pub(super) needs_items: bool,
-    /// `prefixItems` is accepted.
-    pub(super) tuples: bool,
     /// OpenAPI 3.0: `nullable` for the type `null`, one type, `anyOf` without siblings, types in
-    /// upper case.
+    /// upper case. An object needs at least one property.
     pub(super) openapi: bool,
-    /// `const` is accepted.
-    pub(super) constants: bool,
     pub(super) enums: Enums,
     /// Other constraints and annotations that are accepted, besides `type`, `enum`, `properties`,
     /// `required`, `items`, `anyOf` and `description`. The others are described in the description.
@@ -145,11 +139,8 @@ const BASE: Rules = Rules {
     additional: Additional::Keep,
     all_required: false,
     any_value: AnyValue::Empty,
-    filled_objects: false,
     needs_items: false,
-    tuples: false,
     openapi: false,
-    constants: false,
     enums: Enums::Any,
     keywords: &[],
     formats: &[],
@@ -167,8 +158,6 @@ const ANTHROPIC: Rules = Rules {
     restricted_keys: true,
     references: References::Keep,
     root_reference: true,
-    tuples: true,
-    constants: true,
     ..BASE
 };
 
@@ -179,8 +168,6 @@ const OPENAI_LOOSE: Rules = Rules {
     references: References::Keep,
     root_reference: true,
     needs_items: true,
-    tuples: true,
-    constants: true,
     ..BASE
 };
 
@@ -193,10 +180,9 @@ const ANTHROPIC_STRICT: Rules = Rules {
     additional: Additional::Forbid,
     any_value: AnyValue::JsonText,
     needs_items: true,
-    constants: true,
     enums: Enums::Scalars,
     // `minItems` only as 0 or 1; see `lower/keyword.rs`.
-    keywords: &["title", "default", "format", "minItems"],
+    keywords: &["const", "title", "default", "format", "minItems"],
     formats: &[
         "date-time",
         "time",
@@ -222,9 +208,9 @@ const OPENAI_STRICT: Rules = Rules {
     all_required: true,
     any_value: AnyValue::JsonText,
     needs_items: true,
-    constants: true,
     enums: Enums::Scalars,
     keywords: &[
+        "const",
         "title",
         "format",
         "pattern",
@@ -257,9 +243,9 @@ const GEMINI_JSON_SCHEMA: Rules = Rules {
     dialect: Dialect::GeminiJsonSchema,
     // Recursive references are accepted only in optional properties, and the server unrolls them.
     references: References::KeepFinite,
-    tuples: true,
     enums: Enums::StringsAndNumbers,
     keywords: &[
+        "prefixItems",
         "title",
         "format",
         "minItems",
@@ -277,7 +263,6 @@ const GEMINI_OPENAPI: Rules = Rules {
     dialect: Dialect::GeminiOpenApi,
     additional: Additional::Omit,
     any_value: AnyValue::JsonText,
-    filled_objects: true,
     needs_items: true,
     openapi: true,
     enums: Enums::Strings,
@@ -315,13 +300,12 @@ const OLLAMA_FORMAT: Rules = Rules {
     not_at_root: &[],
     references: References::Keep,
     any_value: AnyValue::AllTypes,
-    constants: true,
     // Numbers only where the grammar stays small; see `lower/keyword.rs`.
     keywords: &[
+        "const",
         "title",
         "default",
         "format",
-        "pattern",
         "minimum",
         "maximum",
         "exclusiveMinimum",

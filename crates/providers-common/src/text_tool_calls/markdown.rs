@@ -5,8 +5,8 @@ use super::{cursor::is_separator, form::RecoveryForm};
 /// Minimum number of backticks or tildes that open a block of code.
 const FENCE: usize = 3;
 /// Marks around thinking that a server left in the text. Calls in it are ignored.
-const THINKING_MARKS: [(&str, &str); 2] = [("<think>", "</think>"), ("[THINK]", "[/THINK]")];
-const MAX_MARK: usize = 8;
+const THINKING_OPENERS: [&str; 2] = ["<think>", "[THINK]"];
+const THINKING_CLOSERS: [&str; 2] = ["</think>", "[/THINK]"];
 
 /// Markdown code. Calls in it are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +53,6 @@ pub(crate) struct MarkdownContext {
     after_call: bool,
     /// The answer has text outside of thinking and calls.
     has_text: bool,
-    /// The beginning of what may be a thinking mark.
-    mark: String,
 }
 
 impl MarkdownContext {
@@ -72,7 +70,6 @@ impl MarkdownContext {
             in_thinking: false,
             after_call: false,
             has_text,
-            mark: String::new(),
         }
     }
 
@@ -110,32 +107,51 @@ impl MarkdownContext {
         self.line_is_blank && !in_json
     }
 
-    /// Advances by a character.
-    pub(crate) fn step(&mut self, c: char) {
-        if self.after_call && is_separator(c) {
-            return;
+    /// Advances over the thinking mark at the beginning of `rest`, else over its first character.
+    /// Returns the length in bytes.
+    pub(crate) fn step(&mut self, rest: &str) -> usize {
+        let mut marks = self.thinking_marks().into_iter();
+        // A mark in code is an example.
+        let in_code = !self.in_thinking && self.code_after_run() != Code::None;
+        if let Some(mark) = marks.find(|mark| !in_code && rest.starts_with(mark)) {
+            self.end_run();
+            self.in_thinking = !self.in_thinking;
+            self.line_is_blank = false;
+            self.before = None;
+            self.after_call = false;
+            return mark.len();
         }
-        self.after_call &= c.is_whitespace();
-        let was_thinking = self.in_thinking;
-        if !was_thinking {
+        let Some(c) = rest.chars().next() else {
+            return 0;
+        };
+        if !self.in_thinking && !(self.after_call && is_separator(c)) {
+            self.after_call &= c.is_whitespace();
             self.step_in_code(c);
+            self.has_text |= !c.is_whitespace();
         }
         if c == '\n' {
             self.line_is_blank = true;
             self.line_is_quoted = false;
-        } else if !c.is_whitespace() {
+        } else if !c.is_whitespace() && !self.after_call {
             self.line_is_quoted |= self.line_is_blank && c == '>';
             self.line_is_blank = false;
             self.before = Some(c);
         }
-        let was_mark = self.is_in_mark();
-        self.step_in_mark(c);
-        if was_thinking || self.in_thinking {
-            return;
+        c.len_utf8()
+    }
+
+    /// Whether a text is the beginning of a thinking mark, so that more of it is needed.
+    pub(crate) fn may_be_mark(&self, text: &str) -> bool {
+        let mut marks = self.thinking_marks().into_iter();
+        marks.any(|mark| mark.len() > text.len() && mark.starts_with(text))
+    }
+
+    fn thinking_marks(&self) -> [&'static str; 2] {
+        if self.in_thinking {
+            THINKING_CLOSERS
+        } else {
+            THINKING_OPENERS
         }
-        // The beginning of a thinking mark does not count as text yet.
-        let is_text = was_mark || !c.is_whitespace();
-        self.has_text |= is_text && !self.is_in_mark();
     }
 
     /// Whether the answer has text outside of thinking and calls.
@@ -220,29 +236,5 @@ impl MarkdownContext {
             after_call: true,
             ..Self::new(self.has_text)
         };
-    }
-
-    fn is_in_mark(&self) -> bool {
-        let mark = self.mark.as_str();
-        let mut begins = THINKING_MARKS.iter().map(|(begin, _)| begin);
-        !mark.is_empty() && begins.any(|begin| begin.starts_with(mark))
-    }
-
-    fn step_in_mark(&mut self, c: char) {
-        if matches!(c, '<' | '[') {
-            self.mark.clear();
-        }
-        if self.mark.len() >= MAX_MARK || (self.mark.is_empty() && !matches!(c, '<' | '[')) {
-            return;
-        }
-        self.mark.push(c);
-        let mark = self.mark.as_str();
-        // A mark in code is an example.
-        let in_code = self.code != Code::None;
-        if THINKING_MARKS.iter().any(|(begin, _)| *begin == mark) {
-            self.in_thinking |= !in_code;
-        } else if THINKING_MARKS.iter().any(|(_, end)| *end == mark) {
-            self.in_thinking = false;
-        }
     }
 }

@@ -63,9 +63,9 @@ impl TextScanner {
         while let Some(rest) = self.buffer.get(self.plain..)
             && let Some(c) = rest.chars().next()
             && !self.may_begin_call(c, rest)
+            && !self.context.may_be_mark(rest)
         {
-            self.context.step(c);
-            self.plain += c.len_utf8();
+            self.plain += self.context.step(rest);
         }
         let plain = self.buffer.get(..self.plain).unwrap_or_default();
         if !self.has_emitted && plain.trim().is_empty() {
@@ -136,10 +136,12 @@ impl TextScanner {
                     return (found, "");
                 }
             }
-            for c in rest.get(..skipped).unwrap_or(rest).chars() {
-                self.context.step(c);
+            let end = self.plain + skipped;
+            while self.plain < end
+                && let Some(rest) = text.get(self.plain..)
+            {
+                self.plain += self.context.step(rest);
             }
-            self.plain += skipped;
         }
         (found, text)
     }

@@ -268,26 +268,6 @@ fn the_order_of_parts_and_their_state_are_kept() {
 }
 
 #[test]
-fn a_text_with_only_state_keeps_the_state() {
-    let state = switchboard_domain::ProviderState {
-        provider: "p".into(),
-        model: None,
-        data: json!(1),
-    };
-    let events = vec![
-        started(0),
-        ModelEvent::PartState {
-            index: 0,
-            state: Box::new(state),
-        },
-        closed(0),
-        finished(FinishReason::Stop),
-    ];
-    let response = response(&transform(&all(), events));
-    assert_eq!(response.message.parts.len(), 1);
-}
-
-#[test]
 fn an_input_above_the_limit_is_malformed_and_its_rest_is_dropped() {
     let mut recovery = all();
     recovery.limit = 64;

@@ -1,6 +1,6 @@
 //! Tools as they are in the world; see `tests/schemas/README.md`.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{borrow::Cow, collections::BTreeMap, fs, path::Path};
 
 use serde_json::Value;
 use switchboard_providers_common::schema::{ChangeKind, Dialect, compile};
@@ -113,11 +113,11 @@ fn no_tool_loses_a_property_of_its_root() {
             }
             let is_removed = |name: &String| {
                 let pointer = format!("/properties/{name}");
-                compiled.changes.iter().any(|change| {
-                    change.pointer == pointer
-                        && (change.kind == ChangeKind::Renamed
-                            || change.message.contains("removed"))
-                })
+                let mut changes = compiled.changes.iter();
+                properties[name] == false
+                    || changes.any(|change| {
+                        change.pointer == pointer && change.kind == ChangeKind::Renamed
+                    })
             };
             let names: Vec<&String> = properties.keys().collect();
             let present = compiled.schema["properties"].as_object();
@@ -149,7 +149,7 @@ fn changes_in_the_corpus() {
         for dialect in Dialect::ALL {
             let row = table.entry(dialect.name()).or_default();
             let compiled = compile(&tool.schema, dialect);
-            if compiled.changes.is_empty() {
+            if matches!(compiled.schema, Cow::Borrowed(_)) {
                 *row.entry("(unchanged)".to_owned()).or_default() += 1;
             }
             if compiled.is_exact() {

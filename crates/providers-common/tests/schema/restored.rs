@@ -253,3 +253,18 @@ fn a_schema_is_measured() {
         (5, 2, 2)
     );
 }
+
+#[test]
+fn a_large_answer_for_a_large_schema_is_restored_to_its_end() {
+    let properties: serde_json::Map<String, Value> = (0..5_000)
+        .map(|number| (format!("p{number}"), json!({"type": "string"})))
+        .collect();
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": {"type": "array", "items": {"$ref": "#/$defs/item"}}},
+        "$defs": {"item": object(properties)},
+    });
+    let items = |item: Value| json!({"a": vec![item; 100]});
+    let answer = items(json!({"p7": null, "p9": "9", "n": 1}));
+    assert_eq!(strict(&schema, answer), items(json!({"p9": "9", "n": 1})));
+}

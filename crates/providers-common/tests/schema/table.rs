@@ -1,5 +1,7 @@
 //! Each rule, in every dialect side by side.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 use switchboard_providers_common::schema::{Dialect, compile};
 
@@ -32,7 +34,7 @@ fn of_schema(schema: &Value) -> Value {
             .map(|change| format!("{:?}: {change}", change.kind))
             .collect();
         let mut made = Map::new();
-        if changes.is_empty() {
+        if matches!(compiled.schema, Cow::Borrowed(_)) {
             made.insert("unchanged".to_owned(), json!(true));
         } else {
             made.insert("schema".to_owned(), compiled.schema.into_owned());
@@ -255,6 +257,19 @@ rules! {
             "required": ["q"],
             "additionalProperties": false,
         }},
+    });
+    root_of_alternatives_with_shared_parts: of_schema({
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+        "oneOf": [
+            {"properties": {"kind": {"const": "now"}}, "required": ["kind"]},
+            {"$ref": "#/$defs/later"},
+        ],
+        "allOf": [{"properties": {"unit": {"type": "string"}}, "required": ["unit"]}],
+        "$defs": {"later": {"type": "object", "properties": {
+            "kind": {"const": "later"}, "day": {"type": "string"}, "city": {"type": "string"},
+        }}},
     });
     root_that_is_no_object: of_schema({"type": "array", "items": {"type": "string"}});
     root_that_is_no_schema: of_schema(null);

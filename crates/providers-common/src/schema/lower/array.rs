@@ -3,26 +3,17 @@
 use serde_json::{Value, json};
 
 use super::{Level, Lowering, Map, Normal, SchemaMembers, text};
-use crate::schema::{
-    change::{Change, ChangeKind},
-    keywords::type_names,
-};
-
-const NO_ITEMS: &str = "`items: false` became `maxItems`";
+use crate::schema::{change::ChangeKind, keywords::type_names};
 
 /// Adds `items` to every array without them, because OpenAI answers "array schema missing items".
-pub(super) fn add_items(normal: &mut Normal, changes: &mut Vec<Change>) {
-    normal.visit_mut(&mut |schema, at| {
+pub(super) fn add_items(normal: &mut Normal) {
+    normal.visit_mut(&mut |schema| {
         let is_array = schema.types().contains(&"array") || schema.contains_key("prefixItems");
-        let message = match schema.get("items") {
-            None if is_array => "`items` for any value added",
-            Some(Value::Bool(_)) => {
-                limit_to_prefix(schema);
-                NO_ITEMS
-            }
+        match schema.get("items") {
+            None if is_array => {}
+            Some(Value::Bool(_)) => limit_to_prefix(schema),
             _ => return,
-        };
-        changes.push(Change::new(at, ChangeKind::Rewritten, message));
+        }
         schema.set("items", json!({}));
     });
 }
@@ -45,10 +36,9 @@ impl Lowering<'_, '_> {
         if schema.is_false("items") {
             schema.shift_remove("items");
             limit_to_prefix(&mut schema);
-            self.rewritten(at, NO_ITEMS);
         }
         let mut lowered = Map::new();
-        if prefix_length > 0 && !self.rules.tuples {
+        if prefix_length > 0 && !self.rules.keeps("prefixItems") {
             self.tuple(&mut schema, at);
         } else if let Some(Value::Array(prefix)) = schema.get_mut("prefixItems") {
             let prefix = std::mem::take(prefix).into_iter().enumerate();

@@ -16,17 +16,13 @@ use crate::schema::{
 impl Lowering<'_, '_> {
     /// Describes a keyword in the description.
     pub(super) fn describe(&mut self, out: &mut Map, keyword: &str, value: &Value, at: &str) {
-        let Some(sentence) = text::describe(keyword, value) else {
-            return self.report(at, ChangeKind::Noise, format!("`{keyword}` removed"));
-        };
-        text::append(out, &sentence);
-        // Annotations enforce nothing, so that nothing is lost.
-        let kind = if is_annotation(keyword) {
-            ChangeKind::Rewritten
-        } else {
-            ChangeKind::Described
-        };
-        self.report(at, kind, format!("`{keyword}` moved to the description"));
+        if let Some(sentence) = text::describe(keyword, value) {
+            text::append(out, &sentence);
+            if !is_annotation(keyword) {
+                let message = format!("`{keyword}` moved to the description");
+                self.report(at, ChangeKind::Described, message);
+            }
+        }
     }
 
     /// Keeps, describes or removes an annotation.
@@ -35,7 +31,7 @@ impl Lowering<'_, '_> {
             "description" => text::prepend(out, value),
             _ if self.rules.keeps(keyword) => out.set(keyword, value.clone()),
             // It mostly repeats the name of the property.
-            "title" => self.report(at, ChangeKind::Noise, "`title` removed"),
+            "title" => {}
             _ => self.describe(out, keyword, value, at),
         }
     }

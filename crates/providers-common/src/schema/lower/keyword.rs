@@ -1,13 +1,10 @@
 //! Keywords whose value is not a schema.
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use super::{Lowering, Map, SchemaMembers, text};
 use crate::schema::{
     Dialect,
-    change::ChangeKind,
     keywords::{is_annotation, is_foreign, type_names},
     rules::ANY_FORMAT,
 };
@@ -27,13 +24,12 @@ impl Lowering<'_, '_> {
         let mut out = Map::new();
         let type_value = schema.get("type").cloned().unwrap_or_default();
         let types = type_names(&type_value);
-        let orders = schema.contains_key("propertyOrdering");
-        let properties = lowered.object("properties").filter(|_| orders);
-        let keys: HashSet<String> = properties
-            .into_iter()
-            .flat_map(Map::keys)
-            .cloned()
-            .collect();
+        let mut order = schema.list("propertyOrdering").to_vec();
+        order.retain(|name| {
+            let properties = lowered.object("properties");
+            let property = properties.zip(name.as_str());
+            property.is_some_and(|(properties, name)| properties.contains_key(name))
+        });
         for (keyword, value) in schema {
             let is_foreign = is_foreign(&keyword, &types);
             match keyword.as_str() {
@@ -47,17 +43,10 @@ impl Lowering<'_, '_> {
                 "properties" | "required" | "additionalProperties" | "items" | "prefixItems"
                     if !is_foreign => {}
                 _ if is_annotation(&keyword) => self.annotation(&mut out, &keyword, &value, at),
-                _ if is_foreign => {
-                    let message = format!("`{keyword}` removed: it does not constrain this type");
-                    self.report(at, ChangeKind::Noise, message);
-                }
-                "propertyOrdering" if self.rules.keeps(&keyword) => {
-                    let is_key = |name: &Value| name.as_str().is_some_and(|it| keys.contains(it));
-                    if value.as_array().is_some_and(|it| it.iter().all(is_key)) {
-                        out.set(&keyword, value);
-                    } else {
-                        let message = "`propertyOrdering` with unknown properties removed";
-                        self.report(at, ChangeKind::Invalid, message);
+                _ if is_foreign => {}
+                "propertyOrdering" => {
+                    if self.rules.keeps(&keyword) && !order.is_empty() {
+                        out.set(&keyword, std::mem::take(&mut order));
                     }
                 }
                 _ if self.rules.keeps(&keyword) && self.accepts(&keyword, &value, &types) => {
@@ -99,7 +88,7 @@ impl Lowering<'_, '_> {
         if is_accepted && self.rules.keeps("format") {
             out.set("format", value);
         } else if format.is_empty() || (!is_string && NUMBER_WIDTHS.contains(&format)) {
-            self.report(at, ChangeKind::Noise, "`format` removed");
+            // It has no meaning for a model.
         } else {
             self.describe(out, "format", &value, at);
         }
@@ -111,7 +100,6 @@ impl Lowering<'_, '_> {
         match (self.rules.dialect, keyword) {
             (Dialect::AnthropicStrict, "minItems") => matches!(value.as_u64(), Some(0 | 1)),
             (Dialect::OpenAiStrict | Dialect::GeminiOpenApi, "pattern") => !has_lookaround(text),
-            (Dialect::OllamaFormat, "pattern") => is_grammar_pattern(text),
             (Dialect::OllamaFormat, "minLength" | "maxLength" | "minItems" | "maxItems") => {
                 value.as_u64().is_some_and(|count| count <= MAX_REPETITION)
             }
@@ -134,62 +122,4 @@ fn has_lookaround(pattern: &str) -> bool {
     let is_reference = |it: &[u8]| matches!(it, [b'\\', b'1'..=b'9' | b'k' | b'b' | b'B']);
     pattern.as_bytes().windows(2).any(is_reference)
         || ["(?=", "(?!", "(?<"].iter().any(|it| pattern.contains(it))
-}
-
-/// Whether llama.cpp's converter accepts a pattern: anchored at both ends, with only characters,
-/// classes and repetitions.
-fn is_grammar_pattern(pattern: &str) -> bool {
-    const MAX_BYTES: usize = 200;
-    let inner = pattern
-        .strip_prefix('^')
-        .and_then(|it| it.strip_suffix('$'));
-    let Some(inner) = inner.filter(|it| (1..=MAX_BYTES).contains(&it.len())) else {
-        return false;
-    };
-    let mut rest = inner;
-    let mut may_repeat = false;
-    while let Some(c) = rest.chars().next() {
-        let (length, repeats) = match c {
-            '[' => (class_length(rest), false),
-            '{' => (count_length(rest), true),
-            '+' | '*' | '?' => (Some(1), true),
-            '\\' => (escape_length(rest), false),
-            c if c.is_ascii_alphanumeric() || "_ @#:/-,".contains(c) => (Some(1), false),
-            _ => (None, false),
-        };
-        let Some(length) = length.filter(|_| !repeats || may_repeat) else {
-            return false;
-        };
-        may_repeat = !repeats;
-        rest = rest.get(length..).unwrap_or_default();
-    }
-    true
-}
-
-/// Returns the length of a count such as `{1,3}`.
-fn count_length(text: &str) -> Option<usize> {
-    let end = text.find('}')?;
-    let is_count = |it: char| it.is_ascii_digit() || it == ',';
-    text.get(1..end)?.chars().all(is_count).then_some(end + 1)
-}
-
-/// Returns the length of an escape that the converter accepts.
-fn escape_length(text: &str) -> Option<usize> {
-    let escaped = text.as_bytes().get(1)?;
-    b"dws.-/".contains(escaped).then_some(2)
-}
-
-/// Returns the length of a class of characters that the converter accepts.
-fn class_length(text: &str) -> Option<usize> {
-    let mut at = if text.starts_with("[^") { 2 } else { 1 };
-    let start = at;
-    loop {
-        let rest = text.get(at..)?;
-        at += match rest.chars().next()? {
-            ']' if at > start => return Some(at + 1),
-            '\\' => escape_length(rest)?,
-            c if c.is_ascii_alphanumeric() || "_ @#:/-,.+%".contains(c) => 1,
-            _ => return None,
-        };
-    }
 }

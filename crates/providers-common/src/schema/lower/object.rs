@@ -35,7 +35,6 @@ impl Lowering<'_, '_> {
         };
         for name in &required {
             if !properties.contains_key(name) {
-                self.rewritten(at, &format!("a schema for the required key `{name}` added"));
                 let additional = schema.object("additionalProperties");
                 properties.set(name, additional.cloned().unwrap_or_default());
             }
@@ -54,7 +53,7 @@ impl Lowering<'_, '_> {
         let mut lowered = Map::new();
         let needs_properties =
             self.rules.additional == Additional::Forbid || (is_root && self.rules.root_properties);
-        let may_be_empty = !self.rules.filled_objects && (has_properties || needs_properties);
+        let may_be_empty = !self.rules.openapi && (has_properties || needs_properties);
         if !properties.is_empty() || may_be_empty {
             lowered.set("properties", properties);
         }
@@ -76,12 +75,10 @@ impl Lowering<'_, '_> {
             };
             let Some(mut property) = self.counted_schema(property, &at, level.in_object()) else {
                 // If the property is required, no object was valid before.
-                let kind = if required.contains(&name) {
-                    ChangeKind::Widened
-                } else {
-                    ChangeKind::Rewritten
-                };
-                self.report(&at, kind, "removed, because no value is valid");
+                if required.contains(&name) {
+                    let message = "removed, because no value is valid";
+                    self.report(&at, ChangeKind::Widened, message);
+                }
                 continue;
             };
             if self.rules.all_required && !required.contains(&name) {
@@ -117,25 +114,15 @@ impl Lowering<'_, '_> {
             }
             (Additional::Forbid, additional) => {
                 lowered.set("additionalProperties", false);
-                match additional {
-                    Some(Value::Bool(false)) if !has_patterns => {}
-                    None if !has_patterns => {
-                        self.report(at, ChangeKind::Closed, "additional keys are forbidden");
-                    }
-                    _ => {
-                        let message = "additional keys are not supported";
-                        self.report(at, ChangeKind::Narrowed, message);
-                    }
+                if has_patterns || additional.is_some_and(|it| it != false) {
+                    let message = "additional keys are not supported";
+                    self.report(at, ChangeKind::Narrowed, message);
                 }
             }
-            (Additional::Omit, Some(Value::Bool(is_allowed))) => {
-                let kind = if is_allowed {
-                    ChangeKind::Noise
-                } else {
-                    ChangeKind::Dropped
-                };
-                let message = format!("`additionalProperties: {is_allowed}` removed");
-                self.report(at, kind, message);
+            (Additional::Omit, Some(Value::Bool(true))) => {}
+            (Additional::Omit, Some(Value::Bool(false))) => {
+                let message = "`additionalProperties: false` removed";
+                self.report(at, ChangeKind::Dropped, message);
             }
             (Additional::Omit, Some(value)) => {
                 self.describe(schema, "additionalProperties", &value, at);
@@ -150,7 +137,7 @@ impl Lowering<'_, '_> {
         let has_keys = schema.object("properties").is_some_and(|it| !it.is_empty())
             || schema.required().next().is_some();
         self.rules.any_value == AnyValue::JsonText
-            && (self.rules.filled_objects || !is_closed)
+            && (self.rules.openapi || !is_closed)
             && !has_keys
     }
 }

@@ -15,14 +15,13 @@ impl Lowering<'_, '_> {
     /// Lowers a schema without `$ref` and combinators. Splits it by type where the dialect needs
     /// that.
     pub(super) fn typed(&mut self, mut schema: Map, at: &str, level: Level) -> Option<Map> {
-        if let Some(union) = self.null_as_alternative(&schema, at) {
+        if let Some(union) = self.null_as_alternative(&schema) {
             return self.union(union, at, level);
         }
         self.values(&mut schema, at)?;
         if !schema.contains_key("type")
             && let Some(types) = implied_types(&schema)
         {
-            self.rewritten(at, "the implied type is added");
             schema.shift_insert(0, "type".to_owned(), types);
         }
         if !schema.contains_key("type") {
@@ -42,7 +41,6 @@ impl Lowering<'_, '_> {
             || (is_compound && (self.rules.any_value == AnyValue::JsonText || has_structure()));
         if not_null.len() > 1 && must_split {
             let alternatives: Value = types.iter().map(|name| of_type(&schema, name)).collect();
-            self.rewritten(at, "each type became an alternative");
             schema.retain(|keyword, _| is_annotation(keyword));
             schema.set("anyOf", alternatives);
             return self.union(schema, at, level);
@@ -62,7 +60,6 @@ impl Lowering<'_, '_> {
             AnyValue::Empty => {}
             AnyValue::AllTypes => {
                 schema.shift_insert(0, "type".to_owned(), all_types());
-                self.rewritten(at, "all types are listed");
             }
             AnyValue::JsonText => {
                 return self.json_text(&schema, at, "any value", "Any JSON value");

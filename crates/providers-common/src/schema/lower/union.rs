@@ -18,12 +18,10 @@ impl Lowering<'_, '_> {
     /// Lowers a schema without `$ref` and `allOf`.
     pub(super) fn union(&mut self, mut schema: Map, at: &str, level: Level) -> Option<Map> {
         if let Some(one_of) = schema.shift_remove("oneOf") {
-            let kind = if are_disjoint(self.normal, &one_of) {
-                ChangeKind::Rewritten
-            } else {
+            if !are_disjoint(self.normal, &one_of) {
                 // A value may now match two alternatives.
-                ChangeKind::Widened
-            };
+                self.report(at, ChangeKind::Widened, "`oneOf` became `anyOf`");
+            }
             let mut any_of = Map::new();
             any_of.set("anyOf", one_of);
             let merged = intersection(schema, &any_of);
@@ -34,7 +32,6 @@ impl Lowering<'_, '_> {
             for (_, alternatives) in merged.conflicts {
                 self.describe(&mut schema, "oneOf", &alternatives, at);
             }
-            self.report(at, kind, "`oneOf` became `anyOf`");
         }
         let Some(Value::Array(alternatives)) = schema.shift_remove("anyOf") else {
             return self.typed(schema, at, level);
@@ -50,12 +47,6 @@ impl Lowering<'_, '_> {
             schema.extend(annotations);
             self.describe(&mut schema, "anyOf", &Value::Array(alternatives), at);
             return self.typed(schema, at, level);
-        }
-        if !common.is_empty() {
-            self.rewritten(
-                at,
-                "the common part of the alternatives is copied into each",
-            );
         }
         let mut is_nullable = false;
         let mut lowered: Vec<Value> = Vec::new();
@@ -73,30 +64,19 @@ impl Lowering<'_, '_> {
                 alternative.set("allOf", json!([own]));
             }
             let Some(mut alternative) = self.schema(alternative, &at, level) else {
-                self.rewritten(&at, "removed, because no value is valid");
                 continue;
             };
             // A union that is only an alternative is flattened.
-            let nested = match alternative.get_mut("anyOf") {
-                Some(Value::Array(nested)) => Some(std::mem::take(nested)),
-                _ => None,
-            };
-            let found = match nested {
-                Some(nested) if alternative.len() == 1 => nested,
-                Some(nested) => {
-                    alternative.set("anyOf", nested);
-                    vec![Value::Object(alternative)]
-                }
-                None => vec![Value::Object(alternative)],
+            let is_union = alternative.len() == 1;
+            let found = match alternative.get_mut("anyOf") {
+                Some(Value::Array(nested)) if is_union => std::mem::take(nested),
+                _ => vec![Value::Object(alternative)],
             };
             for alternative in found {
                 if !lowered.contains(&alternative) {
                     lowered.push(alternative);
                 }
             }
-        }
-        if is_nullable {
-            self.rewritten(at, "the alternative `null` became `nullable`");
         }
         self.alternatives(lowered, &annotations, is_nullable, at)
     }
@@ -126,7 +106,6 @@ impl Lowering<'_, '_> {
         }
         if let [Value::Object(only)] = alternatives.as_mut_slice() {
             let mut only = std::mem::take(only);
-            self.rewritten(at, "the only alternative replaced the union");
             if only.contains_key("$ref") && !outer.is_empty() {
                 outer.set("anyOf", json!([only]));
                 return Some(outer);

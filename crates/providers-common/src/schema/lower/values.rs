@@ -23,10 +23,9 @@ impl Lowering<'_, '_> {
             {
                 return None;
             }
-            if !self.rules.constants || constant.is_object() || constant.is_array() {
+            if !self.rules.keeps("const") || constant.is_object() || constant.is_array() {
                 schema.shift_remove("const");
                 schema.set("enum", json!([constant]));
-                self.rewritten(at, "`const` became an `enum` with one value");
             }
         }
         self.match_types(schema, at);
@@ -50,9 +49,8 @@ impl Lowering<'_, '_> {
         }
         schema.shift_remove("enum");
         let is_boolean = values.len() == 2 && values.iter().all(Value::is_boolean);
-        if is_boolean || values.iter().all(Value::is_null) {
-            self.rewritten(at, "`enum` removed: the type allows the same values");
-        } else {
+        // Otherwise the type allows the same values.
+        if !is_boolean && !values.iter().all(Value::is_null) {
             self.describe(schema, "enum", &Value::Array(values), at);
         }
         Some(())
@@ -73,7 +71,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Returns a union of null and of the other listed values, where null cannot be listed.
-    pub(super) fn null_as_alternative(&mut self, schema: &Map, at: &str) -> Option<Map> {
+    pub(super) fn null_as_alternative(&self, schema: &Map) -> Option<Map> {
         if self.rules.enums != Enums::StringsAndNumbers {
             return None;
         }
@@ -100,7 +98,6 @@ impl Lowering<'_, '_> {
         if allows_null {
             alternatives.push(json!({"type": "null"}));
         }
-        self.rewritten(at, "the listed null became an alternative");
         union.set("anyOf", alternatives);
         Some(union)
     }
@@ -129,7 +126,6 @@ impl Lowering<'_, '_> {
             self.report(at, ChangeKind::Invalid, message);
             schema.shift_remove("type");
         } else {
-            self.rewritten(at, "listed values of other types removed");
             schema.set("enum", matching);
         }
     }

@@ -5,12 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
-
 use super::{Map, Normal, def_name, def_pointer};
 use crate::schema::{
     change::{Change, ChangeKind},
-    keywords::{SchemaMembers, children},
+    keywords::{SchemaMembers, children, children_mut},
 };
 
 /// The targets of each name's references.
@@ -72,32 +70,9 @@ fn remove_in_place(schema: &mut Map, is_infinite: &dyn Fn(&Map) -> bool) {
     if is_infinite(schema) {
         schema.shift_remove("$ref");
     }
-    let is_infinite_value = |value: &Value| value.as_object().is_some_and(is_infinite);
-    for keyword in IN_PLACE {
-        let is_empty = match schema.get_mut(keyword) {
-            // An alternative that is the whole schema itself has no effect.
-            Some(Value::Array(list)) => {
-                list.retain(|one| !is_infinite_value(one));
-                for one in list.iter_mut().filter_map(Value::as_object_mut) {
-                    remove_in_place(one, is_infinite);
-                }
-                list.is_empty()
-            }
-            Some(Value::Object(named)) if keyword == "dependentSchemas" => {
-                for one in named.values_mut().filter_map(Value::as_object_mut) {
-                    remove_in_place(one, is_infinite);
-                }
-                false
-            }
-            Some(Value::Object(one)) if !is_infinite(one) => {
-                remove_in_place(one, is_infinite);
-                false
-            }
-            Some(Value::Object(_)) => true,
-            _ => false,
-        };
-        if is_empty {
-            schema.shift_remove(keyword);
+    for (keyword, child) in children_mut(schema) {
+        if IN_PLACE.contains(&keyword) {
+            remove_in_place(child, is_infinite);
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Union of the alternatives of a root into one object.
 
-use std::collections::HashSet;
+use std::{cell::Cell, collections::HashSet};
 
 use serde_json::{Value, json};
 
 use super::{
-    MAX_ALTERNATIVES, MAX_DEPTH, Map, Normal, Objects, SchemaMembers, Steps, objects, text,
+    MAX_ALTERNATIVES, MAX_DEPTH, MAX_STEPS, Map, Normal, Objects, SchemaMembers, objects,
+    take_step, text,
 };
 use crate::schema::{
     keywords::listed_values,
@@ -20,7 +21,7 @@ pub(super) fn unite(
     alternatives: &[Value],
 ) -> bool {
     let mut found = Vec::new();
-    let steps = Steps::new();
+    let steps = Cell::new(MAX_STEPS);
     for alternative in alternatives.iter().filter_map(Value::as_object) {
         collect(normal, alternative, &mut found, MAX_DEPTH, &steps);
     }
@@ -90,8 +91,8 @@ fn united_properties(root: &Map, alternatives: &[Map]) -> Map {
 }
 
 /// Collects the alternatives that are objects, also nested ones.
-fn collect(normal: &Normal, schema: &Map, found: &mut Vec<Map>, depth: usize, steps: &Steps) {
-    if found.len() >= MAX_ALTERNATIVES || !steps.take() {
+fn collect(normal: &Normal, schema: &Map, found: &mut Vec<Map>, depth: usize, steps: &Cell<usize>) {
+    if found.len() >= MAX_ALTERNATIVES || !take_step(steps) {
         return;
     }
     let mut base = expand(normal, schema.clone()).schema;
@@ -105,18 +106,11 @@ fn collect(normal: &Normal, schema: &Map, found: &mut Vec<Map>, depth: usize, st
         found.push(base);
         return;
     };
-    for one in nested.into_iter().filter_map(object) {
-        let both = intersection(base.clone(), &expand(normal, one).schema);
+    for one in nested.iter().filter_map(Value::as_object) {
+        let both = intersection(base.clone(), &expand(normal, one.clone()).schema);
         if !both.is_never {
             collect(normal, &both.schema, found, depth - 1, steps);
         }
-    }
-}
-
-fn object(value: Value) -> Option<Map> {
-    match value {
-        Value::Object(map) => Some(map),
-        _ => None,
     }
 }
 

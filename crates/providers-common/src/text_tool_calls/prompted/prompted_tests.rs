@@ -1,5 +1,4 @@
 use futures_util::{FutureExt as _, StreamExt as _, stream};
-use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_domain::{
     FinishReason, Media, ModelEvent, PartStart, ResponseAccumulator, ToolContent, ToolInput,
@@ -93,29 +92,6 @@ fn a_conversation_with_tools_as_text() {
 }
 
 #[test]
-fn the_prepared_request_has_no_tools() {
-    for tools in [FREE, CONSTRAINED] {
-        let prepared = tools.prepare(&long_request()).request;
-        assert!(prepared.tools.is_empty());
-        assert_eq!(prepared.tool_choice, ToolChoice::Auto);
-        for message in &prepared.messages {
-            assert_ne!(message.role, Role::Tool);
-            let parts = &message.parts;
-            let is_left = |part: &Part| matches!(part, Part::ToolUse(_) | Part::ToolResult(_));
-            assert!(!parts.iter().any(is_left), "{parts:?}");
-        }
-        // What has nothing of tools in it is shared.
-        let user = &long_request().messages[1];
-        assert_eq!(&prepared.messages[1], user);
-        let request = long_request();
-        assert!(Arc::ptr_eq(
-            &tools.prepare(&request).request.messages[1],
-            &request.messages[1]
-        ));
-    }
-}
-
-#[test]
 fn the_history_is_converted_as_in_a_whole_request() {
     let long = long_request();
     let converted = with_history_as_text(&long);
@@ -127,24 +103,6 @@ fn the_history_is_converted_as_in_a_whole_request() {
     // Only the instructions differ.
     assert_eq!(converted.messages[1..], prepared.messages[1..]);
     assert_eq!(converted.messages[0], long.messages[0]);
-}
-
-#[test]
-fn tools_calls_and_results_concern_tools() {
-    let mut plain = request();
-    assert!(concerns_tools(&plain));
-    plain.tools.clear();
-    assert!(!concerns_tools(&plain));
-    for at in [2, 3] {
-        // A call alone, and results alone.
-        let trace = Arc::clone(&long_request().messages[at]);
-        let request = ChatRequest {
-            messages: vec![trace],
-            ..plain.clone()
-        };
-        assert!(concerns_tools(&request), "{at}");
-        assert!(!concerns_tools(&with_history_as_text(&request)), "{at}");
-    }
 }
 
 #[test]
@@ -397,77 +355,6 @@ fn the_answer_is_a_tool_use_and_reports_the_outcome_of_the_choice() {
         assert_eq!(uses.len(), 1);
         assert_eq!(uses[0].input, ToolInput::parse("{\"city\":\"Paris\"}"));
         assert_eq!(answer.message.text(), "");
-    }
-}
-
-/// What is written for the model as a call is read as that call again.
-#[test]
-fn calls_of_the_history_have_the_recovered_form() {
-    let request = long_request();
-    let recovery = FREE.prepare(&request).recovery;
-    let text = FREE.prepare(&request).request.messages[2].text();
-    let events = [
-        ModelEvent::PartStarted {
-            index: 0,
-            part: PartStart::Text,
-        },
-        ModelEvent::TextDelta { index: 0, text },
-    ];
-    let mut transformer = crate::text_tool_calls::EventRecovery::new(recovery);
-    let mut all = Vec::new();
-    for event in events {
-        transformer.push(event, &mut all);
-    }
-    transformer.end(&mut all);
-    let mut answer = ResponseAccumulator::default();
-    for event in &all {
-        answer.push(event).unwrap();
-    }
-    let message = answer.interrupted().message;
-    let inputs: Vec<_> = message
-        .tool_uses()
-        .map(|it| (&*it.name, it.input.as_object().is_some()))
-        .collect();
-    // `get_map` is not offered in this request.
-    assert_eq!(inputs, [("get_weather", true), ("get_weather", false)]);
-}
-
-fn any_schema() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(json!({"type": "string", "title": "t"})),
-        Just(json!({"$ref": "#/$defs/a"})),
-        Just(json!({"$ref": "#"})),
-        Just(json!(true)),
-        Just(json!(null)),
-        Just(json!({"enum": [{"$ref": "#"}], "additionalProperties": false})),
-    ];
-    leaf.prop_recursive(4, 24, 4, |inner| {
-        let map = prop::collection::btree_map("[a-c]|title|[$]ref", inner.clone(), 0..4);
-        prop_oneof![
-            map.prop_map(|map| json!({"properties": map})),
-            prop::collection::vec(inner.clone(), 0..3).prop_map(|all| json!({"anyOf": all})),
-            inner
-                .clone()
-                .prop_map(|it| json!({"items": it, "$defs": {"a": it}})),
-        ]
-    })
-}
-
-proptest! {
-    #[test]
-    fn any_schema_and_history_is_prepared(schema in any_schema(), text in ".{0,12}", only in any::<bool>()) {
-        let mut request = long_request();
-        request.tools = vec![Arc::new(ToolDefinition::new(text.clone(), text.clone(), schema))];
-        if only {
-            request.tool_choice = ToolChoice::Only(vec![text.clone()]);
-        }
-        let result = ToolResult::text("9", text.clone(), text);
-        request.messages.push(Arc::new(Message::tool_results([result])));
-        for tools in [FREE, CONSTRAINED] {
-            let prepared = tools.prepare(&request);
-            prop_assert!(prepared.request.tools.is_empty());
-            prop_assert!(prepared.request.messages.iter().all(|it| it.role != Role::Tool));
-        }
     }
 }
 
