@@ -22,27 +22,6 @@ fn legal_names_are_unchanged() {
     }
 }
 
-/// Case 16 of the design notes: `a/b` and `a_b`.
-#[test]
-fn similar_names_get_distinct_reversible_aliases() {
-    let long = "x".repeat(200);
-    let longer = format!("{long}y");
-    let all = [
-        "a/b", "a_b", "a.b", "a b", "a-b", "ä", "Ä", "日本", "語", "", " ", "9", "9a", "-a", &long,
-        &longer,
-    ];
-    for rule in RULES {
-        let names = ToolNames::of(&request(&all), rule);
-        let mut seen = HashSet::new();
-        for name in all {
-            let wire = names.wire(name).into_owned();
-            assert!(rule.allows(&wire), "{wire:?} of {name:?} under {rule:?}");
-            assert_eq!(names.declared(&wire), name);
-            assert!(seen.insert(wire), "{name:?} shares its name under {rule:?}");
-        }
-    }
-}
-
 #[test]
 fn a_name_is_the_same_in_every_run_and_among_any_tools() {
     // Saved conversations and prompt caches hold these names.
@@ -96,12 +75,6 @@ fn the_history_and_the_choice_use_the_same_names() {
         assert!(NameRule::ANTHROPIC.allows(&wire), "{wire}");
         assert_eq!(names.declared(&wire), name);
     }
-}
-
-#[test]
-fn an_unknown_wire_name_is_returned_unchanged() {
-    let names = ToolNames::of(&request(&["a/b"]), NameRule::OPENAI);
-    assert_eq!(names.declared("made_up"), "made_up");
 }
 
 proptest! {

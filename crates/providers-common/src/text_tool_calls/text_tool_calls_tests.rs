@@ -288,25 +288,6 @@ fn an_input_above_the_limit_is_malformed_and_its_rest_is_dropped() {
     assert_eq!(pieces, whole);
 }
 
-/// The cap on streamed tool input is the accumulator's; recovery never holds back more than it
-/// would take, and what is longer is malformed there as well.
-#[test]
-fn an_input_of_the_accumulators_limit_and_more_is_never_executed() {
-    let long = "x".repeat(DEFAULT_MAX_TOOL_INPUT_BYTES);
-    let call = |text: &str| {
-        format!(
-            "<tool_call>{{\"name\": \"get_weather\", \"arguments\": {{\"city\": \"{text}\"}}}}</tool_call>"
-        )
-    };
-    let fits = &long[..DEFAULT_MAX_TOOL_INPUT_BYTES - 20];
-    for (text, is_object) in [(call(fits), true), (call(&long), false)] {
-        let response = read(&all(), &text, FinishReason::Stop);
-        let uses: Vec<_> = response.message.tool_uses().collect();
-        assert_eq!(uses.len(), 1);
-        assert_eq!(uses[0].input.as_object().is_some(), is_object);
-    }
-}
-
 fn stream_of(events: Vec<Result<ModelEvent, ModelError>>) -> ModelStream {
     Box::pin(stream::iter(events))
 }
