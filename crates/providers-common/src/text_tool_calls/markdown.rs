@@ -124,7 +124,8 @@ impl MarkdownContext {
         let Some(c) = rest.chars().next() else {
             return 0;
         };
-        if !self.in_thinking && !(self.after_call && is_separator(c)) {
+        let is_between_calls = self.after_call && is_separator(c);
+        if !self.in_thinking && !is_between_calls {
             self.after_call &= c.is_whitespace();
             self.step_in_code(c);
             self.has_text |= !c.is_whitespace();

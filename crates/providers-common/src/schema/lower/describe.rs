@@ -45,16 +45,12 @@ impl Lowering<'_, '_> {
         let mut description = Map::new();
         for (keyword, value) in schema {
             match keyword.as_str() {
-                "type" | "properties" | "format" | "enum" => {}
+                "type" => {}
                 _ if is_annotation(keyword) => {
                     self.annotation(&mut description, keyword, value, at);
                 }
                 _ => self.describe(&mut description, keyword, value, at),
             }
-        }
-        if schema.object("properties").is_some_and(|it| !it.is_empty()) {
-            let keys = format!("Its keys: {}.", text::object_summary(schema));
-            text::append(&mut description, &keys);
         }
         text::append(
             &mut description,

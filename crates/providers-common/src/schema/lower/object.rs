@@ -96,7 +96,8 @@ impl Lowering<'_, '_> {
         let additional = schema.shift_remove("additionalProperties");
         let has_patterns = has_patterns(schema);
         match (self.rules.additional, additional) {
-            (Additional::Keep | Additional::Omit, None) => {}
+            (Additional::Keep | Additional::Omit, None)
+            | (Additional::Omit, Some(Value::Bool(true))) => {}
             (Additional::Keep, Some(Value::Object(schema))) => {
                 let at = format!("{at}/additionalProperties");
                 let schema = self.schema(schema, &at, level.in_object());
@@ -119,7 +120,6 @@ impl Lowering<'_, '_> {
                     self.report(at, ChangeKind::Narrowed, message);
                 }
             }
-            (Additional::Omit, Some(Value::Bool(true))) => {}
             (Additional::Omit, Some(Value::Bool(false))) => {
                 let message = "`additionalProperties: false` removed";
                 self.report(at, ChangeKind::Dropped, message);

@@ -73,13 +73,13 @@ impl<'a> Normaliser<'a, '_> {
             ("maximum", Value::Number(_)) if is_true("exclusiveMaximum") => {}
             // The description may already contain text about other keywords.
             ("description", Value::String(_)) => text::prepend(out, value),
-            _ => match self.value(keyword, value, at, depth) {
-                Some(value) => out.set(keyword, value),
-                None => {
+            _ => {
+                let Some(value) = self.value(keyword, value, at, depth) else {
                     let message = format!("`{keyword}` with an invalid value removed");
-                    self.report(at, ChangeKind::Invalid, message);
-                }
-            },
+                    return self.report(at, ChangeKind::Invalid, message);
+                };
+                out.set(keyword, value);
+            }
         }
     }
 
