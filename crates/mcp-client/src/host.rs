@@ -39,10 +39,10 @@ use crate::{
         context::CallContext,
         deadline::{Deadline, Limits},
     },
-    config::{ServerConfig, client_features::Root},
+    config::ServerConfig,
     error::HostError,
     server::{
-        process::watchdog::{UnreapedWatchdog, Watchdog},
+        process::watchdog::Watchdog,
         state::Server,
         status::{ServerState, ServerStatus},
         supervisor,
@@ -64,21 +64,19 @@ const CHANGE_CAPACITY: usize = 256;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long [`McpHost::kill`] may take.
 const KILL_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long notifying a server about its roots may take.
-const ROOTS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Many MCP servers behind one [`ToolHost`].
 ///
 /// Dropping it kills the process groups of the servers. [`McpHost::close`] ends them gracefully.
 pub struct McpHost {
-    servers: Vec<Arc<Server>>,
+    pub(crate) servers: Vec<Arc<Server>>,
     changes: broadcast::Sender<ToolHostChange>,
-    options: Arc<HostOptions>,
+    pub(crate) options: Arc<HostOptions>,
     watchdog: Watchdog,
-    stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
     /// Cancelled when every server has ended.
     ended: CancellationToken,
-    tasks: TaskTracker,
+    pub(crate) tasks: TaskTracker,
     supervisors: Mutex<Vec<AbortHandle>>,
 }
 
@@ -89,14 +87,6 @@ pub(crate) enum CallOrigin {
     Host,
     /// A page of MCP Apps, which may not call every tool.
     AppPage,
-}
-
-/// Parts of a host for requests of features.
-pub(crate) struct HostParts<'a> {
-    pub(crate) servers: &'a [Arc<Server>],
-    pub(crate) options: &'a HostOptions,
-    pub(crate) tasks: &'a TaskTracker,
-    pub(crate) stop: &'a CancellationToken,
 }
 
 impl McpHost {
@@ -333,26 +323,6 @@ impl McpHost {
         pins
     }
 
-    /// Replaces the folders that servers may use, and notifies the connected servers that have none
-    /// of their own. A server that was not offered roots in its handshake is not notified, and
-    /// neither is one of 2026-07-28, which requests the roots in each call.
-    pub async fn set_roots(&self, roots: Vec<Root>) {
-        let notify = async |server: &Arc<Server>| {
-            if !server.responder.set_roots(&roots) {
-                return;
-            }
-            let Some(connection) = server.snapshot().connection else {
-                return;
-            };
-            if connection.is_legacy() {
-                let notified = connection.peer.notify_roots_list_changed();
-                let notified = timeout(ROOTS_TIMEOUT, notified).await;
-                tracing::debug!(server = server.config.name, ?notified, "roots changed");
-            }
-        };
-        join_all(self.servers.iter().map(notify)).await;
-    }
-
     /// Requests the restart of a server, also of a failed one. Returns `false` for an unknown
     /// server. Does not wait.
     pub fn restart(&self, server: &str) -> bool {
@@ -367,21 +337,6 @@ impl McpHost {
     /// input of the processes, then sends `SIGTERM`, then kills what is left. Running calls fail. A
     /// second call is allowed.
     pub async fn close(&self) {
-        self.close_servers().await;
-        self.watchdog.end().await;
-        self.ended.cancel();
-    }
-
-    /// Closes the host of a program that ends immediately afterwards: does not wait for the end of
-    /// the watchdog. Reap the returned process as the last step of the program.
-    pub async fn close_at_exit(&self) -> UnreapedWatchdog {
-        self.close_servers().await;
-        let watchdog = self.watchdog.end_with_program().await;
-        self.ended.cancel();
-        watchdog
-    }
-
-    async fn close_servers(&self) {
         let saving = self.save_new_pins();
         self.stop.cancel();
         self.tasks.close();
@@ -395,6 +350,8 @@ impl McpHost {
             // Fails only if the task panics.
             let _ = saving.await;
         }
+        self.watchdog.end().await;
+        self.ended.cancel();
     }
 
     /// Kills the process groups of all servers within half a second. Running calls fail. May be
@@ -415,15 +372,6 @@ impl McpHost {
         self.ended.cancel();
     }
 
-    pub(crate) fn parts(&self) -> HostParts<'_> {
-        HostParts {
-            servers: &self.servers,
-            options: &self.options,
-            tasks: &self.tasks,
-            stop: &self.stop,
-        }
-    }
-
     fn kill_now(&self) {
         for server in &self.servers {
             server.kill();
@@ -439,7 +387,7 @@ impl McpHost {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn server(&self, name: &str) -> Option<&Arc<Server>> {
+    pub(crate) fn server(&self, name: &str) -> Option<&Arc<Server>> {
         let mut servers = self.servers.iter();
         servers.find(|server| server.config.name == name)
     }

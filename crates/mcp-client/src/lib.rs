@@ -68,7 +68,6 @@ pub use host::{
 };
 pub use server::{
     logs::LogMessage,
-    process::watchdog::UnreapedWatchdog,
     status::{CacheScope, ListFreshness, ServerIdentity, ServerState, ServerStatus},
 };
 pub use server_requests::handlers::ClientHandlers;

@@ -60,9 +60,8 @@ impl McpHost {
     /// Returns the tools of a server that are only for its pages. They are in no catalog. Returns
     /// nothing for an unknown server.
     pub fn app_tools(&self, server: &str) -> Vec<Arc<ToolDefinition>> {
-        let mut servers = self.parts().servers.iter();
-        let server = servers.find(|found| found.config.name == server);
-        server.map_or_else(Vec::new, |found| found.snapshot().tools.app_only.clone())
+        self.server(server)
+            .map_or_else(Vec::new, |found| found.snapshot().tools.app_only.clone())
     }
 
     /// Calls a tool for a page of the same server, by its name on the server. Refuses a tool that

@@ -111,17 +111,16 @@ pub(super) struct FeatureClient<'a> {
 /// Returns the time limit for the requests of one feature.
 pub(super) fn time_limit(host: &McpHost, server: &Server) -> Duration {
     let configured = server.config.call_timeout;
-    configured.unwrap_or(host.parts().options.call_timeout)
+    configured.unwrap_or(host.options.call_timeout)
 }
 
 impl<'a> FeatureClient<'a> {
     /// Finds the server and waits for a permit.
     pub(super) async fn new(host: &'a McpHost, name: &str) -> Result<Self, FeatureError> {
-        let servers = host.parts().servers;
-        let server = servers.iter().find(|server| server.config.name == name);
+        let server = host.server(name);
         let server = server.ok_or_else(|| FeatureError::UnknownServer {
             server: name.to_owned(),
-            available: servers.iter().map(|s| s.config.name.clone()).collect(),
+            available: host.servers.iter().map(|s| s.config.name.clone()).collect(),
         })?;
         let limits = Limits {
             total: time_limit(host, server),
@@ -131,7 +130,7 @@ impl<'a> FeatureClient<'a> {
         let permit = acquire_permit(server, &deadline).await;
         Ok(Self {
             server,
-            retries: host.parts().options.retries,
+            retries: host.options.retries,
             _permit: permit.map_err(|error| unavailable(server, error))?,
             deadline,
         })

@@ -75,17 +75,16 @@ impl McpHost {
         let client = FeatureClient::new(self, server).await?;
         let connection = client.connection(None).await?;
         let (updates, receiver) = mpsc::channel(CHANNEL_CAPACITY);
-        let parts = self.parts();
         let watcher = Watcher {
             server: client.server.clone(),
             uri: uri.to_owned(),
             time_limit: time_limit(self, client.server),
             updates,
-            stop: parts.stop.clone(),
+            stop: self.stop.clone(),
         };
         let source = watcher.open(&connection).await?;
         drop(client);
-        parts.tasks.spawn(watcher.run(connection, source));
+        self.tasks.spawn(watcher.run(connection, source));
         Ok(Box::pin(stream::unfold(receiver, |mut updates| async {
             let next = updates.recv().await?;
             Some((next, updates))

@@ -9,7 +9,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use rmcp::{
     RoleClient,
-    model::{ClientRequest, ProtocolVersion, SetLevelRequest, SetLevelRequestParams},
+    model::{ClientRequest, ErrorCode, ProtocolVersion, SetLevelRequest, SetLevelRequestParams},
     service::{
         ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions,
         RunningService,
@@ -29,7 +29,6 @@ use crate::{
     server_requests::client_handler::ConnectionHandler,
     transport::{
         authorized_client::{AuthorizedClient, http_transport},
-        discovery_probe::{DiscoveryProbe, LateDiscovery},
         failure::{TransportFailure, handshake_failure},
         http,
         instrumented_transport::InstrumentedTransport,
@@ -39,8 +38,8 @@ use crate::{
     },
 };
 
-/// How long `server/discover` may take, at most a third of the connect time-out. Without an answer
-/// the client sends `initialize`. Older servers mostly answer with an error immediately.
+/// How long `server/discover` may take over HTTP, at most a third of the connect time-out. Without an
+/// answer the client sends `initialize`. Older servers mostly answer with an error immediately.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum size in bytes of a line from a stdio server. Longer lines are dropped. The limit of
 /// rmcp, 16 MiB, is too small for a large image in base64.
@@ -69,6 +68,8 @@ struct AttemptError {
     retryable: bool,
     /// Whether the connection broke. An exit then explains the failure.
     broke: bool,
+    /// Whether the server does not know `initialize`.
+    is_modern: bool,
 }
 
 impl From<StartError> for AttemptError {
@@ -77,15 +78,15 @@ impl From<StartError> for AttemptError {
             error,
             retryable: false,
             broke: false,
+            is_modern: false,
         }
     }
 }
 
 /// The handshake of one attempt.
-#[derive(Clone)]
 enum Handshake {
     /// `server/discover`, then `initialize` on the same connection.
-    Auto(LateDiscovery),
+    Auto,
     Discover,
     Initialize(ProtocolVersion),
 }
@@ -111,7 +112,7 @@ impl Handshake {
     fn mode(&self) -> (ClientLifecycleMode, ProtocolVersion) {
         let preferred_versions = vec![ProtocolVersion::LATEST];
         match self {
-            Self::Auto(_) => (
+            Self::Auto => (
                 ClientLifecycleMode::Auto {
                     preferred_versions,
                     legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
@@ -169,26 +170,27 @@ async fn connect_stdio(
     program: &Program<'_>,
     process: &mut Option<ServerProcess>,
 ) -> Result<Connected, StartError> {
-    let late_discovery = LateDiscovery::default();
     let configured = Handshake::configured(server);
     let is_configured = configured.is_some();
-    let handshake = configured.unwrap_or_else(|| Handshake::Auto(late_discovery.clone()));
-    let first_error = match attempt_stdio(server, program, process, handshake).await {
+    let handshake = configured.unwrap_or(Handshake::Auto);
+    let first = match attempt_stdio(server, program, process, &handshake).await {
         Ok(connected) => return Ok(connected),
         Err(failed) if is_configured || !failed.retryable => return Err(failed.error),
-        Err(failed) => failed.error,
+        Err(failed) => failed,
     };
-    tracing::debug!(server = server.config.name, %first_error, "second attempt in a new process");
+    let error = first.error;
+    tracing::debug!(server = server.config.name, %error, "second attempt in a new process");
     if let Some(process) = process.take() {
         process.end(RETRY_GRACE).await;
     }
     server.stderr.clear();
-    let handshake = if late_discovery.happened() {
+    // A server of 2026-07-28 that starts slowly answers `server/discover` after rmcp's time limit.
+    let handshake = if first.is_modern {
         Handshake::Discover
     } else {
         Handshake::latest_initialize()
     };
-    let second = attempt_stdio(server, program, process, handshake).await;
+    let second = attempt_stdio(server, program, process, &handshake).await;
     second.map_err(|failed| failed.error)
 }
 
@@ -196,7 +198,7 @@ async fn attempt_stdio(
     server: &Server,
     program: &Program<'_>,
     process: &mut Option<ServerProcess>,
-    handshake: Handshake,
+    handshake: &Handshake,
 ) -> Result<Connected, AttemptError> {
     let group = server.new_group();
     let (started, Pipes { stdin, stdout }) = ServerProcess::spawn(
@@ -210,16 +212,7 @@ async fn attempt_stdio(
     let stdio = StdioTransport::new(stdout, stdin, MAX_LINE);
     let transport = InstrumentedTransport::new(stdio, server.config.log_level);
     let open_requests = transport.open_requests();
-    let mut handshake = pin!(async {
-        match &handshake {
-            Handshake::Auto(late) => {
-                let timeout = discovery_timeout(server);
-                let probe = DiscoveryProbe::new(transport, timeout, late.clone());
-                shake_hands(server, probe, open_requests, &handshake).await
-            }
-            _ => shake_hands(server, transport, open_requests, &handshake).await,
-        }
-    });
+    let mut handshake = pin!(shake_hands(server, transport, open_requests, handshake));
     let failed = tokio::select! {
         biased;
         result = &mut handshake => match result {
@@ -339,6 +332,7 @@ fn exited(status: String) -> AttemptError {
         error: StartError::Exited { status },
         retryable: true,
         broke: true,
+        is_modern: false,
     }
 }
 
@@ -362,6 +356,7 @@ fn attempt_error(server: &Server, error: &ClientInitializeError) -> AttemptError
             error: StartError::NoCommonVersion { server_supports },
             retryable: true,
             broke: false,
+            is_modern: false,
         };
     }
     match handshake_failure(error) {
@@ -383,6 +378,11 @@ fn attempt_error(server: &Server, error: &ClientInitializeError) -> AttemptError
             },
             retryable: true,
             broke: connection_broke(error),
+            is_modern: matches!(
+                error,
+                ClientInitializeError::JsonRpcError(error)
+                    if error.code == ErrorCode::METHOD_NOT_FOUND
+            ),
         },
     }
 }

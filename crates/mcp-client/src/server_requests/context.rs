@@ -1,62 +1,72 @@
-//! The call that a request of a server belongs to.
+//! The calls that a request of a server may belong to.
 
 use std::{future::pending, sync::Arc};
 
 use rmcp::model::RequestId;
+use switchboard_domain::Candidates;
 
-use crate::{
-    calls::context::CallContext,
-    transport::open_requests::{CandidateCalls, OpenRequests},
-};
+use crate::{calls::context::CallContext, transport::open_requests::OpenRequests};
 
-/// The call that a request of a server belongs to.
+/// The calls that a request of a server may belong to. One call if it is known.
+#[derive(Clone, Default)]
+pub(crate) struct RequestContext {
+    pub(crate) calls: Vec<CandidateCall>,
+    /// Whether the request may also belong to an unknown call.
+    pub(crate) others: bool,
+}
+
+/// A call that a request of a server may belong to.
 #[derive(Clone)]
-pub(crate) enum RequestContext {
-    /// A known call.
-    Call {
-        /// The request during which the server asks. `None` if the server asks in its result:
-        /// then the caller drops the future when the call ends.
-        request: Option<RequestId>,
-        call: Arc<CallContext>,
-    },
-    /// The server does not name the call.
-    Candidates(Arc<CandidateCalls>),
+pub(crate) struct CandidateCall {
+    /// The request during which the server asks. `None` if the server asks in its result: then the
+    /// caller drops the future when the call ends.
+    pub(crate) request: Option<RequestId>,
+    pub(crate) call: Arc<CallContext>,
 }
 
 impl RequestContext {
     /// Returns the context of a request that a server sends in a result.
     pub(crate) fn of_call(call: &Arc<CallContext>) -> Self {
-        Self::Call {
-            request: None,
-            call: Arc::clone(call),
+        Self {
+            calls: vec![CandidateCall {
+                request: None,
+                call: Arc::clone(call),
+            }],
+            others: false,
         }
     }
 
     /// Waits until the calls have ended, so that no answer is needed.
     pub(crate) async fn closed(&self, requests: &OpenRequests) {
-        match self {
-            Self::Call {
-                request: Some(request),
-                ..
-            } => requests.closed(request).await,
-            Self::Call { request: None, .. } => pending().await,
-            Self::Candidates(candidates) => requests.all_closed(candidates).await,
+        for candidate in &self.calls {
+            match &candidate.request {
+                Some(request) => requests.closed(request).await,
+                None => pending().await,
+            }
         }
     }
 
     /// Returns the call, if it is known.
-    pub(super) fn known_call(&self) -> Option<Arc<CallContext>> {
-        match self {
-            Self::Call { call, .. } => Some(Arc::clone(call)),
-            Self::Candidates(candidates) => candidates.only(),
+    pub(super) fn known_call(&self) -> Option<&CallContext> {
+        match self.calls.as_slice() {
+            [only] if !self.others => Some(&only.call),
+            _ => None,
         }
     }
 
-    /// Returns every call that the request may belong to.
-    pub(super) fn calls(&self) -> Vec<Arc<CallContext>> {
-        match self {
-            Self::Call { call, .. } => vec![Arc::clone(call)],
-            Self::Candidates(candidates) => candidates.calls(),
+    /// Returns the calls by their idempotency keys.
+    pub(super) fn candidates(&self) -> Candidates {
+        let mut candidates = Candidates {
+            calls: Vec::new(),
+            others: self.others,
+        };
+        for candidate in &self.calls {
+            match &candidate.call.idempotency_key {
+                Some(key) if candidates.calls.contains(key) => {}
+                Some(key) => candidates.calls.push(key.clone()),
+                None => candidates.others = true,
+            }
         }
+        candidates
     }
 }

@@ -93,13 +93,10 @@ impl RequestResponder {
             }
             Some(other) => return Err(format!("unknown elicitation mode `{other}`")),
         };
-        let (call, candidates) = match (context.known_call(), context) {
-            (Some(call), _) => (call.idempotency_key.clone(), Candidates::default()),
-            (None, RequestContext::Candidates(candidates)) => (None, candidates.keys()),
-            (None, RequestContext::Call { .. }) => (None, Candidates::default()),
+        let (call, candidates) = match context.known_call() {
+            Some(call) => (call.idempotency_key.clone(), Candidates::default()),
+            None => (None, context.candidates()),
         };
-        // The elicitor decides how many elicitations of known runs it shows at a time.
-        let is_attributed = call.is_some() || !candidates.calls.is_empty() && !candidates.others;
         let mut elicitation = Elicitation {
             server: self.server.clone(),
             message: message.clone(),
@@ -110,11 +107,6 @@ impl RequestResponder {
         let Some(_pending) = register(&self.pending, context) else {
             tracing::warn!(server = self.server, "too many pending requests");
             return Ok(Answer::Cancelled);
-        };
-        let _turn = if is_attributed {
-            None
-        } else {
-            Some(self.unattributed.lock().await)
         };
         let deadline = Instant::now() + self.answer_timeout;
         for _ in 0..MAX_ATTEMPTS {

@@ -6,10 +6,8 @@ use tokio::sync::watch;
 
 use crate::{calls::context::CallContext, server_requests::context::RequestContext};
 
-/// Maximum number of pending requests of one server without a known call.
-pub(super) const MAX_UNATTRIBUTED: usize = 16;
-/// Maximum number of pending requests of one server with a known call. They may be for many people.
-const MAX_ATTRIBUTED: usize = 256;
+/// Maximum number of pending requests of one server. They may be for many people.
+const MAX_PENDING: usize = 256;
 
 /// The requests of one server that wait for an answer.
 #[derive(Default)]
@@ -20,14 +18,13 @@ pub(crate) struct PendingRequests {
 
 struct Pending {
     number: u64,
-    calls: Vec<Arc<CallContext>>,
-    is_attributed: bool,
+    context: RequestContext,
 }
 
 impl PendingRequests {
     fn concerns(&self, call: &Arc<CallContext>) -> bool {
-        let mut calls = self.pending.iter().flat_map(|pending| &pending.calls);
-        calls.any(|it| Arc::ptr_eq(it, call))
+        let mut calls = self.pending.iter().flat_map(|it| &it.context.calls);
+        calls.any(|it| Arc::ptr_eq(&it.call, call))
     }
 
     #[cfg(test)]
@@ -66,23 +63,14 @@ pub(crate) fn register<'a>(
     requests: &'a watch::Sender<PendingRequests>,
     context: &RequestContext,
 ) -> Option<PendingGuard<'a>> {
-    let is_attributed = context.known_call().is_some();
-    let max = if is_attributed {
-        MAX_ATTRIBUTED
-    } else {
-        MAX_UNATTRIBUTED
-    };
     let mut number = None;
     requests.send_if_modified(|requests| {
-        let pending = requests.pending.iter();
-        let similar = pending.filter(|it| it.is_attributed == is_attributed);
-        if similar.count() >= max {
+        if requests.pending.len() >= MAX_PENDING {
             return false;
         }
         requests.pending.push(Pending {
             number: requests.next_number,
-            calls: context.calls(),
-            is_attributed,
+            context: context.clone(),
         });
         number = Some(requests.next_number);
         requests.next_number += 1;

@@ -8,8 +8,8 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        Arc,
+        atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -29,12 +29,12 @@ use crate::{
         client_features::{Root, SamplingLimits},
     },
     server_requests::{
-        context::RequestContext,
-        handlers::ClientHandlers,
-        pending::{MAX_UNATTRIBUTED, PendingRequests},
+        context::RequestContext, handlers::ClientHandlers, pending::PendingRequests,
     },
 };
 
+/// Maximum number of inputs that one result may request.
+const MAX_INPUTS: usize = 16;
 /// Number of completed URL elicitations that are recorded.
 const MAX_COMPLETED: usize = 64;
 
@@ -49,13 +49,8 @@ pub(crate) struct RequestResponder {
     allows_sampling: bool,
     /// The number of samplings so far.
     samplings: AtomicU32,
-    roots: Mutex<Option<Vec<Root>>>,
-    has_own_roots: bool,
-    /// Whether roots were offered in the handshake.
-    offered_roots: AtomicBool,
+    roots: Option<Vec<Root>>,
     pub(super) answer_timeout: Duration,
-    /// Requests without a known run are shown to a person one at a time.
-    pub(super) unattributed: tokio::sync::Mutex<()>,
     /// Requests that wait for an answer.
     pub(super) pending: watch::Sender<PendingRequests>,
     /// The ids of the last completed URL elicitations.
@@ -81,11 +76,8 @@ impl RequestResponder {
             sampler: sampler.zip(config.sampling),
             allows_sampling: config.sampling.is_some(),
             samplings: AtomicU32::new(0),
-            roots: Mutex::new(config.roots.clone().or_else(|| handlers.roots.clone())),
-            has_own_roots: config.roots.is_some(),
-            offered_roots: AtomicBool::new(false),
+            roots: config.roots.clone().or_else(|| handlers.roots.clone()),
             answer_timeout: handlers.answer_timeout,
-            unattributed: tokio::sync::Mutex::default(),
             pending: watch::Sender::default(),
             completed: watch::Sender::default(),
         }
@@ -105,12 +97,8 @@ impl RequestResponder {
             sampling.tools = Some(rmcp::model::JsonObject::new());
             capabilities.sampling = Some(sampling);
         }
-        let has_roots = self.lock_roots().is_some();
-        self.offered_roots.store(has_roots, Ordering::Relaxed);
-        if has_roots {
-            let mut roots = RootsCapabilities::default();
-            roots.list_changed = Some(true);
-            capabilities.roots = Some(roots);
+        if self.roots.is_some() {
+            capabilities.roots = Some(RootsCapabilities::default());
         }
         capabilities
     }
@@ -135,8 +123,8 @@ impl RequestResponder {
         let state = result.get("requestState").and_then(Value::as_str);
         let requests = result.get("inputRequests").and_then(Value::as_object);
         let count = requests.map_or(0, serde_json::Map::len);
-        if count > MAX_UNATTRIBUTED {
-            let reason = format!("it requested {count} inputs, more than {MAX_UNATTRIBUTED}");
+        if count > MAX_INPUTS {
+            let reason = format!("it requested {count} inputs, more than {MAX_INPUTS}");
             return Some(Err(ErrorData::invalid_request(reason, None)));
         }
         let mut responses = InputResponses::new();
@@ -223,7 +211,7 @@ impl RequestResponder {
     }
 
     pub(crate) fn list_roots(&self) -> Result<ListRootsResult, ErrorData> {
-        match self.lock_roots().as_deref() {
+        match &self.roots {
             Some(roots) => Ok(ListRootsResult::new(
                 roots.iter().map(Root::to_mcp).collect(),
             )),
@@ -231,20 +219,6 @@ impl RequestResponder {
                 rmcp::model::ListRootsRequestMethod,
             >()),
         }
-    }
-
-    /// Replaces the roots of the host. Returns whether the server must be notified.
-    pub(crate) fn set_roots(&self, roots: &[Root]) -> bool {
-        let mut current = self.lock_roots();
-        if self.has_own_roots || current.as_deref() == Some(roots) {
-            return false;
-        }
-        *current = Some(roots.to_vec());
-        self.offered_roots.load(Ordering::Relaxed)
-    }
-
-    fn lock_roots(&self) -> std::sync::MutexGuard<'_, Option<Vec<Root>>> {
-        self.roots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a sampling. Returns whether the server has one left.

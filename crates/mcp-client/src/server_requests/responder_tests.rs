@@ -1,12 +1,9 @@
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Mutex};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use rmcp::{model::RequestId, service::ServiceError};
-use switchboard_domain::{
-    ChatResponse, Elicitation, ElicitationAnswer, ElicitationForm, FinishReason, Message,
-    SampleError, SampleRequest, ToolChoiceOutcome, Usage,
-};
+use switchboard_domain::{Elicitation, ElicitationAnswer, ElicitationForm};
 use tokio::time::Instant;
 
 use super::*;
@@ -48,41 +45,15 @@ impl Elicitor for User {
     }
 }
 
-struct Model;
-
-#[async_trait]
-impl Sampler for Model {
-    async fn sample(&self, sample: &SampleRequest) -> Result<ChatResponse, SampleError> {
-        let asked = sample.request.messages[0].text();
-        if asked == "forbidden" {
-            return Err(SampleError::NotAllowed {
-                server: sample.server.clone(),
-                reason: "not this".to_owned(),
-            });
-        }
-        Ok(ChatResponse {
-            message: Message::assistant(format!("{asked} to {}", sample.server)),
-            finish: FinishReason::Stop,
-            finish_raw: None,
-            usage: Usage::default(),
-            tool_choice: ToolChoiceOutcome::default(),
-            warnings: Vec::new(),
-            response_id: None,
-            model: None,
-        })
-    }
-}
-
 fn config() -> ServerConfig {
     let mut config = ServerConfig::stdio("crm", "c", [""; 0]);
     config.secrets = vec!["sk-secret-1".into()];
     config
 }
 
-fn responder(config: &ServerConfig, user: Option<Arc<User>>, model: bool) -> RequestResponder {
+fn responder(config: &ServerConfig, user: Option<Arc<User>>) -> RequestResponder {
     let handlers = ClientHandlers {
         elicitor: user.map(|user| user as Arc<dyn Elicitor>),
-        sampler: model.then(|| Arc::new(Model) as Arc<dyn Sampler>),
         ..ClientHandlers::default()
     };
     RequestResponder::new(config, &handlers)
@@ -101,7 +72,7 @@ fn unattributed() -> RequestContext {
     for id in 0..2 {
         open.begin(RequestId::Number(id), Some(Arc::default()));
     }
-    RequestContext::Candidates(Arc::new(open.candidates(false)))
+    open.candidates()
 }
 
 /// Returns the context of the call with this key.
@@ -135,28 +106,6 @@ fn url_elicitations(ids: &[&str]) -> UrlElicitations {
     UrlElicitations::from_error(&ServiceError::McpError(error)).unwrap()
 }
 
-#[test]
-fn only_capabilities_with_a_handler_are_offered() {
-    let offered = |it: &RequestResponder| serde_json::to_value(it.capabilities()).unwrap();
-    let mut config = config();
-    assert_eq!(offered(&responder(&config, None, true)), json!({}));
-    let user = User::with_answers([]);
-    assert_eq!(
-        offered(&responder(&config, Some(user), false)),
-        json!({"elicitation": {"form": {}, "url": {}}})
-    );
-    config.sampling = Some(SamplingLimits::default());
-    config.roots = Some(Vec::new());
-    assert_eq!(
-        offered(&responder(&config, None, false)),
-        json!({"roots": {"listChanged": true}})
-    );
-    assert_eq!(
-        offered(&responder(&config, None, true)),
-        json!({"sampling": {"tools": {}}, "roots": {"listChanged": true}})
-    );
-}
-
 #[tokio::test]
 async fn an_elicitation_names_the_server_and_is_repeated_after_an_invalid_answer() {
     let user = User::with_answers([
@@ -164,7 +113,7 @@ async fn an_elicitation_names_the_server_and_is_repeated_after_an_invalid_answer
         accept(json!({"name": "Ada", "age": "old"})),
         accept(json!({"name": "Ada", "pin": 7})),
     ]);
-    let responder = responder(&config(), Some(user.clone()), false);
+    let responder = responder(&config(), Some(user.clone()));
     let answer = responder.elicit(form(), &unattributed()).await.unwrap();
     assert_eq!(
         answer,
@@ -186,7 +135,7 @@ async fn an_elicitation_names_the_server_and_is_repeated_after_an_invalid_answer
 async fn three_invalid_answers_cancel_the_elicitation() {
     let wrong = || accept(json!({"name": 1}));
     let user = User::with_answers([wrong(), wrong(), wrong(), wrong()]);
-    let responder = responder(&config(), Some(user.clone()), false);
+    let responder = responder(&config(), Some(user.clone()));
     assert_eq!(
         responder.elicit(form(), &unattributed()).await.unwrap(),
         json!({"action": "cancel"})
@@ -195,28 +144,9 @@ async fn three_invalid_answers_cancel_the_elicitation() {
 }
 
 #[tokio::test]
-async fn declining_and_cancelling_are_distinguished() {
-    let user = User::with_answers([ElicitationAnswer::Decline, ElicitationAnswer::Cancel]);
-    let with_user = responder(&config(), Some(user), false);
-    assert_eq!(
-        with_user.elicit(form(), &unattributed()).await.unwrap(),
-        json!({"action": "decline"})
-    );
-    assert_eq!(
-        with_user.elicit(form(), &unattributed()).await.unwrap(),
-        json!({"action": "cancel"})
-    );
-    let without_user = responder(&config(), None, false);
-    assert_eq!(
-        without_user.elicit(form(), &unattributed()).await.unwrap(),
-        json!({"action": "decline"})
-    );
-}
-
-#[tokio::test]
 async fn an_invalid_elicitation_is_an_error() {
     let user = User::with_answers([]);
-    let responder = responder(&config(), Some(user.clone()), false);
+    let responder = responder(&config(), Some(user.clone()));
     for elicitation in [
         json!({"message": "?"}),
         json!({"message": "?", "requestedSchema": {"properties": {"a": {"type": "object"}}}}),
@@ -233,53 +163,9 @@ async fn an_invalid_elicitation_is_an_error() {
     assert!(user.asked().is_empty());
 }
 
-#[tokio::test]
-async fn unattributed_elicitations_are_shown_one_at_a_time_up_to_a_limit() {
-    let user = User::with_answers([]);
-    let responder = responder(&config(), Some(user.clone()), false);
-    let context = unattributed();
-    let mut long = form();
-    long["message"] = "ä".repeat(5000).into();
-    let mut elicitations: Vec<_> = (0..MAX_UNATTRIBUTED)
-        .map(|_| Box::pin(responder.elicit(long.clone(), &context)))
-        .collect();
-    for elicitation in &mut elicitations {
-        assert!(elicitation.now_or_never().is_none());
-    }
-    assert_eq!(responder.pending.borrow().len(), MAX_UNATTRIBUTED);
-    assert_eq!(user.asked().len(), 1);
-    assert_eq!(user.asked()[0].message.chars().count(), 2001);
-    let too_many = responder.elicit(form(), &unattributed()).await.unwrap();
-    assert_eq!(too_many, json!({"action": "cancel"}));
-    // The next one is shown when the first is withdrawn.
-    drop(elicitations.remove(0));
-    assert!((&mut elicitations[0]).now_or_never().is_none());
-    assert_eq!(user.asked().len(), 2);
-
-    let requests: serde_json::Map<String, Value> = (0..=MAX_UNATTRIBUTED)
-        .map(|n| {
-            (
-                n.to_string(),
-                json!({"method": "elicitation/create", "params": form()}),
-            )
-        })
-        .collect();
-    let required = json!({"resultType": "input_required", "inputRequests": requests});
-    let error = responder
-        .collect_input(&required, &of_call("run/1/a"))
-        .await
-        .unwrap()
-        .unwrap_err();
-    assert!(
-        error.message.contains("requested 17 inputs"),
-        "{}",
-        error.message
-    );
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_elicitation_times_out() {
-    let responder = responder(&config(), Some(User::with_answers([])), false);
+    let responder = responder(&config(), Some(User::with_answers([])));
     let begun = Instant::now();
     assert_eq!(
         responder.elicit(form(), &unattributed()).await.unwrap(),
@@ -289,21 +175,10 @@ async fn an_elicitation_times_out() {
     assert_eq!(responder.pending.borrow().len(), 0);
 }
 
-#[tokio::test]
-async fn an_elicitation_is_pending_until_it_is_withdrawn() {
-    let responder = responder(&config(), Some(User::with_answers([])), false);
-    let (pending, context) = (responder.pending.subscribe(), unattributed());
-    let mut elicitation = Box::pin(responder.elicit(form(), &context));
-    assert!((&mut elicitation).now_or_never().is_none());
-    assert_eq!(pending.borrow().len(), 1);
-    drop(elicitation);
-    assert_eq!(pending.borrow().len(), 0);
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_url_elicitation_waits_for_its_completion() {
     let user = User::with_answers([accept(json!({})), accept(json!({}))]);
-    let responder = responder(&config(), Some(user.clone()), false);
+    let responder = responder(&config(), Some(user.clone()));
     let mut visited = VisitedUrls::default();
     let begun = Instant::now();
     let context = unattributed();
@@ -352,7 +227,7 @@ async fn a_declined_url_elicitation_fails_the_call() {
         (Some(declines), "log in first (the user declined)"),
         (None, "log in first (no user is present to open it)"),
     ] {
-        let responder = responder(&config(), user, false);
+        let responder = responder(&config(), user);
         let error = responder
             .visit_urls(
                 url_elicitations(&["a"]),
@@ -368,55 +243,9 @@ async fn a_declined_url_elicitation_fails_the_call() {
 }
 
 #[tokio::test]
-async fn sampling_is_limited() {
-    let ask = |text: &str| -> CreateMessageRequestParams {
-        serde_json::from_value(json!({
-            "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
-            "maxTokens": 10,
-        }))
-        .unwrap()
-    };
-    let mut config = config();
-    let unasked = responder(&config, None, true)
-        .sample(ask("?"), &unattributed())
-        .await
-        .unwrap_err();
-    assert_eq!(unasked.code, ErrorCode::METHOD_NOT_FOUND);
-    config.sampling = Some(SamplingLimits {
-        calls: 2,
-        max_tokens: 5,
-    });
-    let responder = responder(&config, None, true);
-    let answer = responder
-        .sample(ask("hello"), &unattributed())
-        .await
-        .unwrap();
-    let answer = serde_json::to_value(answer).unwrap();
-    assert_eq!(answer["content"]["text"], "hello to crm");
-    let forbidden = responder
-        .sample(ask("forbidden"), &unattributed())
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (forbidden.code, forbidden.message.as_ref()),
-        (ErrorCode(-1), "not this")
-    );
-    let exhausted = responder
-        .sample(ask("hello"), &unattributed())
-        .await
-        .unwrap_err();
-    assert_eq!(exhausted.code, ErrorCode(-1));
-    assert!(
-        exhausted.message.contains("all 2 allowed model answers"),
-        "{}",
-        exhausted.message
-    );
-}
-
-#[tokio::test]
 async fn input_of_unknown_kinds_is_collected() {
     let user = User::with_answers([accept(json!({"name": "Ada"}))]);
-    let responder = responder(&config(), Some(user.clone()), false);
+    let responder = responder(&config(), Some(user.clone()));
     let required = json!({
         "resultType": "input_required",
         "requestState": "s-1",
@@ -457,37 +286,4 @@ async fn input_of_unknown_kinds_is_collected() {
             .await
             .is_none()
     );
-}
-
-#[test]
-fn roots_of_a_server_replace_those_of_the_host() {
-    let root = |path: &str| Root::folder(std::path::Path::new(path)).unwrap();
-    let handlers = ClientHandlers {
-        roots: Some(vec![root("/srv/a b")]),
-        ..ClientHandlers::default()
-    };
-    let listed = |it: &RequestResponder| serde_json::to_value(it.list_roots().unwrap()).unwrap();
-    let of_host = RequestResponder::new(&config(), &handlers);
-    assert_eq!(
-        listed(&of_host),
-        json!({"roots": [{"uri": "file:///srv/a%20b", "name": "a b"}]})
-    );
-    // Roots were not offered yet.
-    assert!(!of_host.set_roots(&[root("/srv/b")]));
-    of_host.capabilities();
-    assert!(!of_host.set_roots(&[root("/srv/b")]));
-    assert!(of_host.set_roots(&[root("/srv/c")]));
-    assert_eq!(listed(&of_host)["roots"][0]["name"], "c");
-    let mut config = config();
-    config.roots = Some(vec![root("/own")]);
-    let own = RequestResponder::new(&config, &handlers);
-    own.capabilities();
-    assert!(!own.set_roots(&[root("/srv/c")]));
-    assert_eq!(listed(&own)["roots"][0]["name"], "own");
-    assert!(
-        RequestResponder::new(&super::tests::config(), &ClientHandlers::default())
-            .list_roots()
-            .is_err()
-    );
-    assert!(Root::folder(std::path::Path::new("relative")).is_none());
 }

@@ -26,7 +26,7 @@ use crate::{
     calls::context::{CallContext, IDEMPOTENCY_KEY},
     config::log_level::LogLevel,
     server_requests::context::RequestContext,
-    transport::open_requests::{OpenRequests, RequestEnd, is_same},
+    transport::open_requests::{OpenRequests, is_same},
 };
 
 /// An extension of a request: the receiver of its progress.
@@ -44,13 +44,18 @@ pub(crate) fn is_unread(error: &ErrorData) -> bool {
 
 /// A transport that reports progress and tracks the open requests.
 pub(crate) struct InstrumentedTransport<T> {
-    pub(super) inner: T,
+    inner: T,
     listeners: Vec<Listener>,
     open_requests: OpenRequests,
     /// The level that servers of 2026-07-28 receive in `_meta` of each call. Older servers receive
     /// it once, after the handshake.
     log_level: LoggingLevel,
     server_logs: bool,
+    /// The last `server/discover`.
+    discovery: Option<RequestId>,
+    /// A `server/discover` without an answer, after which rmcp sent `initialize`. rmcp would take the
+    /// late answer for the answer to `initialize`.
+    late_discovery: Option<RequestId>,
 }
 
 /// The receiver of one request's progress.
@@ -98,6 +103,8 @@ impl<T> InstrumentedTransport<T> {
             open_requests: OpenRequests::default(),
             log_level: log_level.to_mcp(),
             server_logs: false,
+            discovery: None,
+            late_discovery: None,
         }
     }
 
@@ -116,7 +123,8 @@ impl<T> InstrumentedTransport<T> {
                     &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.close_request(id, RequestEnd::Abandoned);
+                    self.remove_listener(id);
+                    self.open_requests.abandoned(id);
                 }
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
@@ -125,6 +133,14 @@ impl<T> InstrumentedTransport<T> {
 
     fn outgoing_request(&mut self, id: &RequestId, request: &mut ClientRequest) {
         let kind = RequestKind::new(request);
+        match request {
+            ClientRequest::DiscoverRequest(_) => self.discovery = Some(id.clone()),
+            ClientRequest::InitializeRequest(_) => {
+                self.late_discovery = self.discovery.take();
+                self.open_requests.end_all();
+            }
+            _ => {}
+        }
         let listener = request.extensions_mut().remove::<ProgressListener>();
         let call = request.extensions_mut().remove::<Arc<CallContext>>();
         let meta = request.get_meta_mut();
@@ -159,11 +175,15 @@ impl<T> InstrumentedTransport<T> {
     /// Returns the message for rmcp. `None` for a message that is handled here.
     fn incoming(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         match message {
+            JsonRpcMessage::Response(response) if self.is_late_discovery(Some(&response.id)) => {
+                None
+            }
+            JsonRpcMessage::Error(error) if self.is_late_discovery(error.id.as_ref()) => None,
             JsonRpcMessage::Response(response) => {
                 if let ServerResult::DiscoverResult(info) = &response.result {
                     self.server_logs = info.capabilities.logging.is_some();
                 }
-                self.close_request(&response.id, RequestEnd::Answered);
+                self.close_request(&response.id);
                 Some(JsonRpcMessage::Response(response))
             }
             JsonRpcMessage::Error(mut error) => {
@@ -175,7 +195,7 @@ impl<T> InstrumentedTransport<T> {
                     error.error.data = Some(UNREAD.into());
                 }
                 if let Some(id) = &error.id {
-                    self.close_request(id, RequestEnd::Answered);
+                    self.close_request(id);
                 }
                 Some(JsonRpcMessage::Error(error))
             }
@@ -213,27 +233,36 @@ impl<T> InstrumentedTransport<T> {
             Some(InboundStreamOrigin::Unassociated) | None => None,
         };
         let key = request.get_meta().get(IDEMPOTENCY_KEY);
-        let (named, is_named) = match (stream, key.and_then(Value::as_str)) {
-            (Some(id), _) => {
-                let call = self.open_requests.call(id);
-                (call.map(|call| (id.clone(), call)), true)
-            }
-            (None, Some(key)) => (self.open_requests.call_by_key(key), true),
-            (None, None) => (None, false),
+        let named = match (stream, key.and_then(Value::as_str)) {
+            (Some(id), _) => self.open_requests.call(id),
+            (None, Some(key)) => self.open_requests.call_by_key(key),
+            (None, None) => return Some(self.open_requests.candidates()),
         };
         Some(match named {
-            Some((id, call)) => RequestContext::Call {
-                request: Some(id),
-                call,
+            Some(call) => RequestContext {
+                calls: vec![call],
+                others: false,
             },
             // A named call that is not open is none of the candidates.
-            None => RequestContext::Candidates(Arc::new(self.open_requests.candidates(is_named))),
+            None => RequestContext {
+                others: true,
+                ..self.open_requests.candidates()
+            },
         })
     }
 
-    fn close_request(&mut self, id: &RequestId, end: RequestEnd) {
+    fn is_late_discovery(&self, id: Option<&RequestId>) -> bool {
+        let late = self.late_discovery.as_ref();
+        late.zip(id).is_some_and(|(late, id)| is_same(late, id))
+    }
+
+    fn close_request(&mut self, id: &RequestId) {
+        self.remove_listener(id);
+        self.open_requests.answered(id);
+    }
+
+    fn remove_listener(&mut self, id: &RequestId) {
         self.listeners.retain(|listener| !is_same(&listener.id, id));
-        self.open_requests.end(id, end);
     }
 
     fn report_progress(&mut self, progress: &ProgressNotificationParam) {
@@ -282,7 +311,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for InstrumentedTransport<T
         async move {
             let sent = sent.await;
             if let (Err(_), Some(request)) = (&sent, request) {
-                open_requests.end(&request, RequestEnd::Answered);
+                open_requests.answered(&request);
             }
             sent
         }
@@ -308,4 +337,4 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for InstrumentedTransport<T
 
 #[cfg(test)]
 #[path = "instrumented_transport_tests.rs"]
-pub(in crate::transport) mod tests;
+mod tests;

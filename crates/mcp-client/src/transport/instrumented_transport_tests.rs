@@ -13,11 +13,10 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A transport that returns the given messages and then is silent or ends. It records what is sent.
+/// A transport that returns the given messages and then is silent. It records what is sent.
 #[derive(Default)]
-pub(in crate::transport) struct FakeTransport {
-    ends: bool,
-    pub(in crate::transport) incoming: VecDeque<Value>,
+struct FakeTransport {
+    incoming: VecDeque<Value>,
     sent: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -39,7 +38,6 @@ impl Transport<RoleClient> for FakeTransport {
                 message["jsonrpc"] = "2.0".into();
                 Some(serde_json::from_value(message).unwrap())
             }
-            None if self.ends => None,
             None => pending().await,
         }
     }
@@ -49,7 +47,7 @@ impl Transport<RoleClient> for FakeTransport {
     }
 }
 
-pub(in crate::transport) fn transport<const N: usize>(incoming: [Value; N]) -> FakeTransport {
+fn transport<const N: usize>(incoming: [Value; N]) -> FakeTransport {
     FakeTransport {
         incoming: incoming.into(),
         ..FakeTransport::default()
@@ -60,7 +58,7 @@ fn instrument(inner: FakeTransport) -> InstrumentedTransport<FakeTransport> {
     InstrumentedTransport::new(inner, LogLevel::Info)
 }
 
-pub(in crate::transport) async fn send(
+async fn send(
     instrumented: &mut impl Transport<RoleClient>,
     request: impl Into<ClientRequest>,
     id: i64,
@@ -69,7 +67,7 @@ pub(in crate::transport) async fn send(
     assert!(instrumented.send(message).await.is_ok());
 }
 
-pub(in crate::transport) async fn received(instrumented: &mut impl Transport<RoleClient>) -> Value {
+async fn received(instrumented: &mut impl Transport<RoleClient>) -> Value {
     serde_json::to_value(instrumented.receive().await).unwrap()
 }
 
@@ -89,7 +87,7 @@ fn progress(token: impl Into<Value>, done: f64) -> Value {
     json!({"method": "notifications/progress", "params": params})
 }
 
-pub(in crate::transport) fn result(id: impl Into<Value>) -> Value {
+fn result(id: impl Into<Value>) -> Value {
     json!({"id": id.into(), "result": {"content": []}})
 }
 
@@ -261,39 +259,4 @@ async fn calls_to_modern_servers_with_logging_contain_the_log_level() {
         let levels = |at: usize| sent[at].pointer(level).cloned().unwrap_or_default();
         assert_eq!((levels(0), levels(1)), (expected, Value::Null));
     }
-}
-
-#[tokio::test]
-async fn calls_are_open_until_their_answer_their_cancellation_or_the_end() {
-    let inner = FakeTransport {
-        ends: true,
-        ..transport([result(1)])
-    };
-    let mut instrumented = instrument(inner);
-    let open = instrumented.open_requests();
-    for id in [1, 2, 3] {
-        send(
-            &mut instrumented,
-            ClientRequest::CallToolRequest(a_call(None, id)),
-            id,
-        )
-        .await;
-    }
-    let list = rmcp::model::ListToolsRequest::default();
-    send(&mut instrumented, ClientRequest::ListToolsRequest(list), 4).await;
-    let level = rmcp::model::SetLevelRequestParams::new(LoggingLevel::Info);
-    let level = rmcp::model::SetLevelRequest::new(level);
-    send(&mut instrumented, ClientRequest::SetLevelRequest(level), 5).await;
-    assert_eq!(open.candidates(false).calls().len(), 3);
-    received(&mut instrumented).await;
-    assert_eq!(open.candidates(false).calls().len(), 2);
-    let cancelled = CancelledNotificationParam::new(Some(RequestId::Number(2)), None);
-    let cancelled = CancelledNotification::new(cancelled);
-    let cancelled = ClientJsonRpcMessage::notification(cancelled.into());
-    assert!(instrumented.send(cancelled).await.is_ok());
-    assert!(open.call(&RequestId::Number(2)).is_none());
-    assert!(open.call(&RequestId::Number(3)).is_some());
-    assert!(instrumented.receive().await.is_none());
-    assert!(open.candidates(false).calls().is_empty());
-    assert!(open.only_open().is_none());
 }

@@ -1,7 +1,6 @@
 //! Transports below rmcp: stdio, streamable HTTP, and instrumentation of both.
 
 pub(crate) mod authorized_client;
-pub(crate) mod discovery_probe;
 pub(crate) mod failure;
 pub(crate) mod http;
 pub(crate) mod http_post;

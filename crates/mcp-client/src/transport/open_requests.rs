@@ -1,214 +1,138 @@
-//! The requests of the client that a server has not answered yet, on one connection, and the calls
-//! that a request of the server may belong to.
-//!
-//! Over stdio a request of a server does not name the call that it belongs to. It can belong to any
-//! open call, and to any call that was cancelled or timed out and that the server has not answered,
-//! because a server need not stop when a call is cancelled.
+//! The requests of the client that a server has not answered yet, on one connection.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use rmcp::model::RequestId;
-use switchboard_domain::Candidates;
 use tokio::{sync::watch, time::Instant};
 
-use crate::calls::context::CallContext;
+use crate::{
+    calls::context::CallContext,
+    server_requests::context::{CandidateCall, RequestContext},
+};
 
 /// How long a server may send requests for a call that it did not answer after its cancellation.
 const ABANDONED_TIME: Duration = Duration::from_mins(10);
-/// Maximum number of abandoned calls that are recorded.
-const MAX_ABANDONED: usize = 64;
 
 /// Shared by the transport, which sees requests and answers in order, and the handlers of server
 /// requests. A server may send requests only during a call (2026-07-28, "Request association").
 #[derive(Clone, Default)]
-pub(crate) struct OpenRequests(Arc<watch::Sender<State>>);
-
-#[derive(Default)]
-struct State {
-    open: Vec<OpenRequest>,
-    /// Unanswered calls that were cancelled or timed out, oldest first, and when they are removed.
-    abandoned: VecDeque<(Candidate, Instant)>,
-    /// Until when there may be abandoned calls that are not recorded.
-    overflow_until: Option<Instant>,
-}
+pub(crate) struct OpenRequests(Arc<watch::Sender<Vec<OpenRequest>>>);
 
 struct OpenRequest {
     id: RequestId,
     /// The call, if the server may send requests during it.
     call: Option<Arc<CallContext>>,
+    /// Set for a call that was cancelled or timed out: until when the server may send requests for
+    /// it, because a server need not stop then.
+    abandoned_until: Option<Instant>,
 }
 
-#[derive(Clone)]
-struct Candidate {
-    id: RequestId,
-    call: Arc<CallContext>,
-}
-
-/// The calls that a request of a server may belong to.
-pub(crate) struct CandidateCalls {
-    candidates: Vec<Candidate>,
-    /// Whether it may also belong to a call that is not recorded.
-    others: bool,
-}
-
-/// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequestEnd {
-    /// The server answered.
-    Answered,
-    /// The call was cancelled or timed out.
-    Abandoned,
+impl OpenRequest {
+    fn is_open(&self) -> bool {
+        self.abandoned_until.is_none()
+    }
 }
 
 impl OpenRequests {
     /// Records a request. `call` is the call, if the server may send requests during it.
     pub(crate) fn begin(&self, id: RequestId, call: Option<Arc<CallContext>>) {
-        self.0.send_if_modified(|state| {
-            state.open.push(OpenRequest { id, call });
+        self.0.send_if_modified(|requests| {
+            requests.push(OpenRequest {
+                id,
+                call,
+                abandoned_until: None,
+            });
             // Waiters are only interested in ends.
             false
         });
     }
 
-    pub(crate) fn end(&self, id: &RequestId, end: RequestEnd) {
-        self.0.send_if_modified(|state| {
-            let index = state.open.iter().position(|open| is_same(&open.id, id));
-            let ended = index.map(|index| state.open.remove(index));
-            let was_open = ended.is_some();
-            match (end, ended) {
-                (RequestEnd::Abandoned, Some(OpenRequest { id, call })) => {
-                    state.abandon(id, call);
-                }
-                (RequestEnd::Abandoned, None) => {}
-                (RequestEnd::Answered, _) => {
-                    let abandoned = &mut state.abandoned;
-                    abandoned.retain(|(candidate, _)| !is_same(&candidate.id, id));
-                }
+    /// Records that the server answered.
+    pub(crate) fn answered(&self, id: &RequestId) {
+        self.0
+            .send_modify(|requests| requests.retain(|request| !is_same(&request.id, id)));
+    }
+
+    /// Records that a request was cancelled or timed out.
+    pub(crate) fn abandoned(&self, id: &RequestId) {
+        self.0.send_modify(|requests| {
+            let now = Instant::now();
+            requests.retain(|request| {
+                let expired = request.abandoned_until.is_some_and(|until| until <= now);
+                !expired && (request.call.is_some() || !is_same(&request.id, id))
+            });
+            if let Some(call) = requests.iter_mut().find(|it| is_same(&it.id, id)) {
+                call.abandoned_until = Some(now + ABANDONED_TIME);
             }
-            was_open
         });
     }
 
     /// Records the end of the connection.
     pub(crate) fn end_all(&self) {
-        self.0.send_replace(State::default());
+        self.0.send_replace(Vec::new());
     }
 
     /// Returns the id of the only open request.
     pub(crate) fn only_open(&self) -> Option<RequestId> {
-        match self.0.borrow().open.as_slice() {
-            [only] => Some(only.id.clone()),
-            _ => None,
-        }
+        let requests = self.0.borrow();
+        let mut open = requests.iter().filter(|request| request.is_open());
+        let only = open.next()?;
+        open.next().is_none().then(|| only.id.clone())
     }
 
-    /// Returns the open call with this id.
-    pub(crate) fn call(&self, id: &RequestId) -> Option<Arc<CallContext>> {
-        let state = self.0.borrow();
-        let found = state.open.iter().find(|open| open.id == *id)?;
-        found.call.clone()
+    /// Returns the open call with this request id.
+    pub(crate) fn call(&self, id: &RequestId) -> Option<CandidateCall> {
+        self.open_call(|request, _| request.id == *id)
     }
 
     /// Returns the open call with this idempotency key.
-    pub(crate) fn call_by_key(&self, key: &str) -> Option<(RequestId, Arc<CallContext>)> {
-        let state = self.0.borrow();
-        state.open.iter().find_map(|open| {
-            let call = open.call.as_ref()?;
-            let matches = call.idempotency_key.as_deref() == Some(key);
-            matches.then(|| (open.id.clone(), Arc::clone(call)))
+    pub(crate) fn call_by_key(&self, key: &str) -> Option<CandidateCall> {
+        self.open_call(|_, call| call.idempotency_key.as_deref() == Some(key))
+    }
+
+    fn open_call(
+        &self,
+        matches: impl Fn(&OpenRequest, &CallContext) -> bool,
+    ) -> Option<CandidateCall> {
+        let requests = self.0.borrow();
+        let mut open = requests.iter().filter(|request| request.is_open());
+        open.find_map(|request| {
+            let call = request.call.as_ref()?;
+            matches(request, call).then(|| candidate(request, call))
         })
     }
 
-    /// Returns the calls that a request of the server may belong to. `others`: it may also belong
-    /// to an unknown call.
-    pub(crate) fn candidates(&self, others: bool) -> CandidateCalls {
-        let mut candidates = CandidateCalls {
-            candidates: Vec::new(),
-            others,
-        };
-        self.0.send_if_modified(|state| {
-            state.remove_expired(Instant::now());
-            candidates.candidates = state.candidates();
-            candidates.others |= state.overflow_until.is_some();
-            false
-        });
-        candidates
+    /// Returns the calls that a request of the server may belong to: every open call, and every
+    /// abandoned call that has no answer.
+    pub(crate) fn candidates(&self) -> RequestContext {
+        let now = Instant::now();
+        let requests = self.0.borrow();
+        let calls = requests
+            .iter()
+            .filter(|request| request.abandoned_until.is_none_or(|until| until > now))
+            .filter_map(|request| Some(candidate(request, request.call.as_ref()?)));
+        RequestContext {
+            calls: calls.collect(),
+            others: false,
+        }
     }
 
     /// Waits until this request is not open.
     pub(crate) async fn closed(&self, id: &RequestId) {
-        let mut state = self.0.subscribe();
-        let is_closed = |state: &State| !state.open.iter().any(|open| open.id == *id);
-        // Fails only without a sender, which is borrowed.
-        let _ = state.wait_for(is_closed).await;
-    }
-
-    /// Waits until none of these calls is open.
-    pub(crate) async fn all_closed(&self, calls: &CandidateCalls) {
-        for candidate in &calls.candidates {
-            self.closed(&candidate.id).await;
-        }
-    }
-}
-
-impl State {
-    fn abandon(&mut self, id: RequestId, call: Option<Arc<CallContext>>) {
-        let Some(call) = call else { return };
-        if self.abandoned.len() == MAX_ABANDONED
-            && let Some((_, until)) = self.abandoned.pop_front()
-        {
-            self.overflow_until = Some(until);
-        }
-        let until = Instant::now() + ABANDONED_TIME;
-        self.abandoned.push_back((Candidate { id, call }, until));
-    }
-
-    fn remove_expired(&mut self, now: Instant) {
-        self.abandoned.retain(|(_, until)| *until > now);
-        self.overflow_until = self.overflow_until.filter(|until| *until > now);
-    }
-
-    fn candidates(&self) -> Vec<Candidate> {
-        let open = self.open.iter().filter_map(|open| {
-            Some(Candidate {
-                id: open.id.clone(),
-                call: Arc::clone(open.call.as_ref()?),
-            })
-        });
-        let abandoned = self.abandoned.iter();
-        open.chain(abandoned.map(|(candidate, _)| candidate.clone()))
-            .collect()
-    }
-}
-
-impl CandidateCalls {
-    /// Returns the call, if there is exactly one candidate.
-    pub(crate) fn only(&self) -> Option<Arc<CallContext>> {
-        match self.candidates.as_slice() {
-            [only] if !self.others => Some(Arc::clone(&only.call)),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn calls(&self) -> Vec<Arc<CallContext>> {
-        let candidates = self.candidates.iter();
-        candidates.map(|it| Arc::clone(&it.call)).collect()
-    }
-
-    /// Returns the candidates by their idempotency keys.
-    pub(crate) fn keys(&self) -> Candidates {
-        let mut keys = Candidates {
-            calls: Vec::new(),
-            others: self.others,
+        let mut requests = self.0.subscribe();
+        let is_closed = |requests: &Vec<OpenRequest>| {
+            let mut open = requests.iter().filter(|request| request.is_open());
+            open.all(|request| request.id != *id)
         };
-        for candidate in &self.candidates {
-            match &candidate.call.idempotency_key {
-                Some(key) if keys.calls.contains(key) => {}
-                Some(key) => keys.calls.push(key.clone()),
-                None => keys.others = true,
-            }
-        }
-        keys
+        // Fails only without a sender, which is borrowed.
+        let _ = requests.wait_for(is_closed).await;
+    }
+}
+
+fn candidate(request: &OpenRequest, call: &Arc<CallContext>) -> CandidateCall {
+    CandidateCall {
+        request: Some(request.id.clone()),
+        call: Arc::clone(call),
     }
 }
 
@@ -221,5 +145,34 @@ pub(crate) fn is_same(sent: &RequestId, received: &RequestId) -> bool {
 }
 
 #[cfg(test)]
-#[path = "open_requests_tests.rs"]
-mod tests;
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_unanswered_cancelled_call_stays_a_candidate_for_ten_minutes() {
+        let open = OpenRequests::default();
+        let begin = |id, key: &str| {
+            let call = CallContext::new(Some(key.to_owned()));
+            open.begin(RequestId::Number(id), Some(call));
+        };
+        let keys = || {
+            let calls = open.candidates().calls.into_iter();
+            let keys = calls.filter_map(|it| it.call.idempotency_key.clone());
+            keys.collect::<Vec<_>>()
+        };
+        for (id, key) in [(0, "a"), (1, "b"), (2, "c")] {
+            begin(id, key);
+        }
+        open.abandoned(&RequestId::Number(0));
+        open.abandoned(&RequestId::Number(2));
+        assert_eq!(keys(), ["a", "b", "c"]);
+        assert_eq!(open.only_open(), Some(RequestId::Number(1)));
+        // The server answers one of the cancelled calls.
+        open.answered(&RequestId::Number(2));
+        assert_eq!(keys(), ["a", "b"]);
+        advance(ABANDONED_TIME).await;
+        assert_eq!(keys(), ["b"]);
+    }
+}

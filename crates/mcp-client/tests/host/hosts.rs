@@ -63,7 +63,6 @@ async fn few(how: &str) {
         "that is killed" => pending().await,
         "that exits" => std::process::exit(0),
         "that is closed" => host.close().await,
-        "that is closed at the end" => host.close_at_exit().await.reap(),
         other => panic!("no host is {other}"),
     }
     say(&json!(tree(std::process::id())));
@@ -172,13 +171,11 @@ async fn nothing_is_left_of_a_host_that_exits_without_a_word() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_host_that_was_closed_has_no_watchdog_any_more() {
-    for how in ["that is closed", "that is closed at the end"] {
-        let (mut host, mut lines) = start(how);
-        assert_eq!(pids(&mut lines).await.len(), 6);
-        // While the program still runs.
-        assert_eq!(pids(&mut lines).await, [0; 0]);
-        soon(host.wait()).await.unwrap();
-    }
+    let (mut host, mut lines) = start("that is closed");
+    assert_eq!(pids(&mut lines).await.len(), 6);
+    // While the program still runs.
+    assert_eq!(pids(&mut lines).await, [0; 0]);
+    soon(host.wait()).await.unwrap();
 }
 
 /// How long the broken ones of fifty may take, far more than the others need.

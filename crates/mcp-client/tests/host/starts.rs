@@ -63,7 +63,8 @@ async fn servers_that_are_surprised_by_discovery_are_ready_all_the_same() {
         "noisy",
     ] {
         let mut config = program("s", kind);
-        config.connect_timeout = Duration::from_secs(6);
+        // rmcp waits ten seconds for the answer to `server/discover`.
+        config.connect_timeout = Duration::from_secs(20);
         let host = host([config]).await;
         let status = status(&host, "s");
         assert_eq!(status.state, ServerState::Ready, "{kind}: {status:#?}");

@@ -36,7 +36,6 @@ pub(crate) struct AskingServer {
     eager: bool,
     /// What came of a request that it asked outside every call, or whose call was given up.
     last_answer: Arc<watch::Sender<Option<Value>>>,
-    roots_changed: Arc<watch::Sender<bool>>,
     level: Arc<Mutex<Option<LoggingLevel>>>,
     visited: Arc<AtomicBool>,
     /// How many calls wait, and whether they may go on.
@@ -113,7 +112,6 @@ impl AskingServer {
                 .clone(),
             eager,
             last_answer: Arc::new(watch::Sender::new(None)),
-            roots_changed: Arc::new(watch::Sender::new(false)),
             level: Arc::default(),
             visited: Arc::default(),
             waiting: Arc::new(watch::Sender::new(0)),
@@ -249,10 +247,6 @@ impl ServerHandler for AskingServer {
         }
     }
 
-    async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {
-        self.roots_changed.send_replace(true);
-    }
-
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
@@ -270,7 +264,6 @@ impl ServerHandler for AskingServer {
             "endless",
             "sample",
             "roots",
-            "roots_changed",
             "gated",
             "last_answer",
             "log",
@@ -303,10 +296,6 @@ impl ServerHandler for AskingServer {
                 let mut last_answer = self.last_answer.subscribe();
                 let answer = last_answer.wait_for(Option::is_some).await.unwrap();
                 answer.clone().unwrap()
-            }
-            "roots_changed" => {
-                let mut changed = self.roots_changed.subscribe();
-                json!(*changed.wait_for(|changed| *changed).await.unwrap())
             }
             "wait" => {
                 self.wait().await;

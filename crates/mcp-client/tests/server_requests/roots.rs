@@ -20,26 +20,15 @@ fn listed(paths: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn roots_are_listed_and_their_change_is_told() {
+async fn roots_are_listed() {
     with_each(every_variant().await, |support| async move {
         let handlers = ClientHandlers {
             roots: Some(vec![folder("/one")]),
             ..ClientHandlers::default()
         };
         let host = support.host(handlers).await;
-        assert_eq!(
-            call(&host, "offered").await.unwrap(),
-            json!({"roots": {"listChanged": true}})
-        );
+        assert_eq!(call(&host, "offered").await.unwrap(), json!({"roots": {}}));
         assert_eq!(call(&host, "roots").await.unwrap(), listed(&["/one"]));
-        host.set_roots(vec![folder("/two"), folder("/three")]).await;
-        if support.is_legacy() {
-            assert_eq!(call(&host, "roots_changed").await.unwrap(), json!(true));
-        }
-        assert_eq!(
-            call(&host, "roots").await.unwrap(),
-            listed(&["/two", "/three"])
-        );
         soon(host.close()).await;
     })
     .await;
@@ -65,7 +54,6 @@ async fn a_server_has_its_own_roots_or_none() {
             ..ClientHandlers::default()
         };
         let host = support.host(handlers).await;
-        host.set_roots(vec![folder("/two")]).await;
         assert_eq!(call(&host, "roots").await.unwrap(), listed(&["/own"]));
         soon(host.close()).await;
     })

@@ -23,10 +23,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::{
-    io::Errno,
-    process::{Pid, WaitOptions, waitpid},
-};
+use rustix::process::Pid;
 use tokio::{
     process::{Child, Command},
     time::timeout,
@@ -37,22 +34,6 @@ const SCRIPT: &str = include_str!("watchdog.sh");
 const NAME: &str = "switchboard-watchdog";
 /// How long the shell may take to end.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// The watchdog process after [`McpHost::close_at_exit`](crate::McpHost::close_at_exit): it was
-/// killed and may not have ended yet.
-#[derive(Debug)]
-#[must_use = "without an init process it would stay as a zombie"]
-pub struct UnreapedWatchdog(Option<Pid>);
-
-impl UnreapedWatchdog {
-    /// Reaps the process. Blocks until it has ended, which takes moments because it was killed.
-    /// Call it as the last step of the program.
-    pub fn reap(self) {
-        let Some(pid) = self.0 else { return };
-        // Another error means that the runtime has reaped it.
-        while matches!(waitpid(Some(pid), WaitOptions::empty()), Err(Errno::INTR)) {}
-    }
-}
 
 /// The watchdog of one host. The shell starts with the first group.
 #[derive(Clone, Default)]
@@ -99,37 +80,19 @@ impl Watchdog {
 
     /// Ends the shell. Waits for it, but not for groups that it must end.
     pub(crate) async fn end(&self) {
-        if let Some(mut shell) = self.stop_shell() {
-            let _ = timeout(END_TIMEOUT, shell.wait()).await;
-        }
-    }
-
-    /// Ends the shell of a program that ends now. A shell without groups is killed and reaped
-    /// later.
-    pub(crate) async fn end_with_program(&self) -> UnreapedWatchdog {
-        if !self.lock().groups.is_empty() {
-            self.end().await;
-        }
-        let shell = self.stop_shell();
-        let pid = shell.and_then(|shell| i32::try_from(shell.id()?).ok());
-        UnreapedWatchdog(pid.and_then(Pid::from_raw))
-    }
-
-    /// Closes the pipe of the shell, and kills a shell without groups.
-    fn stop_shell(&self) -> Option<Child> {
         let (shell, is_idle) = {
             let mut state = self.lock();
             (std::mem::take(&mut state.shell), state.groups.is_empty())
         };
         let Shell::Running { pipe, mut child } = shell else {
-            return None;
+            return;
         };
         if is_idle {
             // It would end by itself, but a killed one ends sooner.
             let _ = child.start_kill();
         }
         drop(pipe);
-        Some(child)
+        let _ = timeout(END_TIMEOUT, child.wait()).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -281,30 +244,6 @@ mod tests {
         watchdog.unwatch(group);
         watchdog.end().await;
         assert!(rustix::process::test_kill_process(pid).is_err());
-    }
-
-    #[tokio::test]
-    async fn at_exit_an_idle_shell_is_killed_and_a_busy_one_is_not() {
-        let watchdog = Watchdog::default();
-        let (mut child, group) = stubborn_process();
-        watchdog.watch(group);
-        let busy = shell(&watchdog).unwrap();
-        let nothing = watchdog.end_with_program().await;
-        assert!(nothing.0.is_none());
-        has_ended(&mut child).await;
-        watchdog.unwatch(group);
-        let (mut child, group) = stubborn_process();
-        watchdog.watch(group);
-        let idle = shell(&watchdog).unwrap();
-        assert_ne!(busy, idle);
-        rustix::process::kill_process_group(group, Signal::KILL).unwrap();
-        has_ended(&mut child).await;
-        watchdog.unwatch(group);
-        let unreaped = watchdog.end_with_program().await;
-        assert_eq!(unreaped.0, Some(idle));
-        assert!(shell(&watchdog).is_none());
-        unreaped.reap();
-        assert!(rustix::process::test_kill_process(idle).is_err());
     }
 
     #[tokio::test]
