@@ -18,14 +18,6 @@ pub enum HostError {
     /// [`McpHost::start`](crate::McpHost::start) was called outside a tokio runtime.
     #[error("an MCP host needs a running tokio runtime")]
     NoRuntime,
-    /// The program of a server was not found.
-    #[error("server `{server}` cannot start: {reason}")]
-    NoProgram {
-        /// The server.
-        server: String,
-        /// The program that was not found, and what to do.
-        reason: String,
-    },
     /// A required server is not available.
     #[error(
         "required server `{server}` is not available: {reason}{}",
@@ -73,7 +65,13 @@ pub(crate) enum StartError {
     #[error("no protocol version in common: it supports {}", server_supports.join(", "))]
     NoCommonVersion { server_supports: Vec<String> },
     #[error("the handshake failed: {reason}")]
-    Handshake { reason: String },
+    Handshake {
+        reason: String,
+        /// Whether the connection broke. An exit then explains the failure.
+        broke: bool,
+        /// Whether the server does not know `initialize`.
+        is_modern: bool,
+    },
     #[error("it did not list its tools: {reason}")]
     Listing { reason: String },
     #[error("its configuration cannot be used: {reason}")]
@@ -86,6 +84,14 @@ impl StartError {
         matches!(
             self,
             Self::Exited { .. } | Self::TimedOut { .. } | Self::Handshake { .. }
+        )
+    }
+
+    /// Returns whether another handshake may succeed.
+    pub(crate) fn is_retryable(&self) -> bool {
+        matches!(
+            self,
+            Self::Exited { .. } | Self::Handshake { .. } | Self::NoCommonVersion { .. }
         )
     }
 
@@ -107,8 +113,6 @@ impl StartError {
 pub(crate) struct StatusReason {
     pub(crate) cause: String,
     pub(crate) stderr_lines: Vec<String>,
-    /// The server's program was not found.
-    pub(crate) program_missing: bool,
 }
 
 impl StatusReason {
@@ -170,11 +174,12 @@ pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// Shortens a text to one line of at most 200 characters. An answer that is not MCP is often a
-/// whole web page.
+/// Shortens an untrusted text to one line of at most 200 characters without control characters. An
+/// answer that is not MCP is often a whole web page.
 pub(crate) fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 200;
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.retain(|c| !c.is_control());
     match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
@@ -188,7 +193,7 @@ mod tests {
     #[test]
     fn long_texts_are_shortened_to_one_line() {
         assert_eq!(
-            shortened("HTTP 404:\n  <p>\tno</p>\n"),
+            shortened("HTTP 404:\n  <p>\tno\u{7}</p>\n"),
             "HTTP 404: <p> no</p>"
         );
         assert_eq!(shortened(&"ä\n".repeat(500)).chars().count(), 201);

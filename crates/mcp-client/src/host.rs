@@ -48,7 +48,7 @@ use crate::{
         supervisor,
     },
     tools::{
-        catalog::{ResolvedTool, original_name},
+        catalog::CatalogTool,
         names::may_belong_to,
         tool_pinning::{
             fingerprint::{ToolChange, ToolPins},
@@ -59,6 +59,9 @@ use crate::{
 
 /// Number of changes that are kept for a slow listener, which then misses the oldest.
 const CHANGE_CAPACITY: usize = 256;
+/// Maximum number of servers that start at the same time. A silent server delays others for half a
+/// second at most.
+const MAX_PARALLEL_STARTS: usize = 16;
 /// How long closing may take after the grace periods: the connection, and the end of killed
 /// processes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -78,15 +81,6 @@ pub struct McpHost {
     ended: CancellationToken,
     pub(crate) tasks: TaskTracker,
     supervisors: Mutex<Vec<AbortHandle>>,
-}
-
-/// Who calls a tool by its original name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CallOrigin {
-    /// The owner of the host.
-    Host,
-    /// A page of MCP Apps, which may not call every tool.
-    AppPage,
 }
 
 impl McpHost {
@@ -115,8 +109,7 @@ impl McpHost {
             ))
         };
         let servers: Vec<_> = configs.into_iter().map(server).collect();
-        let parallel = options.parallel_starts.clamp(1, Semaphore::MAX_PERMITS);
-        let startup = Arc::new(Semaphore::new(parallel));
+        let startup = Arc::new(Semaphore::new(MAX_PARALLEL_STARTS));
         let options = Arc::new(options);
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
@@ -142,29 +135,20 @@ impl McpHost {
         })
     }
 
-    /// Waits until no server is starting, and checks that every server's program exists. Takes at
-    /// most the longest [`connect_timeout`](ServerConfig::connect_timeout) and the delay by
-    /// [`HostOptions::parallel_starts`], except during restarts.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`HostError::NoProgram`] for the first server whose program was not found. The other
-    /// servers are usable. Other failures are in [`McpHost::servers`]; see also
-    /// [`McpHost::require_ready`].
-    pub async fn ready(&self) -> Result<(), HostError> {
-        self.settled().await;
-        self.servers
-            .iter()
-            .try_for_each(|server| server.has_program())
-    }
-
     /// Waits until no server is starting.
     pub async fn settled(&self) {
         join_all(self.servers.iter().map(|server| server.settled())).await;
     }
 
-    /// Waits like [`McpHost::ready`], but returns an error as soon as a required server has failed.
-    pub async fn require_ready(&self) -> Result<(), HostError> {
+    /// Waits until no server is starting. Takes at most the longest
+    /// [`connect_timeout`](ServerConfig::connect_timeout) and the delay by the limit of parallel
+    /// starts, except during restarts.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error as soon as a required server has failed. Other failures are in
+    /// [`McpHost::servers`].
+    pub async fn ready(&self) -> Result<(), HostError> {
         let settled = self.servers.iter().map(|server| async {
             server.settled().await;
             server.ready_if_required()
@@ -190,16 +174,17 @@ impl McpHost {
         tool: &str,
         input: JsonObject,
     ) -> Result<ToolOutput, ToolCallError> {
-        self.call_original(server, tool, input, CallOrigin::Host)
-            .await
+        self.call_original(server, tool, input, false).await
     }
 
+    /// Calls a tool by its original name. `from_page`: for a page of MCP Apps, which may not call
+    /// every tool.
     pub(crate) async fn call_original(
         &self,
         server: &str,
         tool: &str,
         input: JsonObject,
-        origin: CallOrigin,
+        from_page: bool,
     ) -> Result<ToolOutput, ToolCallError> {
         let Some(found) = self.server(server) else {
             let names = || self.servers.iter().map(|s| s.config.name.as_str());
@@ -220,13 +205,13 @@ impl McpHost {
             if !snapshot.state.takes_calls() {
                 return Err(found.unavailable(&snapshot));
             }
-            let tools = snapshot.tools.definitions.iter();
+            let tools = snapshot.tools.for_models();
             return Err(ToolCallError::UnknownTool {
                 name: tool.to_owned(),
-                available: tools.map(|tool| original_name(tool).to_owned()).collect(),
+                available: tools.map(|tool| tool.original_name().to_owned()).collect(),
             });
         };
-        if origin == CallOrigin::AppPage && snapshot.tools.is_hidden_from_apps(tool) {
+        if from_page && !resolved.visibility.app {
             return Err(ToolCallError::Refused {
                 server: server.to_owned(),
                 tool: tool.to_owned(),
@@ -296,8 +281,7 @@ impl McpHost {
         let store = self.options.tool_pin_store.clone()?;
         let known = &self.options.tool_pins;
         let servers = self.servers.iter();
-        let stored = servers.filter(|server| store.covers(&server.config.name));
-        let new = stored.map(|server| (server.config.name.clone(), server.new_pins(known)));
+        let new = servers.map(|server| (server.config.name.clone(), server.new_pins(known)));
         let new = ToolPins(new.filter(|(_, tools)| !tools.is_empty()).collect());
         if new.0.is_empty() {
             return None;
@@ -307,20 +291,6 @@ impl McpHost {
                 tracing::warn!(%error, "failed to save the tool pins");
             }
         }))
-    }
-
-    /// Returns the current fingerprints of all tools, for [`HostOptions::tool_pins`] of the next
-    /// run. Keeps the pins of servers that are not part of this host.
-    pub fn tool_pins(&self) -> ToolPins {
-        let mut pins = self.options.tool_pins.clone();
-        for server in &self.servers {
-            let current = server.pinned_tools.current();
-            if !current.is_empty() {
-                let name = server.config.name.clone();
-                pins.0.entry(name).or_default().extend(current);
-            }
-        }
-        pins
     }
 
     /// Requests the restart of a server, also of a failed one. Returns `false` for an unknown
@@ -413,7 +383,7 @@ impl McpHost {
     }
 
     /// Finds a tool by its name in the catalog.
-    fn find(&self, name: &str) -> Option<(&Arc<Server>, ResolvedTool)> {
+    fn find(&self, name: &str) -> Option<(&Arc<Server>, Arc<CatalogTool>)> {
         let mut servers = self.servers.iter();
         servers.find_map(|server| Some((server, server.find(name)?)))
     }
@@ -424,7 +394,7 @@ impl McpHost {
         name: &str,
         started: Instant,
         deadline: Option<Duration>,
-    ) -> Result<(&Arc<Server>, ResolvedTool), ToolCallError> {
+    ) -> Result<(&Arc<Server>, Arc<CatalogTool>), ToolCallError> {
         let servers = self.servers.iter();
         let owners: Vec<_> = servers
             .filter(|server| may_belong_to(name, &server.config.name))
@@ -479,7 +449,7 @@ impl McpHost {
             for message in &snapshot.tools.problems {
                 report(message.clone());
             }
-            for tool in &snapshot.tools.definitions {
+            for tool in snapshot.tools.for_models().map(|tool| &tool.definition) {
                 // Names are hashed where they could collide, so a collision is very unlikely.
                 if names.insert(tool.name.clone()) {
                     catalog.tools.push(tool.clone());
@@ -518,8 +488,7 @@ impl ToolHost for McpHost {
                     .await?
             }
         };
-        let name = original_name(&tool.definition);
-        let limits = self.limits(server, name, tool_call.deadline);
+        let limits = self.limits(server, tool.original_name(), tool_call.deadline);
         let request = CallRequest {
             context: CallContext::new(tool_call.idempotency_key),
             tool,

@@ -74,7 +74,7 @@ pub use server_requests::handlers::ClientHandlers;
 pub use tools::{
     tool_pinning::{
         fingerprint::{ToolChange, ToolPins, fingerprint},
-        store::{ToolPinFile, ToolPinStore, ToolPinStoreError},
+        store::{ToolPinFile, ToolPinStoreError},
     },
     visibility::APP_MEDIA_TYPE,
 };

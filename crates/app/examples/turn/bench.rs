@@ -52,7 +52,7 @@ impl Ours {
         let program = env::current_exe()?;
         let server = ServerConfig::stdio("orders", program.to_string_lossy(), ["serve-tools"]);
         let host = Arc::new(McpHost::start(vec![server], HostOptions::default())?);
-        host.require_ready().await?;
+        host.ready().await?;
         let config = OpenAiConfig {
             base_url: format!("http://127.0.0.1:{port}/v1"),
             ..OpenAiConfig::new("sk-bench")

@@ -146,7 +146,7 @@ impl Evaluator<'_> {
             closing: Arc::clone(&self.background.closing),
             started: Arc::new(started),
         };
-        let ready = one.started.host.require_ready().await;
+        let ready = one.started.host.ready().await;
         ready.map_err(|error| error.to_string())?;
         Ok(one)
     }

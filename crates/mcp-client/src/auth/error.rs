@@ -191,19 +191,3 @@ fn scope_clause(scopes: &[String]) -> String {
 fn description_clause(description: Option<&str>) -> String {
     description.map_or_else(String::new, |text| format!(" ({text})"))
 }
-
-/// Prepares untrusted text for a message: one line, no control characters, at most 200 characters.
-pub(crate) fn foreign(text: &str) -> String {
-    const MAX_CHARS: usize = 200;
-    let text: String = text
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-        .filter(|c| !c.is_control())
-        .collect();
-    match text.char_indices().nth(MAX_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
-}

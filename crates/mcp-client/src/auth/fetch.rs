@@ -198,7 +198,3 @@ pub(super) fn form(pairs: &[(&str, &str)]) -> String {
     carrier.query_pairs_mut().extend_pairs(pairs);
     carrier.query().unwrap_or_default().to_owned()
 }
-
-#[cfg(test)]
-#[path = "fetch_tests.rs"]
-mod tests;

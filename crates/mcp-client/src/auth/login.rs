@@ -5,11 +5,12 @@ pub(crate) mod pkce;
 
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::auth::{
     challenge::add_scope,
-    error::{AuthError, foreign},
+    error::AuthError,
     fetch::{Body, Fetch, bad},
     login::{
         callback::{Callback, Expected},
@@ -17,10 +18,11 @@ use crate::auth::{
     },
     metadata::{Discovered, ServerMetadata},
     settings::AuthOptions,
-    store::{GrantKey, Registration, StoredClient, StoredGrant, now},
-    token::{self, Credentials, Issued},
+    store::{GrantKey, Registration, StoredClient, StoredGrant, StoredTokens, now},
+    token::{self, Credentials},
 };
 use crate::config::login::{AuthConfig, ClientAuth, GrantType};
+use crate::error::shortened;
 
 const AUTHORIZATION: &str = "authorization endpoint";
 const TOKEN: &str = "token endpoint";
@@ -58,7 +60,7 @@ impl Login<'_> {
         // Servers of 2025-03-26 without metadata must support PKCE.
         if !self.discovered.assumed && !server.has_s256() {
             return Err(AuthError::NoPkce {
-                issuer: foreign(server.issuer()),
+                issuer: shortened(server.issuer()),
             });
         }
         let page = server.authorization_endpoint.as_deref();
@@ -200,16 +202,12 @@ impl Login<'_> {
         &self,
         client: StoredClient,
         endpoint: &Url,
-        issued: Issued,
+        mut tokens: StoredTokens,
         requested: Vec<String>,
     ) -> StoredGrant {
-        let mut tokens = issued.tokens;
         if self.config.grant == GrantType::ClientCredentials {
             // The client can request tokens at any time.
             tokens.refresh = None;
-        }
-        if let Some(granted) = &issued.scopes {
-            tracing::debug!(?granted, "scopes");
         }
         StoredGrant {
             server: self.server.to_owned(),
@@ -276,12 +274,12 @@ impl Login<'_> {
         let server = &self.discovered.server;
         let Some(endpoint) = &server.registration_endpoint else {
             return Err(AuthError::NoClient {
-                issuer: foreign(server.issuer()),
+                issuer: shortened(server.issuer()),
             });
         };
         let endpoint = self.fetch.guard.parse(REGISTRATION, endpoint)?;
         let body = json!({
-            "client_name": self.options.client_name,
+            "client_name": "Switchboard",
             "redirect_uris": [redirect_uri],
             "grant_types": grant_types(server),
             "response_types": ["code"],
@@ -303,8 +301,9 @@ impl Login<'_> {
             .filter(|secret| !secret.is_empty())
             .map(SecretString::from);
         // Some servers name a method that needs a secret without a secret.
-        let given = text("token_endpoint_auth_method")
-            .and_then(ClientAuth::from_name)
+        let given = answer.json.get("token_endpoint_auth_method");
+        let given = given
+            .and_then(|method| ClientAuth::deserialize(method).ok())
             .filter(|given| matches!(given, ClientAuth::None) || secret.is_some());
         Ok(StoredClient {
             id: id.to_owned(),
@@ -379,50 +378,5 @@ pub(super) fn credentials<'a>(
         private_key: config.private_key.as_ref().filter(|_| configured),
         method: client.auth_method,
         issuer,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_authentication_is_supported_by_the_server() {
-        let none = ServerMetadata::default();
-        let only = |name: &str| ServerMetadata {
-            token_endpoint_auth_methods_supported: Some(vec![name.to_owned()]),
-            ..ServerMetadata::default()
-        };
-        for (server, has_secret, has_key, expected) in [
-            (&none, false, false, ClientAuth::None),
-            (&none, true, false, ClientAuth::ClientSecretBasic),
-            (&none, true, true, ClientAuth::PrivateKeyJwt),
-            (&only("none"), true, false, ClientAuth::None),
-            (
-                &only("client_secret_post"),
-                true,
-                true,
-                ClientAuth::ClientSecretPost,
-            ),
-            (
-                &only("client_secret_basic"),
-                true,
-                true,
-                ClientAuth::ClientSecretBasic,
-            ),
-            (
-                &only("tls_client_auth"),
-                true,
-                false,
-                ClientAuth::ClientSecretBasic,
-            ),
-        ] {
-            assert_eq!(method(server, has_secret, has_key), expected);
-        }
-        assert_eq!(preferred_method(&none), ClientAuth::None);
-        assert_eq!(
-            preferred_method(&only("client_secret_post")),
-            ClientAuth::ClientSecretPost
-        );
     }
 }

@@ -41,7 +41,7 @@ use crate::{
 
 pub use crate::config::login::{AuthConfig, ClientAuth, GrantType};
 pub use error::AuthError;
-pub use settings::{AuthOptions, DEFAULT_LOGIN_TIMEOUT, OnUrl};
+pub use settings::{AuthOptions, OnUrl};
 pub use store::file::FileStore;
 pub use store::{
     GrantKey, MemoryStore, Registration, StoreError, StoreLock, StoredClient, StoredGrant,
@@ -120,7 +120,7 @@ pub async fn logout(server: &ServerConfig, options: &AuthOptions) -> Result<bool
     let session = Session::of_server(server, options)?;
     let mut any = false;
     for current in session.stored_by_any_client().await? {
-        any |= options.store.remove(current.key()).await?;
+        any |= options.store.remove(&current.key).await?;
         // If this fails, the tokens stay valid until they expire.
         if let Err(error) = session.revoke(&current).await {
             tracing::warn!(server = server.name, %error, "failed to revoke tokens");
@@ -144,7 +144,7 @@ pub async fn status(
     let stored = session.stored().await?;
     let Some(current) = stored
         .first()
-        .filter(|current| current.grant().tokens.is_some())
+        .filter(|current| current.grant.tokens.is_some())
     else {
         return Ok(LoginStatus::LoggedOut);
     };
@@ -159,7 +159,7 @@ pub async fn status(
 }
 
 fn info(current: &Current) -> LoginInfo {
-    let (key, grant) = (current.key(), current.grant());
+    let (key, grant) = (&current.key, &current.grant);
     let tokens = grant.tokens.as_ref();
     LoginInfo {
         issuer: key.issuer.clone(),

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use crate::auth::store::{MemoryStore, TokenStore};
 
 /// The default of [`AuthOptions::login_timeout`].
-pub const DEFAULT_LOGIN_TIMEOUT: Duration = Duration::from_mins(5);
+const DEFAULT_LOGIN_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Receives the URL of an authorization page, which a person must open.
 pub type OnUrl = Arc<dyn Fn(&str) + Send + Sync>;
@@ -24,8 +24,6 @@ pub struct AuthOptions {
     pub login_timeout: Duration,
     /// The URL of a Client ID Metadata Document of this application.
     pub client_metadata_url: Option<String>,
-    /// The client name in a dynamic registration. The authorization page shows it.
-    pub client_name: String,
 }
 
 impl AuthOptions {
@@ -36,7 +34,6 @@ impl AuthOptions {
             on_url: None,
             login_timeout: DEFAULT_LOGIN_TIMEOUT,
             client_metadata_url: None,
-            client_name: "Switchboard".to_owned(),
         }
     }
 }
@@ -55,7 +52,6 @@ impl fmt::Debug for AuthOptions {
             .field("on_url", &self.on_url.is_some())
             .field("login_timeout", &self.login_timeout)
             .field("client_metadata_url", &self.client_metadata_url)
-            .field("client_name", &self.client_name)
             .finish()
     }
 }

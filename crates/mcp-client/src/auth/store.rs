@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::config::login::ClientAuth;
 
@@ -29,36 +29,48 @@ pub struct GrantKey {
 }
 
 /// The result of a login. `Debug` shows no secrets.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct StoredGrant {
     /// The configured URL of the MCP server.
     pub server: String,
     /// The client.
+    #[serde(flatten)]
     pub client: StoredClient,
     /// The token endpoint.
     pub token_endpoint: String,
     /// The revocation endpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revocation_endpoint: Option<String>,
     /// The tokens. `None` if they are invalid; the rest is used by the next login.
+    #[serde(flatten)]
     pub tokens: Option<StoredTokens>,
     /// The requested scopes.
     pub scopes: Vec<String>,
     /// Further scopes that a call needed. The next login requests them.
+    #[serde(default)]
     pub wanted_scopes: Vec<String>,
     /// When the tokens were issued, in seconds since 1970.
     pub issued_at: u64,
 }
 
 /// A client of an authorization server.
-#[derive(Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredClient {
     /// The client id.
+    #[serde(rename = "client_id")]
     pub id: String,
     /// The secret of a dynamically registered client. A configured secret is not stored.
+    #[serde(
+        rename = "client_secret",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "secret"
+    )]
     pub secret: Option<SecretString>,
     /// The client authentication.
     pub auth_method: ClientAuth,
     /// The redirect URI of a dynamically registered client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect_uri: Option<String>,
     /// How the client was registered.
     pub registration: Registration,
@@ -77,13 +89,25 @@ pub enum Registration {
 }
 
 /// Tokens.
-#[derive(Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredTokens {
     /// The access token.
+    #[serde(
+        rename = "access_token",
+        serialize_with = "expose",
+        deserialize_with = "hide"
+    )]
     pub access: SecretString,
     /// The refresh token.
+    #[serde(
+        rename = "refresh_token",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "secret"
+    )]
     pub refresh: Option<SecretString>,
     /// When the access token expires, in seconds since 1970, if the server named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
 }
 
@@ -112,24 +136,7 @@ pub trait TokenStore: fmt::Debug + Send + Sync {
 }
 
 /// A lock for the renewal of tokens. Dropping it releases the lock.
-pub struct StoreLock {
-    _guard: Box<dyn Send + Sync>,
-}
-
-impl StoreLock {
-    /// Wraps a guard.
-    pub fn new(guard: impl Send + Sync + 'static) -> Self {
-        Self {
-            _guard: Box::new(guard),
-        }
-    }
-}
-
-impl fmt::Debug for StoreLock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreLock").finish_non_exhaustive()
-    }
-}
+pub type StoreLock = Box<dyn Send + Sync>;
 
 /// An error of a token store.
 #[derive(Debug, thiserror::Error)]
@@ -185,77 +192,55 @@ impl fmt::Debug for StoredGrant {
     }
 }
 
-impl fmt::Debug for StoredClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoredClient")
-            .field("id", &self.id)
-            .field("auth_method", &self.auth_method)
-            .field("registration", &self.registration)
-            .finish_non_exhaustive()
+/// Serializes secrets as plain text.
+mod secret {
+    use secrecy::{ExposeSecret, SecretString};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[allow(clippy::ref_option, reason = "serde passes it so")]
+    pub(super) fn serialize<S: Serializer>(
+        secret: &Option<SecretString>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let secret = secret.as_ref().map(ExposeSecret::expose_secret);
+        secret.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<SecretString>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        Ok(text.map(Into::into))
     }
 }
 
-impl fmt::Debug for StoredTokens {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoredTokens")
-            .field("refresh", &self.refresh.is_some())
-            .field("expires_at", &self.expires_at)
-            .finish_non_exhaustive()
-    }
+fn expose<S: Serializer>(secret: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(secret.expose_secret())
+}
+
+fn hide<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D::Error> {
+    String::deserialize(deserializer).map(Into::into)
 }
 
 /// The stored form of a grant.
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct Record<K, G> {
     version: u32,
     #[serde(flatten)]
-    key: GrantKey,
-    server: String,
-    token_endpoint: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    revocation_endpoint: Option<String>,
-    client_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    client_secret: Option<String>,
-    auth_method: ClientAuth,
-    registration: Registration,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    redirect_uri: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    access_token: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    refresh_token: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires_at: Option<u64>,
-    issued_at: u64,
-    scopes: Vec<String>,
-    #[serde(default)]
-    wanted_scopes: Vec<String>,
+    key: K,
+    #[serde(flatten)]
+    grant: G,
 }
 
 const VERSION: u32 = 1;
 
 /// Serializes a grant with all secrets, for a store.
 pub fn to_record(key: &GrantKey, grant: &StoredGrant) -> SecretString {
-    let plain = |secret: &SecretString| secret.expose_secret().to_owned();
-    let tokens = grant.tokens.as_ref();
+    let version = VERSION;
     let record = Record {
-        version: VERSION,
-        key: key.clone(),
-        server: grant.server.clone(),
-        token_endpoint: grant.token_endpoint.clone(),
-        revocation_endpoint: grant.revocation_endpoint.clone(),
-        client_id: grant.client.id.clone(),
-        client_secret: grant.client.secret.as_ref().map(plain),
-        auth_method: grant.client.auth_method,
-        registration: grant.client.registration,
-        redirect_uri: grant.client.redirect_uri.clone(),
-        access_token: tokens.map(|tokens| plain(&tokens.access)),
-        refresh_token: tokens.and_then(|tokens| tokens.refresh.as_ref().map(plain)),
-        expires_at: tokens.and_then(|tokens| tokens.expires_at),
-        issued_at: grant.issued_at,
-        scopes: grant.scopes.clone(),
-        wanted_scopes: grant.wanted_scopes.clone(),
+        version,
+        key,
+        grant,
     };
     // Fails only for maps with keys that are not text.
     serde_json::to_string_pretty(&record)
@@ -265,65 +250,20 @@ pub fn to_record(key: &GrantKey, grant: &StoredGrant) -> SecretString {
 
 /// Parses the output of [`to_record`]. Returns `None` for anything else, also for another version.
 pub fn from_record(text: &str) -> Option<(GrantKey, StoredGrant)> {
-    let record: Record = serde_json::from_str(text).ok()?;
-    if record.version != VERSION {
-        return None;
-    }
-    let grant = StoredGrant {
-        server: record.server,
-        client: StoredClient {
-            id: record.client_id,
-            secret: record.client_secret.map(Into::into),
-            auth_method: record.auth_method,
-            redirect_uri: record.redirect_uri,
-            registration: record.registration,
-        },
-        token_endpoint: record.token_endpoint,
-        revocation_endpoint: record.revocation_endpoint,
-        tokens: record.access_token.map(|access| StoredTokens {
-            access: access.into(),
-            refresh: record.refresh_token.map(Into::into),
-            expires_at: record.expires_at,
-        }),
-        scopes: record.scopes,
-        wanted_scopes: record.wanted_scopes,
-        issued_at: record.issued_at,
-    };
-    Some((record.key, grant))
-}
-
-/// Locks of the tasks of one process, by key.
-#[derive(Default)]
-pub(super) struct TaskLocks(Mutex<HashMap<GrantKey, Arc<tokio::sync::Mutex<()>>>>);
-
-impl TaskLocks {
-    pub(super) async fn lock(&self, key: &GrantKey) -> tokio::sync::OwnedMutexGuard<()> {
-        let lock = {
-            let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            locks.entry(key.clone()).or_default().clone()
-        };
-        lock.lock_owned().await
-    }
+    let record: Record<GrantKey, StoredGrant> = serde_json::from_str(text).ok()?;
+    (record.version == VERSION).then_some((record.key, record.grant))
 }
 
 /// Tokens in memory.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct MemoryStore {
     grants: Mutex<HashMap<GrantKey, StoredGrant>>,
-    locks: TaskLocks,
+    renewals: Mutex<HashMap<GrantKey, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl MemoryStore {
     fn lock_grants(&self) -> std::sync::MutexGuard<'_, HashMap<GrantKey, StoredGrant>> {
         self.grants.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for MemoryStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore")
-            .field("grants", &self.lock_grants().len())
-            .finish_non_exhaustive()
     }
 }
 
@@ -361,6 +301,10 @@ impl TokenStore for MemoryStore {
     }
 
     async fn lock(&self, key: &GrantKey) -> Result<StoreLock, StoreError> {
-        Ok(StoreLock::new(self.locks.lock(key).await))
+        let lock = {
+            let mut renewals = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
+            renewals.entry(key.clone()).or_default().clone()
+        };
+        Ok(Box::new(lock.lock_owned().await))
     }
 }

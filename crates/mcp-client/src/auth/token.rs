@@ -8,12 +8,12 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use crate::auth::{
-    challenge::scopes,
-    error::{AuthError, foreign},
+    error::AuthError,
     fetch::{Answer, Body, Fetch, bad, form},
     store::{StoredTokens, now},
 };
 use crate::config::login::ClientAuth;
+use crate::error::shortened;
 
 const TOKEN: &str = "token";
 
@@ -27,20 +27,13 @@ pub(super) struct Credentials<'a> {
     pub(super) issuer: &'a str,
 }
 
-/// The answer of a token endpoint.
-pub(super) struct Issued {
-    pub(super) tokens: StoredTokens,
-    /// The granted scopes, if the server names them.
-    pub(super) scopes: Option<Vec<String>>,
-}
-
 /// Requests tokens. `parameters` contain the grant.
 pub(super) async fn request(
     fetch: &Fetch,
     endpoint: &Url,
     client: &Credentials<'_>,
     parameters: &[(&str, &str)],
-) -> Result<Issued, AuthError> {
+) -> Result<StoredTokens, AuthError> {
     let answer = post(fetch, endpoint, client, parameters).await?;
     if !answer.status.is_success() {
         return Err(refused(TOKEN, endpoint, &answer));
@@ -115,7 +108,7 @@ fn basic(id: &str, secret: &SecretString) -> Result<HeaderValue, AuthError> {
     Ok(value)
 }
 
-fn issued(endpoint: &Url, json: &Value) -> Result<Issued, AuthError> {
+fn issued(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError> {
     let text = |key: &str| json.get(key).and_then(Value::as_str);
     let Some(access) = text("access_token").filter(|token| is_token(token)) else {
         let reason = "it contains no valid `access_token`".to_owned();
@@ -123,7 +116,7 @@ fn issued(endpoint: &Url, json: &Value) -> Result<Issued, AuthError> {
     };
     match text("token_type") {
         Some(kind) if !kind.eq_ignore_ascii_case("bearer") => {
-            let reason = format!("tokens of type `{}` are not supported", foreign(kind));
+            let reason = format!("tokens of type `{}` are not supported", shortened(kind));
             return Err(bad(TOKEN, endpoint, reason));
         }
         _ => {}
@@ -142,15 +135,12 @@ fn issued(endpoint: &Url, json: &Value) -> Result<Issued, AuthError> {
     let lifetime = lifetime
         .filter(|seconds| seconds.is_finite())
         .map(|seconds| seconds.clamp(0.0, 1e12) as u64);
-    Ok(Issued {
-        tokens: StoredTokens {
-            access: access.into(),
-            refresh: text("refresh_token")
-                .filter(|token| !token.is_empty())
-                .map(Into::into),
-            expires_at: lifetime.map(|lifetime| now().saturating_add(lifetime)),
-        },
-        scopes: text("scope").map(scopes),
+    Ok(StoredTokens {
+        access: access.into(),
+        refresh: text("refresh_token")
+            .filter(|token| !token.is_empty())
+            .map(Into::into),
+        expires_at: lifetime.map(|lifetime| now().saturating_add(lifetime)),
     })
 }
 
@@ -161,7 +151,7 @@ fn is_token(text: &str) -> bool {
 
 /// Converts an error answer (RFC 6749, section 5.2).
 pub(super) fn refused(what: &'static str, endpoint: &Url, answer: &Answer) -> AuthError {
-    let text = |key: &str| answer.json.get(key).and_then(Value::as_str).map(foreign);
+    let text = |key: &str| answer.json.get(key).and_then(Value::as_str).map(shortened);
     match text("error") {
         Some(error) => AuthError::Refused {
             what,
@@ -184,21 +174,20 @@ mod tests {
         let read = |json: Value| issued(&endpoint, &json);
         let full = read(json!({
             "access_token": "a.b-c", "token_type": "bearer", "expires_in": "60",
-            "refresh_token": "r", "scope": "x y x",
+            "refresh_token": "r",
         }))
         .unwrap();
-        assert_eq!(full.tokens.access.expose_secret(), "a.b-c");
-        assert_eq!(full.scopes.unwrap(), ["x", "y"]);
-        let left = full.tokens.expires_at.unwrap() - now();
+        assert_eq!(full.access.expose_secret(), "a.b-c");
+        let left = full.expires_at.unwrap() - now();
         assert!((58..=60).contains(&left), "{left}");
-        assert!(!full.tokens.is_stale());
+        assert!(!full.is_stale());
 
         let ended =
             read(json!({"access_token": "a", "expires_in": -5, "refresh_token": ""})).unwrap();
-        assert!(ended.tokens.is_stale());
-        assert!(ended.tokens.refresh.is_none());
+        assert!(ended.is_stale());
+        assert!(ended.refresh.is_none());
         let endless = read(json!({"access_token": "a", "expires_in": null})).unwrap();
-        assert_eq!(endless.tokens.expires_at, None);
+        assert_eq!(endless.expires_at, None);
 
         for json in [
             json!(null),

@@ -15,11 +15,11 @@ use tokio::{
 use crate::{
     backoff::Backoff,
     calls::{
-        attempt::attempt, circuit_breaker::Outcome, context::CallContext, deadline::Deadline,
+        attempt::attempt, circuits::Outcome, context::CallContext, deadline::Deadline,
         failure::RequestFailure,
     },
     server::{connection::Connection, state::Server, status::ServerState},
-    tools::catalog::{ResolvedTool, original_name},
+    tools::catalog::CatalogTool,
 };
 
 /// The nominal delay before the second attempt. It doubles before each further attempt.
@@ -29,7 +29,7 @@ const MAX_RETRY_DELAY: Duration = Duration::from_millis(6400);
 
 /// A tool call.
 pub(crate) struct CallRequest {
-    pub(crate) tool: ResolvedTool,
+    pub(crate) tool: Arc<CatalogTool>,
     pub(crate) context: Arc<CallContext>,
     pub(crate) input: SharedObject,
     pub(crate) deadline: Deadline,
@@ -41,7 +41,7 @@ pub(crate) struct CallRequest {
 impl CallRequest {
     /// Returns the tool's name on its server.
     pub(crate) fn tool_name(&self) -> &str {
-        original_name(&self.tool.definition)
+        self.tool.original_name()
     }
 
     /// Checks an output against the output schema of the tool.
@@ -69,15 +69,15 @@ pub(crate) async fn call(
         server: server.config.name.clone(),
         reason: server.redact(reason),
     };
-    let definition = request.tool.definition.clone();
-    let tool = original_name(&definition);
+    let called = request.tool.clone();
+    let tool = called.original_name();
     let mut deadline = request.deadline.clone();
     // An open circuit fails the call before it waits for a permit.
     server.circuits.check(tool).map_err(unavailable)?;
     let _permit = acquire_permit(server, &deadline).await?;
     let progress = request.progress.clone();
     request.progress = deadline.track_progress(request.progress);
-    let mut backoff = retry_backoff();
+    let mut backoff = Backoff::new(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
     let mut broken: Option<Arc<Connection>> = None;
     // The error of the first attempt that may have had an effect.
     let mut first_error: Option<ToolCallError> = None;
@@ -187,10 +187,6 @@ pub(crate) async fn acquire_permit<'a>(
             "it accepts {limit} at a time, and the earlier ones did not end within {waited:?}"
         ),
     })
-}
-
-pub(crate) fn retry_backoff() -> Backoff {
-    Backoff::new(FIRST_RETRY_DELAY, MAX_RETRY_DELAY)
 }
 
 /// Returns what an error means for the circuit breakers of the server and of the tool.

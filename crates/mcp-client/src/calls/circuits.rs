@@ -1,9 +1,13 @@
 //! The circuit breakers of one server: one for the server and one for each of its tools.
 //!
-//! The breaker of a tool counts calls of that tool without an answer, the breaker of the server
-//! calls of any tool. Only calls that were sent count. The end of a process does not count for the
-//! server, because the supervisor restarts it, but it counts once for each tool that was being
-//! called.
+//! A breaker stops calls to a target that did not answer several times in a row. The breaker of a
+//! tool counts calls of that tool without an answer, the breaker of the server calls of any tool.
+//! Only calls that were sent count. The end of a process does not count for the server, because the
+//! supervisor restarts it, but it counts once for each tool that was being called.
+//!
+//! An open breaker rejects calls until a pause is over, and then admits one call as a probe. An
+//! answer to any call closes the breaker. If the probe has no answer, the pause doubles. If the
+//! probe was cancelled, the next call is the probe.
 
 use std::{
     collections::HashMap,
@@ -12,8 +16,6 @@ use std::{
 };
 
 use tokio::time::Instant;
-
-use crate::calls::circuit_breaker::{Admission, Breaker, Outcome, Policy, Rejected};
 
 /// When a tool or a server that does not answer is not called, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,14 +44,15 @@ impl Default for CircuitOptions {
     }
 }
 
-impl CircuitOptions {
-    fn policy(&self, failures: u32) -> Policy {
-        Policy {
-            failures,
-            pause: self.pause,
-            max_pause: self.max_pause,
-        }
-    }
+/// The outcome of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The target answered, possibly with an error.
+    Answered,
+    /// The call timed out, or the connection broke.
+    NoAnswer,
+    /// The call was cancelled, or was not sent.
+    Unknown,
 }
 
 /// Which breakers are open.
@@ -64,20 +67,31 @@ pub(crate) enum CircuitStatus {
 
 pub(crate) struct Circuits {
     options: CircuitOptions,
-    created: Instant,
-    inner: Mutex<Inner>,
+    breakers: Mutex<Breakers>,
 }
 
-struct Inner {
-    server: Circuit,
-    /// The circuits of tools that have failed once.
-    tools: HashMap<String, Circuit>,
+#[derive(Default)]
+struct Breakers {
+    server: Breaker,
+    /// The breakers of tools that were called.
+    tools: HashMap<String, Breaker>,
 }
 
-struct Circuit {
-    breaker: Breaker,
+#[derive(Default)]
+struct Breaker {
+    /// Number of consecutive calls without an answer while the breaker is closed.
+    failures: u32,
     /// The reason of the last failure.
     last_failure: String,
+    /// `None` while the breaker is closed.
+    open: Option<Open>,
+}
+
+struct Open {
+    until: Instant,
+    pause: Duration,
+    /// Whether a probe was admitted.
+    is_probed: bool,
 }
 
 /// An admitted call. Without [`CallAdmission::record`] it counts as cancelled.
@@ -85,137 +99,148 @@ struct Circuit {
 pub(crate) struct CallAdmission<'a> {
     circuits: &'a Circuits,
     tool: &'a str,
-    /// The admissions by the server and, if it has failed once, by the tool.
-    admissions: Option<(Admission, Option<Admission>)>,
+    /// Whether the call probes the server, and the tool. `None` after the outcome was recorded.
+    probes: Option<(bool, bool)>,
 }
 
 impl Circuits {
     pub(crate) fn new(options: CircuitOptions) -> Self {
-        let server = Circuit::new(options.policy(options.server_failures));
         Self {
             options,
-            created: Instant::now(),
-            inner: Mutex::new(Inner {
-                server,
-                tools: HashMap::new(),
-            }),
+            breakers: Mutex::default(),
         }
     }
 
     /// Returns the reason if a call would be rejected.
     pub(crate) fn check(&self, tool: &str) -> Result<(), String> {
-        let inner = self.lock();
-        let now = self.created.elapsed();
-        if let Err(rejected) = inner.server.breaker.check(now) {
-            return Err(inner.server.rejection(None, rejected));
-        }
-        if let Some(circuit) = inner.tools.get(tool)
-            && let Err(rejected) = circuit.breaker.check(now)
-        {
-            return Err(circuit.rejection(Some(tool), rejected));
-        }
-        Ok(())
+        self.lock().check(tool)
     }
 
     /// Admits a call, or returns the reason of the rejection.
     pub(crate) fn admit<'a>(&'a self, tool: &'a str) -> Result<CallAdmission<'a>, String> {
-        let mut inner = self.lock();
-        let now = self.created.elapsed();
-        // If one breaker rejects the call, the admission by the other is returned.
-        let of_tool = match inner.tools.get_mut(tool) {
-            Some(circuit) => match circuit.breaker.admit(now) {
-                Ok(admission) => Some(admission),
-                Err(rejected) => return Err(circuit.rejection(Some(tool), rejected)),
-            },
-            None => None,
-        };
-        match inner.server.breaker.admit(now) {
-            Ok(of_server) => Ok(CallAdmission {
-                circuits: self,
-                tool,
-                admissions: Some((of_server, of_tool)),
-            }),
-            Err(rejected) => {
-                if let (Some(admission), Some(circuit)) = (of_tool, inner.tools.get_mut(tool)) {
-                    circuit.breaker.record(&admission, Outcome::Unknown, now);
-                }
-                Err(inner.server.rejection(None, rejected))
-            }
-        }
+        let mut breakers = self.lock();
+        breakers.check(tool)?;
+        let of_tool = breakers.tools.entry(tool.to_owned()).or_default().probe();
+        Ok(CallAdmission {
+            circuits: self,
+            tool,
+            probes: Some((breakers.server.probe(), of_tool)),
+        })
     }
 
     /// Closes all breakers, after a restart that a person requested.
     pub(crate) fn reset(&self) {
-        let mut inner = self.lock();
-        inner.server = Circuit::new(self.options.policy(self.options.server_failures));
-        inner.tools.clear();
+        *self.lock() = Breakers::default();
     }
 
     /// Closes the breaker of the server, after a restart. The breakers of its tools stay.
     pub(crate) fn reset_server(&self) {
-        self.lock().server = Circuit::new(self.options.policy(self.options.server_failures));
+        self.lock().server = Breaker::default();
     }
 
     pub(crate) fn status(&self) -> CircuitStatus {
-        self.lock().status()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Inner {
-    fn status(&self) -> CircuitStatus {
-        if !self.server.breaker.is_closed() {
+        let breakers = self.lock();
+        if breakers.server.open.is_some() {
             return CircuitStatus::ServerOpen(format!(
                 "its last calls had no answer ({}); it is called again after a pause",
-                self.server.last_failure
+                breakers.server.last_failure
             ));
         }
-        let mut open: Vec<(&str, &str)> = self
-            .tools
-            .iter()
-            .filter(|(_, circuit)| !circuit.breaker.is_closed())
-            .map(|(tool, circuit)| (tool.as_str(), circuit.last_failure.as_str()))
+        let open = breakers.tools.iter().filter(|(_, it)| it.open.is_some());
+        let mut open: Vec<String> = open
+            .map(|(tool, breaker)| format!("`{tool}` ({})", breaker.last_failure))
             .collect();
+        if open.is_empty() {
+            return CircuitStatus::Closed;
+        }
         open.sort_unstable();
-        let descriptions: Vec<String> = open
-            .into_iter()
-            .map(|(tool, last)| format!("`{tool}` ({last})"))
-            .collect();
-        if descriptions.is_empty() {
-            CircuitStatus::Closed
-        } else {
-            CircuitStatus::ToolsOpen(format!(
-                "tools whose last calls had no answer are called again after a pause: {}",
-                descriptions.join(", ")
-            ))
+        CircuitStatus::ToolsOpen(format!(
+            "tools whose last calls had no answer are called again after a pause: {}",
+            open.join(", ")
+        ))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Breakers> {
+        self.breakers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Breakers {
+    fn check(&self, tool: &str) -> Result<(), String> {
+        self.server.check("its last calls")?;
+        match self.tools.get(tool) {
+            Some(breaker) => breaker.check(&format!("the last calls of `{tool}`")),
+            None => Ok(()),
         }
     }
 }
 
-impl Circuit {
-    fn new(policy: Policy) -> Self {
-        Self {
-            breaker: Breaker::new(policy),
-            last_failure: String::new(),
-        }
-    }
-
-    fn rejection(&self, tool: Option<&str>, rejected: Rejected) -> String {
-        let calls = match tool {
-            Some(tool) => format!("the last calls of `{tool}`"),
-            None => "its last calls".to_owned(),
+impl Breaker {
+    /// Returns the reason if the breaker rejects a call. `calls` names the calls without an answer.
+    fn check(&self, calls: &str) -> Result<(), String> {
+        let Some(open) = &self.open else {
+            return Ok(());
         };
-        let retry = if rejected.retry_after.is_zero() {
+        let rest = open.until.saturating_duration_since(Instant::now());
+        let retry = if open.is_probed {
             "another call probes it now".to_owned()
+        } else if rest.is_zero() {
+            return Ok(());
         } else {
             // Rounded up, so that a caller does not retry too early.
-            let seconds = rejected.retry_after.as_millis().div_ceil(1000);
-            format!("retry in {seconds} s")
+            format!("retry in {} s", rest.as_millis().div_ceil(1000))
         };
-        format!("{calls} had no answer ({}); {retry}", self.last_failure)
+        let reason = &self.last_failure;
+        Err(format!("{calls} had no answer ({reason}); {retry}"))
+    }
+
+    /// Admits a call. Returns whether it is a probe.
+    fn probe(&mut self) -> bool {
+        if let Some(open) = &mut self.open {
+            open.is_probed = true;
+        }
+        self.open.is_some()
+    }
+
+    /// Records the outcome of a call. Returns whether the breaker opened or closed.
+    fn record(
+        &mut self,
+        outcome: Outcome,
+        is_probe: bool,
+        reason: &str,
+        max_failures: u32,
+        options: &CircuitOptions,
+    ) -> bool {
+        let was_open = self.open.is_some();
+        if outcome == Outcome::NoAnswer {
+            reason.clone_into(&mut self.last_failure);
+        }
+        match (outcome, &mut self.open) {
+            (Outcome::Answered, _) => (self.failures, self.open) = (0, None),
+            (Outcome::NoAnswer, None) => {
+                self.failures = self.failures.saturating_add(1);
+                if max_failures > 0 && self.failures >= max_failures {
+                    self.open(options.pause, options.max_pause);
+                }
+            }
+            (Outcome::NoAnswer, Some(open)) if is_probe => {
+                let pause = open.pause.saturating_mul(2);
+                self.open(pause, options.max_pause);
+            }
+            (Outcome::Unknown, Some(open)) if is_probe => open.is_probed = false,
+            // A call from before the opening, or a call without an outcome.
+            (Outcome::NoAnswer | Outcome::Unknown, _) => {}
+        }
+        was_open != self.open.is_some()
+    }
+
+    fn open(&mut self, pause: Duration, max_pause: Duration) {
+        let pause = pause.min(max_pause);
+        self.open = Some(Open {
+            until: Instant::now() + pause,
+            pause,
+            is_probed: false,
+        });
     }
 }
 
@@ -227,39 +252,20 @@ impl CallAdmission<'_> {
     }
 
     fn record_once(&mut self, of_server: Outcome, of_tool: Outcome, reason: &str) -> bool {
-        let Some((server_admission, tool_admission)) = self.admissions.take() else {
+        let Some((probes_server, probes_tool)) = self.probes.take() else {
             return false;
         };
-        let now = self.circuits.created.elapsed();
-        let mut inner = self.circuits.lock();
-        let Inner { server, tools } = &mut *inner;
-        let was = (
-            server.breaker.is_closed(),
-            tools
-                .get(self.tool)
-                .is_none_or(|tool| tool.breaker.is_closed()),
-        );
-        server.breaker.record(&server_admission, of_server, now);
-        if of_server == Outcome::NoAnswer {
-            reason.clone_into(&mut server.last_failure);
-        }
-        let circuit = match (tools.get_mut(self.tool), of_tool) {
-            (None, Outcome::NoAnswer) => {
-                let options = &self.circuits.options;
-                let new = Circuit::new(options.policy(options.tool_failures));
-                Some(tools.entry(self.tool.to_owned()).or_insert(new))
-            }
-            (known, _) => known,
+        let options = &self.circuits.options;
+        let mut breakers = self.circuits.lock();
+        let server = &mut breakers.server;
+        let max = options.server_failures;
+        let server_changed = server.record(of_server, probes_server, reason, max, options);
+        // Removed by a reset during the call.
+        let Some(tool) = breakers.tools.get_mut(self.tool) else {
+            return server_changed;
         };
-        let tool_closed = circuit.is_none_or(|circuit| {
-            if of_tool == Outcome::NoAnswer {
-                reason.clone_into(&mut circuit.last_failure);
-            }
-            let admission = tool_admission.unwrap_or_default();
-            circuit.breaker.record(&admission, of_tool, now);
-            circuit.breaker.is_closed()
-        });
-        was != (server.breaker.is_closed(), tool_closed)
+        let max = options.tool_failures;
+        tool.record(of_tool, probes_tool, reason, max, options) || server_changed
     }
 }
 
@@ -281,7 +287,7 @@ mod tests {
             tool_failures: 2,
             server_failures: 3,
             pause: Duration::from_secs(10),
-            max_pause: Duration::from_mins(1),
+            max_pause: Duration::from_secs(30),
         })
     }
 
@@ -307,12 +313,8 @@ mod tests {
 
         advance(Duration::from_secs(10)).await;
         let probe = circuits.admit("a").ok();
-        assert!(
-            circuits
-                .check("a")
-                .unwrap_err()
-                .ends_with("another call probes it now")
-        );
+        let rejection = circuits.check("a").unwrap_err();
+        assert!(rejection.ends_with("another call probes it now"));
         // The probe is cancelled, so the next call is the probe.
         drop(probe);
         assert!(call(&circuits, "a", Answered));
@@ -320,34 +322,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_does_not_answer_is_blocked_for_all_tools() {
+    async fn each_failed_probe_doubles_the_pause_up_to_the_maximum() {
         let circuits = circuits();
-        for (tool, changed) in [("a", false), ("b", false), ("c", true)] {
-            assert_eq!(call(&circuits, tool, NoAnswer), changed);
+        call(&circuits, "a", NoAnswer);
+        let late = circuits.admit("a").ok();
+        call(&circuits, "a", NoAnswer);
+        // A failure of a call from before the opening does not count.
+        assert!(!late.unwrap().record(Unknown, NoAnswer, "late"));
+        for pause in [10, 20, 30, 30] {
+            let rejection = circuits.check("a").unwrap_err();
+            assert!(rejection.ends_with(&format!("retry in {pause} s")));
+            advance(Duration::from_secs(pause)).await;
+            let probe = circuits.admit("a").ok().unwrap();
+            assert!(!probe.record(Unknown, NoAnswer, "silence"));
         }
-        assert_eq!(
-            circuits.check("d").unwrap_err(),
-            "its last calls had no answer (silence); retry in 10 s"
-        );
-        assert!(matches!(circuits.status(), CircuitStatus::ServerOpen(_)));
-        advance(Duration::from_secs(10)).await;
-        assert!(call(&circuits, "d", Answered));
-        assert_eq!(circuits.status(), CircuitStatus::Closed);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_call_that_one_breaker_rejects_is_not_a_probe_of_the_other() {
-        let circuits = circuits();
-        call(&circuits, "a", NoAnswer);
-        call(&circuits, "a", NoAnswer);
-        advance(Duration::from_secs(5)).await;
-        call(&circuits, "b", NoAnswer);
-        // The pause of the tool is over, the pause of the server is not.
-        advance(Duration::from_secs(5)).await;
-        assert!(circuits.admit("a").is_err());
-        advance(Duration::from_secs(5)).await;
-        assert!(call(&circuits, "a", Answered));
-        assert_eq!(circuits.status(), CircuitStatus::Closed);
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,10 +3,7 @@
 use std::{
     future::pending,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -29,8 +26,8 @@ pub(crate) struct Limits {
 pub(crate) struct Deadline {
     started: Instant,
     limits: Limits,
-    /// The time of the last activity, in microseconds after the start. `None` without idle limit.
-    last_activity: Option<Arc<AtomicU64>>,
+    /// The time of the last activity. `None` without idle limit.
+    last_activity: Option<Arc<Mutex<Instant>>>,
 }
 
 impl Deadline {
@@ -40,7 +37,7 @@ impl Deadline {
         Self {
             started,
             limits: Limits { total, idle },
-            last_activity: idle.map(|_| Arc::default()),
+            last_activity: idle.map(|_| Arc::new(Mutex::new(started))),
         }
     }
 
@@ -64,12 +61,12 @@ impl Deadline {
 
     /// Wraps `sink` so that every progress report counts as activity.
     pub(crate) fn track_progress(&self, sink: ProgressSink) -> ProgressSink {
-        let Some(last_activity) = self.last_activity.clone() else {
+        if self.last_activity.is_none() {
             return sink;
-        };
-        let started = self.started;
+        }
+        let deadline = self.clone();
         ProgressSink::new(move |progress| {
-            last_activity.store(microseconds(started.elapsed()), Ordering::Relaxed);
+            deadline.record_activity();
             sink.report(progress);
         })
     }
@@ -112,14 +109,13 @@ impl Deadline {
     /// Restarts the idle limit: after activity, and after a wait that is not the server's fault.
     pub(crate) fn record_activity(&self) {
         if let Some(last_activity) = &self.last_activity {
-            last_activity.store(microseconds(self.started.elapsed()), Ordering::Relaxed);
+            *lock(last_activity) = Instant::now();
         }
     }
 
     fn last_activity(&self) -> Instant {
-        let last_activity = self.last_activity.as_ref();
-        let after = last_activity.map_or(0, |at| at.load(Ordering::Relaxed));
-        self.started + Duration::from_micros(after)
+        let last_activity = self.last_activity.as_deref();
+        last_activity.map_or(self.started, |moment| *lock(moment))
     }
 }
 
@@ -131,8 +127,8 @@ async fn until_pending(requests: &mut Option<PendingForCall>, is_pending: bool) 
     }
 }
 
-fn microseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+fn lock(moment: &Mutex<Instant>) -> MutexGuard<'_, Instant> {
+    moment.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -140,16 +136,9 @@ mod tests {
     use std::pin::pin;
 
     use switchboard_domain::ToolProgress;
-    use tokio::{sync::watch, time::sleep};
+    use tokio::time::sleep;
 
     use super::*;
-    use crate::{
-        calls::context::CallContext,
-        server_requests::{
-            context::RequestContext,
-            pending::{PendingRequests, register},
-        },
-    };
 
     const fn ms(milliseconds: u64) -> Duration {
         Duration::from_millis(milliseconds)
@@ -198,77 +187,5 @@ mod tests {
         assert_eq!(always_active, (ms(1000), ms(1000)));
         let without_idle_limit = time_out(&mut deadline(1000, None), 90, 5).await;
         assert_eq!(without_idle_limit, (ms(1000), ms(1000)));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_idle_limit_above_the_total_is_ignored() {
-        let mut deadline = deadline(100, Some(1000));
-        let sink = deadline.track_progress(ProgressSink::default());
-        assert!(!sink.is_listening());
-        assert_eq!(deadline.idle_limit(), ms(100));
-        assert_eq!(time_out(&mut deadline, 1, 0).await, (ms(100), ms(100)));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_wait_before_the_attempt_does_not_count_as_idle() {
-        let mut deadline = deadline(1000, Some(100));
-        // sleep: the clock is paused; the wait for a permit.
-        sleep(ms(80)).await;
-        deadline.record_activity();
-        assert_eq!(time_out(&mut deadline, 1, 0).await, (ms(100), ms(100)));
-        assert_eq!(deadline.wait_until(), Instant::now() + ms(100));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_output_in_time_is_returned() {
-        let mut deadline = deadline(1000, Some(100));
-        assert_eq!(deadline.run(None, pin!(async { 7 })).await, Ok(7));
-    }
-
-    /// Runs a call that never ends. A request of the server is pending from 50 ms to 5,050 ms.
-    /// Returns when the call timed out and the exceeded limit.
-    async fn time_out_with_request(
-        deadline: &mut Deadline,
-        call: &Arc<CallContext>,
-        asked_call: &Arc<CallContext>,
-    ) -> (Duration, Duration) {
-        let requests = watch::Sender::<PendingRequests>::default();
-        let started = Instant::now();
-        let person = async {
-            // sleep: the clock is paused; the time before the request.
-            sleep(ms(50)).await;
-            let guard = register(&requests, &RequestContext::of_call(asked_call)).unwrap();
-            // sleep: the clock is paused; the time that the person takes.
-            sleep(ms(5000)).await;
-            drop(guard);
-            pending::<()>().await;
-        };
-        let for_call = PendingForCall::new(requests.subscribe(), call);
-        let work = pin!(pending::<()>());
-        let limit = tokio::select! {
-            () = person => unreachable!("it never ends"),
-            output = deadline.run(Some(for_call), work) => output.unwrap_err(),
-        };
-        (started.elapsed(), limit)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_deadline_is_paused_while_a_person_answers() {
-        let call = Arc::default();
-        for (total, idle) in [(1000, Some(100)), (100, None)] {
-            let mut deadline = deadline(total, idle);
-            // With an idle limit the answer of the person counts as activity.
-            let rest = if idle.is_some() { 100 } else { 50 };
-            let limit = if idle.is_some() { ms(100) } else { ms(5100) };
-            let timed_out = time_out_with_request(&mut deadline, &call, &call).await;
-            assert_eq!(timed_out, (ms(5050 + rest), limit));
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_request_of_another_call_does_not_pause_the_deadline() {
-        let (call, other) = (Arc::default(), Arc::default());
-        let timed_out = time_out_with_request(&mut deadline(100, None), &call, &other).await;
-        assert_eq!(timed_out, (ms(100), ms(100)));
     }
 }

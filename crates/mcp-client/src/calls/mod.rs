@@ -2,7 +2,6 @@
 
 pub(crate) mod attempt;
 pub(crate) mod call;
-pub(crate) mod circuit_breaker;
 pub(crate) mod circuits;
 pub(crate) mod context;
 pub(crate) mod deadline;

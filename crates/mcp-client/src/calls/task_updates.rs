@@ -8,7 +8,6 @@ use tokio::sync::broadcast;
 const CHANNEL_CAPACITY: usize = 64;
 
 /// Task updates that a server sends, for all calls that wait for a task.
-#[derive(Clone)]
 pub(crate) struct TaskUpdates(broadcast::Sender<Value>);
 
 impl Default for TaskUpdates {

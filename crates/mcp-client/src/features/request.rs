@@ -1,13 +1,11 @@
 //! Requests for features of a server, within a deadline. They only read, so they are repeated after
 //! a failure.
 
-use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use rmcp::model::{
-    ClientRequest, ErrorCode, GetExtensions, PaginatedRequestParams, ServerPeerInfo,
-};
+use rmcp::model::{ClientRequest, CustomRequest, ErrorCode, GetExtensions, ServerPeerInfo};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolCallError};
 use tokio::{
     sync::SemaphorePermit,
@@ -16,7 +14,7 @@ use tokio::{
 
 use crate::{
     calls::{
-        call::{acquire_permit, retry_backoff, wait_for_connection},
+        call::{acquire_permit, wait_for_connection},
         context::CallContext,
         deadline::{Deadline, Limits},
         failure::RequestFailure,
@@ -25,9 +23,11 @@ use crate::{
     features::error::FeatureError,
     host::McpHost,
     server::{connection::Connection, state::Server},
-    tools::pagination::{PagedList, read_pages},
+    tools::pagination::{PageError, Pages},
 };
 
+/// The delay before a request is repeated on the same connection.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// The first version with a capability for completions. Older servers do not declare them.
 const FIRST_WITH_COMPLETIONS: &str = "2025-03-26";
 
@@ -150,13 +150,21 @@ impl<'a> FeatureClient<'a> {
     pub(super) async fn request(
         &mut self,
         capability: Capability,
+        request: ClientRequest,
+    ) -> Result<Value, FeatureError> {
+        self.request_or_cached(capability, request, None).await
+    }
+
+    /// Sends a request, or returns the cached result with this key.
+    async fn request_or_cached(
+        &mut self,
+        capability: Capability,
         mut request: ClientRequest,
+        cache_key: Option<String>,
     ) -> Result<Value, FeatureError> {
         let method = request.method().to_owned();
-        let cache_key = cache_key(&request);
         let call = Arc::<CallContext>::default();
         request.extensions_mut().insert(Arc::clone(&call));
-        let mut backoff = retry_backoff();
         let mut broken: Option<Arc<Connection>> = None;
         let mut attempts: u32 = 0;
         loop {
@@ -193,31 +201,44 @@ impl<'a> FeatureClient<'a> {
                 failure,
                 RequestFailure::Busy(_) | RequestFailure::NotSent(_) | RequestFailure::Broken(_)
             );
-            if connection.is_gone() {
-                broken = Some(connection);
-            }
-            let delay = backoff.next_delay();
-            let is_over = attempts > self.retries || Instant::now() + delay >= self.deadline.end();
-            if !is_retryable || is_over {
+            if !is_retryable || attempts > self.retries {
                 return Err(feature_error(failure, self.server, capability, &method));
             }
-            tracing::debug!(
-                server = self.server.config.name,
-                method,
-                "retrying a request"
-            );
-            sleep(delay).await;
+            if connection.is_gone() {
+                broken = Some(connection);
+            } else {
+                sleep(RETRY_DELAY).await;
+            }
         }
     }
 
     /// Reads every page of a list.
-    pub(super) async fn list<L: FeatureList>(&mut self) -> Result<Listing<L::Item>, FeatureError> {
+    pub(super) async fn list<T>(
+        &mut self,
+        list: ListRequest,
+        parse: fn(&Value) -> Result<T, String>,
+    ) -> Result<Listing<T>, FeatureError> {
         let server = self.server;
-        let mut pages = FeaturePages::<L> {
-            client: self,
-            list: PhantomData,
-        };
-        let pages = read_pages(&mut pages).await?;
+        let mut pages = Pages::new(list.key);
+        let mut cursor = None;
+        loop {
+            // The prefix distinguishes an empty cursor from none.
+            let cache_key = cursor
+                .as_ref()
+                .map_or_else(String::new, |it| format!("@{it}"));
+            let params = cursor.map(|cursor: String| json!({ "cursor": cursor }));
+            let request = CustomRequest::new(list.method, params);
+            let request = ClientRequest::CustomRequest(request);
+            let page = self.request_or_cached(list.capability, request, Some(cache_key));
+            cursor = match pages.add(page.await, parse) {
+                Ok(Some(next)) => Some(next),
+                Ok(None) => break,
+                Err(PageError::Request(error)) => return Err(error),
+                Err(PageError::Malformed(reason)) => {
+                    return Err(malformed(&server.config.name, list.method, reason));
+                }
+            };
+        }
         let problems = pages.problems.into_iter();
         let problems: Vec<String> = problems.map(|it| server.redact(it)).collect();
         for problem in &problems {
@@ -230,58 +251,13 @@ impl<'a> FeatureClient<'a> {
     }
 }
 
-/// A kind of list.
-pub(super) trait FeatureList: Send + Sync {
-    type Item: Send;
-
+/// A list of a server.
+#[derive(Clone, Copy)]
+pub(super) struct ListRequest {
+    pub(super) method: &'static str,
     /// The field of a page that contains the items.
-    const KEY: &'static str;
-    const CAPABILITY: Capability;
-
-    fn request(params: Option<PaginatedRequestParams>) -> ClientRequest;
-
-    fn parse(item: &Value) -> Result<Self::Item, String>;
-}
-
-struct FeaturePages<'c, 'a, L> {
-    client: &'c mut FeatureClient<'a>,
-    list: PhantomData<L>,
-}
-
-impl<L: FeatureList> PagedList for FeaturePages<'_, '_, L> {
-    type Item = L::Item;
-    type Error = FeatureError;
-
-    const KEY: &'static str = L::KEY;
-
-    async fn fetch(&mut self, cursor: Option<String>) -> Result<Value, FeatureError> {
-        let params =
-            cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
-        self.client.request(L::CAPABILITY, L::request(params)).await
-    }
-
-    fn parse(&self, item: &Value) -> Result<L::Item, String> {
-        L::parse(item)
-    }
-
-    fn malformed(&self, reason: String) -> FeatureError {
-        let request = L::request(None);
-        malformed(&self.client.server.config.name, request.method(), reason)
-    }
-}
-
-/// Returns the cache key of a page. `None` for requests that are not cached.
-fn cache_key(request: &ClientRequest) -> Option<String> {
-    let params = match request {
-        ClientRequest::ListToolsRequest(request) => request.params.as_ref(),
-        ClientRequest::ListPromptsRequest(request) => request.params.as_ref(),
-        ClientRequest::ListResourcesRequest(request) => request.params.as_ref(),
-        ClientRequest::ListResourceTemplatesRequest(request) => request.params.as_ref(),
-        _ => return None,
-    };
-    let cursor = params.and_then(|params| params.cursor.as_deref());
-    // The prefix distinguishes an empty cursor from none.
-    Some(cursor.map_or_else(String::new, |cursor| format!("@{cursor}")))
+    pub(super) key: &'static str,
+    pub(super) capability: Capability,
 }
 
 fn unavailable(server: &Server, error: ToolCallError) -> FeatureError {

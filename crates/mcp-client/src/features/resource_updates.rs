@@ -116,81 +116,74 @@ enum SourceKind {
     Notifications(broadcast::Receiver<String>),
 }
 
-/// Why a source ended.
-enum SourceEnd {
-    /// The watcher or the host ended.
-    Unwatched,
-    /// The connection ended.
-    Connection,
-    /// The server ended the stream. The connection is usable.
-    Server,
-}
-
 impl Watcher {
-    async fn run(self, mut connection: Arc<Connection>, mut source: Source) {
+    async fn run(self, mut connection: Arc<Connection>, source: Source) {
+        let new_backoff = || Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
+        let mut backoff = new_backoff();
+        let mut opened = Ok(source);
         loop {
-            let mut backoff = Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
-            let mut wait = match self.forward(&connection, source).await {
-                SourceEnd::Unwatched => return,
-                SourceEnd::Connection => false,
-                SourceEnd::Server => true,
-            };
-            source = loop {
-                let next = async {
-                    if wait {
-                        sleep(backoff.next_delay()).await;
-                    }
-                    if connection.has_ended() {
-                        return self.server.next_connection(&connection).await;
-                    }
-                    Some(connection.clone())
-                };
-                let next = tokio::select! {
-                    biased;
-                    () = self.stop.cancelled() => return,
-                    () = self.updates.closed() => return,
-                    next = next => next,
-                };
-                let Some(next) = next else { return };
-                connection = next;
-                let opened = tokio::select! {
-                    biased;
-                    () = self.stop.cancelled() => return,
-                    opened = self.open(&connection) => opened,
-                };
-                match opened {
-                    Ok(source) => break source,
-                    Err(error @ FeatureError::Unsupported { .. }) => {
-                        tracing::warn!(%error, uri = self.uri, "cannot watch a resource any more");
+            match opened {
+                Ok(source) => {
+                    if self.forward(&connection, source).await.is_none() {
                         return;
                     }
-                    Err(error) => {
-                        tracing::debug!(%error, uri = self.uri, "no subscription");
-                        wait = true;
-                    }
+                    backoff = new_backoff();
                 }
+                Err(error @ FeatureError::Unsupported { .. }) => {
+                    tracing::warn!(%error, uri = self.uri, "cannot watch a resource any more");
+                    return;
+                }
+                Err(error) => tracing::debug!(%error, uri = self.uri, "no subscription"),
+            }
+            let next = async {
+                if !connection.has_ended() {
+                    sleep(backoff.next_delay()).await;
+                }
+                if connection.has_ended() {
+                    return self.server.next_connection(&connection).await;
+                }
+                Some(connection.clone())
             };
-            // Changes during the interruption were missed.
-            self.publish(self.uri.clone());
+            let Some(Some(next)) = self.while_watched(next).await else {
+                return;
+            };
+            connection = next;
+            opened = self.open(&connection).await;
+            if opened.is_ok() {
+                // Changes during the interruption were missed.
+                self.publish(self.uri.clone());
+            }
         }
     }
 
-    /// Forwards updates until the source ends.
-    async fn forward(&self, connection: &Connection, mut source: Source) -> SourceEnd {
-        let end = loop {
-            tokio::select! {
-                biased;
-                () = self.stop.cancelled() => break SourceEnd::Unwatched,
-                () = self.updates.closed() => break SourceEnd::Unwatched,
-                _ = connection.ended() => break SourceEnd::Connection,
-                next = source.next(&self.uri) => match next {
-                    Some(uri) => self.publish(uri),
-                    None => break SourceEnd::Server,
-                },
+    /// Waits for `future`. Returns `None` when the watcher or the host ends before.
+    async fn while_watched<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => None,
+            () = self.updates.closed() => None,
+            output = future => Some(output),
+        }
+    }
+
+    /// Forwards updates until the source or the connection ends. Returns `None` when the watcher or
+    /// the host ends before.
+    async fn forward(&self, connection: &Connection, mut source: Source) -> Option<()> {
+        let forwarding = async {
+            loop {
+                tokio::select! {
+                    biased;
+                    _ = connection.ended() => return,
+                    next = source.next(&self.uri) => match next {
+                        Some(uri) => self.publish(uri),
+                        None => return,
+                    },
+                }
             }
         };
+        let forwarded = self.while_watched(forwarding).await;
         let _ = timeout(UNSUBSCRIBE_TIMEOUT, self.close(connection, source)).await;
-        end
+        forwarded
     }
 
     fn publish(&self, uri: String) {

@@ -1,10 +1,7 @@
 //! Resources: listing and reading them.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rmcp::model::{
-    ClientRequest, ListResourceTemplatesRequest, ListResourcesRequest, PaginatedRequestParams,
-    ReadResourceRequest, ReadResourceRequestParams,
-};
+use rmcp::model::{ClientRequest, ReadResourceRequest, ReadResourceRequestParams};
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ToolContent};
@@ -13,7 +10,7 @@ use crate::{
     features::{
         error::FeatureError,
         request::{
-            Capability, FeatureClient, FeatureList, Listing, malformed, meta, required_text, text,
+            Capability, FeatureClient, ListRequest, Listing, malformed, meta, required_text, text,
         },
     },
     host::McpHost,
@@ -152,7 +149,7 @@ impl McpHost {
     /// Returns all resources of a server.
     pub async fn resources(&self, server: &str) -> Result<Listing<Resource>, FeatureError> {
         let mut client = FeatureClient::new(self, server).await?;
-        client.list::<ResourceList>().await
+        client.list(RESOURCES, parse_resource).await
     }
 
     /// Returns all resource templates of a server.
@@ -161,7 +158,7 @@ impl McpHost {
         server: &str,
     ) -> Result<Listing<ResourceTemplate>, FeatureError> {
         let mut client = FeatureClient::new(self, server).await?;
-        client.list::<TemplateList>().await
+        client.list(TEMPLATES, parse_template).await
     }
 
     /// Reads a resource. Invalid parts are skipped and reported as problems.
@@ -195,45 +192,17 @@ impl McpHost {
     }
 }
 
-struct ResourceList;
+const RESOURCES: ListRequest = ListRequest {
+    method: "resources/list",
+    key: "resources",
+    capability: Capability::Resources,
+};
 
-impl FeatureList for ResourceList {
-    type Item = Resource;
-
-    const KEY: &'static str = "resources";
-    const CAPABILITY: Capability = Capability::Resources;
-
-    fn request(params: Option<PaginatedRequestParams>) -> ClientRequest {
-        ClientRequest::ListResourcesRequest(ListResourcesRequest {
-            params,
-            ..ListResourcesRequest::default()
-        })
-    }
-
-    fn parse(item: &Value) -> Result<Resource, String> {
-        parse_resource(item)
-    }
-}
-
-struct TemplateList;
-
-impl FeatureList for TemplateList {
-    type Item = ResourceTemplate;
-
-    const KEY: &'static str = "resourceTemplates";
-    const CAPABILITY: Capability = Capability::Resources;
-
-    fn request(params: Option<PaginatedRequestParams>) -> ClientRequest {
-        ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest {
-            params,
-            ..ListResourceTemplatesRequest::default()
-        })
-    }
-
-    fn parse(item: &Value) -> Result<ResourceTemplate, String> {
-        parse_template(item)
-    }
-}
+const TEMPLATES: ListRequest = ListRequest {
+    method: "resources/templates/list",
+    key: "resourceTemplates",
+    capability: Capability::Resources,
+};
 
 fn parse_resource(item: &Value) -> Result<Resource, String> {
     let uri = required_text(item, "uri", "resource")?;

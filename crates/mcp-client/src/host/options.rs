@@ -7,13 +7,11 @@ use crate::{
     calls::circuits::CircuitOptions,
     config::DEFAULT_CALL_TIMEOUT,
     server_requests::handlers::ClientHandlers,
-    tools::tool_pinning::{fingerprint::ToolPins, store::ToolPinStore},
+    tools::tool_pinning::{fingerprint::ToolPins, store::ToolPinFile},
 };
 
 /// The default of [`HostOptions::max_call_time`].
 const DEFAULT_MAX_CALL_TIME: Duration = Duration::from_mins(10);
-/// The default of [`HostOptions::parallel_starts`].
-const DEFAULT_PARALLEL_STARTS: usize = 16;
 
 /// The options of a host.
 #[derive(Debug, Clone)]
@@ -40,14 +38,11 @@ pub struct HostOptions {
     pub auth: AuthOptions,
     /// When tools and servers without answers are not called.
     pub circuits: CircuitOptions,
-    /// Maximum number of servers that start at the same time. A silent server delays others for
-    /// half a second at most. 0 is the same as 1.
-    pub parallel_starts: usize,
-    /// The tool pins of earlier runs ([`McpHost::tool_pins`](crate::McpHost::tool_pins)). A tool
-    /// that differs is one of [`McpHost::changed_tools`](crate::McpHost::changed_tools).
+    /// The tool pins of earlier runs. A tool that differs is one of
+    /// [`McpHost::changed_tools`](crate::McpHost::changed_tools).
     pub tool_pins: ToolPins,
     /// The store for the tool pins of later runs. `None` stores nothing.
-    pub tool_pin_store: Option<Arc<dyn ToolPinStore>>,
+    pub tool_pin_store: Option<Arc<ToolPinFile>>,
     /// The handlers of requests that servers send.
     pub client_handlers: ClientHandlers,
     /// Whether the application can display pages of MCP Apps. Some servers then have other tools.
@@ -67,7 +62,6 @@ impl Default for HostOptions {
             retries: 2,
             auth: AuthOptions::default(),
             circuits: CircuitOptions::default(),
-            parallel_starts: DEFAULT_PARALLEL_STARTS,
             tool_pins: ToolPins::default(),
             tool_pin_store: None,
             client_handlers: ClientHandlers::default(),

@@ -23,7 +23,7 @@ use crate::{
     error::StartError,
     host::options::Grace,
     server::{
-        process::{Pipes, Program, ServerProcess},
+        process::{Pipes, ServerProcess},
         state::Server,
     },
     server_requests::client_handler::ConnectionHandler,
@@ -38,8 +38,8 @@ use crate::{
     },
 };
 
-/// How long `server/discover` may take over HTTP, at most a third of the connect time-out. Without an
-/// answer the client sends `initialize`. Older servers mostly answer with an error immediately.
+/// How long `server/discover` may take over HTTP, at most a third of the connect time-out. Without
+/// an answer the client sends `initialize`. Older servers mostly answer with an error immediately.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum size in bytes of a line from a stdio server. Longer lines are dropped. The limit of
 /// rmcp, 16 MiB, is too small for a large image in base64.
@@ -61,94 +61,49 @@ pub(crate) struct Connected {
     pub(crate) tools_changed: Arc<Notify>,
 }
 
-/// Why one attempt failed.
-struct AttemptError {
-    error: StartError,
-    /// Whether another handshake may succeed.
-    retryable: bool,
-    /// Whether the connection broke. An exit then explains the failure.
-    broke: bool,
-    /// Whether the server does not know `initialize`.
-    is_modern: bool,
+/// The handshake of one attempt: the mode for rmcp, and the version for `initialize`.
+type Handshake = (ClientLifecycleMode, ProtocolVersion);
+
+/// `server/discover`, then `initialize` on the same connection.
+fn auto() -> Handshake {
+    let mode = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    };
+    (mode, ProtocolVersion::LATEST_WITH_INITIALIZE)
 }
 
-impl From<StartError> for AttemptError {
-    fn from(error: StartError) -> Self {
-        Self {
-            error,
-            retryable: false,
-            broke: false,
-            is_modern: false,
-        }
-    }
+fn discover() -> Handshake {
+    let mode = ClientLifecycleMode::Discover {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+    };
+    (mode, ProtocolVersion::LATEST)
 }
 
-/// The handshake of one attempt.
-enum Handshake {
-    /// `server/discover`, then `initialize` on the same connection.
-    Auto,
-    Discover,
-    Initialize(ProtocolVersion),
+fn initialize(version: ProtocolVersion) -> Handshake {
+    (ClientLifecycleMode::Initialize, version)
 }
 
-impl Handshake {
-    fn latest_initialize() -> Self {
-        Self::Initialize(ProtocolVersion::LATEST_WITH_INITIALIZE)
-    }
-
-    /// Returns the handshake for the configured protocol version.
-    fn configured(server: &Server) -> Option<Self> {
-        let configured = server.config.protocol_version.as_deref()?;
-        let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
-        let version = known.find(|version| version.as_str() == configured)?;
-        Some(if version.has_initialize() {
-            Self::Initialize(version.clone())
-        } else {
-            Self::Discover
-        })
-    }
-
-    /// Returns the mode for rmcp, and the version for `initialize`.
-    fn mode(&self) -> (ClientLifecycleMode, ProtocolVersion) {
-        let preferred_versions = vec![ProtocolVersion::LATEST];
-        match self {
-            Self::Auto => (
-                ClientLifecycleMode::Auto {
-                    preferred_versions,
-                    legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-                },
-                ProtocolVersion::LATEST_WITH_INITIALIZE,
-            ),
-            Self::Discover => (
-                ClientLifecycleMode::Discover { preferred_versions },
-                ProtocolVersion::LATEST,
-            ),
-            Self::Initialize(version) => (ClientLifecycleMode::Initialize, version.clone()),
-        }
-    }
+/// Returns the handshake for the configured protocol version.
+fn configured(server: &Server) -> Option<Handshake> {
+    let configured = server.config.protocol_version.as_deref()?;
+    let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
+    let version = known.find(|version| version.as_str() == configured)?;
+    Some(if version.has_initialize() {
+        initialize(version.clone())
+    } else {
+        discover()
+    })
 }
 
 /// Connects to a server. `process` receives the process as soon as it runs, so that the caller can
 /// end it if this future is dropped.
 pub(crate) async fn connect(
-    server: &Server,
+    server: &Arc<Server>,
     process: &mut Option<ServerProcess>,
 ) -> Result<Connected, StartError> {
     match &server.config.transport {
-        ServerTransport::Stdio {
-            command,
-            args,
-            env,
-            cwd,
-        } => {
-            let program = Program {
-                command,
-                args,
-                env,
-                cwd: cwd.as_deref(),
-            };
-            connect_stdio(server, &program, process).await
-        }
+        ServerTransport::Stdio { .. } => connect_stdio(server, process).await,
         ServerTransport::StreamableHttp { url, headers } => {
             let client = http::client(url, server.config.connect_timeout)?;
             let headers = http::headers(headers)?;
@@ -166,48 +121,38 @@ pub(crate) async fn connect(
 }
 
 async fn connect_stdio(
-    server: &Server,
-    program: &Program<'_>,
+    server: &Arc<Server>,
     process: &mut Option<ServerProcess>,
 ) -> Result<Connected, StartError> {
-    let configured = Handshake::configured(server);
+    let configured = configured(server);
     let is_configured = configured.is_some();
-    let handshake = configured.unwrap_or(Handshake::Auto);
-    let first = match attempt_stdio(server, program, process, &handshake).await {
+    let handshake = configured.unwrap_or_else(auto);
+    let first = match attempt_stdio(server, process, handshake).await {
         Ok(connected) => return Ok(connected),
-        Err(failed) if is_configured || !failed.retryable => return Err(failed.error),
-        Err(failed) => failed,
+        Err(error) if is_configured || !error.is_retryable() => return Err(error),
+        Err(error) => error,
     };
-    let error = first.error;
-    tracing::debug!(server = server.config.name, %error, "second attempt in a new process");
+    tracing::debug!(server = server.config.name, %first, "second attempt in a new process");
     if let Some(process) = process.take() {
         process.end(RETRY_GRACE).await;
     }
     server.stderr.clear();
     // A server of 2026-07-28 that starts slowly answers `server/discover` after rmcp's time limit.
-    let handshake = if first.is_modern {
-        Handshake::Discover
-    } else {
-        Handshake::latest_initialize()
+    let handshake = match first {
+        StartError::Handshake {
+            is_modern: true, ..
+        } => discover(),
+        _ => initialize(ProtocolVersion::LATEST_WITH_INITIALIZE),
     };
-    let second = attempt_stdio(server, program, process, &handshake).await;
-    second.map_err(|failed| failed.error)
+    attempt_stdio(server, process, handshake).await
 }
 
 async fn attempt_stdio(
-    server: &Server,
-    program: &Program<'_>,
+    server: &Arc<Server>,
     process: &mut Option<ServerProcess>,
-    handshake: &Handshake,
-) -> Result<Connected, AttemptError> {
-    let group = server.new_group();
-    let (started, Pipes { stdin, stdout }) = ServerProcess::spawn(
-        &server.config.name,
-        program,
-        group,
-        server.stderr.clone(),
-        server.redactor.clone(),
-    )?;
+    handshake: Handshake,
+) -> Result<Connected, StartError> {
+    let (started, Pipes { stdin, stdout }) = ServerProcess::spawn(server)?;
     let process = process.insert(started);
     let stdio = StdioTransport::new(stdout, stdin, MAX_LINE);
     let transport = InstrumentedTransport::new(stdio, server.config.log_level);
@@ -224,20 +169,20 @@ async fn attempt_stdio(
             if let Ok(Ok(connected)) = timeout(LAST_OUTPUT_TIMEOUT, &mut handshake).await {
                 return Ok(connected);
             }
-            return Err(exited(status));
+            return Err(StartError::Exited { status });
         }
     };
-    if !failed.broke {
+    if !matches!(failed, StartError::Handshake { broke: true, .. }) {
         return Err(failed);
     }
     // A closed pipe is mostly the first sign of an exit, which explains more.
     match timeout(EXIT_TIMEOUT, process.exited()).await {
-        Ok(status) => Err(exited(status)),
+        Ok(status) => Err(StartError::Exited { status }),
         Err(_) => Err(failed),
     }
 }
 
-async fn connect_http<T, F>(server: &Server, transport: F) -> Result<Connected, StartError>
+async fn connect_http<T, F>(server: &Arc<Server>, transport: F) -> Result<Connected, StartError>
 where
     T: Transport<RoleClient> + 'static,
     F: Fn(ServerStream) -> T,
@@ -249,23 +194,21 @@ where
         let inner = transport(stream.clone());
         let transport = InstrumentedTransport::new(inner, server.config.log_level);
         let open_requests = transport.open_requests();
-        let connected = shake_hands(server, transport, open_requests, &handshake).await;
+        let connected = shake_hands(server, transport, open_requests, handshake).await;
         if connected.is_ok() {
             stream.settled().await;
         }
         connected
     };
-    if let Some(handshake) = Handshake::configured(server) {
-        return attempt(handshake).await.map_err(|failed| failed.error);
+    if let Some(handshake) = configured(server) {
+        return attempt(handshake).await;
     }
-    let discover = attempt(Handshake::Discover);
+    let discover = attempt(discover());
     let first_error = match timeout(discovery_timeout(server), discover).await {
         Ok(Ok(connected)) => return Ok(connected),
-        Ok(Err(failed)) if !failed.retryable => return Err(failed.error),
-        Ok(Err(failed)) => match failed.error {
-            StartError::Handshake { reason } => reason,
-            other => other.to_string(),
-        },
+        Ok(Err(error)) if !error.is_retryable() => return Err(error),
+        Ok(Err(StartError::Handshake { reason, .. })) => reason,
+        Ok(Err(error)) => error.to_string(),
         Err(_) => "no answer".to_owned(),
     };
     tracing::debug!(
@@ -273,27 +216,31 @@ where
         first_error,
         "trying `initialize`"
     );
-    let second = attempt(Handshake::latest_initialize()).await;
-    second.map_err(|failed| match failed.error {
-        StartError::Handshake { reason } if reason != first_error => StartError::Handshake {
-            reason: format!("{reason} (and `server/discover` before it: {first_error})"),
-        },
-        other => other,
-    })
+    let mut second = attempt(initialize(ProtocolVersion::LATEST_WITH_INITIALIZE)).await;
+    if let Err(StartError::Handshake { reason, .. }) = &mut second
+        && *reason != first_error
+    {
+        *reason = format!("{reason} (and `server/discover` before it: {first_error})");
+    }
+    second
 }
 
 async fn shake_hands<T>(
-    server: &Server,
+    server: &Arc<Server>,
     transport: T,
     open_requests: OpenRequests,
-    handshake: &Handshake,
-) -> Result<Connected, AttemptError>
+    (mode, version): Handshake,
+) -> Result<Connected, StartError>
 where
     T: Transport<RoleClient> + 'static,
 {
     let tools_changed = Arc::new(Notify::new());
-    let (mode, version) = handshake.mode();
-    let handler = ConnectionHandler::new(server, open_requests, tools_changed.clone(), version);
+    let handler = ConnectionHandler {
+        server: Arc::clone(server),
+        open_requests,
+        tools_changed: tools_changed.clone(),
+        version,
+    };
     match handler.serve_with_lifecycle(transport, mode).await {
         Ok(service) => {
             set_log_level(server, service.peer()).await;
@@ -327,15 +274,6 @@ fn discovery_timeout(server: &Server) -> Duration {
     DISCOVERY_TIMEOUT.min(server.config.connect_timeout / 3)
 }
 
-fn exited(status: String) -> AttemptError {
-    AttemptError {
-        error: StartError::Exited { status },
-        retryable: true,
-        broke: true,
-        is_modern: false,
-    }
-}
-
 /// Returns whether the connection broke, in contrast to a negative answer.
 fn connection_broke(error: &ClientInitializeError) -> bool {
     match error {
@@ -346,37 +284,27 @@ fn connection_broke(error: &ClientInitializeError) -> bool {
     }
 }
 
-fn attempt_error(server: &Server, error: &ClientInitializeError) -> AttemptError {
+fn attempt_error(server: &Server, error: &ClientInitializeError) -> StartError {
     if let ClientInitializeError::NoCompatibleProtocolVersion {
         server_supported, ..
     } = error
     {
         let server_supports = server_supported.iter().map(ToString::to_string).collect();
-        return AttemptError {
-            error: StartError::NoCommonVersion { server_supports },
-            retryable: true,
-            broke: false,
-            is_modern: false,
-        };
+        return StartError::NoCommonVersion { server_supports };
     }
     match handshake_failure(error) {
         TransportFailure::Unauthorized { challenge } => StartError::Unauthorized {
             challenge: server.redact(challenge),
-        }
-        .into(),
+        },
         TransportFailure::Login {
             reason,
             needs_person,
         } => StartError::Login {
             reason: server.redact(reason),
             needs_person,
-        }
-        .into(),
-        failure => AttemptError {
-            error: StartError::Handshake {
-                reason: server.redact(failure.into_reason()),
-            },
-            retryable: true,
+        },
+        failure => StartError::Handshake {
+            reason: server.redact(failure.into_reason()),
             broke: connection_broke(error),
             is_modern: matches!(
                 error,

@@ -4,7 +4,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use rmcp::model::LoggingMessageNotificationParam;
@@ -33,8 +33,8 @@ pub struct LogMessage {
 }
 
 /// The last log messages of one server.
-#[derive(Clone, Default)]
-pub(crate) struct LogTail(Arc<Mutex<VecDeque<LogMessage>>>);
+#[derive(Default)]
+pub(crate) struct LogTail(Mutex<VecDeque<LogMessage>>);
 
 impl LogTail {
     pub(crate) fn messages(&self) -> Vec<LogMessage> {

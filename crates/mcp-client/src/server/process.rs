@@ -17,8 +17,6 @@ use std::{
     time::Duration,
 };
 
-use secrecy::SecretString;
-use switchboard_domain::redact::Redactor;
 use tokio::{
     process::{Child, ChildStdin, ChildStdout, Command},
     task::AbortHandle,
@@ -27,6 +25,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    config::ServerTransport,
     error::StartError,
     host::options::Grace,
     server::{
@@ -34,7 +33,7 @@ use crate::{
             environment::{child_environment, lookup},
             watchdog::Watchdog,
         },
-        stderr::StderrTail,
+        state::Server,
     },
 };
 
@@ -44,14 +43,6 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 const GROUP_POLL: Duration = Duration::from_millis(10);
 /// How long to wait for the end of the standard error after the exit.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(300);
-
-/// A program to start.
-pub(crate) struct Program<'a> {
-    pub(crate) command: &'a str,
-    pub(crate) args: &'a [String],
-    pub(crate) env: &'a [(String, SecretString)],
-    pub(crate) cwd: Option<&'a Path>,
-}
 
 /// The pipes of a stdio server.
 pub(crate) struct Pipes {
@@ -69,20 +60,25 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts the program in a new process group. `stderr` collects its standard error.
-    pub(crate) fn spawn(
-        server: &str,
-        program: &Program<'_>,
-        group: ProcessGroup,
-        stderr: StderrTail,
-        redactor: Redactor,
-    ) -> Result<(Self, Pipes), StartError> {
-        let environment = child_environment(std::env::vars_os(), program.env);
-        let directory = directory(program.cwd)?;
-        let executable = executable(program.command, &directory, &environment)?;
+    /// Starts the program of a stdio server in a new process group.
+    pub(crate) fn spawn(server: &Server) -> Result<(Self, Pipes), StartError> {
+        let ServerTransport::Stdio {
+            command: program,
+            args,
+            env,
+            cwd,
+        } = &server.config.transport
+        else {
+            let reason = "it is not a program".to_owned();
+            return Err(StartError::Configuration { reason });
+        };
+        let group = server.new_group();
+        let environment = child_environment(std::env::vars_os(), env);
+        let directory = directory(cwd.as_deref())?;
+        let executable = executable(program, &directory, &environment)?;
         let mut command = Command::new(executable);
         command
-            .args(program.args)
+            .args(args)
             .env_clear()
             .envs(environment)
             .current_dir(directory)
@@ -93,7 +89,7 @@ impl ServerProcess {
         #[cfg(unix)]
         command.process_group(0);
         let failed = |source: std::io::Error| StartError::Spawn {
-            command: program.command.to_owned(),
+            command: program.clone(),
             source,
         };
         let mut child = command.spawn().map_err(failed)?;
@@ -105,9 +101,10 @@ impl ServerProcess {
         };
         let stderr_ended = CancellationToken::new();
         let ended = stderr_ended.clone().drop_guard();
-        let server = server.to_owned();
+        let (name, redactor) = (server.config.name.clone(), server.redactor.clone());
+        let reading = server.stderr.clone().read_all(name, redactor, errors);
         let reader = tokio::spawn(async move {
-            stderr.read_all(server, redactor, errors).await;
+            reading.await;
             drop(ended);
         });
         let process = Self {

@@ -29,7 +29,7 @@ use crate::{
     },
     server_requests::{pending::PendingForCall, responder::RequestResponder},
     tools::{
-        catalog::{ResolvedTool, ServerTools},
+        catalog::{CatalogTool, ServerTools},
         tool_pinning::{
             fingerprint::{ToolChange, ToolPins},
             pins::PinnedTools,
@@ -51,12 +51,12 @@ pub(crate) struct Server {
     pub(crate) redactor: Redactor,
     pub(crate) stderr: StderrTail,
     /// Answers the requests of the server.
-    pub(crate) responder: Arc<RequestResponder>,
+    pub(crate) responder: RequestResponder,
     /// Log messages of the server.
     pub(crate) logs: LogTail,
     /// URIs of changed resources, from servers of 2025-11-25 and older.
     pub(crate) resource_updates: broadcast::Sender<String>,
-    pub(crate) list_cache: Arc<ListCache>,
+    pub(crate) list_cache: ListCache,
     pub(crate) task_updates: TaskUpdates,
     /// Whether the host can show pages of MCP Apps.
     pub(crate) supports_apps: bool,
@@ -95,32 +95,21 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Returns why the server accepts no calls, with its last standard error lines.
     pub(crate) fn unavailable_reason(&self) -> String {
+        match &self.reason {
+            Some(reason) => reason.to_string(),
+            None => self.cause(),
+        }
+    }
+
+    /// Returns why the server accepts no calls.
+    fn cause(&self) -> String {
         match (&self.reason, self.state) {
-            (Some(reason), _) => return reason.to_string(),
+            (Some(reason), _) => return reason.cause.clone(),
             (None, ServerState::Starting) => "it is still starting",
             (None, ServerState::Stopped) => CLOSED,
             (None, _) => "it is not ready",
         }
         .to_owned()
-    }
-
-    /// Returns the reason without standard error lines that `stderr_tail` already contains.
-    fn reason_beside(&self, stderr_tail: &[String]) -> String {
-        match &self.reason {
-            // During a restart the tail may already belong to the new process.
-            Some(StatusReason {
-                cause,
-                stderr_lines,
-                ..
-            }) if stderr_lines.is_empty()
-                || stderr_tail
-                    .windows(stderr_lines.len())
-                    .any(|lines| lines == stderr_lines) =>
-            {
-                cause.clone()
-            }
-            _ => self.unavailable_reason(),
-        }
     }
 }
 
@@ -147,10 +136,10 @@ impl Server {
         Self {
             redactor: config.server_redactor(),
             stderr: StderrTail::default(),
-            responder: Arc::new(RequestResponder::new(&config, &options.client_handlers)),
+            responder: RequestResponder::new(&config, &options.client_handlers),
             logs: LogTail::default(),
             resource_updates: broadcast::Sender::new(UPDATE_CAPACITY),
-            list_cache: Arc::default(),
+            list_cache: ListCache::default(),
             task_updates: TaskUpdates::default(),
             supports_apps: options.supports_apps,
             relist_requested: Notify::new(),
@@ -173,7 +162,7 @@ impl Server {
     }
 
     /// Finds a tool by its name in the catalog.
-    pub(crate) fn find(&self, name: &str) -> Option<ResolvedTool> {
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<CatalogTool>> {
         self.snapshot.borrow().tools.find(name)
     }
 
@@ -245,20 +234,9 @@ impl Server {
         let stderr_tail = self.stderr.lines();
         Err(HostError::RequiredServer {
             server: self.config.name.clone(),
-            reason: snapshot.reason_beside(&stderr_tail),
+            reason: snapshot.cause(),
             stderr_tail,
         })
-    }
-
-    /// Returns an error if the server failed because its program was not found.
-    pub(crate) fn has_program(&self) -> Result<(), HostError> {
-        match self.snapshot().reason {
-            Some(reason) if reason.program_missing => Err(HostError::NoProgram {
-                server: self.config.name.clone(),
-                reason: reason.cause,
-            }),
-            _ => Ok(()),
-        }
     }
 
     pub(crate) fn status(&self) -> ServerStatus {
@@ -271,18 +249,15 @@ impl Server {
         ServerStatus {
             name: self.config.name.clone(),
             state: snapshot.state,
-            reason: snapshot
-                .reason
-                .is_some()
-                .then(|| snapshot.reason_beside(&stderr_tail)),
+            reason: snapshot.reason.as_ref().map(|reason| reason.cause.clone()),
             protocol_version: peer_info.map(|info| info.protocol_version.to_string()),
             server_info: identity.map(|info| ServerIdentity {
                 name: info.name.clone(),
                 version: info.version.clone(),
             }),
             instructions: instructions.map(|text| self.redact(text)),
-            tools: snapshot.tools.definitions.len(),
-            app_tools: snapshot.tools.app_only.len(),
+            tools: snapshot.tools.for_models().count(),
+            app_tools: snapshot.tools.only_for_apps().count(),
             lists: self.list_freshness(&snapshot),
             warnings: [&self.config.warnings[..], &snapshot.tools.problems].concat(),
             changed_tools: changed_tools.map(|change| change.tool).collect(),
@@ -341,7 +316,7 @@ impl Server {
             snapshot.outdated_tools = None;
         });
         self.update_state();
-        if before.definitions != tools.definitions || before.app_only != tools.app_only {
+        if !before.is_same(&tools) {
             self.publish_list_change(ListKind::Tools);
         }
         self.publish_redefined(redefined);
@@ -409,7 +384,7 @@ impl Server {
     }
 
     fn set_gone(&self, state: ServerState, reason: Option<StatusReason>) {
-        let had_tools = !self.snapshot.borrow().tools.definitions.is_empty();
+        let had_tools = !self.snapshot.borrow().tools.tools.is_empty();
         self.change(|snapshot| {
             snapshot.state = state;
             snapshot.reason = reason;

@@ -102,7 +102,6 @@ pub(crate) async fn run(
                 continue;
             }
             ExitReason::NotStarted(error) => StatusReason {
-                program_missing: matches!(error, StartError::NoExecutable { .. }),
                 cause: server.redact(error.to_string()),
                 stderr_lines: if error.includes_stderr() {
                     server.stderr.last_lines()
@@ -178,7 +177,7 @@ async fn end_process(process: Option<ServerProcess>, options: &HostOptions) {
 
 /// Runs a server from its start to its exit. `process` then holds its process.
 async fn run_once(
-    server: &Server,
+    server: &Arc<Server>,
     options: &HostOptions,
     process: &mut Option<ServerProcess>,
     startup: &Semaphore,
@@ -223,7 +222,7 @@ async fn with_startup_permit<F: Future>(startup: &Semaphore, start: F) -> F::Out
 }
 
 async fn start(
-    server: &Server,
+    server: &Arc<Server>,
     process: &mut Option<ServerProcess>,
     is_listing: &AtomicBool,
 ) -> Result<(Connected, ServerTools), StartError> {

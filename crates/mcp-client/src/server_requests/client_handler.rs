@@ -20,15 +20,12 @@ use rmcp::{
     service::{NotificationContext, RequestContext as McpContext},
 };
 use serde_json::{Value, json};
-use switchboard_domain::redact::Redactor;
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::Notify;
 
 use crate::{
-    calls::task_updates::TaskUpdates,
-    config::log_level::LogLevel,
-    features::list_cache::{ListCache, ListKind},
-    server::{logs::LogTail, state::Server},
-    server_requests::{context::RequestContext, responder::RequestResponder},
+    features::list_cache::ListKind,
+    server::state::Server,
+    server_requests::context::RequestContext,
     tools::visibility::{APP_MEDIA_TYPE, APPS_EXTENSION_ID},
     transport::open_requests::OpenRequests,
 };
@@ -39,45 +36,15 @@ const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 /// The handler of one connection. A capability without a handler is not offered, and its requests
 /// are declined.
 pub(crate) struct ConnectionHandler {
-    server: String,
-    redactor: Redactor,
-    responder: Arc<RequestResponder>,
-    logs: LogTail,
-    log_level: LogLevel,
+    pub(crate) server: Arc<Server>,
     /// The client's own requests on the connection.
-    open_requests: OpenRequests,
-    tools_changed: Arc<Notify>,
-    resource_updates: broadcast::Sender<String>,
-    list_cache: Arc<ListCache>,
-    task_updates: TaskUpdates,
-    supports_apps: bool,
-    version: ProtocolVersion,
+    pub(crate) open_requests: OpenRequests,
+    pub(crate) tools_changed: Arc<Notify>,
+    /// The version in `initialize`.
+    pub(crate) version: ProtocolVersion,
 }
 
 impl ConnectionHandler {
-    /// Creates the handler. `version` is the version in `initialize`.
-    pub(crate) fn new(
-        server: &Server,
-        open_requests: OpenRequests,
-        tools_changed: Arc<Notify>,
-        version: ProtocolVersion,
-    ) -> Self {
-        Self {
-            server: server.config.name.clone(),
-            redactor: server.redactor.clone(),
-            responder: server.responder.clone(),
-            logs: server.logs.clone(),
-            log_level: server.config.log_level,
-            open_requests,
-            tools_changed,
-            resource_updates: server.resource_updates.clone(),
-            list_cache: server.list_cache.clone(),
-            task_updates: server.task_updates.clone(),
-            supports_apps: server.supports_apps,
-            version,
-        }
-    }
-
     /// Waits for an answer while the server needs it: until it cancels its request, or until its
     /// calls end. Then returns `None`.
     async fn during_calls<T>(
@@ -101,12 +68,12 @@ impl ConnectionHandler {
     ) -> Result<Value, ErrorData> {
         let answer = async {
             let context = request_context(mcp)?;
-            let answer = self.responder.elicit(params, &context);
+            let answer = self.server.responder.elicit(params, &context);
             self.during_calls(mcp, &context, answer).await
         };
         answer.await.unwrap_or_else(|| {
             tracing::debug!(
-                server = self.server,
+                server = self.server.config.name,
                 "an elicitation without a running call"
             );
             Ok(json!({"action": "cancel"}))
@@ -131,7 +98,7 @@ impl ClientHandler for ConnectionHandler {
         mcp: McpContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
         let context = request_context(&mcp).ok_or_else(call_ended)?;
-        let answer = self.responder.sample(params, &context);
+        let answer = self.server.responder.sample(params, &context);
         let answer = self.during_calls(&mcp, &context, answer).await;
         answer.unwrap_or_else(|| Err(call_ended()))
     }
@@ -147,7 +114,7 @@ impl ClientHandler for ConnectionHandler {
     }
 
     async fn list_roots(&self, _: McpContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        self.responder.list_roots()
+        self.server.responder.list_roots()
     }
 
     /// Answers a request that rmcp could not parse, for example a form with an unknown field kind.
@@ -161,7 +128,10 @@ impl ClientHandler for ConnectionHandler {
             return self.elicit(params, &mcp).await.map(CustomResult::new);
         }
         let context = request_context(&mcp).ok_or_else(call_ended)?;
-        let answer = self.responder.answer(&request.method, params, &context);
+        let answer = self
+            .server
+            .responder
+            .answer(&request.method, params, &context);
         let answer = self.during_calls(&mcp, &context, answer).await;
         answer
             .unwrap_or_else(|| Err(call_ended()))
@@ -177,7 +147,7 @@ impl ClientHandler for ConnectionHandler {
         if notification.method == ELICITATION_COMPLETE
             && let Some(id) = params.get("elicitationId").and_then(Value::as_str)
         {
-            self.responder.complete_url_elicitation(id);
+            self.server.responder.complete_url_elicitation(id);
         }
     }
 
@@ -186,8 +156,12 @@ impl ClientHandler for ConnectionHandler {
         params: LoggingMessageNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        self.logs
-            .record(&self.server, &self.redactor, self.log_level, params);
+        let Server {
+            config, redactor, ..
+        } = &*self.server;
+        self.server
+            .logs
+            .record(&config.name, redactor, config.log_level, params);
     }
 
     async fn on_resource_updated(
@@ -196,20 +170,20 @@ impl ClientHandler for ConnectionHandler {
         _: NotificationContext<RoleClient>,
     ) {
         // Fails without a watcher.
-        let _ = self.resource_updates.send(params.uri);
+        let _ = self.server.resource_updates.send(params.uri);
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.list_cache.mark_changed(ListKind::Tools);
+        self.server.list_cache.mark_changed(ListKind::Tools);
         self.tools_changed.notify_one();
     }
 
     async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.list_cache.mark_changed(ListKind::Prompts);
+        self.server.list_cache.mark_changed(ListKind::Prompts);
     }
 
     async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.list_cache.mark_changed(ListKind::Resources);
+        self.server.list_cache.mark_changed(ListKind::Resources);
     }
 
     async fn on_task_status(
@@ -217,14 +191,14 @@ impl ClientHandler for ConnectionHandler {
         params: TaskStatusNotificationParams,
         _: NotificationContext<RoleClient>,
     ) {
-        self.task_updates.publish(&params.task);
+        self.server.task_updates.publish(&params.task);
     }
 
     fn get_info(&self) -> ClientConfig {
-        let mut capabilities = self.responder.capabilities();
+        let mut capabilities = self.server.responder.capabilities();
         let extensions = capabilities.extensions.get_or_insert_default();
         extensions.insert(TASKS_EXTENSION_ID.to_owned(), JsonObject::new());
-        if self.supports_apps {
+        if self.server.supports_apps {
             let mut types = JsonObject::new();
             types.insert("mimeTypes".to_owned(), json!([APP_MEDIA_TYPE]));
             extensions.insert(APPS_EXTENSION_ID.to_owned(), types);

@@ -11,25 +11,17 @@ const MAX_PENDING: usize = 256;
 
 /// The requests of one server that wait for an answer.
 #[derive(Default)]
-pub(crate) struct PendingRequests {
-    pending: Vec<Pending>,
-    next_number: u64,
-}
-
-struct Pending {
-    number: u64,
-    context: RequestContext,
-}
+pub(crate) struct PendingRequests(Vec<Arc<RequestContext>>);
 
 impl PendingRequests {
     fn concerns(&self, call: &Arc<CallContext>) -> bool {
-        let mut calls = self.pending.iter().flat_map(|it| &it.context.calls);
+        let mut calls = self.0.iter().flat_map(|context| &context.calls);
         calls.any(|it| Arc::ptr_eq(&it.call, call))
     }
 
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.pending.len()
+        self.0.len()
     }
 }
 
@@ -63,31 +55,27 @@ pub(crate) fn register<'a>(
     requests: &'a watch::Sender<PendingRequests>,
     context: &RequestContext,
 ) -> Option<PendingGuard<'a>> {
-    let mut number = None;
-    requests.send_if_modified(|requests| {
-        if requests.pending.len() >= MAX_PENDING {
-            return false;
+    let context = Arc::new(context.clone());
+    let is_registered = requests.send_if_modified(|requests| {
+        let has_room = requests.0.len() < MAX_PENDING;
+        if has_room {
+            requests.0.push(Arc::clone(&context));
         }
-        requests.pending.push(Pending {
-            number: requests.next_number,
-            context: context.clone(),
-        });
-        number = Some(requests.next_number);
-        requests.next_number += 1;
-        true
+        has_room
     });
-    number.map(|number| PendingGuard { requests, number })
+    is_registered.then_some(PendingGuard { requests, context })
 }
 
 /// A registered pending request.
 pub(crate) struct PendingGuard<'a> {
     requests: &'a watch::Sender<PendingRequests>,
-    number: u64,
+    context: Arc<RequestContext>,
 }
 
 impl Drop for PendingGuard<'_> {
     fn drop(&mut self) {
+        let is_other = |it: &Arc<RequestContext>| !Arc::ptr_eq(it, &self.context);
         self.requests
-            .send_modify(|requests| requests.pending.retain(|it| it.number != self.number));
+            .send_modify(|requests| requests.0.retain(is_other));
     }
 }

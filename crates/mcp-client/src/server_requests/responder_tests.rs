@@ -221,28 +221,6 @@ async fn a_url_elicitation_waits_for_its_completion() {
 }
 
 #[tokio::test]
-async fn a_declined_url_elicitation_fails_the_call() {
-    let declines = User::with_answers([ElicitationAnswer::Decline]);
-    for (user, why) in [
-        (Some(declines), "log in first (the user declined)"),
-        (None, "log in first (no user is present to open it)"),
-    ] {
-        let responder = responder(&config(), user);
-        let error = responder
-            .visit_urls(
-                url_elicitations(&["a"]),
-                &mut VisitedUrls::default(),
-                &unattributed(),
-            )
-            .await
-            .unwrap_err();
-        assert_eq!(error.message, why);
-    }
-    let other = ErrorData::new(ErrorCode(-32042), "x", None);
-    assert!(UrlElicitations::from_error(&ServiceError::McpError(other)).is_none());
-}
-
-#[tokio::test]
 async fn input_of_unknown_kinds_is_collected() {
     let user = User::with_answers([accept(json!({"name": "Ada"}))]);
     let responder = responder(&config(), Some(user.clone()));

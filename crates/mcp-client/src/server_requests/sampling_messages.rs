@@ -39,9 +39,9 @@ pub(crate) fn request(
     request.tools = params
         .tools
         .unwrap_or_default()
-        .into_iter()
-        .map(|tool| Arc::new(self::tool(tool)))
-        .collect();
+        .iter()
+        .map(|tool| self::tool(tool).map(Arc::new))
+        .collect::<Result<_, _>>()?;
     request.tool_choice = match params.tool_choice.and_then(|choice| choice.mode) {
         Some(ToolChoiceMode::Required) => ToolChoice::Required,
         Some(ToolChoiceMode::None) => ToolChoice::None,
@@ -103,13 +103,14 @@ fn message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -
 }
 
 /// Converts a tool of the conversation. The server runs it, so its name is not changed.
-fn tool(listed: Tool) -> ToolDefinition {
-    let name = listed.name.to_string();
-    ToolDefinition {
-        name,
+fn tool(listed: &Tool) -> Result<ToolDefinition, String> {
+    let json = serde_json::to_value(listed).unwrap_or_default();
+    let converted = convert::tool_from_json("", &json)?.tool;
+    Ok(ToolDefinition {
+        name: listed.name.to_string(),
         origin: None,
-        ..convert::definition("", listed)
-    }
+        ..converted
+    })
 }
 
 /// Converts the answer of a model. Returns an error if there is no usable answer.

@@ -71,12 +71,11 @@ impl RequestResponder {
             elicitations,
             error,
         } = urls;
-        self.visit_all(elicitations, visited, context)
-            .await
-            .map_err(|reason| ErrorData {
-                message: format!("{} ({reason})", error.message).into(),
-                ..error
-            })
+        let visited = self.visit_all(elicitations, visited, context).await;
+        visited.map_err(|reason| ErrorData {
+            message: format!("{} ({reason})", error.message).into(),
+            ..error
+        })
     }
 
     async fn visit_all(

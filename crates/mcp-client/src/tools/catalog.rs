@@ -1,9 +1,6 @@
 //! The tools of one server after listing, filtering and conversion.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashSet, sync::Arc};
 
 use switchboard_domain::{
     ToolDefinition, check_depth,
@@ -15,35 +12,34 @@ use crate::{
     features::list_cache::Freshness,
     tools::{
         convert::ListedTool, output_schema::OutputSchema, tool_pinning::fingerprint::fingerprint,
+        visibility::Visibility,
     },
 };
 
 /// The tools of one server.
 #[derive(Clone, Default)]
 pub(crate) struct ServerTools {
-    /// Tools for models, in the order of the server.
-    pub(crate) definitions: Vec<Arc<ToolDefinition>>,
-    /// Tools only for pages of MCP Apps, in the order of the server.
-    pub(crate) app_only: Vec<Arc<ToolDefinition>>,
+    /// In the order of the server.
+    pub(crate) tools: Vec<Arc<CatalogTool>>,
     /// Descriptions of missing tools.
     pub(crate) problems: Vec<String>,
     /// How long the list is valid, if the server declares it.
     pub(crate) freshness: Option<Freshness>,
-    /// Fingerprints by the tools' original names.
-    pub(crate) fingerprints: HashMap<String, String>,
-    /// Original names of tools that pages may not call.
-    hidden_from_apps: HashSet<String>,
-    /// Indexes into `definitions` by the names in the catalog.
-    index: HashMap<String, usize>,
-    /// Output schemas by the names in the catalog.
-    output_schemas: HashMap<String, Arc<OutputSchema>>,
 }
 
-/// A tool and its output schema.
-#[derive(Clone)]
-pub(crate) struct ResolvedTool {
+/// A tool of a server.
+pub(crate) struct CatalogTool {
     pub(crate) definition: Arc<ToolDefinition>,
-    pub(crate) output_schema: Option<Arc<OutputSchema>>,
+    pub(crate) output_schema: Option<OutputSchema>,
+    pub(crate) fingerprint: String,
+    pub(crate) visibility: Visibility,
+}
+
+impl CatalogTool {
+    /// Returns the name that the server uses for its tool.
+    pub(crate) fn original_name(&self) -> &str {
+        original_name(&self.definition)
+    }
 }
 
 impl ServerTools {
@@ -56,7 +52,7 @@ impl ServerTools {
     ) -> Self {
         check_filters(config, &listed, &mut problems);
         let mut names = HashSet::new();
-        let mut tools = Self::default();
+        let mut tools = Vec::new();
         for ListedTool {
             mut tool,
             visibility,
@@ -80,54 +76,52 @@ impl ServerTools {
                 continue;
             }
             tool.sequential = config.sequential;
-            tools.add(name, tool, visibility.model, visibility.app);
+            let definition = Arc::new(tool);
+            tools.push(Arc::new(CatalogTool {
+                output_schema: OutputSchema::new(&definition),
+                fingerprint: fingerprint(&definition),
+                visibility,
+                definition,
+            }));
         }
-        tools.problems = problems;
-        tools
-    }
-
-    fn add(&mut self, name: String, tool: ToolDefinition, for_models: bool, for_apps: bool) {
-        let tool = Arc::new(tool);
-        if let Some(schema) = OutputSchema::new(&tool) {
-            self.output_schemas
-                .insert(tool.name.clone(), Arc::new(schema));
-        }
-        if !for_apps {
-            self.hidden_from_apps.insert(name.clone());
-        }
-        if for_models {
-            self.fingerprints.insert(name, fingerprint(&tool));
-            let index = self.definitions.len();
-            self.index.entry(tool.name.clone()).or_insert(index);
-            self.definitions.push(tool);
-        } else {
-            self.app_only.push(tool);
+        Self {
+            tools,
+            problems,
+            freshness: None,
         }
     }
 
-    /// Finds a tool by its name in the catalog.
-    pub(crate) fn find(&self, name: &str) -> Option<ResolvedTool> {
-        let definition = self.definitions.get(*self.index.get(name)?)?;
-        Some(self.resolve(definition))
+    /// Returns the tools for models.
+    pub(crate) fn for_models(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
+        self.tools.iter().filter(|tool| tool.visibility.model)
+    }
+
+    /// Returns the tools only for pages of MCP Apps.
+    pub(crate) fn only_for_apps(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
+        self.tools.iter().filter(|tool| !tool.visibility.model)
+    }
+
+    /// Finds a tool for models by its name in the catalog.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<CatalogTool>> {
+        let mut tools = self.for_models();
+        tools.find(|tool| tool.definition.name == name).cloned()
     }
 
     /// Finds a tool by its original name, also one only for pages.
-    pub(crate) fn find_original(&self, name: &str) -> Option<ResolvedTool> {
-        let mut all = self.definitions.iter().chain(&self.app_only);
-        let definition = all.find(|tool| original_name(tool) == name)?;
-        Some(self.resolve(definition))
+    pub(crate) fn find_original(&self, name: &str) -> Option<Arc<CatalogTool>> {
+        let mut tools = self.tools.iter();
+        tools.find(|tool| tool.original_name() == name).cloned()
     }
 
-    /// Returns whether pages of MCP Apps may not call a tool, by its original name.
-    pub(crate) fn is_hidden_from_apps(&self, name: &str) -> bool {
-        self.hidden_from_apps.contains(name)
-    }
-
-    fn resolve(&self, definition: &Arc<ToolDefinition>) -> ResolvedTool {
-        ResolvedTool {
-            definition: definition.clone(),
-            output_schema: self.output_schemas.get(&definition.name).cloned(),
-        }
+    /// Returns whether the two lists have the same definitions.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let definitions = |tools: &'_ Self| {
+            let tools = tools.tools.iter();
+            tools
+                .map(|it| (it.definition.clone(), it.visibility))
+                .collect::<Vec<_>>()
+        };
+        definitions(self) == definitions(other)
     }
 }
 
@@ -151,7 +145,7 @@ fn check_filters(config: &ServerConfig, listed: &[ListedTool], problems: &mut Ve
     }
 }
 
-/// Returns the name that the server uses for its tool.
+/// Returns the name that a server uses for its tool.
 pub(crate) fn original_name(tool: &ToolDefinition) -> &str {
     let origin = tool.origin.as_ref();
     origin.map_or(&tool.name, |origin| &origin.tool)

@@ -1,13 +1,9 @@
 //! Conversion of tools and results from MCP to the domain. A tool needs a name and an input schema;
 //! other invalid parts are dropped.
 
-use std::sync::Arc;
-
-use rmcp::model::{
-    CallToolResult, ContentBlock, ResourceContents, Tool, ToolAnnotations as McpAnnotations,
-};
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use switchboard_domain::{
     Media, ToolAnnotations, ToolContent, ToolDefinition, ToolOrigin, ToolOutput,
 };
@@ -20,40 +16,9 @@ pub(crate) struct ListedTool {
     pub(crate) visibility: Visibility,
 }
 
-fn listed_tool(server: &str, tool: Tool) -> ListedTool {
-    let meta = tool.meta.as_ref().map(|meta| &meta.0);
-    ListedTool {
-        visibility: Visibility::from_meta(meta),
-        tool: definition(server, tool),
-    }
-}
-
-/// Converts a tool that rmcp parsed.
-pub(crate) fn definition(server: &str, tool: Tool) -> ToolDefinition {
-    let annotations = tool.annotations.unwrap_or_default();
-    let schema = |schema: Arc<Map<String, Value>>| Value::Object(Arc::unwrap_or_clone(schema));
-    ToolDefinition {
-        name: catalog_name(server, &tool.name),
-        title: tool.title.or_else(|| annotations.title.clone()),
-        description: tool.description.unwrap_or_default().into_owned(),
-        input_schema: schema(tool.input_schema),
-        output_schema: tool.output_schema.map(schema),
-        annotations: self::annotations(&annotations),
-        origin: Some(ToolOrigin {
-            server: server.to_owned(),
-            tool: tool.name.into_owned(),
-        }),
-        // Set from the configuration later.
-        sequential: false,
-    }
-}
-
 /// Converts a listed tool. Returns an error for a tool without a name or without an object as its
 /// input schema. Drops other invalid parts.
 pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ListedTool, String> {
-    if let Ok(tool) = Tool::deserialize(listed) {
-        return Ok(listed_tool(server, tool));
-    }
     let text = |key: &str| listed.get(key).and_then(Value::as_str).map(str::to_owned);
     let Some(name) = text("name").filter(|name| !name.is_empty()) else {
         return Err("a tool has no name".to_owned());
@@ -73,7 +38,7 @@ pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ListedTool,
     let visibility = Visibility::from_meta(meta);
     let tool = ToolDefinition {
         name: catalog_name(server, &name),
-        title: text("title"),
+        title: text("title").or_else(|| hints?.get("title")?.as_str().map(str::to_owned)),
         description: text("description").unwrap_or_default(),
         input_schema: input_schema.clone(),
         output_schema: listed
@@ -94,15 +59,6 @@ pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ListedTool,
         sequential: false,
     };
     Ok(ListedTool { tool, visibility })
-}
-
-fn annotations(hints: &McpAnnotations) -> ToolAnnotations {
-    ToolAnnotations {
-        read_only: hints.read_only_hint,
-        destructive: hints.destructive_hint,
-        idempotent: hints.idempotent_hint,
-        open_world: hints.open_world_hint,
-    }
 }
 
 /// Converts a result that rmcp parsed.
@@ -220,28 +176,6 @@ mod tests {
         let read = output(serde_json::from_value(result.clone()).unwrap());
         assert_eq!(read, output_from_json(result));
         insta::assert_json_snapshot!(read);
-    }
-
-    #[test]
-    fn unknown_content_is_kept_as_json() {
-        let hologram = json!({"type": "hologram", "beams": 3});
-        let result = json!({"content": [{"type": "text", "text": "one"}, hologram]});
-        assert_eq!(
-            output_from_json(result).content,
-            [
-                ToolContent::text("one"),
-                ToolContent::Unknown { value: hologram }
-            ]
-        );
-        let odd = json!({"answer": 42});
-        assert_eq!(
-            output_from_json(odd.clone()).content,
-            [ToolContent::Unknown { value: odd }]
-        );
-        assert_eq!(
-            output_from_json(json!({"content": "plain", "isError": "no"})),
-            ToolOutput::text("plain")
-        );
     }
 
     #[test]

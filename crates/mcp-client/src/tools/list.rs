@@ -2,10 +2,7 @@
 
 use rmcp::{
     RoleClient,
-    model::{
-        ClientRequest, ErrorCode, Extensions, ListToolsRequest, ListToolsRequestMethod,
-        PaginatedRequestParams,
-    },
+    model::{ClientRequest, CustomRequest, ErrorCode},
     service::{Peer, PeerRequestOptions, ServiceError},
 };
 use serde_json::{Value, json};
@@ -15,8 +12,8 @@ use crate::{
     server::state::Server,
     tools::{
         catalog::ServerTools,
-        convert::{self, ListedTool},
-        pagination::{PagedList, read_pages},
+        convert,
+        pagination::{PageError, Pages},
     },
     transport::failure::TransportFailure,
 };
@@ -28,45 +25,36 @@ pub(crate) async fn list_tools(
     peer: &Peer<RoleClient>,
 ) -> Result<ServerTools, String> {
     let clean = |text: String| server.redact(text);
-    let mut list = ToolList { server, peer };
-    let pages = read_pages(&mut list).await.map_err(clean)?;
+    let parse = |tool: &Value| convert::tool_from_json(&server.config.name, tool);
+    let mut pages = Pages::new("tools");
+    let mut cursor = None;
+    loop {
+        let page = tool_page(peer, cursor).await;
+        cursor = match pages.add(page, parse) {
+            Ok(Some(next)) => Some(next),
+            Ok(None) => break,
+            Err(PageError::Request(reason) | PageError::Malformed(reason)) => {
+                return Err(clean(reason));
+            }
+        };
+    }
     let problems = pages.problems.into_iter().map(clean).collect();
     let mut tools = ServerTools::new(&server.config, pages.items, problems);
     tools.freshness = pages.hint.map(Freshness::new);
     Ok(tools)
 }
 
-struct ToolList<'a> {
-    server: &'a Server,
-    peer: &'a Peer<RoleClient>,
-}
-
-impl PagedList for ToolList<'_> {
-    type Item = ListedTool;
-    type Error = String;
-
-    const KEY: &'static str = "tools";
-
-    async fn fetch(&mut self, cursor: Option<String>) -> Result<Value, String> {
-        let info = self.peer.peer_info();
-        let has_capability = info.is_none_or(|info| info.capabilities.tools.is_some());
-        match fetch_page(self.peer, cursor).await {
-            // Some servers have tools without the capability, so the request is sent in any case.
-            Err(ServiceError::McpError(error))
-                if error.code == ErrorCode::METHOD_NOT_FOUND && !has_capability =>
-            {
-                Ok(json!({"tools": []}))
-            }
-            page => page.map_err(|error| failure_reason(&error)),
+async fn tool_page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<Value, String> {
+    let info = peer.peer_info();
+    let has_capability = info.is_none_or(|info| info.capabilities.tools.is_some());
+    match fetch_page(peer, cursor).await {
+        // Some servers have tools without the capability, so the request is sent in any case.
+        Err(ServiceError::McpError(error))
+            if error.code == ErrorCode::METHOD_NOT_FOUND && !has_capability =>
+        {
+            Ok(json!({"tools": []}))
         }
-    }
-
-    fn parse(&self, tool: &Value) -> Result<ListedTool, String> {
-        convert::tool_from_json(&self.server.config.name, tool)
-    }
-
-    fn malformed(&self, reason: String) -> String {
-        reason
+        page => page.map_err(|error| failure_reason(&error)),
     }
 }
 
@@ -75,12 +63,8 @@ async fn fetch_page(
     cursor: Option<String>,
 ) -> Result<Value, ServiceError> {
     // `Peer::list_tools` fails for a page with one invalid tool.
-    let request = ListToolsRequest {
-        method: ListToolsRequestMethod,
-        params: cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor))),
-        extensions: Extensions::default(),
-    };
-    let request = ClientRequest::ListToolsRequest(request);
+    let params = cursor.map(|cursor| json!({ "cursor": cursor }));
+    let request = ClientRequest::CustomRequest(CustomRequest::new("tools/list", params));
     let options = PeerRequestOptions::no_options();
     let handle = peer.send_request_with_option(request, options).await?;
     let result = handle.await_response().await?;

@@ -25,7 +25,7 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::auth::{
     challenge::Challenge,
     error::AuthError,
-    session::{Refusal, Session, SessionHandle},
+    session::{Refusal, SessionHandle},
 };
 use crate::transport::{
     http_post::{Post, recovered},
@@ -91,9 +91,12 @@ impl AuthorizedClient {
 
     /// Calls `send` with a token, and again with another one if the server rejects the token.
     async fn with_token<T>(
-        session: &Arc<Session>,
+        &self,
         send: impl Fn(Option<String>) -> BoxFuture<'static, Result<T, HttpError>> + Send + Sync,
     ) -> Result<T, HttpError> {
+        let Some(session) = self.session.as_ref().map(|it| it.session()) else {
+            return send(None).await;
+        };
         let mut token = session.bearer().await.map_err(wrap_auth_error)?;
         for _ in 0..MAX_RETRIES {
             let answer = send(token.as_ref().map(plain)).await;
@@ -163,7 +166,7 @@ fn refusal(error: &HttpError) -> Option<Refusal> {
         HttpError::AuthRequired(AuthRequiredError {
             www_authenticate_header: challenge,
             ..
-        }) => Some(Refusal::Unauthorized(Some(challenge.clone()))),
+        }) => Some(Refusal::Unauthorized(Challenge::read(challenge))),
         HttpError::InsufficientScope(InsufficientScopeError {
             www_authenticate_header: challenge,
             ..
@@ -178,10 +181,10 @@ fn refusal(error: &HttpError) -> Option<Refusal> {
         }
         // A 401 without a challenge.
         HttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 401") => {
-            Some(Refusal::Unauthorized(None))
+            Some(Refusal::Unauthorized(Challenge::default()))
         }
         HttpError::Client(error) if error.status() == Some(StatusCode::UNAUTHORIZED) => {
-            Some(Refusal::Unauthorized(None))
+            Some(Refusal::Unauthorized(Challenge::default()))
         }
         _ => None,
     }
@@ -213,26 +216,19 @@ impl StreamableHttpClient for AuthorizedClient {
         headers: Headers,
         max_event: usize,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
-        let post = |http: Client, token, message, headers: Headers| {
+        let post = |token| {
             let post = Post {
                 url: uri.clone(),
-                message,
+                message: message.clone(),
                 session_id: session_id.clone(),
                 token,
-                headers,
+                headers: headers.clone(),
                 max_event,
             };
-            async move { post.send(&http).await }
+            let http = self.http.clone();
+            async move { post.send(&http).await }.boxed()
         };
-        let answer = match &self.session {
-            None => post(self.http.clone(), None, message, headers).await,
-            Some(session) => {
-                Self::with_token(session.session(), |token| {
-                    post(self.http.clone(), token, message.clone(), headers.clone()).boxed()
-                })
-                .await
-            }
-        };
+        let answer = self.with_token(post).await;
         if let Ok(
             StreamableHttpPostResponse::Json(_, Some(_))
             | StreamableHttpPostResponse::Sse(_, Some(_)),
@@ -253,14 +249,9 @@ impl StreamableHttpClient for AuthorizedClient {
         let delete = |token| {
             let (http, uri) = (self.http.clone(), uri.clone());
             let (session_id, headers) = (session_id.clone(), headers.clone());
-            async move { http.delete_session(uri, session_id, token, headers).await }
+            async move { http.delete_session(uri, session_id, token, headers).await }.boxed()
         };
-        match &self.session {
-            Some(session) => {
-                Self::with_token(session.session(), |token| delete(token).boxed()).await
-            }
-            None => delete(None).await,
-        }
+        self.with_token(delete).await
     }
 
     async fn get_stream(
@@ -300,11 +291,9 @@ impl StreamableHttpClient for AuthorizedClient {
                 )
                 .await
             }
+            .boxed()
         };
-        let answer = match &self.session {
-            Some(session) => Self::with_token(session.session(), |token| get(token).boxed()).await,
-            None => get(None).await,
-        };
+        let answer = self.with_token(get).await;
         self.stream.answered();
         answer.map(recovered)
     }

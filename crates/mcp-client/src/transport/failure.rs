@@ -160,38 +160,3 @@ pub(crate) fn handshake_failure(error: &ClientInitializeError) -> TransportFailu
         connection_unusable: true,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_requests_that_were_rejected_unread_count_as_not_processed() {
-        let of_status = |status: u16| {
-            let error = HttpStatusError::new(status, None);
-            TransportFailure::of_http(&StreamableHttpError::HttpStatus(error))
-        };
-        assert!(matches!(
-            of_status(404),
-            TransportFailure::NotProcessed { .. }
-        ));
-        assert!(matches!(of_status(429), TransportFailure::Busy { .. }));
-        assert!(matches!(of_status(503), TransportFailure::Unknown { .. }));
-        let of_text = |text: &'static str| {
-            let error = StreamableHttpError::UnexpectedServerResponse(text.into());
-            TransportFailure::of_http(&error)
-        };
-        assert!(matches!(
-            of_text("HTTP 401 Unauthorized: x"),
-            TransportFailure::Unauthorized { .. }
-        ));
-        assert!(matches!(
-            of_text("HTTP 302 Found: "),
-            TransportFailure::NotProcessed { .. }
-        ));
-        assert!(matches!(
-            of_text("something"),
-            TransportFailure::Unknown { .. }
-        ));
-    }
-}

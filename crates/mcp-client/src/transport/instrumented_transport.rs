@@ -26,7 +26,10 @@ use crate::{
     calls::context::{CallContext, IDEMPOTENCY_KEY},
     config::log_level::LogLevel,
     server_requests::context::RequestContext,
-    transport::open_requests::{OpenRequests, is_same},
+    transport::{
+        invalid_message::invalid_answer_reason,
+        open_requests::{OpenRequests, is_same},
+    },
 };
 
 /// An extension of a request: the receiver of its progress.
@@ -53,8 +56,8 @@ pub(crate) struct InstrumentedTransport<T> {
     server_logs: bool,
     /// The last `server/discover`.
     discovery: Option<RequestId>,
-    /// A `server/discover` without an answer, after which rmcp sent `initialize`. rmcp would take the
-    /// late answer for the answer to `initialize`.
+    /// A `server/discover` without an answer, after which rmcp sent `initialize`. rmcp would take
+    /// the late answer for the answer to `initialize`.
     late_discovery: Option<RequestId>,
 }
 
@@ -66,33 +69,22 @@ struct Listener {
     last: f64,
 }
 
-/// How a request is tracked.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum RequestKind {
-    ToolCall,
-    /// A prompt or a resource. The server may send requests first, as for a tool call.
-    Read,
-    /// A request whose answer is not awaited, or ends a subscription.
-    Untracked,
-    Other,
+/// Returns whether a server may send requests before it answers this request.
+fn allows_server_requests(request: &ClientRequest) -> bool {
+    matches!(
+        request,
+        ClientRequest::CallToolRequest(_)
+            | ClientRequest::GetPromptRequest(_)
+            | ClientRequest::ReadResourceRequest(_)
+    )
 }
 
-impl RequestKind {
-    fn new(request: &ClientRequest) -> Self {
-        match request {
-            ClientRequest::CallToolRequest(_) => Self::ToolCall,
-            ClientRequest::GetPromptRequest(_) | ClientRequest::ReadResourceRequest(_) => {
-                Self::Read
-            }
-            ClientRequest::SubscriptionsListenRequest(_) | ClientRequest::SetLevelRequest(_) => {
-                Self::Untracked
-            }
-            ClientRequest::CustomRequest(request) if request.method == "subscriptions/listen" => {
-                Self::Untracked
-            }
-            _ => Self::Other,
-        }
-    }
+/// Returns whether the answer is awaited. The answer to a subscription ends it.
+fn is_awaited(request: &ClientRequest) -> bool {
+    !matches!(
+        request.method(),
+        "subscriptions/listen" | "logging/setLevel"
+    )
 }
 
 impl<T> InstrumentedTransport<T> {
@@ -132,7 +124,6 @@ impl<T> InstrumentedTransport<T> {
     }
 
     fn outgoing_request(&mut self, id: &RequestId, request: &mut ClientRequest) {
-        let kind = RequestKind::new(request);
         match request {
             ClientRequest::DiscoverRequest(_) => self.discovery = Some(id.clone()),
             ClientRequest::InitializeRequest(_) => {
@@ -143,6 +134,7 @@ impl<T> InstrumentedTransport<T> {
         }
         let listener = request.extensions_mut().remove::<ProgressListener>();
         let call = request.extensions_mut().remove::<Arc<CallContext>>();
+        let is_tool_call = matches!(request, ClientRequest::CallToolRequest(_));
         let meta = request.get_meta_mut();
         match (listener, meta.get_progress_token()) {
             (Some(ProgressListener(sink)), Some(token)) => self.listeners.push(Listener {
@@ -159,15 +151,14 @@ impl<T> InstrumentedTransport<T> {
         }
         let version = meta.protocol_version();
         let is_modern = version.is_some_and(|version| !version.has_initialize());
-        if kind == RequestKind::ToolCall && self.server_logs && is_modern {
+        if is_tool_call && self.server_logs && is_modern {
             meta.set_log_level(self.log_level);
         }
         if meta.is_empty() {
             request.extensions_mut().remove::<RequestMetaObject>();
         }
-        if kind != RequestKind::Untracked {
-            let allows_requests = matches!(kind, RequestKind::ToolCall | RequestKind::Read);
-            let call = allows_requests.then(|| call.unwrap_or_default());
+        if is_awaited(request) {
+            let call = allows_server_requests(request).then(|| call.unwrap_or_default());
             self.open_requests.begin(id.clone(), call);
         }
     }
@@ -192,7 +183,9 @@ impl<T> InstrumentedTransport<T> {
                     && let Some(only) = self.open_requests.only_open()
                 {
                     error.id = Some(only);
-                    error.error.data = Some(UNREAD.into());
+                    if invalid_answer_reason(&error.error).is_none() {
+                        error.error.data = Some(UNREAD.into());
+                    }
                 }
                 if let Some(id) = &error.id {
                     self.close_request(id);
@@ -334,7 +327,3 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for InstrumentedTransport<T
         self.inner.close()
     }
 }
-
-#[cfg(test)]
-#[path = "instrumented_transport_tests.rs"]
-mod tests;

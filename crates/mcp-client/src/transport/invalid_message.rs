@@ -1,8 +1,14 @@
 //! Server messages that cannot be parsed: repairs lone surrogates, and finds the request of an
 //! invalid answer, so that its call fails immediately and does not wait for its time-out.
 
-use memchr::memchr2;
+use std::fmt;
+
+use memchr::memmem;
 use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
+use serde::{
+    Deserializer as _,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::json;
 
 use crate::error::shortened;
@@ -12,7 +18,7 @@ const INVALID_ANSWER: &str = "switchboard/invalid-answer";
 
 /// The usable part of an unparsable text.
 pub(crate) enum Recovered {
-    /// The repaired message, or an error for the request that it answers.
+    /// The repaired message, or an error for the request that it answers, if its id was found.
     Message(Box<ServerJsonRpcMessage>),
     /// The id of an invalid request.
     Request(RequestId),
@@ -34,24 +40,32 @@ pub(crate) fn recover(text: &[u8], error: &serde_json::Error) -> Recovered {
 /// Finds the request that an invalid answer belongs to, or the id of an invalid request.
 fn recover_id(text: &[u8], error: &serde_json::Error) -> Recovered {
     let fields = TopLevel::scan(text);
+    // Programs also log JSON that has an id. Only JSON-RPC messages are answers.
+    let is_answer = fields.has_outcome && !fields.has_method;
     match fields.id {
-        // Programs also log JSON that has an id. Only JSON-RPC messages are answers.
-        Some(id) if fields.has_version && fields.has_outcome && !fields.has_method => {
-            let expected = if error.is_data() {
-                "a valid JSON-RPC message"
-            } else {
-                "valid JSON"
-            };
-            // The parse error may repeat text of the server.
-            let reason = format!("is not {expected}: {}", shortened(&error.to_string()));
-            let error = invalid_answer(&reason);
-            Recovered::Message(Box::new(ServerJsonRpcMessage::error(error, Some(id))))
+        Some(id) if is_answer && fields.has_version => invalid(error, Some(id)),
+        // The id may be behind the error.
+        None if is_answer && fields.is_cut && memmem::find(text, br#""jsonrpc""#).is_some() => {
+            invalid(error, None)
         }
         Some(id) if fields.has_method && (fields.has_version || error.is_data()) => {
             Recovered::Request(id)
         }
         _ => Recovered::Nothing,
     }
+}
+
+/// Returns the error for an invalid answer.
+fn invalid(error: &serde_json::Error, id: Option<RequestId>) -> Recovered {
+    let expected = if error.is_data() {
+        "a valid JSON-RPC message"
+    } else {
+        "valid JSON"
+    };
+    // The parse error may repeat text of the server.
+    let reason = format!("is not {expected}: {}", shortened(&error.to_string()));
+    let error = invalid_answer(&reason);
+    Recovered::Message(Box::new(ServerJsonRpcMessage::error(error, id)))
 }
 
 /// Returns the error that replaces an invalid answer. `reason` is a clause such as
@@ -122,77 +136,45 @@ struct TopLevel {
     has_version: bool,
     has_method: bool,
     has_outcome: bool,
+    /// Whether a syntax error ended the text.
+    is_cut: bool,
 }
 
 impl TopLevel {
-    /// Reads the text once, without recursion, up to the end of the object or of the text.
+    /// Reads the fields before the first syntax error. Values other than the id are skipped without
+    /// recursion and may be out of range.
     fn scan(text: &[u8]) -> Self {
         let mut fields = Self::default();
-        let mut depth = 0_usize;
-        // The last string of the object, and the field of the next value.
-        let mut string: &[u8] = b"";
-        let mut field: Option<&[u8]> = None;
-        let mut at = 0;
-        while let Some(&byte) = text.get(at) {
-            let start = at;
-            at += 1;
-            match byte {
-                b'{' | b'[' => {
-                    if depth == 0 && byte == b'[' {
-                        return fields;
-                    }
-                    depth += 1;
-                }
-                b'}' | b']' if depth > 1 => depth -= 1,
-                b'}' | b']' => return fields,
-                b'"' => {
-                    at = end_of_string(text, at);
-                    if depth == 1 {
-                        string = &text[start..at];
-                        if field.take() == Some(br#""id""#) {
-                            fields.id = serde_json::from_slice(string).ok();
-                        }
-                    }
-                }
-                b':' if depth == 1 => {
-                    field = Some(string);
-                    match string {
-                        br#""jsonrpc""# => fields.has_version = true,
-                        br#""method""# => fields.has_method = true,
-                        br#""result""# | br#""error""# => fields.has_outcome = true,
-                        _ => {}
-                    }
-                }
-                b'-' | b'0'..=b'9' if depth == 1 => {
-                    let rest = &text[start..];
-                    let end = rest.iter().position(|byte| {
-                        !matches!(byte, b'-' | b'+' | b'.' | b'0'..=b'9' | b'e' | b'E')
-                    });
-                    let number = &rest[..end.unwrap_or(rest.len())];
-                    at = start + number.len();
-                    if field.take() == Some(br#""id""#) {
-                        fields.id = serde_json::from_slice(number).ok();
-                    }
-                }
-                b',' if depth == 1 => field = None,
-                byte if depth == 0 && !byte.is_ascii_whitespace() => return fields,
-                _ => {}
-            }
-        }
+        let mut text = serde_json::Deserializer::from_slice(text);
+        let end = text.deserialize_map(&mut fields);
+        fields.is_cut = end.is_err();
         fields
     }
 }
 
-/// Returns the index after the closing quote of a string whose content starts at `at`.
-fn end_of_string(text: &[u8], mut at: usize) -> usize {
-    while let Some(found) = text.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
-        at += found;
-        if text[at] == b'"' {
-            return at + 1;
-        }
-        at += 2;
+impl<'de> Visitor<'de> for &mut TopLevel {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
     }
-    text.len()
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        while let Some(key) = fields.next_key::<String>()? {
+            match key.as_str() {
+                "id" => {
+                    self.id = Some(fields.next_value()?);
+                    continue;
+                }
+                "jsonrpc" => self.has_version = true,
+                "method" => self.has_method = true,
+                "result" | "error" => self.has_outcome = true,
+                _ => {}
+            }
+            fields.next_value::<IgnoredAny>()?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ async fn a_tool_that_gives_no_answers_is_left_alone_for_a_while() {
     assert_eq!(text(&host, "s__rest").await, "did \"rest\"");
     assert_eq!(tool_names(&host).await, ["s__work", "s__rest"]);
     assert_eq!(problems(&host).await.len(), 1);
-    host.require_ready().await.unwrap();
+    host.ready().await.unwrap();
 
     // Once the while is over a call is let through, and its answer is all that it takes.
     soon(async {

@@ -98,26 +98,6 @@ async fn a_server_leaves_when_its_input_ends() {
     soon(host.close()).await;
 }
 
-#[tokio::test]
-async fn closing_kills_what_does_not_leave() {
-    let mut options = options();
-    options.grace.after_stdin = Duration::from_millis(100);
-    options.grace.after_term = Duration::from_millis(100);
-    let host = McpHost::start(vec![stubborn("a"), stubborn("b")], options).unwrap();
-    soon(host.settled()).await;
-    assert_ready(&host, "a");
-    assert_ready(&host, "b");
-    let all = [pids(&host, "a").await, pids(&host, "b").await];
-    for (server, grandchild) in all {
-        assert!(runs(server) && runs(grandchild));
-    }
-    soon(host.close()).await;
-    for (server, grandchild) in all {
-        assert!(!runs(server));
-        assert!(!runs(grandchild));
-    }
-}
-
 /// With this grace closing would not end within the patience of a test.
 #[tokio::test]
 async fn killing_waits_for_nobody() {

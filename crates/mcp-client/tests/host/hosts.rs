@@ -1,4 +1,4 @@
-//! Hosts that are programs of their own: what is left of them, and what many servers cost.
+//! Hosts that are programs of their own: what is left of them.
 
 #![cfg(unix)]
 
@@ -10,11 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::StreamExt;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use switchboard_domain::ToolHost;
-use switchboard_mcp_client::{McpHost, ServerConfig, ServerState};
+use switchboard_mcp_client::McpHost;
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     process::{Child, ChildStdout, Command},
@@ -36,12 +34,7 @@ pub(crate) fn be(which: &str) {
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(async {
-        match which {
-            "of fifty" => fifty().await,
-            other => few(other).await,
-        }
-    });
+    runtime.block_on(few(which));
 }
 
 fn say(value: &Value) {
@@ -175,84 +168,5 @@ async fn a_host_that_was_closed_has_no_watchdog_any_more() {
     assert_eq!(pids(&mut lines).await.len(), 6);
     // While the program still runs.
     assert_eq!(pids(&mut lines).await, [0; 0]);
-    soon(host.wait()).await.unwrap();
-}
-
-/// How long the broken ones of fifty may take, far more than the others need.
-const SLOW: Duration = Duration::from_mins(2);
-
-/// Fifty servers, the broken half of them first.
-fn half_broken() -> Vec<ServerConfig> {
-    let mut servers = Vec::new();
-    for n in 0..25 {
-        let name = format!("bad{n}");
-        let mut server = match n % 5 {
-            0 => ServerConfig::stdio(name, "no-such-program-anywhere", [""; 0]),
-            1 => program(&name, "dead"),
-            2 => program(&name, "never lists"),
-            _ => program(&name, "mute"),
-        };
-        server.connect_timeout = SLOW;
-        servers.push(server);
-    }
-    servers.extend((0..25).map(|n| program(&format!("good{n}"), "plain")));
-    servers
-}
-
-async fn fifty() {
-    let begun = Instant::now();
-    let milliseconds = || u64::try_from(begun.elapsed().as_millis()).unwrap();
-    let host = McpHost::start(half_broken(), options()).unwrap();
-    let mut changes = host.changes();
-    let started = milliseconds();
-    let mut first = None;
-    for n in 0..25 {
-        assert_eq!(text(&host, &format!("good{n}__work")).await, "did \"work\"");
-        first.get_or_insert_with(milliseconds);
-    }
-    let all = milliseconds();
-    let count = |state| {
-        let servers = host.servers();
-        servers
-            .iter()
-            .filter(|server| server.state == state)
-            .count()
-    };
-    // Ten end at once, but a loaded machine may notice the last of them only now.
-    while count(ServerState::Starting) > 15 {
-        soon(changes.next()).await.unwrap();
-    }
-    let file = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let number = |key: &str| {
-        let line = file.lines().find_map(|line| line.strip_prefix(key));
-        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok())
-    };
-    say(&json!({
-        "ready": count(ServerState::Ready),
-        "starting": count(ServerState::Starting),
-        "started_ms": started,
-        "first_call_ms": first,
-        "all_called_ms": all,
-        "threads": number("Threads:"),
-        "rss_kib": number("VmRSS:"),
-        "tasks": tokio::runtime::Handle::current().metrics().num_alive_tasks(),
-    }));
-    host.kill().await;
-}
-
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn half_of_fifty_servers_are_broken_and_the_others_are_there_at_once() {
-    let (mut host, mut lines) = start("of fifty");
-    let cost = said(&mut lines).await;
-    println!("{cost}");
-    let number = |key: &str| cost[key].as_u64().unwrap();
-    assert_eq!(number("ready"), 25, "{cost}");
-    // The silent ones are still waited for, by nobody but themselves.
-    assert_eq!(number("starting"), 15, "{cost}");
-    assert!(number("all_called_ms") < 25_000, "{cost}");
-    // Two workers of the runtime, the main thread, and the two of the test runner.
-    assert!(number("threads") <= 8, "{cost}");
-    assert!(number("rss_kib") < 200_000, "{cost}");
     soon(host.wait()).await.unwrap();
 }

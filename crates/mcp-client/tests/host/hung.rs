@@ -112,23 +112,6 @@ async fn a_server_that_is_busy_with_another_call_does_not_hang() {
 }
 
 #[tokio::test]
-async fn one_that_is_never_probed_stays_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let host = host_that_probes(hangs_once("older", &folder), hang_detection(1, 0)).await;
-    let first = status(&host, "s").pid;
-    let error = call(&host, "s__work", json!({})).await.unwrap_err();
-    assert!(matches!(error, ToolCallError::Timeout { .. }), "{error:?}");
-    let error = call(&host, "s__work", json!({})).await.unwrap_err();
-    assert!(
-        matches!(error, ToolCallError::Unavailable { .. }),
-        "{error:?}"
-    );
-    assert_eq!(status(&host, "s").state, ServerState::Blocked);
-    assert_eq!(status(&host, "s").pid, first);
-    soon(host.close()).await;
-}
-
-#[tokio::test]
 async fn a_call_that_is_made_again_is_told_before() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = program("s", "dies once");

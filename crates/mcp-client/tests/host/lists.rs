@@ -32,16 +32,6 @@ async fn a_list_without_end_is_ended() {
 }
 
 #[tokio::test]
-async fn a_list_of_ever_new_pages_is_ended_too() {
-    let host = host([program("s", "lists without end")]).await;
-    assert_eq!(status(&host, "s").tools, 1000);
-    assert_eq!(
-        problems(&host).await,
-        ["s: the list of tools does not end: only the first 1000 pages are used"]
-    );
-}
-
-#[tokio::test]
 async fn what_came_of_a_list_that_breaks_off_is_used() {
     let host = host([program("s", "breaks off its list")]).await;
     assert_eq!(tool_names(&host).await, ["s__work"]);

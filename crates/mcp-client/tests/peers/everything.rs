@@ -100,10 +100,6 @@ async fn over_http_at(port: u16) -> Peer {
     }
 }
 
-pub(crate) async fn over_http() -> Peer {
-    over_http_at(free_port()).await
-}
-
 #[tokio::test]
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_everything_over_stdio() {

@@ -12,4 +12,3 @@ mod node;
 mod notes;
 mod python;
 mod stage;
-mod together;

@@ -137,7 +137,7 @@ async fn evaluate(
     let host = &evaluator.shared.host;
     let ready = tokio::select! {
         () = interrupts.first() => None,
-        ready = host.require_ready() => Some(ready),
+        ready = host.ready() => Some(ready),
     };
     screen.pause();
     let planned = suite.planned(models.len());

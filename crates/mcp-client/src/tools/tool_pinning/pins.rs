@@ -7,10 +7,7 @@ use std::{
 
 use switchboard_domain::ToolHostChange;
 
-use crate::tools::{
-    catalog::{ServerTools, original_name},
-    tool_pinning::fingerprint::ToolChange,
-};
+use crate::tools::{catalog::ServerTools, tool_pinning::fingerprint::ToolChange};
 
 /// The pinned tools of one server, by their original names. A tool that disappears stays pinned,
 /// because it may return with another definition.
@@ -42,16 +39,15 @@ impl PinnedTools {
     /// Pins new tools, and returns the changes since the last update.
     pub(crate) fn update(&self, server: &str, tools: &ServerTools) -> Vec<ToolHostChange> {
         let mut pins = self.lock();
-        let redefined = tools.definitions.iter().filter_map(|definition| {
-            let tool = original_name(definition);
-            let now = tools.fingerprints.get(tool)?;
-            let Some(pin) = pins.get_mut(tool) else {
-                pins.insert(tool.to_owned(), Pin::new(now));
+        let redefined = tools.for_models().filter_map(|tool| {
+            let (name, now) = (tool.original_name(), &tool.fingerprint);
+            let Some(pin) = pins.get_mut(name) else {
+                pins.insert(name.to_owned(), Pin::new(now));
                 return None;
             };
             (pin.current != *now).then(|| ToolHostChange::ToolRedefined {
                 server: server.to_owned(),
-                tool: definition.name.clone(),
+                tool: tool.definition.name.clone(),
                 before: std::mem::replace(&mut pin.current, now.clone()),
                 now: now.clone(),
             })
@@ -62,14 +58,13 @@ impl PinnedTools {
     /// Returns the tools that differ from their pin.
     pub(crate) fn changed(&self, server: &str, tools: &ServerTools) -> Vec<ToolChange> {
         let pins = self.lock();
-        let changed = tools.definitions.iter().filter_map(|definition| {
-            let tool = original_name(definition);
-            let pin = pins.get(tool)?;
-            let now = tools.fingerprints.get(tool)?;
+        let changed = tools.for_models().filter_map(|tool| {
+            let (name, now) = (tool.original_name(), &tool.fingerprint);
+            let pin = pins.get(name)?;
             (pin.pinned != *now).then(|| ToolChange {
                 server: server.to_owned(),
-                tool: tool.to_owned(),
-                name: definition.name.clone(),
+                tool: name.to_owned(),
+                name: tool.definition.name.clone(),
                 before: pin.pinned.clone(),
                 now: now.clone(),
             })
@@ -93,14 +88,6 @@ impl PinnedTools {
         let pins = self.lock();
         let pins = pins.iter();
         pins.map(|(tool, pin)| (tool.clone(), pin.pinned.clone()))
-            .collect()
-    }
-
-    /// Returns the current fingerprints.
-    pub(crate) fn current(&self) -> Vec<(String, String)> {
-        let pins = self.lock();
-        let pins = pins.iter();
-        pins.map(|(tool, pin)| (tool.clone(), pin.current.clone()))
             .collect()
     }
 

@@ -5,12 +5,9 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions},
     io::{self, ErrorKind},
     path::{Path, PathBuf},
-    thread::sleep,
-    time::{Duration, Instant},
 };
 
 use serde::{Deserialize, Serialize};
@@ -20,25 +17,8 @@ use crate::{
     tools::tool_pinning::fingerprint::ToolPins,
 };
 
-/// How long to wait for the lock of another process.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-/// The interval of attempts to lock. A blocking lock could not time out.
-const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 /// The version of the file format.
 const VERSION: u32 = 1;
-
-/// Stores tool pins between runs. It is called when a host is closed or a tool is accepted, so it
-/// must be fast.
-pub trait ToolPinStore: fmt::Debug + Send + Sync {
-    /// Stores the pins of `new` tools that have none, and replaces the pins of `accepted` tools.
-    fn save(&self, new: &ToolPins, accepted: &ToolPins) -> Result<(), ToolPinStoreError>;
-
-    /// Returns whether the store keeps pins of a server. The default is all servers.
-    fn covers(&self, server: &str) -> bool {
-        let _ = server;
-        true
-    }
-}
 
 /// Why tool pins cannot be loaded or stored.
 #[derive(Debug, thiserror::Error)]
@@ -64,12 +44,6 @@ pub enum ToolPinStoreError {
         path: PathBuf,
         /// The fault.
         reason: String,
-    },
-    /// Another process holds the lock of the file.
-    #[error("cannot save the tool pins in {}: another process writes them", path.display())]
-    Busy {
-        /// The file.
-        path: PathBuf,
     },
 }
 
@@ -154,37 +128,17 @@ impl ToolPinFile {
         let path = self.path.with_extension("lock");
         let file = private_file(OpenOptions::new().write(true).create(true)).open(path);
         let file = file.map_err(|error| self.failed(error))?;
-        let deadline = Instant::now() + LOCK_TIMEOUT;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => pause(),
-                Err(TryLockError::WouldBlock) => {
-                    return Err(ToolPinStoreError::Busy {
-                        path: self.path.clone(),
-                    });
-                }
-                Err(TryLockError::Error(error)) => return Err(self.failed(error)),
-            }
-        }
-    }
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the release of a file lock has no notification; it takes milliseconds"
-)]
-fn pause() {
-    // sleep: the reason is above.
-    sleep(LOCK_INTERVAL);
-}
-
-impl ToolPinStore for ToolPinFile {
-    fn covers(&self, server: &str) -> bool {
-        self.sources.contains_key(server)
+        file.lock().map_err(|error| self.failed(error))?;
+        Ok(file)
     }
 
-    fn save(&self, new: &ToolPins, accepted: &ToolPins) -> Result<(), ToolPinStoreError> {
+    /// Stores the pins of `new` tools that have none, and replaces the pins of `accepted` tools.
+    /// Waits for other processes that write the file.
+    pub(crate) fn save(
+        &self,
+        new: &ToolPins,
+        accepted: &ToolPins,
+    ) -> Result<(), ToolPinStoreError> {
         let covered = |pins: &ToolPins| {
             let servers = pins.0.iter().filter(|(_, tools)| !tools.is_empty());
             let servers = servers.filter_map(|(server, tools)| {
