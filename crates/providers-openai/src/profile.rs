@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use switchboard_domain::Delivery;
-use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
+use switchboard_providers_common::text_tool_calls::RecoveryForms;
 
 /// The differences of a server. Change a field to describe a server without a profile of its own.
 ///
@@ -75,18 +75,6 @@ pub struct Profile {
     pub tools_by_prompt: bool,
 }
 
-/// The forms that local servers leave in the text if they do not expect the model's format. They do
-/// not include Pythonic calls, which look like code for the user.
-const LOCAL_FORMS: RecoveryForms = RecoveryForms::of(&[
-    RecoveryForm::FencedJson,
-    RecoveryForm::ToolCallTag,
-    RecoveryForm::FunctionTag,
-    RecoveryForm::BareJson,
-    RecoveryForm::MistralToken,
-    RecoveryForm::Granite,
-    RecoveryForm::DeepSeek,
-]);
-
 impl Profile {
     /// The names of all profiles.
     pub const NAMES: &[&str] = &[
@@ -125,7 +113,7 @@ impl Profile {
             // The server ignores a forced tool choice.
             "ollama" => Self {
                 forced_tool_choice: ForcedToolChoice::Unenforced,
-                recovery: LOCAL_FORMS,
+                recovery: RecoveryForms::LOCAL_SERVERS,
                 ..Self::generic_as("ollama")
             },
             _ => return None,
@@ -247,7 +235,7 @@ impl Profile {
             reports_incomplete: false,
             root_combinators: true,
             reasoning_replay: ReasoningReplay::ToCreator,
-            recovery: LOCAL_FORMS,
+            recovery: RecoveryForms::LOCAL_SERVERS,
             ..Self::generic_as("llamacpp")
         }
     }
@@ -449,7 +437,6 @@ mod tests {
             .filter(|name| !Profile::named(name).unwrap().recovery.is_empty())
             .collect();
         assert_eq!(with_forms, [&"llamacpp", &"ollama"]);
-        assert!(!LOCAL_FORMS.contains(RecoveryForm::Pythonic));
     }
 
     #[test]

@@ -70,8 +70,9 @@ impl PromptedTools {
     /// | `None` | `Emulated`: not described | the same |
     /// | `Required`, `Only` | `Emulated`: the schema of a call | `Relaxed`: requested in the prompt |
     ///
-    /// With `Only`, only the allowed tools are described. With `Auto`, a response format and a constrained answer, the schema allows a call or the
-    /// format. A stop sequence is added, because small models invent the result of their call.
+    /// With `Only`, only the allowed tools are described. With `Auto`, a response format and a
+    /// constrained answer, the schema allows a call or the format. A stop sequence is added, because
+    /// small models invent the result of their call.
     pub fn prepare(self, request: &ChatRequest) -> Prepared {
         let offered: Vec<&ToolDefinition> = match &request.tool_choice {
             ToolChoice::None => Vec::new(),

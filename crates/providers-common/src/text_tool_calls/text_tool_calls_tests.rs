@@ -369,6 +369,7 @@ fn forms_have_names_and_sets_contain_them() {
         assert_eq!(others.iter().count(), RecoveryForm::ALL.len() - 1);
     }
     assert_eq!(RecoveryForm::named("anything"), None);
+    assert!(!RecoveryForms::LOCAL_SERVERS.contains(RecoveryForm::Pythonic));
 }
 
 /// A call's input as JSON, or why it is none.
