@@ -10,6 +10,11 @@
 //! | [`text_tool_calls`] | tool calls in a model's text; tools for models without tool support |
 //! | [`catalog`] | capabilities, limits and prices of models |
 //! | [`local_ids`] | [`LocalIds`]: ids of tool uses where the server sends none |
+//! | [`answer_events`] | [`AnswerEvents`]: the events that every wire emits in the same way |
+//! | [`request`] | checks of a request that are the same on every wire |
+//! | [`body_fields`] | [`BodyFields`]: a request body with the caller's own fields |
+//! | [`mod@media`] | media types and base64 |
+//! | [`result_text`] | tool results as text |
 //! | [`joined_text`] | text that is joined from parts |
 //! | [`mod@opaque_text`] | the readable text of a provider's own blocks |
 //! | [`tool_mapping`] | changes of tools and schemas that are reversed in the answer |
@@ -37,13 +42,18 @@
 //! ```
 #![deny(missing_docs)]
 
+pub mod answer_events;
+pub mod body_fields;
 pub mod catalog;
 pub mod http;
 pub mod joined_text;
 pub mod lenient;
 pub mod local_ids;
+pub mod media;
 pub mod opaque_text;
 pub mod provider;
+pub mod request;
+pub mod result_text;
 pub mod schema;
 pub mod text_tool_calls;
 pub mod tool_mapping;
@@ -61,6 +71,8 @@ pub use self::http::{
         TransportConfig,
     },
 };
+pub use answer_events::{AnswerEvents, AnswerSummary};
+pub use body_fields::BodyFields;
 pub use joined_text::JoinedText;
 pub use local_ids::LocalIds;
 pub use opaque_text::opaque_text;

@@ -1,11 +1,15 @@
 //! The body of an answer.
 
-use std::{pin::Pin, str::Utf8Error};
+use std::{io, pin::Pin, str::Utf8Error};
 
 use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use switchboard_domain::{ModelError, ModelErrorKind};
+use tokio_util::{
+    codec::{Decoder, FramedRead},
+    io::StreamReader,
+};
 
 /// The body of an answer, in pieces as they arrive. Dropping it aborts the request. It ends after
 /// an error.
@@ -30,6 +34,28 @@ pub async fn read_to_end(
         whole.extend_from_slice(&piece);
     }
     Ok(whole.freeze())
+}
+
+/// Splits a body of `provider` into frames. The stream ends after an error. `codec` passes its own
+/// errors on as [`io::Error::other`] of a [`ModelError`].
+pub(crate) fn framed<C>(
+    provider: &str,
+    body: ByteStream,
+    codec: C,
+) -> impl Stream<Item = Result<C::Item, ModelError>> + Send + use<C>
+where
+    C: Decoder<Error = io::Error> + Send,
+    C::Item: Send,
+{
+    let provider = provider.to_owned();
+    let reader = StreamReader::new(body.map_err(io::Error::other));
+    FramedRead::new(reader, codec)
+        .map_err(move |error| {
+            error.downcast::<ModelError>().unwrap_or_else(|error| {
+                ModelError::new(&provider, ModelErrorKind::Protocol, error.to_string())
+            })
+        })
+        .fuse()
 }
 
 /// Converts a body of `provider` into text.

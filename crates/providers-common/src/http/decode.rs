@@ -6,14 +6,18 @@ use std::{
 };
 
 use futures_core::Stream;
+use futures_util::TryStreamExt as _;
 use switchboard_domain::{
     ChatResponse, EventGrammar, GrammarViolation, ModelError, ModelEvent, ModelStream,
     ResponseAccumulator,
 };
 
 use crate::{
-    AnswerContext, ByteStream, MAX_FRAME_BYTES, WireDecoder, http::ndjson, http::sse,
-    http::sse::SseFrames,
+    AnswerContext, ByteStream, MAX_FRAME_BYTES, WireDecoder,
+    http::{
+        ndjson,
+        sse::{self, SseFrame},
+    },
 };
 
 /// Decodes a body of server-sent events of `provider`.
@@ -75,11 +79,8 @@ pub fn assembled(provider: &str, events: &[ModelEvent]) -> Result<ChatResponse, 
         .map_err(|fault| ModelError::from_grammar(provider, fault))
 }
 
-/// The source of frames.
-enum Frames {
-    Sse(SseFrames),
-    Lines(Pin<Box<dyn Stream<Item = Result<String, ModelError>> + Send>>),
-}
+/// The source of frames. Frames without a name have an empty one.
+type Frames = Pin<Box<dyn Stream<Item = Result<SseFrame, ModelError>> + Send>>;
 
 struct Decoding<D> {
     provider: String,
@@ -117,21 +118,14 @@ impl<D: WireDecoder> Stream for Decoding<D> {
             let Some(frames) = &mut this.frames else {
                 return Poll::Ready(None);
             };
-            let (decoder, events) = (&mut this.decoder, &mut this.decoded);
-            let next = match frames {
-                Frames::Sse(frames) => frames.poll_frame(context).map(|next| {
-                    next.map(|frame| {
-                        frame.and_then(|frame| decoder.frame(&frame.name, &frame.data, events))
-                    })
-                }),
-                Frames::Lines(lines) => lines.as_mut().poll_next(context).map(|next| {
-                    next.map(|line| line.and_then(|line| decoder.frame("", &line, events)))
-                }),
-            };
-            let next = match next {
+            let next = match frames.as_mut().poll_next(context) {
                 Poll::Pending if this.grammar.is_finished() => None,
                 other => ready!(other),
             };
+            let (decoder, events) = (&mut this.decoder, &mut this.decoded);
+            let next = next.map(|frame| {
+                frame.and_then(|frame| decoder.frame(&frame.name, &frame.data, events))
+            });
             if let Some(result) = next {
                 this.accept(result);
             } else {
@@ -147,12 +141,16 @@ impl<D: WireDecoder> Stream for Decoding<D> {
 impl<D: WireDecoder> Decoding<D> {
     fn of_sse(provider: &str, body: ByteStream, decoder: D) -> Self {
         let frames = sse::frames(provider, body, MAX_FRAME_BYTES);
-        Self::new(provider, Frames::Sse(frames), decoder)
+        Self::new(provider, Box::pin(frames), decoder)
     }
 
     fn of_ndjson(provider: &str, body: ByteStream, decoder: D) -> Self {
         let lines = ndjson::lines(provider, body, MAX_FRAME_BYTES);
-        Self::new(provider, Frames::Lines(Box::pin(lines)), decoder)
+        let frames = lines.map_ok(|data| {
+            let name = String::new();
+            SseFrame { name, data }
+        });
+        Self::new(provider, Box::pin(frames), decoder)
     }
 
     fn new(provider: &str, frames: Frames, decoder: D) -> Self {

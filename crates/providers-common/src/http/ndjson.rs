@@ -4,14 +4,14 @@ use std::io;
 
 use bytes::BytesMut;
 use futures_core::Stream;
-use futures_util::{StreamExt as _, TryStreamExt as _, future};
+use futures_util::{TryStreamExt as _, future};
 use switchboard_domain::{ModelError, ModelErrorKind};
-use tokio_util::{
-    codec::{Decoder, FramedRead, LinesCodec, LinesCodecError},
-    io::StreamReader,
-};
+use tokio_util::codec::{Decoder, LinesCodec, LinesCodecError};
 
-use crate::{ByteStream, http::byte_stream::no_text};
+use crate::{
+    ByteStream,
+    http::byte_stream::{framed, no_text},
+};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
@@ -26,24 +26,19 @@ pub fn lines(
     body: ByteStream,
     max_line_bytes: usize,
 ) -> impl Stream<Item = Result<String, ModelError>> + Send + use<> {
-    let provider = provider.to_owned();
-    let reader = StreamReader::new(body.map_err(io::Error::other));
     let codec = Lines {
-        provider: provider.clone(),
+        provider: provider.to_owned(),
         codec: LinesCodec::new_with_max_length(max_line_bytes),
     };
     let mut first = true;
-    // `FramedRead` ends after an error.
-    FramedRead::new(reader, codec)
+    framed(provider, body, codec)
         .map_ok(move |mut line| {
             if std::mem::take(&mut first) && line.starts_with(BYTE_ORDER_MARK) {
                 line.remove(0);
             }
             line
         })
-        .map_err(move |error| model_error(&provider, error))
         .try_filter(|line| future::ready(!line.trim().is_empty()))
-        .fuse()
 }
 
 /// A line codec that distinguishes a truncated last line from invalid UTF-8.
@@ -52,36 +47,33 @@ struct Lines {
     codec: LinesCodec,
 }
 
-impl Decoder for Lines {
-    type Item = String;
-    type Error = LinesCodecError;
-
-    fn decode(&mut self, read: &mut BytesMut) -> Result<Option<String>, LinesCodecError> {
-        self.codec.decode(read)
-    }
-
-    fn decode_eof(&mut self, read: &mut BytesMut) -> Result<Option<String>, LinesCodecError> {
-        if let Some(line) = self.codec.decode(read)? {
-            return Ok(Some(line));
-        }
-        match std::str::from_utf8(read) {
-            Ok(_) => self.codec.decode_eof(read),
-            Err(fault) => Err(io::Error::other(no_text(&self.provider, fault)).into()),
-        }
+impl Lines {
+    fn error(&self, error: LinesCodecError) -> io::Error {
+        let message = format!("the body is not JSON lines: {error}");
+        let kind = ModelErrorKind::Protocol;
+        io::Error::other(ModelError::new(&self.provider, kind, message).with_source(error))
     }
 }
 
-fn model_error(provider: &str, error: LinesCodecError) -> ModelError {
-    let protocol = |source: Box<dyn std::error::Error + Send + Sync>| {
-        let message = format!("the body is not JSON lines: {source}");
-        ModelError::new(provider, ModelErrorKind::Protocol, message).with_source(source)
-    };
-    match error {
-        LinesCodecError::Io(error) => match error.downcast::<ModelError>() {
-            Ok(error) => error,
-            Err(error) => protocol(Box::new(error)),
-        },
-        error @ LinesCodecError::MaxLineLengthExceeded => protocol(Box::new(error)),
+impl Decoder for Lines {
+    type Item = String;
+    type Error = io::Error;
+
+    fn decode(&mut self, read: &mut BytesMut) -> Result<Option<String>, io::Error> {
+        self.codec.decode(read).map_err(|error| self.error(error))
+    }
+
+    fn decode_eof(&mut self, read: &mut BytesMut) -> Result<Option<String>, io::Error> {
+        if let Some(line) = self.decode(read)? {
+            return Ok(Some(line));
+        }
+        match std::str::from_utf8(read) {
+            Ok(_) => self
+                .codec
+                .decode_eof(read)
+                .map_err(|error| self.error(error)),
+            Err(fault) => Err(io::Error::other(no_text(&self.provider, fault))),
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use futures_util::{FutureExt as _, stream};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use proptest::prelude::*;
 
 use super::*;

@@ -1,18 +1,14 @@
 //! Framing of server-sent events.
 
-use std::{
-    mem,
-    pin::Pin,
-    str::Utf8Error,
-    task::{Context, Poll, ready},
-};
+use std::{io, mem, str::Utf8Error};
 
-use bytes::Bytes;
+use bytes::{Buf as _, BytesMut};
 use futures_core::Stream;
 use memchr::{memchr, memchr2};
 use switchboard_domain::{ModelError, ModelErrorKind};
+use tokio_util::codec::Decoder;
 
-use crate::ByteStream;
+use crate::{ByteStream, http::byte_stream::framed};
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -33,169 +29,96 @@ pub struct SseFrame {
 ///
 /// Fails with the body's error, and with [`ModelErrorKind::Protocol`] on text that is not UTF-8 or
 /// an event of more than about `max_frame_bytes`. The stream ends after an error.
-pub fn frames(provider: &str, body: ByteStream, max_frame_bytes: usize) -> SseFrames {
-    SseFrames {
+pub fn frames(
+    provider: &str,
+    body: ByteStream,
+    max_frame_bytes: usize,
+) -> impl Stream<Item = Result<SseFrame, ModelError>> + Send + use<> {
+    let events = Events {
         provider: provider.to_owned(),
-        body: Some(body),
         max_frame_bytes,
-        piece: Bytes::new(),
-        begun: Vec::new(),
+        event: SseFrame::default(),
+        has_data: false,
+        is_first_line: true,
         after_cr: false,
-        unframed: 0,
-        event: Event::default(),
-    }
+        searched: 0,
+        event_bytes: 0,
+    };
+    framed(provider, body, events)
 }
 
-/// The stream of [`frames`].
-pub struct SseFrames {
+/// The codec of [`frames`].
+struct Events {
     provider: String,
-    /// `None` after the end.
-    body: Option<ByteStream>,
     max_frame_bytes: usize,
-    /// The unread rest of the last piece of the body.
-    piece: Bytes,
-    /// A line that began in earlier pieces.
-    begun: Vec<u8>,
+    /// The event that is being read.
+    event: SseFrame,
+    /// Whether the event has a line of data, also an empty one.
+    has_data: bool,
+    is_first_line: bool,
     /// Whether a line feed at this position belongs to the line end before.
     after_cr: bool,
-    /// Number of bytes since the last empty line.
-    unframed: usize,
-    event: Event,
+    /// Number of unread bytes without a line end.
+    searched: usize,
+    /// Number of bytes of the complete lines since the last empty line.
+    event_bytes: usize,
 }
 
-impl std::fmt::Debug for SseFrames {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SseFrames")
-            .field("provider", &self.provider)
-            .finish_non_exhaustive()
-    }
-}
+impl Decoder for Events {
+    type Item = SseFrame;
+    type Error = io::Error;
 
-impl Stream for SseFrames {
-    type Item = Result<SseFrame, ModelError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let frame = ready!(self.poll_frame(context));
-        Poll::Ready(frame.map(Result::<&SseFrame, _>::cloned))
-    }
-}
-
-impl SseFrames {
-    /// Returns the next event. Its buffers are reused for the following one.
-    pub(crate) fn poll_frame(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<&SseFrame, ModelError>>> {
+    fn decode(&mut self, unread: &mut BytesMut) -> Result<Option<SseFrame>, io::Error> {
         loop {
-            match self.read() {
-                Ok(true) => return Poll::Ready(Some(Ok(&self.event.frame))),
-                Ok(false) => {}
-                Err(fault) => {
-                    let error = self.broken(format!("the body is not an event stream: {fault}"));
-                    return Poll::Ready(Some(Err(error.with_source(fault))));
+            if self.after_cr && !unread.is_empty() {
+                self.after_cr = false;
+                if unread.starts_with(b"\n") {
+                    unread.advance(1);
                 }
             }
-            let Some(body) = &mut self.body else {
-                return Poll::Ready(None);
+            let rest = unread.get(self.searched..).unwrap_or_default();
+            let Some(length) = memchr2(b'\n', b'\r', rest) else {
+                self.searched = unread.len();
+                if self.event_bytes.saturating_add(unread.len()) > self.max_frame_bytes {
+                    let message = format!("an event is longer than {} bytes", self.max_frame_bytes);
+                    return Err(self.error(message));
+                }
+                return Ok(None);
             };
-            // A piece may contain many events, so that its own size does not count.
-            if self.unframed > self.max_frame_bytes {
-                let message = format!("an event is longer than {} bytes", self.max_frame_bytes);
-                return Poll::Ready(Some(Err(self.broken(message))));
+            let line = unread.split_to(self.searched + length);
+            self.searched = 0;
+            self.after_cr = unread.get_u8() == b'\r';
+            self.event_bytes = self.event_bytes.saturating_add(line.len() + 1);
+            if line.is_empty() {
+                self.event_bytes = 0;
             }
-            match ready!(body.as_mut().poll_next(context)) {
-                Some(Ok(piece)) => {
-                    self.unframed = self.unframed.saturating_add(piece.len());
-                    self.piece = piece;
-                }
-                Some(Err(error)) => {
-                    self.body = None;
-                    return Poll::Ready(Some(Err(error)));
-                }
-                None => {
-                    self.body = None;
-                    // An event that ends within a line is dropped.
-                    if self.begun.is_empty() && !self.event.ended && self.event.is_complete() {
-                        return Poll::Ready(Some(Ok(&self.event.frame)));
-                    }
-                }
+            let is_end = self
+                .line(&line)
+                .map_err(|fault| self.error(format!("the body is not an event stream: {fault}")))?;
+            if is_end && let Some(event) = self.take_event() {
+                return Ok(Some(event));
             }
         }
     }
 
-    /// Reads the piece up to the end of an event. Returns whether there is one.
-    fn read(&mut self) -> Result<bool, Utf8Error> {
-        while let Some(first) = self.piece.first() {
-            if mem::take(&mut self.after_cr) && *first == b'\n' {
-                self.skip(1);
-                continue;
-            }
-            let Some(length) = memchr2(b'\n', b'\r', &self.piece) else {
-                self.begun.extend_from_slice(&self.piece);
-                self.piece = Bytes::new();
-                break;
-            };
-            let (line, rest) = self.piece.split_at(length);
-            self.after_cr = rest.first() == Some(&b'\r');
-            let is_empty = line.is_empty() && self.begun.is_empty();
-            let ends = if self.begun.is_empty() {
-                self.event.line(line)
-            } else {
-                self.begun.extend_from_slice(line);
-                let ends = self.event.line(&self.begun);
-                self.begun.clear();
-                ends
-            };
-            self.skip(length + 1);
-            if is_empty {
-                self.unframed = 0;
-            }
-            if ends? {
-                return Ok(true);
-            }
+    fn decode_eof(&mut self, unread: &mut BytesMut) -> Result<Option<SseFrame>, io::Error> {
+        if let Some(event) = self.decode(unread)? {
+            return Ok(Some(event));
         }
-        Ok(false)
-    }
-
-    fn skip(&mut self, bytes: usize) {
-        bytes::Buf::advance(&mut self.piece, bytes);
-    }
-
-    /// Ends the stream and returns the error.
-    fn broken(&mut self, message: String) -> ModelError {
-        self.body = None;
-        self.piece = Bytes::new();
-        ModelError::new(&self.provider, ModelErrorKind::Protocol, message)
+        let is_cut = !unread.is_empty();
+        unread.clear();
+        Ok(self.take_event().filter(|_| !is_cut))
     }
 }
 
-/// The current event.
-#[derive(Default)]
-struct Event {
-    frame: SseFrame,
-    /// Whether there is a line of data, also an empty one.
-    has_data: bool,
-    /// Whether an empty line has ended the event, so that the next line begins another.
-    ended: bool,
-    /// Whether the first line of the body was read.
-    begun: bool,
-}
-
-impl Event {
-    /// Reads a line. Returns whether it ends an event with data. Skipped lines are not checked for
-    /// UTF-8.
+impl Events {
+    /// Reads a line. Returns whether it ends an event. Skipped lines are not checked for UTF-8.
     fn line(&mut self, mut line: &[u8]) -> Result<bool, Utf8Error> {
-        if mem::take(&mut self.ended) {
-            self.frame.name.clear();
-            self.frame.data.clear();
-            self.has_data = false;
-        }
-        if !mem::replace(&mut self.begun, true) {
+        if mem::take(&mut self.is_first_line) {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
         if line.is_empty() {
-            self.ended = true;
-            return Ok(self.is_complete());
+            return Ok(true);
         }
         let (field, value) = match memchr(b':', line) {
             Some(at) => (&line[..at], &line[at + 1..]),
@@ -205,19 +128,25 @@ impl Event {
         match field {
             b"data" => {
                 if mem::replace(&mut self.has_data, true) {
-                    self.frame.data.push('\n');
+                    self.event.data.push('\n');
                 }
-                self.frame.data.push_str(str::from_utf8(value)?);
+                self.event.data.push_str(str::from_utf8(value)?);
             }
-            b"event" => str::from_utf8(value)?.clone_into(&mut self.frame.name),
+            b"event" => str::from_utf8(value)?.clone_into(&mut self.event.name),
             _ => {}
         }
         Ok(false)
     }
 
-    /// Whether the event has data.
-    fn is_complete(&self) -> bool {
-        !self.frame.data.is_empty()
+    /// Returns the event if it has data, and begins another one.
+    fn take_event(&mut self) -> Option<SseFrame> {
+        self.has_data = false;
+        Some(mem::take(&mut self.event)).filter(|event| !event.data.is_empty())
+    }
+
+    fn error(&self, message: String) -> io::Error {
+        let error = ModelError::new(&self.provider, ModelErrorKind::Protocol, message);
+        io::Error::other(error)
     }
 }
 

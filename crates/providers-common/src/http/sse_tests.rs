@@ -3,6 +3,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use proptest::prelude::*;
 
@@ -32,12 +33,17 @@ fn read(body: ByteStream, max: usize) -> (Vec<SseFrame>, Option<ModelErrorKind>)
     (frames, None)
 }
 
-fn frames_of(body: ByteStream, max: usize) -> SseFrames {
-    frames("acme", body, max)
+fn frames_of(
+    body: ByteStream,
+    max: usize,
+) -> impl Stream<Item = Result<SseFrame, ModelError>> + Unpin {
+    Box::pin(frames("acme", body, max))
 }
 
 /// These bodies never make one wait.
-fn next(events: &mut SseFrames) -> Option<Result<SseFrame, ModelError>> {
+fn next(
+    events: &mut (impl Stream<Item = Result<SseFrame, ModelError>> + Unpin),
+) -> Option<Result<SseFrame, ModelError>> {
     futures_util::FutureExt::now_or_never(events.next()).expect("the body is there")
 }
 

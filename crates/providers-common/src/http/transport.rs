@@ -5,7 +5,6 @@ mod call;
 mod config;
 mod failure;
 mod hints;
-mod proxy;
 mod redact;
 mod request;
 mod target;
@@ -13,7 +12,7 @@ mod target;
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, Method};
 use reqwest::Client;
 use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
@@ -57,8 +56,6 @@ pub struct HttpTransport {
 struct Shared {
     provider: String,
     config: TransportConfig,
-    /// The `user-agent` header.
-    agent: HeaderValue,
 }
 
 /// A successful answer whose first byte has arrived, or which is empty.
@@ -182,14 +179,9 @@ impl HttpTransport {
             ModelError::new(&provider, ModelErrorKind::Configuration, message)
                 .with_source(error.without_url())
         })?;
-        let agent = HeaderValue::try_from(&config.user_agent).map_err(|fault| {
-            let message = format!("`user_agent` cannot be sent as a header: {fault}");
-            ModelError::new(&provider, ModelErrorKind::Configuration, message)
-        })?;
         let shared = Shared {
             provider,
             config: config.clone(),
-            agent,
         };
         Ok(Self {
             client,
@@ -313,12 +305,12 @@ impl HttpTransport {
 fn builder(config: &TransportConfig) -> reqwest::ClientBuilder {
     let builder = Client::builder()
         .connect_timeout(config.connect_timeout)
+        .user_agent(&config.user_agent)
         .redirect(reqwest::redirect::Policy::none())
         // The transport repeats requests itself. reqwest would copy each request for that.
         .retry(reqwest::retry::never().max_retries_per_request(0));
-    if config.system_proxy && proxy::may_be_configured() {
-        // The request to a proxy for a tunnel has only the client's default headers.
-        builder.user_agent(&config.user_agent)
+    if config.system_proxy {
+        builder
     } else {
         builder.no_proxy()
     }

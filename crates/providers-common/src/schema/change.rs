@@ -91,3 +91,23 @@ impl ChangeKind {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_has_the_first_three_changes() {
+        let changes = |count: usize| {
+            let names = ["", "/a", "/b", "/c", "/d"].into_iter().take(count);
+            let changes: Vec<Change> = names
+                .map(|pointer| Change::new(pointer, ChangeKind::Dropped, "dropped"))
+                .collect();
+            list_changes(changes.iter())
+        };
+        assert_eq!(changes(0), None);
+        let three = "root: dropped; /a: dropped; /b: dropped";
+        assert_eq!(changes(3).as_deref(), Some(three));
+        assert_eq!(changes(5), Some(format!("{three}; and 2 more")));
+    }
+}

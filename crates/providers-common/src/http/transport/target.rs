@@ -38,9 +38,6 @@ impl Target {
         {
             headers.insert(header::ACCEPT, accept);
         }
-        if !headers.contains_key(header::USER_AGENT) {
-            headers.insert(header::USER_AGENT, transport.shared.agent.clone());
-        }
         // reqwest's builder converts user and password of the address into a header.
         let built = transport.client.request(Method::GET, url).headers(headers);
         let mut built = built.build().map_err(|error| {

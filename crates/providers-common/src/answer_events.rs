@@ -1,0 +1,119 @@
+//! The events that every wire emits in the same way.
+
+use switchboard_domain::{
+    FinishReason, ModelEvent, Part, PartStart, ToolChoiceOutcome, Warning, WarningKind,
+};
+
+/// The first events of an answer, and the numbers of its parts.
+#[derive(Debug)]
+pub struct AnswerEvents {
+    tool_choice: ToolChoiceOutcome,
+    warnings: Vec<Warning>,
+    has_started: bool,
+    next_part: u32,
+}
+
+impl AnswerEvents {
+    /// Creates the events of the answer to a request with this outcome and these warnings.
+    pub fn new(tool_choice: ToolChoiceOutcome, warnings: Vec<Warning>) -> Self {
+        Self {
+            tool_choice,
+            warnings,
+            has_started: false,
+            next_part: 0,
+        }
+    }
+
+    /// Returns whether [`ModelEvent::Started`] was emitted.
+    pub fn has_started(&self) -> bool {
+        self.has_started
+    }
+
+    /// Emits [`ModelEvent::Started`] and the warnings, once. Empty texts count as missing.
+    pub fn start(
+        &mut self,
+        response_id: Option<String>,
+        model: Option<String>,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        if std::mem::replace(&mut self.has_started, true) {
+            return;
+        }
+        let non_empty = |text: Option<String>| text.filter(|text| !text.is_empty());
+        events.push(ModelEvent::Started {
+            response_id: non_empty(response_id),
+            model: non_empty(model),
+            tool_choice: std::mem::take(&mut self.tool_choice),
+        });
+        let warnings = std::mem::take(&mut self.warnings).into_iter();
+        events.extend(warnings.map(|warning| ModelEvent::Warning { warning }));
+    }
+
+    /// Emits a warning after [`ModelEvent::Started`].
+    pub fn warn(
+        &mut self,
+        kind: WarningKind,
+        message: impl Into<String>,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let warning = Warning::new(kind, message);
+        if self.has_started {
+            events.push(ModelEvent::Warning { warning });
+        } else {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// Starts a part and returns its number.
+    pub fn start_part(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
+        let index = self.next_part;
+        self.next_part = index.saturating_add(1);
+        events.push(ModelEvent::PartStarted { index, part });
+        index
+    }
+
+    /// Emits a part that is not streamed.
+    pub fn whole_part(&mut self, part: Part, events: &mut Vec<ModelEvent>) {
+        let part = Box::new(part);
+        let index = self.start_part(PartStart::Whole { part }, events);
+        events.push(ModelEvent::PartFinished { index });
+    }
+}
+
+/// The content of an answer, as far as the finish reason depends on it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AnswerSummary {
+    /// Whether the model refused to answer.
+    pub has_refusal: bool,
+    /// Whether there is a call with a name.
+    pub has_calls: bool,
+    /// The number of calls without a name, which cannot be executed.
+    pub nameless_calls: usize,
+}
+
+impl AnswerSummary {
+    /// Emits [`ModelEvent::Finished`]. The server's `reason` is corrected to match the content.
+    pub fn finish(
+        self,
+        mut reason: FinishReason,
+        raw: Option<String>,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        if self.has_refusal && reason == FinishReason::Stop {
+            reason = FinishReason::Refusal;
+        }
+        if self.nameless_calls > 0 {
+            let message = format!(
+                "{} call(s) without a name were dropped",
+                self.nameless_calls
+            );
+            let warning = Warning::new(WarningKind::UnknownWireValue, message);
+            events.push(ModelEvent::Warning { warning });
+            if !self.has_calls && matches!(reason, FinishReason::Stop | FinishReason::ToolUse) {
+                reason = FinishReason::MalformedToolCall;
+            }
+        }
+        let reason = reason.given_tool_uses(self.has_calls);
+        events.push(ModelEvent::Finished { reason, raw });
+    }
+}

@@ -1,0 +1,108 @@
+//! The serialization of a request body together with the caller's own fields.
+
+use serde::{
+    Serialize, Serializer,
+    ser::{Error as _, SerializeMap},
+};
+use serde_json::Value;
+use switchboard_domain::JsonObject;
+
+/// The only field that `extra` cannot set: it decides how the answer is read.
+pub const STREAM: &str = "stream";
+
+/// The serializer of a body. `extra` overrides every field except `stream`.
+#[derive(Debug)]
+pub struct BodyFields<'a, M> {
+    map: M,
+    extra: &'a JsonObject,
+    /// The fields of `extra` that are already serialized.
+    merged: Vec<&'static str>,
+}
+
+impl<'a, M: SerializeMap> BodyFields<'a, M> {
+    /// Starts a body.
+    ///
+    /// Fails as the serializer does.
+    pub fn new<S>(serializer: S, extra: &'a JsonObject) -> Result<Self, S::Error>
+    where
+        S: Serializer<SerializeMap = M>,
+    {
+        let map = serializer.serialize_map(None)?;
+        Ok(Self {
+            map,
+            extra,
+            merged: Vec::new(),
+        })
+    }
+
+    /// Serializes a field with a value that `extra` does not override.
+    pub fn put<T: Serialize>(
+        &mut self,
+        name: &'static str,
+        value: Option<T>,
+    ) -> Result<(), M::Error> {
+        match value {
+            Some(value) if !self.extra.contains_key(name) => self.map.serialize_entry(name, &value),
+            _ => Ok(()),
+        }
+    }
+
+    /// Serializes a field and adds the elements or members that `extra` has for it. A value of
+    /// another type in `extra` replaces the field.
+    pub fn merge<T: Serialize>(
+        &mut self,
+        name: &'static str,
+        value: Option<T>,
+    ) -> Result<(), M::Error> {
+        let (Some(own), Some(extra)) = (&value, self.extra.get(name)) else {
+            return self.put(name, value);
+        };
+        let mut value = serde_json::to_value(own).map_err(M::Error::custom)?;
+        match (&mut value, extra) {
+            (Value::Array(own), Value::Array(extra)) => {
+                for element in extra {
+                    if !own.contains(element) {
+                        own.push(element.clone());
+                    }
+                }
+            }
+            (Value::Object(own), Value::Object(extra)) => own.extend(extra.clone()),
+            (own, extra) => own.clone_from(extra),
+        }
+        self.merged.push(name);
+        self.map.serialize_entry(name, &value)
+    }
+
+    /// Serializes a list that already contains the list in `extra`. A value of another type in
+    /// `extra` replaces it.
+    pub fn put_merged<T: Serialize>(
+        &mut self,
+        name: &'static str,
+        value: Option<T>,
+    ) -> Result<(), M::Error> {
+        if self.extra.get(name).is_some_and(|extra| !extra.is_array()) {
+            return Ok(());
+        }
+        self.merged.push(name);
+        match value {
+            Some(value) => self.map.serialize_entry(name, &value),
+            None => Ok(()),
+        }
+    }
+
+    /// Serializes `stream` and the caller's fields.
+    pub fn end(mut self, stream: bool) -> Result<M::Ok, M::Error> {
+        self.map.serialize_entry(STREAM, &stream)?;
+        for (name, value) in self.extra {
+            if name != STREAM && !self.merged.contains(&name.as_str()) {
+                self.map.serialize_entry(name, value)?;
+            }
+        }
+        self.map.end()
+    }
+}
+
+/// Returns a list unless it is empty.
+pub fn non_empty<T>(list: &[T]) -> Option<&[T]> {
+    (!list.is_empty()).then_some(list)
+}

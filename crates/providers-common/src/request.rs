@@ -1,0 +1,83 @@
+//! Checks of a request that are the same on every wire.
+
+use serde_json::Value;
+use switchboard_domain::{
+    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ResponseFormat, ToolChoice,
+    ToolChoiceOutcome,
+};
+
+/// Returns the error for an invalid `field` of the request.
+pub fn invalid_request(provider: &str, field: &str, message: impl Into<String>) -> ModelError {
+    let field = Some(field.to_owned());
+    ModelError::new(provider, ModelErrorKind::InvalidRequest { field }, message)
+}
+
+/// Returns the error for a feature that the model does not support.
+pub fn unsupported(provider: &str, feature: &str) -> ModelError {
+    let feature = feature.to_owned();
+    ModelError::new(provider, ModelErrorKind::Unsupported { feature }, "")
+}
+
+/// Returns the outcome of a tool choice that the wire has no field for.
+pub fn emulated(how: &str) -> ToolChoiceOutcome {
+    let how = how.to_owned();
+    ToolChoiceOutcome::Emulated { how }
+}
+
+/// Returns the name and the schema of a structured answer. `None`: the answer is text.
+///
+/// Fails with [`ModelErrorKind::Unsupported`] for another format, and for a model that is known not
+/// to support structured answers.
+pub fn requested_schema<'a>(
+    request: &'a ChatRequest,
+    provider: &str,
+    capabilities: &ModelCapabilities,
+) -> Result<Option<(&'a str, &'a Value)>, ModelError> {
+    match &request.response_format {
+        ResponseFormat::Text => Ok(None),
+        ResponseFormat::JsonSchema { .. } if capabilities.structured_output == Some(false) => Err(
+            unsupported(provider, "an answer in the form of a JSON Schema"),
+        ),
+        ResponseFormat::JsonSchema { name, schema } => Ok(Some((name, schema))),
+        _ => Err(unsupported(provider, "this response format")),
+    }
+}
+
+/// Returns the tools one of which must be called, without duplicates. An empty list allows all
+/// tools. `None`: no call is required.
+///
+/// `server_tools` returns whether the provider itself runs a tool of this name, or any tool for
+/// `None`.
+///
+/// Fails with [`ModelErrorKind::InvalidRequest`] for `field` if the choice allows no tool or names
+/// an undeclared one.
+pub fn required_tools<'a>(
+    request: &'a ChatRequest,
+    provider: &str,
+    field: &str,
+    server_tools: impl Fn(Option<&str>) -> bool,
+) -> Result<Option<Vec<&'a str>>, ModelError> {
+    let invalid = |message: &str| Err(invalid_request(provider, field, message));
+    let names = match &request.tool_choice {
+        ToolChoice::Auto | ToolChoice::None => return Ok(None),
+        ToolChoice::Required if request.tools.is_empty() && !server_tools(None) => {
+            return invalid("a tool is required but none is declared");
+        }
+        ToolChoice::Required => return Ok(Some(Vec::new())),
+        ToolChoice::Only(names) => names,
+    };
+    if names.is_empty() {
+        return invalid("the tool choice allows no tool: use `none` for an answer without tools");
+    }
+    let mut allowed: Vec<&str> = Vec::with_capacity(names.len());
+    for name in names {
+        let is_function = request.tools.iter().any(|tool| tool.name == *name);
+        if !is_function && !server_tools(Some(name)) {
+            return invalid(&format!("no tool named `{name}` is declared"));
+        }
+        if !allowed.contains(&name.as_str()) {
+            allowed.push(name);
+        }
+    }
+    Ok(Some(allowed))
+}
