@@ -4,8 +4,6 @@
 //! same request with that token returns the rest. All parts are read as one stream, as in the
 //! official SDK.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, Value};
@@ -14,50 +12,7 @@ use switchboard_providers_common::{
     ByteStream, HttpAnswer, MAX_FRAME_BYTES, provider::SentRequest, read_to_end,
 };
 
-use crate::GeminiModel;
-
-/// Maximum number of requests for one answer.
-const MAX_REQUESTS: u32 = 32;
-
-/// State shared by the decoder, which reads the token, and the body, which requests the rest.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Continuation(Arc<Mutex<State>>);
-
-#[derive(Debug, Default)]
-struct State {
-    token: Option<String>,
-    further_requests: u32,
-}
-
-impl Continuation {
-    /// Requests what follows `token`. Returns `false` if the limit of requests is reached.
-    pub(crate) fn request(&self, token: &str) -> bool {
-        let mut state = self.state();
-        let is_allowed = state.further_requests.saturating_add(1) < MAX_REQUESTS;
-        if is_allowed {
-            state.token = Some(token.to_owned());
-        }
-        is_allowed
-    }
-
-    /// Returns the number of requests after the first.
-    pub(crate) fn further_requests(&self) -> u32 {
-        self.state().further_requests
-    }
-
-    /// Takes the token of the next request and counts that request.
-    pub(crate) fn take(&self) -> Option<String> {
-        let mut state = self.state();
-        let token = state.token.take()?;
-        state.further_requests = state.further_requests.saturating_add(1);
-        Some(token)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // The state is valid after every step under the lock, also after a panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use crate::{GeminiModel, generate::Continuation};
 
 /// The source of the rest of an answer.
 pub(crate) struct Source {
@@ -183,18 +138,6 @@ fn with_token(body: &[u8], token: String) -> Result<Bytes, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_number_of_requests_is_limited() {
-        let continuation = Continuation::default();
-        let mut requests = 1;
-        while continuation.request("t") {
-            assert_eq!(continuation.take().as_deref(), Some("t"));
-            requests += 1;
-        }
-        assert_eq!((requests, continuation.take()), (MAX_REQUESTS, None));
-        assert_eq!(continuation.further_requests(), MAX_REQUESTS - 1);
-    }
 
     #[test]
     fn the_rest_is_requested_with_the_same_body() {

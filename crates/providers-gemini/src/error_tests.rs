@@ -1,6 +1,6 @@
 use ModelErrorKind::{
-    Authentication, ContextOverflow, Interrupted, InvalidRequest, NotFound, Overloaded, Permission,
-    Protocol, QuotaExhausted, RateLimited, Unsupported,
+    Authentication, ContextOverflow, InvalidRequest, NotFound, Overloaded, Permission,
+    QuotaExhausted, RateLimited, Unsupported,
 };
 use http::HeaderMap;
 use serde_json::json;
@@ -188,50 +188,6 @@ fn the_header_wins_over_the_body_about_when_to_come_back() {
     let busy = |retry_after| Overloaded { retry_after };
     assert_eq!(ERRORS.kind(&error, Some(503), None), busy(seconds(9)));
     assert_eq!(ERRORS.kind(&error, Some(503), seconds(2)), busy(seconds(2)));
-}
-
-#[test]
-fn case_07_an_error_without_a_numeric_code_is_read() {
-    for (error, expected) in [
-        (json!({"message": "m", "status": "UNAVAILABLE"}), BUSY),
-        (
-            json!({"message": "m", "status": "RESOURCE_EXHAUSTED", "code": null}),
-            RateLimited { retry_after: None },
-        ),
-        (json!({"message": "m", "code": "503"}), BUSY),
-        (json!({"message": "m", "code": "UNAVAILABLE"}), BUSY),
-        (json!({"message": "m"}), Interrupted),
-        (json!("text"), Interrupted),
-    ] {
-        let read = ERRORS.find(&json!([{"error": error}])).unwrap();
-        let found = ERRORS.in_band("gemini", read);
-        assert_eq!(found.kind, expected, "{error}");
-        assert!(!found.message().is_empty());
-    }
-}
-
-#[test]
-fn what_is_no_error_of_the_api_goes_by_its_status() {
-    assert_eq!(classify(502, b"<html>Bad Gateway").kind, BUSY);
-    assert_eq!(classify(404, b"").kind, NotFound);
-    assert_eq!(classify(200, b"<html>Welcome").kind, Protocol);
-    let proxy = classify(403, br#"{"message": "no such route"}"#);
-    assert_eq!(
-        (proxy.kind, proxy.message.as_str()),
-        (Permission, "no such route")
-    );
-    let empty = classify(500, br#"{"error": {"code": 500}}"#);
-    assert_eq!(empty.kind, BUSY);
-    assert!(!empty.message.is_empty());
-    for nothing in [
-        json!({}),
-        json!({"error": null}),
-        json!({"error": {}}),
-        json!([]),
-        json!(1),
-    ] {
-        assert_eq!(ERRORS.find(&nothing), None, "{nothing}");
-    }
 }
 
 #[test]

@@ -12,8 +12,8 @@ use switchboard_providers_common::{
 
 use crate::{
     GeminiConfig, GeminiOptions, capabilities,
-    continuation::{Continuation, Source, continued},
-    generate::{GenerateDecoder, WireRequest, events_from_body, to_wire},
+    continuation::{Source, continued},
+    generate::{Continuation, GenerateDecoder, WireRequest, events_from_body, to_wire},
 };
 
 /// A model behind the Gemini API.

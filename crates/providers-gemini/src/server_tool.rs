@@ -15,19 +15,15 @@ use switchboard_domain::JsonObject;
 /// Together with functions it requires Gemini 3 or later. For older models it is then omitted, with
 /// a warning.
 ///
-/// In a configuration file: `{type: google_search}`, `{type: url_context}`, `{type:
-/// code_execution}`, `{type: raw, declaration: {googleMaps: {}}}`.
+/// Examples in a configuration file: `{type: google_search}` and `{type: raw, declaration:
+/// {codeExecution: {}}}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerTool {
     /// Searches the web.
     GoogleSearch(GoogleSearch),
-    /// Reads pages at addresses that are in the conversation.
-    UrlContext(UrlContext),
-    /// Runs Python.
-    CodeExecution(CodeExecution),
-    /// Another tool, as raw JSON.
+    /// Any other tool, as the JSON that the API expects.
     Raw(RawServerTool),
 }
 
@@ -51,16 +47,6 @@ pub struct TimeRange {
     pub end: String,
 }
 
-/// `urlContext`, which has no settings.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UrlContext {}
-
-/// `codeExecution`, which has no settings.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CodeExecution {}
-
 /// A tool of the API without a typed form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,14 +61,9 @@ impl ServerTool {
         Self::GoogleSearch(GoogleSearch::default())
     }
 
-    /// Reads pages.
-    pub fn url_context() -> Self {
-        Self::UrlContext(UrlContext::default())
-    }
-
-    /// Runs code.
-    pub fn code_execution() -> Self {
-        Self::CodeExecution(CodeExecution::default())
+    /// Creates a tool from the entry of `tools` that is sent.
+    pub fn raw(declaration: JsonObject) -> Self {
+        Self::Raw(RawServerTool { declaration })
     }
 
     /// Returns the name in a tool choice, such as `google_search`. For a raw tool, the name of its
@@ -90,8 +71,6 @@ impl ServerTool {
     pub fn name(&self) -> Cow<'static, str> {
         match self {
             Self::GoogleSearch(_) => Cow::Borrowed("google_search"),
-            Self::UrlContext(_) => Cow::Borrowed("url_context"),
-            Self::CodeExecution(_) => Cow::Borrowed("code_execution"),
             Self::Raw(raw) => {
                 let field = raw.declaration.keys().next();
                 Cow::Owned(field.map(|it| snake_case(it)).unwrap_or_default())
@@ -101,13 +80,12 @@ impl ServerTool {
 
     /// Returns the entry of `tools`.
     pub(crate) fn declaration(&self) -> JsonObject {
-        let (field, settings) = match self {
-            Self::GoogleSearch(it) => ("googleSearch", it.settings()),
-            Self::UrlContext(UrlContext {}) => ("urlContext", json!({})),
-            Self::CodeExecution(CodeExecution {}) => ("codeExecution", json!({})),
-            Self::Raw(raw) => return raw.declaration.clone(),
-        };
-        JsonObject::from_iter([(field.to_owned(), settings)])
+        match self {
+            Self::GoogleSearch(search) => {
+                JsonObject::from_iter([("googleSearch".to_owned(), search.settings())])
+            }
+            Self::Raw(raw) => raw.declaration.clone(),
+        }
     }
 
     /// Returns the reason why the API would refuse the tool for every model.
@@ -178,16 +156,6 @@ mod tests {
                 }}),
             ),
             (
-                json!({"type": "url_context"}),
-                "url_context",
-                json!({"urlContext": {}}),
-            ),
-            (
-                json!({"type": "code_execution"}),
-                "code_execution",
-                json!({"codeExecution": {}}),
-            ),
-            (
                 json!({"type": "raw", "declaration": {"googleMaps": {"enableWidget": true}}}),
                 "google_maps",
                 json!({"googleMaps": {"enableWidget": true}}),
@@ -207,8 +175,6 @@ mod tests {
         for (written, word) in [
             (json!({"type": "bing"}), "bing"),
             (json!({"type": "google_search", "sites": []}), "sites"),
-            (json!({"type": "url_context", "max_uses": 3}), "max_uses"),
-            (json!({"type": "code_execution", "version": 3}), "version"),
             (
                 json!({"type": "google_search", "time_range": {"start": "x"}}),
                 "end",

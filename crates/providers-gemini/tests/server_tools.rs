@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatModel as _, ChatRequest, ChatResponse, FinishReason, Message, Part, ToolChoice,
+    ChatModel as _, ChatRequest, ChatResponse, FinishReason, JsonObject, Message, Part, ToolChoice,
     ToolDefinition, ToolResult, WarningKind,
 };
 use switchboard_providers_common::TransportConfig;
@@ -18,6 +18,10 @@ use switchboard_testkit::fake::{Answer, FakeModel};
 
 const NEW: &str = "gemini-3.8-flash";
 
+fn raw(name: &str) -> ServerTool {
+    ServerTool::raw(JsonObject::from_iter([(name.to_owned(), json!({}))]))
+}
+
 fn every_tool() -> Vec<ServerTool> {
     let search = GoogleSearch {
         images: true,
@@ -28,8 +32,8 @@ fn every_tool() -> Vec<ServerTool> {
     };
     vec![
         ServerTool::GoogleSearch(search),
-        ServerTool::url_context(),
-        ServerTool::code_execution(),
+        raw("urlContext"),
+        raw("codeExecution"),
     ]
 }
 
@@ -96,13 +100,20 @@ fn pieces() -> Vec<Value> {
     ]
 }
 
-fn shown(answer: &ChatResponse) -> Vec<(&str, &str)> {
+/// Asserts the opaque parts of an answer: their kinds and their texts, which are JSON.
+fn assert_shown(answer: &ChatResponse, expected: &[(&str, Value)]) {
     let parts = answer.message.parts.iter();
-    let shown = parts.filter_map(|part| match part {
-        Part::Opaque(it) => Some((it.kind.as_str(), it.text.as_deref().unwrap_or_default())),
-        _ => None,
-    });
-    shown.collect()
+    let shown: Vec<_> = parts
+        .filter_map(|part| match part {
+            Part::Opaque(it) => Some((it.kind.as_str(), it.text.clone().unwrap_or_default())),
+            _ => None,
+        })
+        .collect();
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(kind, data)| (*kind, data.to_string()))
+        .collect();
+    assert_eq!(shown, expected);
 }
 
 #[tokio::test]
@@ -117,12 +128,27 @@ async fn pieces_of_a_mixed_turn_go_back_as_they_came_streamed_and_whole() {
         assert_eq!(first.finish, FinishReason::ToolUse);
         assert!(first.warnings.is_empty(), "{:?}", first.warnings);
         let expected = [
-            ("toolCall", "[GOOGLE_SEARCH_WEB: northernmost city]"),
-            ("toolResponse", "Utqiagvik: https://a.example"),
-            ("executableCode", "print(6*7)"),
-            ("codeExecutionResult", "42\n"),
+            (
+                "toolCall",
+                json!({"toolType": "GOOGLE_SEARCH_WEB",
+                                "args": {"queries": ["northernmost city"]}}),
+            ),
+            (
+                "toolResponse",
+                json!({"toolType": "GOOGLE_SEARCH_WEB", "response": {
+                "searchSuggestions": "<div>",
+                "results": [{"title": "Utqiagvik", "url": "https://a.example"}]}}),
+            ),
+            (
+                "executableCode",
+                json!({"language": "PYTHON", "code": "print(6*7)"}),
+            ),
+            (
+                "codeExecutionResult",
+                json!({"outcome": "OUTCOME_OK", "output": "42\n"}),
+            ),
         ];
-        assert_eq!(shown(&first), expected);
+        assert_shown(&first, &expected);
         let call = first.message.tool_uses().next().unwrap();
         let result = ToolResult::text(&call.id, &call.name, "-3 °C");
         request.messages.push(first.message.clone().into());
@@ -175,11 +201,8 @@ async fn what_an_answer_was_grounded_on_is_shown_and_not_sent_back() {
         let mut request = ChatRequest::new([Message::user("Weather?")]);
         let first = model.complete(&request).await.unwrap();
         assert_eq!(first.message.text(), "It rains.");
-        let expected = [
-            ("groundingMetadata", "[search: weather]\nhttps://a.example"),
-            ("urlContextMetadata", "https://b.example"),
-        ];
-        assert_eq!(shown(&first), expected);
+        let expected = ["groundingMetadata", "urlContextMetadata"];
+        assert_shown(&first, &expected.map(|kind| (kind, beside[kind].clone())));
         request.messages.push(first.message.into());
         request.messages.push(Message::user("Sure?").into());
         let second = model.complete(&request).await.unwrap();

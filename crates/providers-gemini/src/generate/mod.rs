@@ -10,23 +10,16 @@
 //! Source of wire facts: the types of the official SDK (google-genai 3.4.0) and their
 //! documentation.
 
-mod contents;
-mod finish;
-mod native;
-mod parts;
+mod content;
 pub mod request;
 pub mod response;
-mod results;
-mod schema;
 pub mod stream;
-mod thinking;
-mod tool_mapping;
 mod tools;
-mod usage;
 pub mod wire;
 
 pub use request::{WireRequest, to_wire};
-pub use response::{events_from_body, from_body};
+pub use response::events_from_body;
 pub use stream::GenerateDecoder;
+pub(crate) use stream::continuation::Continuation;
 pub use switchboard_providers_common::LocalIds;
-pub use tool_mapping::ToolMapping;
+pub use tools::mapping::ToolMapping;

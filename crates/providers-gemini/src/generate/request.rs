@@ -1,18 +1,17 @@
 //! Mapping of requests.
 
-use switchboard_domain::{
-    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ResponseFormat,
-    ToolChoiceOutcome, Warning, WarningKind,
-};
-use switchboard_providers_common::{LocalIds, schema::ToolSchemas};
+mod thinking;
 
+use switchboard_domain::{
+    ChatRequest, ModelCapabilities, ModelError, ModelId, ResponseFormat, ToolChoiceOutcome,
+    Warning, WarningKind,
+};
+use switchboard_providers_common::{LocalIds, request::requested_schema, schema::ToolSchemas};
+
+use self::thinking::thinking;
 use super::{
-    contents::{Conversation, conversation},
-    parts::Mapper,
-    schema,
-    thinking::thinking,
-    tool_mapping::ToolMapping,
-    tools::{Context, Tools, tools},
+    content::{Conversation, conversation, parts::Mapper},
+    tools::{Context, Tools, mapping::ToolMapping, schema, tools},
     wire::{Body, Content, GenerationConfig},
 };
 use crate::{
@@ -46,6 +45,9 @@ pub struct WireRequest<'a> {
 /// Fails with [`ModelErrorKind::InvalidRequest`] and the field if the tool choice names an
 /// undeclared tool or there is no message, and with [`ModelErrorKind::Unsupported`] if the model is
 /// known not to support tools, structured answers, or both together.
+///
+/// [`ModelErrorKind::InvalidRequest`]: switchboard_domain::ModelErrorKind::InvalidRequest
+/// [`ModelErrorKind::Unsupported`]: switchboard_domain::ModelErrorKind::Unsupported
 pub fn to_wire<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
@@ -147,19 +149,9 @@ fn answer_format<'a>(
     config: &mut GenerationConfig<'a>,
     warnings: &mut Vec<Warning>,
 ) -> Result<(), ModelError> {
-    let unsupported = |feature: &str| {
-        let feature = feature.to_owned();
-        let kind = ModelErrorKind::Unsupported { feature };
-        Err(ModelError::new(&*model.provider, kind, ""))
+    let Some((name, wanted)) = requested_schema(request, &model.provider, capabilities)? else {
+        return Ok(());
     };
-    let (name, wanted) = match &request.response_format {
-        ResponseFormat::Text => return Ok(()),
-        ResponseFormat::JsonSchema { name, schema } => (name, schema),
-        _ => return unsupported("this response format"),
-    };
-    if capabilities.structured_output == Some(false) {
-        return unsupported("an answer in the form of a JSON Schema");
-    }
     let schema = Some(schema::answer(wanted, form, name, warnings));
     config.response_mime_type = Some("application/json");
     match form {

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_domain::{
-    Media, Message, Opaque, Part, ProviderState, Reasoning, Role, Text, ToolContent, ToolInput,
-    ToolResult, ToolUse,
+    Media, Message, ModelErrorKind, Opaque, Part, ProviderState, Reasoning, Role, Text,
+    ToolContent, ToolInput, ToolResult, ToolUse,
 };
 use switchboard_providers_common::schema::ToolSchemas;
 

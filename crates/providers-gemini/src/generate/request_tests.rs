@@ -1,10 +1,10 @@
 use serde_json::{Value, json};
 use switchboard_domain::{
-    Message, Part, ProviderState, Reasoning, ReasoningEffort, Role, Sampling, Text, ToolChoice,
-    ToolDefinition, ToolInput, ToolResult, ToolUse,
+    Message, ModelErrorKind, Part, ProviderState, Reasoning, ReasoningEffort, Role, Sampling, Text,
+    ToolChoice, ToolDefinition, ToolInput, ToolResult, ToolUse,
 };
 
-use super::{laws::lawful, *};
+use super::*;
 use crate::capabilities;
 
 const NEW: &str = "gemini-3.8-flash";
@@ -188,62 +188,6 @@ fn options_beyond_the_wire_are_left_out_and_told() {
 }
 
 #[test]
-fn every_tool_choice_is_native() {
-    let sent = |choice: ToolChoice| {
-        let (body, outcome, warnings) = map(&question().with_tool_choice(choice), NEW);
-        assert_eq!((outcome, warnings), (ToolChoiceOutcome::Native, Vec::new()));
-        // All tools stay declared.
-        let declared = &body["tools"][0]["functionDeclarations"];
-        assert_eq!(declared.as_array().unwrap().len(), 2);
-        body["toolConfig"]["functionCallingConfig"].clone()
-    };
-    let only = |names: &[&str]| ToolChoice::Only(names.iter().map(|&it| it.into()).collect());
-    assert_eq!(sent(ToolChoice::Auto), json!({"mode": "AUTO"}));
-    assert_eq!(sent(ToolChoice::None), json!({"mode": "NONE"}));
-    assert_eq!(sent(ToolChoice::Required), json!({"mode": "ANY"}));
-    assert_eq!(
-        sent(only(&["get_weather"])),
-        json!({"mode": "ANY", "allowedFunctionNames": ["get_weather"]})
-    );
-    assert_eq!(
-        sent(only(&["list_cities", "get_weather", "list_cities"])),
-        json!({"mode": "ANY", "allowedFunctionNames": ["list_cities", "get_weather"]})
-    );
-}
-
-#[test]
-fn case_13_a_choice_that_a_model_refuses_is_relaxed_and_told() {
-    let model = gemini("acme");
-    let stubborn = ModelCapabilities {
-        forced_tool_choice: Some(false),
-        ..ModelCapabilities::default()
-    };
-    let request = question().with_tool_choice(ToolChoice::Only(vec!["list_cities".into()]));
-    let wire = to_wire(
-        &request,
-        &model,
-        &stubborn,
-        &GeminiOptions::default(),
-        &ToolSchemas::default(),
-    )
-    .unwrap();
-    let body = serde_json::to_value(&wire.body).unwrap();
-    assert!(matches!(
-        wire.tool_choice,
-        ToolChoiceOutcome::Relaxed { .. }
-    ));
-    assert_eq!(wire.warnings[0].kind, WarningKind::ToolChoiceRelaxed);
-    assert_eq!(
-        body["toolConfig"]["functionCallingConfig"],
-        json!({"mode": "AUTO"})
-    );
-    // Only the allowed ones are there to be chosen.
-    let declared = body["tools"][0]["functionDeclarations"].as_array().unwrap();
-    assert_eq!(declared.len(), 1);
-    assert_eq!(declared[0]["name"], "list_cities");
-}
-
-#[test]
 fn a_choice_among_what_is_not_there_is_refused() {
     let field = Some("toolConfig.functionCallingConfig.allowedFunctionNames".to_owned());
     let invalid = ModelErrorKind::InvalidRequest { field };
@@ -257,30 +201,6 @@ fn a_choice_among_what_is_not_there_is_refused() {
     }
     let bare = ChatRequest::new([Message::user("?")]).with_tool_choice(ToolChoice::None);
     assert_eq!(map(&bare, NEW).0.get("toolConfig"), None);
-}
-
-#[test]
-fn case_16_names_that_the_wire_cannot_say_are_aliased_everywhere() {
-    let tools = [ToolDefinition::new("7zip", "", json!({})), weather()];
-    let call = Part::ToolUse(ToolUse::new("1", "7zip", ToolInput::parse("")));
-    let request = ChatRequest::new([
-        Message::user("?"),
-        Message::new(Role::Assistant, [call]),
-        Message::tool_results([ToolResult::text("1", "7zip", "ok")]),
-    ])
-    .with_tools(tools)
-    .with_tool_choice(ToolChoice::Only(vec!["7zip".into()]));
-    let (body, _, warnings) = map(&request, NEW);
-    assert_eq!(
-        body["tools"][0]["functionDeclarations"][0]["name"],
-        "_7zip_98fa304e"
-    );
-    let config = &body["toolConfig"]["functionCallingConfig"];
-    assert_eq!(config["allowedFunctionNames"], json!(["_7zip_98fa304e"]));
-    let named = |at: usize, kind: &str| body["contents"][at]["parts"][0][kind]["name"].clone();
-    assert_eq!(named(1, "functionCall"), "_7zip_98fa304e");
-    assert_eq!(named(2, "functionResponse"), "_7zip_98fa304e");
-    assert_eq!(warnings, []);
 }
 
 #[test]
@@ -401,41 +321,5 @@ fn fields_of_the_caller_are_merged_and_win() {
         "safetySettings",
     ] {
         assert_eq!(text.matches(&format!("\"{field}\":")).count(), 1, "{field}");
-    }
-}
-
-#[test]
-fn every_fixture_is_mapped_for_every_generation() {
-    for fixture in switchboard_testkit::fixtures::all() {
-        for name in [
-            "gemini-2.5-flash",
-            "gemini-3.8-flash",
-            "gemma-3-27b-it",
-            "unknown",
-        ] {
-            let model = gemini(name);
-            let (known, options) = (capabilities(name), GeminiOptions::default());
-            let wire = match to_wire(
-                &fixture.request,
-                &model,
-                &known,
-                &options,
-                &ToolSchemas::default(),
-            ) {
-                Ok(wire) => wire,
-                // What a model is known not to do.
-                Err(error) => {
-                    let kind = &error.kind;
-                    assert!(
-                        matches!(kind, ModelErrorKind::Unsupported { .. }),
-                        "{}: {error}",
-                        fixture.name
-                    );
-                    continue;
-                }
-            };
-            let body = serde_json::to_value(&wire.body).unwrap();
-            lawful(&body["contents"], fixture.name);
-        }
     }
 }

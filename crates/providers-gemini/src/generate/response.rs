@@ -2,8 +2,8 @@
 //!
 //! A body has the form of one chunk of a stream, so the same state machine reads both.
 
-use switchboard_domain::{ChatResponse, ModelError, ModelEvent};
-use switchboard_providers_common::{WireDecoder as _, assembled};
+use switchboard_domain::{ModelError, ModelEvent};
+use switchboard_providers_common::WireDecoder as _;
 
 use super::stream::GenerateDecoder;
 
@@ -22,15 +22,6 @@ pub fn events_from_body(
     decoder.frame("", body, &mut events)?;
     decoder.end(&mut events)?;
     Ok(events)
-}
-
-/// Reads a body of status 200. See [`events_from_body`].
-pub fn from_body(
-    provider: &str,
-    decoder: GenerateDecoder,
-    body: &str,
-) -> Result<ChatResponse, ModelError> {
-    assembled(provider, &events_from_body(decoder, body)?)
 }
 
 #[cfg(test)]

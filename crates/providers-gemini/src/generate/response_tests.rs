@@ -1,7 +1,5 @@
-use switchboard_domain::{
-    FinishReason, ModelErrorKind, ModelId, ResponseAccumulator, ToolChoiceOutcome,
-};
-use switchboard_testkit::transcripts;
+use switchboard_domain::{ChatResponse, FinishReason, ModelErrorKind, ModelId, ToolChoiceOutcome};
+use switchboard_providers_common::assembled;
 
 use super::*;
 use crate::generate::LocalIds;
@@ -16,49 +14,7 @@ fn decoder() -> GenerateDecoder {
 }
 
 fn read(body: &str) -> Result<ChatResponse, ModelError> {
-    from_body("gemini", decoder(), body)
-}
-
-fn streamed(text: &str) -> Result<ChatResponse, ModelError> {
-    let (mut decoder, mut events) = (decoder(), Vec::new());
-    for data in text.lines().filter_map(|it| it.strip_prefix("data: ")) {
-        decoder.frame("", data, &mut events)?;
-    }
-    decoder.end(&mut events)?;
-    let mut answer = ResponseAccumulator::default();
-    for event in &events {
-        answer.push(event).unwrap();
-    }
-    Ok(answer.finish().unwrap())
-}
-
-#[test]
-fn an_answer_is_the_same_whole_and_streamed() {
-    let text = |stored: &transcripts::Transcript| String::from_utf8(stored.bytes.clone()).unwrap();
-    let all = transcripts::all().unwrap();
-    let of = |form| move |it: &&transcripts::Transcript| it.wire == "gemini" && it.form == form;
-    let mut twins = 0;
-    for whole in all.iter().filter(of(transcripts::Form::Json)) {
-        let mut streams = all.iter().filter(of(transcripts::Form::Sse));
-        let Some(stream) = streams.find(|it| it.stem == whole.stem) else {
-            continue;
-        };
-        twins += 1;
-        match (read(&text(whole)), streamed(&text(stream))) {
-            (Ok(whole), Ok(streamed)) => assert_eq!(whole, streamed, "{}", stream.stem),
-            (Err(whole), Err(streamed)) => assert_eq!(whole.kind, streamed.kind),
-            (whole, streamed) => panic!("{}: {whole:?}, {streamed:?}", stream.stem),
-        }
-    }
-    assert!(twins >= 12, "{twins}");
-}
-
-#[test]
-fn a_list_of_chunks_is_an_answer() {
-    let stored = transcripts::read("gemini/list-of-chunks.json").unwrap();
-    let answer = read(std::str::from_utf8(&stored.bytes).unwrap()).unwrap();
-    assert_eq!(answer.message.text(), "It is 12 °C.");
-    assert_eq!(answer.usage.output_tokens, Some(9));
+    events_from_body(decoder(), body).and_then(|events| assembled("gemini", &events))
 }
 
 #[test]

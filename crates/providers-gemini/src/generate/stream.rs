@@ -1,22 +1,30 @@
 //! Converts wire chunks into domain events.
 
+pub(crate) mod continuation;
+mod fields;
+mod finish;
+mod usage;
+
 use serde_json::{Map, Value, json};
 use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelId, Opaque, Part, PartStart,
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    LocalIds, WireDecoder, http::classify::excerpt, provider::is_error,
+    AnswerEvents, LocalIds, WireDecoder, http::classify::excerpt, opaque_text, provider::is_error,
 };
 
-use super::{
+use self::{
+    continuation::Continuation,
+    fields::{data_field, medium, text_of},
     finish::{CONTINUATION, finish_reason, is_present},
-    native::{data_field, medium, readable, text_of},
-    parts::{BESIDE_CONTENT, ID, PIECE, SIGNATURE},
-    tool_mapping::ToolMapping,
     usage::UsageReport,
 };
-use crate::{continuation::Continuation, error::ERRORS};
+use super::{
+    content::parts::{BESIDE_CONTENT, ID, PIECE, SIGNATURE},
+    tools::mapping::ToolMapping,
+};
+use crate::error::ERRORS;
 
 /// The state machine that converts the chunks of an answer into domain events.
 ///
@@ -26,8 +34,7 @@ use crate::{continuation::Continuation, error::ERRORS};
 #[derive(Debug)]
 pub struct GenerateDecoder {
     model: ModelId,
-    tool_choice: ToolChoiceOutcome,
-    warnings: Vec<Warning>,
+    answer: AnswerEvents,
     ids: LocalIds,
     tool_mapping: ToolMapping,
     /// Requests the rest of an answer. Without it, an unfinished answer ends at a limit.
@@ -40,8 +47,6 @@ pub struct GenerateDecoder {
     /// The usage of the requests before the current one.
     earlier_usage: Usage,
     usage: UsageReport,
-    started: bool,
-    next_part: u32,
     /// The open text or thought.
     open: Option<(u32, Kind)>,
     calls: usize,
@@ -77,8 +82,7 @@ impl GenerateDecoder {
     ) -> Self {
         Self {
             model,
-            tool_choice,
-            warnings,
+            answer: AnswerEvents::new(tool_choice, warnings),
             ids,
             tool_mapping: ToolMapping::default(),
             continuation: None,
@@ -87,8 +91,6 @@ impl GenerateDecoder {
             used_token: None,
             earlier_usage: Usage::default(),
             usage: UsageReport::default(),
-            started: false,
-            next_part: 0,
             open: None,
             calls: 0,
             nameless: 0,
@@ -138,8 +140,8 @@ impl GenerateDecoder {
             "responseId",
             "modelVersion",
         ];
-        if !self.started && known.iter().any(|name| chunk.contains_key(*name)) {
-            self.start(
+        if !self.answer.has_started() && known.iter().any(|name| chunk.contains_key(*name)) {
+            self.answer.start(
                 text_of(&chunk, "responseId"),
                 text_of(&chunk, "modelVersion"),
                 events,
@@ -190,26 +192,6 @@ impl GenerateDecoder {
             self.earlier_usage
                 .add(std::mem::take(&mut self.usage).into());
         }
-    }
-
-    fn start(
-        &mut self,
-        response_id: Option<String>,
-        model: Option<String>,
-        events: &mut Vec<ModelEvent>,
-    ) {
-        self.started = true;
-        events.push(ModelEvent::Started {
-            response_id,
-            model,
-            tool_choice: std::mem::take(&mut self.tool_choice),
-        });
-        let warnings = std::mem::take(&mut self.warnings);
-        events.extend(
-            warnings
-                .into_iter()
-                .map(|warning| ModelEvent::Warning { warning }),
-        );
     }
 
     fn candidate(&mut self, mut candidate: Map<String, Value>, events: &mut Vec<ModelEvent>) {
@@ -297,11 +279,12 @@ impl GenerateDecoder {
             _ => None,
         };
         let whole = whole.unwrap_or_else(|| {
-            let text = readable(&name, part.get(&name));
+            let data = part.get(&name).and_then(Value::as_object);
+            let text = data.and_then(opaque_text);
             let state = Map::from_iter([(PIECE.to_owned(), Value::Object(part))]);
             self.opaque(name, text, Value::Object(state))
         });
-        self.whole(whole, events);
+        self.answer.whole_part(whole, events);
     }
 
     fn call(
@@ -353,14 +336,9 @@ impl GenerateDecoder {
         let name = self.tool_mapping.to_domain(name).to_owned();
         let wire_id = id.filter(|id| !id.trim().is_empty());
         let json = input.map(|input| self.tool_mapping.input(&name, input).to_string());
-        let index = self.next_index();
-        events.push(ModelEvent::PartStarted {
-            index,
-            part: PartStart::ToolUse {
-                id: self.ids.claim(wire_id),
-                name,
-            },
-        });
+        let id = self.ids.claim(wire_id);
+        let part = PartStart::ToolUse { id, name };
+        let index = self.answer.start_part(part, events);
         let mut state = Map::new();
         for (field, value) in [(ID, wire_id), (SIGNATURE, signature)] {
             if let Some(value) = value {
@@ -407,12 +385,11 @@ impl GenerateDecoder {
 
     fn begin(&mut self, kind: Kind, signature: Option<&str>, events: &mut Vec<ModelEvent>) -> u32 {
         self.close(events);
-        let index = self.next_index();
         let part = match kind {
             Kind::Text => PartStart::Text,
             Kind::Thought => PartStart::Reasoning,
         };
-        events.push(ModelEvent::PartStarted { index, part });
+        let index = self.answer.start_part(part, events);
         let data = match (kind, signature) {
             (_, Some(signature)) => Some(json!({ SIGNATURE: signature })),
             // Empty state marks the model of the thought: it is replayed to no other model.
@@ -434,27 +411,12 @@ impl GenerateDecoder {
         }
     }
 
-    fn whole(&mut self, part: Part, events: &mut Vec<ModelEvent>) {
-        let index = self.next_index();
-        let part = PartStart::Whole {
-            part: Box::new(part),
-        };
-        events.push(ModelEvent::PartStarted { index, part });
-        events.push(ModelEvent::PartFinished { index });
-    }
-
     fn opaque(&self, kind: String, text: Option<String>, data: Value) -> Part {
         Part::Opaque(Opaque {
             kind,
             text,
             provider_state: self.provider_state(data),
         })
-    }
-
-    fn next_index(&mut self) -> u32 {
-        let index = self.next_part;
-        self.next_part = index.saturating_add(1);
-        index
     }
 
     fn provider_state(&self, data: Value) -> ProviderState {
@@ -464,7 +426,8 @@ impl GenerateDecoder {
     fn warn_of_other_candidates(&mut self, events: &mut Vec<ModelEvent>) {
         if !std::mem::replace(&mut self.has_other_candidates, true) {
             let message = "the server sent several candidates; only the first is read";
-            warn(WarningKind::UnknownWireValue, message, events);
+            self.answer
+                .warn(WarningKind::UnknownWireValue, message, events);
         }
     }
 
@@ -482,18 +445,16 @@ impl GenerateDecoder {
             return Err(self.error(ModelErrorKind::Protocol, message));
         }
         self.done = true;
-        if !self.started {
-            self.start(None, None, events);
-        }
+        self.answer.start(None, None, events);
         self.close(events);
         for (report, kind) in std::mem::take(&mut self.reports)
             .into_iter()
             .zip(BESIDE_CONTENT)
         {
             if let Some(report) = report {
-                let text = readable(kind, Some(&report));
+                let text = report.as_object().and_then(opaque_text);
                 let part = self.opaque(kind.to_owned(), text, json!({ kind: report }));
-                self.whole(part, events);
+                self.answer.whole_part(part, events);
             }
         }
         let mut reason = if is_blocked {
@@ -506,14 +467,15 @@ impl GenerateDecoder {
             && !matches!(reason, FinishReason::Stop | FinishReason::Length)
         {
             let message = format!("output was withheld: {message}");
-            warn(WarningKind::PartDropped, message, events);
+            self.answer.warn(WarningKind::PartDropped, message, events);
         }
         if self.nameless > 0 {
             let message = format!(
                 "{} call(s) came without a name and were omitted",
                 self.nameless
             );
-            warn(WarningKind::UnknownWireValue, message, events);
+            self.answer
+                .warn(WarningKind::UnknownWireValue, message, events);
             if self.calls == 0 && reason == FinishReason::Stop {
                 reason = FinishReason::MalformedToolCall;
             }
@@ -569,11 +531,6 @@ impl WireDecoder for GenerateDecoder {
         }
         self.finish(events)
     }
-}
-
-fn warn(kind: WarningKind, message: impl Into<String>, events: &mut Vec<ModelEvent>) {
-    let warning = Warning::new(kind, message);
-    events.push(ModelEvent::Warning { warning });
 }
 
 #[cfg(test)]

@@ -1,18 +1,21 @@
 //! Mapping of tools and the tool choice.
 
+pub(crate) mod mapping;
+pub(crate) mod schema;
+
 use std::{borrow::Cow, sync::Arc};
 
 use switchboard_domain::{
-    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ToolChoice, ToolChoiceOutcome,
-    ToolDefinition, Warning, WarningKind,
+    ChatRequest, ModelCapabilities, ModelError, ToolChoice, ToolChoiceOutcome, ToolDefinition,
+    Warning, WarningKind,
 };
-use switchboard_providers_common::schema::ToolSchemas;
+use switchboard_providers_common::{
+    request::{emulated, required_tools, unsupported},
+    schema::ToolSchemas,
+};
 
-use super::{
-    schema::parameters,
-    tool_mapping::ToolMapping,
-    wire::{CallingMode, FunctionCallingConfig, FunctionDeclaration, Tool, ToolConfig},
-};
+use self::{mapping::ToolMapping, schema::parameters};
+use super::wire::{CallingMode, FunctionCallingConfig, FunctionDeclaration, Tool, ToolConfig};
 use crate::{ServerTool, options::SchemaForm};
 
 /// The mapped tools and tool choice.
@@ -71,10 +74,7 @@ pub(crate) fn tools<'a>(
     let server = context.server_tools(warnings);
     let forced = context.forced(&server)?;
     if request.tools.is_empty() && server.is_empty() {
-        return match forced {
-            Some(_) => Err(context.invalid(CHOICE, "a tool is required but none is declared")),
-            None => Ok(Tools::none(ToolChoiceOutcome::Native)),
-        };
+        return Ok(Tools::none(ToolChoiceOutcome::Native));
     }
     if request.tool_choice == ToolChoice::None {
         return Ok(context.no_tool(!server.is_empty(), warnings));
@@ -151,38 +151,20 @@ impl<'a, 'm> Context<'a, 'm> {
 
     /// Returns the tools of which one is required. `None`: no tool is required.
     fn forced(&self, server: &[&ServerTool]) -> Result<Option<Forced<'a>>, ModelError> {
-        let mut forced = Forced {
-            functions: Vec::new(),
-            server: Vec::new(),
-        };
-        let names = match &self.request.tool_choice {
-            ToolChoice::Auto | ToolChoice::None => return Ok(None),
-            ToolChoice::Required => return Ok(Some(forced)),
-            ToolChoice::Only(names) => names,
-        };
-        for name in names {
-            let list = if self.names.tool(name).is_some() {
-                &mut forced.functions
-            } else if server.iter().any(|tool| tool.name() == name.as_str()) {
-                &mut forced.server
-            } else {
-                return Err(self.invalid(CHOICE, format!("no tool named `{name}` is declared")));
-            };
-            if !list.contains(&name.as_str()) {
-                list.push(name);
-            }
-        }
-        if names.is_empty() {
-            let message = "a choice among no tools; say `none` for no tool";
-            return Err(self.invalid(CHOICE, message));
-        }
-        Ok(Some(forced))
+        let names = required_tools(self.request, self.provider, CHOICE, |name| {
+            let mut server = server.iter();
+            server.any(|tool| name.is_none_or(|name| tool.name() == name))
+        })?;
+        Ok(names.map(|names| {
+            let is_function = |name: &&str| self.names.tool(name).is_some();
+            let (functions, server) = names.into_iter().partition(is_function);
+            Forced { functions, server }
+        }))
     }
 
     /// Maps the choice of no tool. The wire can forbid functions, which stay declared; server tools
     /// are omitted.
     fn no_tool(&self, had_server: bool, warnings: &mut Vec<Warning>) -> Tools<'a> {
-        let emulated = |how: &str| ToolChoiceOutcome::Emulated { how: how.into() };
         if self.schema_instead {
             let how = "no tools were sent: this model takes none beside the schema of an answer";
             return Tools::none(emulated(how));
@@ -227,9 +209,7 @@ impl<'a, 'm> Context<'a, 'm> {
         } else {
             "tool use by this model"
         };
-        let feature = feature.to_owned();
-        let kind = ModelErrorKind::Unsupported { feature };
-        ModelError::new(self.provider, kind, "")
+        unsupported(self.provider, feature)
     }
 
     /// Returns the calling mode, the allowed functions and the outcome of the choice.
@@ -315,12 +295,6 @@ impl<'a, 'm> Context<'a, 'm> {
             parameters,
         }
     }
-
-    fn invalid(&self, field: &str, message: impl Into<String>) -> ModelError {
-        let field = Some(field.to_owned());
-        let kind = ModelErrorKind::InvalidRequest { field };
-        ModelError::new(self.provider, kind, message)
-    }
 }
 
 fn left_out(tool: &ServerTool, why: &str, warnings: &mut Vec<Warning>) {
@@ -329,5 +303,5 @@ fn left_out(tool: &ServerTool, why: &str, warnings: &mut Vec<Warning>) {
 }
 
 #[cfg(test)]
-#[path = "tools_tests.rs"]
+#[path = "tools/tools_tests.rs"]
 mod tests;

@@ -1,7 +1,9 @@
 //! The API's own tools, alone and beside functions, and every choice among them.
 
 use serde_json::{Value, json};
-use switchboard_domain::{Message, ModelId, ResponseFormat, ToolDefinition};
+use switchboard_domain::{
+    JsonObject, Message, ModelErrorKind, ModelId, ResponseFormat, ToolDefinition,
+};
 use switchboard_providers_common::schema::ToolSchemas;
 
 use super::*;
@@ -14,11 +16,15 @@ use crate::{
 const NEW: &str = "gemini-3.8-flash";
 const OLD: &str = "gemini-2.5-flash";
 
+fn raw(name: &str) -> ServerTool {
+    ServerTool::raw(JsonObject::from_iter([(name.to_owned(), json!({}))]))
+}
+
 fn all() -> Vec<ServerTool> {
     vec![
         ServerTool::google_search(),
-        ServerTool::url_context(),
-        ServerTool::code_execution(),
+        raw("urlContext"),
+        raw("codeExecution"),
     ]
 }
 
@@ -99,17 +105,6 @@ const EVERY: [&str; 5] = [
 
 fn beside(calling: &Value) -> Value {
     json!({"functionCallingConfig": calling, "includeServerSideToolInvocations": true})
-}
-
-#[test]
-fn alone_they_need_no_switch() {
-    for model in [OLD, NEW, "gemma-4-31b-it", "acme"] {
-        let sent = send(&bare(ToolChoice::Auto), model, all()).unwrap();
-        assert_eq!(sent.tools, OWN, "{model}");
-        assert_eq!(sent.config, Value::Null);
-        assert_eq!(sent.outcome, ToolChoiceOutcome::Native);
-        assert!(sent.warnings.is_empty());
-    }
 }
 
 #[test]
@@ -220,39 +215,6 @@ fn older_models_take_the_schema_of_an_answer_or_them() {
         let error = send(&structured(choice), OLD, all()).err().unwrap();
         assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
     }
-}
-
-#[test]
-fn case_13_a_model_that_takes_no_forced_choice_is_left_free_among_the_named() {
-    let model = ModelId::new("gemini", NEW);
-    let stubborn = ModelCapabilities {
-        forced_tool_choice: Some(false),
-        ..capabilities(NEW)
-    };
-    let options = GeminiOptions {
-        server_tools: all(),
-        ..GeminiOptions::default()
-    };
-    let request = mixed(only(&["list_cities"]));
-    let wire = to_wire(
-        &request,
-        &model,
-        &stubborn,
-        &options,
-        &ToolSchemas::default(),
-    )
-    .unwrap();
-    let body = serde_json::to_value(&wire.body).unwrap();
-    assert_eq!(body["tools"].as_array().unwrap().len(), 1);
-    let functions = body["tools"][0]["functionDeclarations"].as_array().unwrap();
-    assert_eq!(functions.len(), 1);
-    let calling = json!({"functionCallingConfig": {"mode": "AUTO"}});
-    assert_eq!(body["toolConfig"], calling);
-    assert!(matches!(
-        wire.tool_choice,
-        ToolChoiceOutcome::Relaxed { .. }
-    ));
-    assert_eq!(wire.warnings[0].kind, WarningKind::ToolChoiceRelaxed);
 }
 
 #[test]

@@ -5,11 +5,9 @@ use std::borrow::Cow;
 use serde_json::Value;
 use switchboard_domain::{ModelCapabilities, ToolContent, ToolResult, WarningKind};
 
-use super::{
-    parts::{Mapper, Medium},
-    wire::{self, Data, FunctionResponse, Outcome, Response, ResultPart},
-};
+use super::parts::{Mapper, Medium};
 use crate::capabilities::Series;
+use crate::generate::wire::{self, Data, FunctionResponse, Outcome, Response, ResultPart};
 
 /// Media types that a result may contain, by the API's guide to multimodal function responses.
 const IN_RESULTS: [&str; 5] = [

@@ -2,8 +2,8 @@
 
 use switchboard_domain::{ChatRequest, ModelCapabilities, ReasoningEffort, Warning, WarningKind};
 
-use super::wire::ThinkingConfig;
 use crate::capabilities::{Series, Thinking};
+use crate::generate::wire::ThinkingConfig;
 
 /// Maps [`ChatRequest::reasoning`]. Without it, the field is omitted and the model's default
 /// applies.

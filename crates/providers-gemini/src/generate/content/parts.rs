@@ -8,11 +8,11 @@ use switchboard_domain::{
     Reasoning, Text, ToolUse, Warning, WarningKind,
 };
 
-use super::{
-    tool_mapping::ToolMapping,
+use crate::capabilities::Series;
+use crate::generate::{
+    tools::mapping::ToolMapping,
     wire::{self, Args, Blob, Data, FileData, FunctionCall, Said},
 };
-use crate::capabilities::Series;
 
 /// The key of a part's signature in its state.
 pub(crate) const SIGNATURE: &str = "thoughtSignature";
@@ -22,9 +22,9 @@ pub(crate) const ID: &str = "id";
 pub(crate) const PIECE: &str = "part";
 
 /// The kind of the part with the sources of an answer. On the wire it is a field of the candidate.
-pub(crate) const GROUNDING: &str = "groundingMetadata";
+const GROUNDING: &str = "groundingMetadata";
 /// The kind of the part with the pages that were read, also a field of the candidate.
-pub(crate) const PAGES: &str = "urlContextMetadata";
+const PAGES: &str = "urlContextMetadata";
 /// The kinds of parts that are fields of the candidate.
 pub(crate) const BESIDE_CONTENT: [&str; 2] = [GROUNDING, PAGES];
 

@@ -1,16 +1,16 @@
 //! Mapping of the conversation.
 
+pub(crate) mod parts;
+mod results;
+
 use std::borrow::Cow;
 
 use switchboard_domain::{
     ChatRequest, Message, ModelError, ModelErrorKind, Part, Role, ToolResult, WarningKind,
 };
 
-use super::{
-    parts::{Mapper, SIGNATURE},
-    results,
-    wire::{self, Content, Data, FunctionResponse, Outcome, Response},
-};
+use self::parts::{Mapper, SIGNATURE};
+use super::wire::{self, Content, Data, FunctionResponse, Outcome, Response};
 use crate::capabilities::Series;
 
 /// The signature of calls of other models. The API's guide to thought signatures defines it as "do
@@ -313,5 +313,5 @@ impl<'a> Turn<'a> {
 }
 
 #[cfg(test)]
-#[path = "contents_tests.rs"]
+#[path = "content_tests.rs"]
 mod tests;

@@ -69,27 +69,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_16_aliases_are_free_of_collisions_and_lead_back() {
-        let long = "x".repeat(65);
-        let names = [
-            "a/b", "a_b", "a.b", "7zip", "_7zip", "größe", "", "-x", &long, "plain-1",
-        ];
-        let tools = names.map(|name| ToolDefinition::new(name, "", json!({})));
-        let request = ChatRequest::default().with_tools(tools);
-        let declared = ToolMapping::of(&request, SchemaForm::JsonSchema);
-        let wire: Vec<_> = names.iter().map(|name| declared.to_wire(name)).collect();
-        assert_eq!((&*wire[0], &*wire[1]), ("a_b_c14cddc0", "a_b"));
-        let distinct: std::collections::BTreeSet<_> = wire.iter().collect();
-        assert_eq!(distinct.len(), names.len());
-        for (wire, name) in wire.iter().zip(names) {
-            assert!(NameRule::GEMINI.allows(wire), "{wire}");
-            assert_eq!(declared.to_domain(wire), name);
-        }
-        assert!(matches!(declared.to_wire("plain-1"), Cow::Borrowed(_)));
-        assert_eq!(declared.to_domain("made_up"), "made_up");
-    }
-
-    #[test]
     fn an_input_comes_back_in_the_form_of_the_tools_own_schema() {
         let schema = json!({"type": "object", "properties": {"größe in m": {"type": "number"}}});
         let tool = ToolDefinition::new("t", "", schema);

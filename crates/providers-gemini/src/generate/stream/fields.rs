@@ -1,0 +1,44 @@
+//! Reading of the fields of parts.
+
+use serde_json::{Map, Value};
+use switchboard_domain::{Media, Part};
+
+use crate::generate::content::parts::SIGNATURE;
+
+/// Fields of a part beside its data field.
+const ABOUT_DATA: [&str; 10] = [
+    "thought",
+    SIGNATURE,
+    "videoMetadata",
+    "mediaResolution",
+    "partMetadata",
+    "mediaProcessing",
+    "speechMetadata",
+    "documentMetadata",
+    "spreadsheetMetadata",
+    "audioMetadata",
+];
+
+/// Returns the name of a part's data field.
+pub(crate) fn data_field(piece: &Map<String, Value>) -> Option<&str> {
+    let mut fields = piece.iter();
+    let data =
+        fields.find(|(name, value)| !ABOUT_DATA.contains(&name.as_str()) && !value.is_null());
+    data.map(|(name, _)| name.as_str())
+}
+
+/// Returns a string field that is not empty.
+pub(crate) fn text_of(object: &Map<String, Value>, name: &str) -> Option<String> {
+    let text = object.get(name)?.as_str()?;
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Converts media of the model.
+pub(crate) fn medium(blob: &Map<String, Value>) -> Option<Part> {
+    let media = Media::base64(text_of(blob, "mimeType")?, text_of(blob, "data")?);
+    match media.media_type.split('/').next() {
+        Some("image") => Some(Part::Image(media)),
+        Some("audio") => Some(Part::Audio(media)),
+        _ => None,
+    }
+}
