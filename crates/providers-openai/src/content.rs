@@ -1,7 +1,6 @@
 //! The conversion of messages, as far as both wires share it.
 
 pub(crate) mod conversation;
-pub(crate) mod finish;
 pub(crate) mod tool_results;
 pub(crate) mod warnings;
 

@@ -1,11 +1,14 @@
 //! Options that not every model or server supports, as far as both wires share them.
 
 use switchboard_domain::{
-    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ReasoningEffort,
-    ResponseFormat, Warning, WarningKind,
+    ChatRequest, ModelCapabilities, ModelError, ModelId, ReasoningEffort, Warning, WarningKind,
 };
-
-use switchboard_providers_common::{ToolMapping, schema::Dialect};
+use switchboard_providers_common::{
+    ToolMapping,
+    body_fields::STREAM,
+    request::{invalid_request, requested_schema},
+    schema::Dialect,
+};
 
 use crate::{
     capabilities::Series,
@@ -14,7 +17,6 @@ use crate::{
         NAME_RULE,
         schema::{self, SentSchema},
     },
-    wire::fields::STREAM,
 };
 
 /// Maps the options that not every model supports.
@@ -187,28 +189,14 @@ pub(crate) fn answer_schema<'a>(
     tool_mapping: &mut ToolMapping,
     warnings: &mut Vec<Warning>,
 ) -> Result<Option<(&'a str, SentSchema<'a>)>, ModelError> {
-    let unsupported = |feature: &str| {
-        let feature = feature.to_owned();
-        let kind = ModelErrorKind::Unsupported { feature };
-        ModelError::new(&*model.provider, kind, "")
+    let Some((name, schema)) = requested_schema(request, &model.provider, capabilities)? else {
+        return Ok(None);
     };
-    let (name, schema) = match &request.response_format {
-        ResponseFormat::Text => return Ok(None),
-        ResponseFormat::JsonSchema { name, schema } => (name, schema),
-        _ => return Err(unsupported("this response format")),
-    };
-    if capabilities.structured_output == Some(false) {
-        return Err(unsupported("an answer in the form of a JSON Schema"));
-    }
     if !NAME_RULE.allows(name) {
-        let field = Some(field.to_owned());
-        return Err(ModelError::new(
-            &*model.provider,
-            ModelErrorKind::InvalidRequest { field },
-            format!(
-                "schema name `{name}` must have 1 to 64 characters of A-Z, a-z, 0-9, `_` and `-`"
-            ),
-        ));
+        let message = format!(
+            "schema name `{name}` must have 1 to 64 characters of A-Z, a-z, 0-9, `_` and `-`"
+        );
+        return Err(invalid_request(&model.provider, field, message));
     }
     let sent = schema::answer(name, schema, profile, warnings);
     if sent.changes_shape {

@@ -122,7 +122,8 @@ impl Profile {
 
     /// Returns the profile of OpenAI.
     ///
-    /// Source: the types of the official SDK, `openai` 3.52.0. The API reports the length of ids: "string too long. Expected a string with maximum length 40".
+    /// Source: the types of the official SDK, `openai` 3.52.0. The API reports the length of ids:
+    /// "string too long. Expected a string with maximum length 40".
     pub const fn openai() -> Self {
         Self {
             name: Cow::Borrowed("openai"),
@@ -370,8 +371,8 @@ pub enum ForcedToolChoice {
     RefusedWhileReasoning,
 }
 
-/// The valid ids of tool calls. An invalid id of another provider is replaced by a hash, in the call
-/// and in its result.
+/// The valid ids of tool calls. An invalid id of another provider is replaced by a hash, in the
+/// call and in its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolIdRule {
     /// Any text.
@@ -403,8 +404,8 @@ impl ToolIdRule {
     }
 }
 
-/// Returns the 64-bit FNV-1a hash in 13 base-36 digits. It is the same on every machine and in every
-/// release, because prompt caches need the same bytes.
+/// Returns the 64-bit FNV-1a hash in 13 base-36 digits. It is the same on every machine and in
+/// every release, because prompt caches need the same bytes.
 fn digest(text: &str) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -7,11 +7,12 @@ pub mod server_tool;
 use std::{borrow::Cow, sync::Arc};
 
 use switchboard_domain::{
-    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ReasoningEffort, ToolChoice,
-    ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
+    ChatRequest, ModelCapabilities, ModelError, ReasoningEffort, ToolChoice, ToolChoiceOutcome,
+    ToolDefinition, Warning, WarningKind,
 };
 use switchboard_providers_common::{
     ToolMapping,
+    request::{emulated, required_tools, unsupported},
     schema::{Dialect, ToolSchema, ToolSchemas},
     tool_names::{NameRule, ToolNames},
 };
@@ -62,32 +63,38 @@ pub(crate) enum Choice<'a> {
     Allowed(Vec<ToolName<'a>>),
 }
 
+/// The input of the mapping of tools.
+#[derive(Clone, Copy)]
+pub(crate) struct ToolContext<'a, 'm> {
+    pub(crate) request: &'a ChatRequest,
+    pub(crate) provider: &'m str,
+    pub(crate) names: &'m ToolNames,
+    pub(crate) capabilities: &'m ModelCapabilities,
+    pub(crate) profile: &'m Profile,
+    pub(crate) schemas: &'m ToolSchemas,
+}
+
 /// Maps the tools, the provider's own tools and the tool choice.
 pub(crate) fn tools<'a>(
-    request: &'a ChatRequest,
-    provider: &str,
+    context: ToolContext<'a, '_>,
     provider_tools: Vec<ProviderTool<'a>>,
-    names: &ToolNames,
-    capabilities: &ModelCapabilities,
-    profile: &Profile,
-    schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> Result<Tools<'a>, ModelError> {
+    let ToolContext {
+        request,
+        provider,
+        capabilities,
+        ..
+    } = context;
     let forced = forced_choice(request, &provider_tools, provider)?;
     let has_functions = capabilities.tools != Some(false);
     if !request.tools.is_empty() && !has_functions && request.tool_choice != ToolChoice::None {
-        let feature = "tool use by this model".to_owned();
-        let kind = ModelErrorKind::Unsupported { feature };
-        return Err(ModelError::new(provider, kind, ""));
+        return Err(unsupported(provider, "tool use by this model"));
     }
     let mut builder = ToolBuilder {
         functions: request.tools.iter().filter(|_| has_functions).collect(),
         provider_tools,
-        request,
-        names,
-        capabilities,
-        profile,
-        schemas,
+        context,
         warnings,
     };
     // A function in the caller's own fields replaces a declared tool of its name.
@@ -133,58 +140,22 @@ pub(crate) fn check_choice(request: &ChatRequest, provider: &str) -> Result<(), 
     forced_choice(request, &[], provider).map(|_| ())
 }
 
-/// Returns the tools one of which must be called. An empty list allows all tools. `None`: no call
-/// is required.
+/// Returns the tools one of which must be called, as [`required_tools`] does.
 fn forced_choice<'a>(
     request: &'a ChatRequest,
     provider_tools: &[ProviderTool<'_>],
     provider: &str,
 ) -> Result<Option<Vec<&'a str>>, ModelError> {
-    let invalid = |message: String| Err(invalid(provider, TOOL_CHOICE, message));
-    let is_declared = |name: &str| {
-        let is_function = request.tools.iter().any(|tool| tool.name == name);
-        is_function || provider_tools.iter().any(|it| it.is_named(name))
-    };
-    let allowed = match &request.tool_choice {
-        ToolChoice::Auto | ToolChoice::None => return Ok(None),
-        ToolChoice::Required => Vec::new(),
-        ToolChoice::Only(names) => {
-            if let Some(name) = names.iter().find(|name| !is_declared(name)) {
-                return invalid(format!("no tool named `{name}` is declared"));
-            }
-            if names.is_empty() {
-                let message =
-                    "the tool choice allows no tool: use `none` for an answer without tools";
-                return invalid(message.to_owned());
-            }
-            let mut allowed: Vec<&'a str> = Vec::with_capacity(names.len());
-            for name in names {
-                if !allowed.contains(&name.as_str()) {
-                    allowed.push(name);
-                }
-            }
-            allowed
-        }
-    };
-    if request.tools.is_empty() && provider_tools.is_empty() {
-        return invalid("a tool is required but none is declared".to_owned());
-    }
-    Ok(Some(allowed))
-}
-
-pub(crate) fn invalid(provider: &str, field: &str, message: String) -> ModelError {
-    let field = Some(field.to_owned());
-    ModelError::new(provider, ModelErrorKind::InvalidRequest { field }, message)
+    required_tools(request, provider, TOOL_CHOICE, |name| {
+        let mut tools = provider_tools.iter();
+        tools.any(|tool| name.is_none_or(|name| tool.is_named(name)))
+    })
 }
 
 struct ToolBuilder<'a, 'm> {
     functions: Vec<&'a Arc<ToolDefinition>>,
     provider_tools: Vec<ProviderTool<'a>>,
-    request: &'a ChatRequest,
-    names: &'m ToolNames,
-    capabilities: &'m ModelCapabilities,
-    profile: &'m Profile,
-    schemas: &'m ToolSchemas,
+    context: ToolContext<'a, 'm>,
     warnings: &'m mut Vec<Warning>,
 }
 
@@ -192,14 +163,14 @@ impl<'a> ToolBuilder<'a, '_> {
     /// Maps a forced choice of one of `allowed`, or of any tool if the list is empty. Where the
     /// wire has no such choice, the other tools are removed.
     fn force(&mut self, allowed: &[&'a str]) -> (Choice<'a>, ToolChoiceOutcome) {
-        let (request, profile) = (self.request, self.profile);
+        let (request, profile) = (self.context.request, self.context.profile);
         let is_refused = match profile.forced_tool_choice {
             ForcedToolChoice::Refused => true,
             ForcedToolChoice::RefusedWhileReasoning => {
                 !matches!(request.reasoning, None | Some(ReasoningEffort::None))
             }
             ForcedToolChoice::Enforced | ForcedToolChoice::Unenforced => false,
-        } || self.capabilities.forced_tool_choice == Some(false);
+        } || self.context.capabilities.forced_tool_choice == Some(false);
         if is_refused {
             self.keep_only(allowed);
             let why =
@@ -245,7 +216,7 @@ impl<'a> ToolBuilder<'a, '_> {
         let mut provider_tools = self.provider_tools.iter();
         match provider_tools.find(|it| self.selects(&[name], it)) {
             Some(tool) => tool.name.clone(),
-            None => ToolName::Function(wire_name(self.names, name)),
+            None => ToolName::Function(wire_name(self.context.names, name)),
         }
     }
 
@@ -270,13 +241,17 @@ impl<'a> ToolBuilder<'a, '_> {
     fn build(self, choice: Option<Choice<'a>>, outcome: ToolChoiceOutcome) -> Tools<'a> {
         let mut tool_mapping = ToolMapping::default();
         let declared = self.functions.into_iter().map(|tool| {
-            let Parameters { schema, strict } =
-                parameters(tool, self.profile, self.schemas, self.warnings);
+            let Parameters { schema, strict } = parameters(
+                tool,
+                self.context.profile,
+                self.context.schemas,
+                self.warnings,
+            );
             if strict && schema.changes_shape() {
                 tool_mapping.add_tool(tool, Dialect::OpenAiStrict);
             }
             Function {
-                name: wire_name(self.names, &tool.name),
+                name: wire_name(self.context.names, &tool.name),
                 description: &tool.description,
                 parameters: schema,
                 strict,
@@ -301,12 +276,6 @@ pub(crate) fn disables_reasoning(request: &ChatRequest, profile: &Profile) -> bo
     );
     let is_refused = profile.forced_tool_choice == ForcedToolChoice::RefusedWhileReasoning;
     is_forced && is_refused && request.reasoning.is_none()
-}
-
-fn emulated(how: &str) -> ToolChoiceOutcome {
-    ToolChoiceOutcome::Emulated {
-        how: how.to_owned(),
-    }
 }
 
 fn relaxed(why: &str, warnings: &mut Vec<Warning>) -> ToolChoiceOutcome {

@@ -1,6 +1,5 @@
 //! Serde types that both wires share.
 
 pub(crate) mod arguments;
-pub(crate) mod fields;
 pub(crate) mod media;
 pub(crate) mod usage;

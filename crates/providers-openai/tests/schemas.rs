@@ -457,11 +457,11 @@ fn a_whole_body_is_restored_to_the_same_shape() {
         "content": written,
         "tool_calls": [{"id": "a", "type": "function", "function": {"name": "t", "arguments": written}}],
     }}]});
-    let whole = chat::from_body(
-        "p",
+    let whole = chat::events_from_body(
         decoder.with_tool_mapping(sent.tool_mapping),
         &body.to_string(),
     )
+    .map(|events| assembled(&events))
     .unwrap();
 
     let options = ResponsesOptions::default();
@@ -481,7 +481,9 @@ fn a_whole_body_is_restored_to_the_same_shape() {
         {"type": "function_call", "id": "f", "call_id": "a", "name": "t", "status": "completed", "arguments": written},
     ]});
     let decoder = decoder.with_tool_mapping(sent.tool_mapping);
-    let other = responses::from_body("p", decoder, &body.to_string()).unwrap();
+    let other = responses::events_from_body(decoder, &body.to_string())
+        .map(|events| assembled(&events))
+        .unwrap();
     for answer in [whole, other] {
         assert_eq!(answer.message.text(), "{}");
         let input = &answer.message.tool_uses().next().expect("a call").input;

@@ -1,7 +1,7 @@
 //! Content blocks while they are streamed.
 
 use serde_json::Value;
-use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, PartStart, ProviderState};
+use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, ProviderState};
 use switchboard_providers_common::{ShapeRestorer, opaque_text};
 
 use super::content::{CITATIONS, CONTAINER};
@@ -80,30 +80,18 @@ pub(crate) fn apply_delta(block: &mut JsonObject, delta: JsonObject) {
     }
 }
 
-/// Emits a block of the API as an opaque part. Every model of the provider may receive it again.
-pub(crate) fn emit_opaque(
-    model: &ModelId,
-    index: u32,
-    mut block: JsonObject,
-    input: &str,
-    events: &mut Vec<ModelEvent>,
-) {
+/// Converts a block of the API into an opaque part. Every model of the provider may receive it
+/// again.
+pub(crate) fn opaque_part(model: &ModelId, mut block: JsonObject, input: &str) -> Part {
     if let Ok(Value::Object(input)) = serde_json::from_str(input) {
         block.insert("input".to_owned(), Value::Object(input));
     }
     let kind = block.get("type").and_then(Value::as_str);
-    let part = Part::Opaque(Opaque {
+    Part::Opaque(Opaque {
         kind: kind.unwrap_or("unknown").to_owned(),
         text: opaque_text(&block).filter(|_| kind != Some(CONTAINER)),
         provider_state: state_for_any_model(model, Value::Object(block)),
-    });
-    events.push(ModelEvent::PartStarted {
-        index,
-        part: PartStart::Whole {
-            part: Box::new(part),
-        },
-    });
-    events.push(ModelEvent::PartFinished { index });
+    })
 }
 
 /// Returns the fields of a call that [`ToolUse`](switchboard_domain::ToolUse) does not have.

@@ -19,6 +19,7 @@ use super::{
     tools::wire_name,
     wire::{Block, Input},
 };
+use crate::options::MessagesOptions;
 
 /// The key of the signature in the state of a reasoning part.
 pub(crate) const SIGNATURE: &str = "signature";
@@ -50,14 +51,14 @@ impl<'m> ContentMapper<'m> {
         model: &'m ModelId,
         names: &'m ToolNames,
         capabilities: &'m ModelCapabilities,
-        replay_reasoning: bool,
+        options: &MessagesOptions,
         warnings: &'m mut Vec<Warning>,
     ) -> Self {
         Self {
             model,
             names,
             capabilities,
-            replay_reasoning,
+            replay_reasoning: options.replay_reasoning,
             warnings,
             dropped_reasoning: 0,
             dropped_states: 0,

@@ -19,6 +19,6 @@ mod tools;
 pub mod wire;
 
 pub use request::{WireRequest, to_wire};
-pub use response::{events_from_body, from_body};
+pub use response::events_from_body;
 pub use stream::MessagesDecoder;
 pub use switchboard_providers_common::{LocalIds, ToolMapping};

@@ -2,11 +2,13 @@
 
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, Delivery, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ResponseFormat,
-    ToolChoiceOutcome, Warning, WarningKind,
+    ChatRequest, Delivery, ModelCapabilities, ModelError, ModelId, ToolChoiceOutcome, Warning,
+    WarningKind,
 };
 use switchboard_providers_common::{
     LocalIds, ToolMapping,
+    body_fields::STREAM,
+    request::requested_schema,
     schema::{Dialect, ToolSchemas, compile, list_changes, measure},
     tool_names::{NameRule, ToolNames},
 };
@@ -19,7 +21,7 @@ use super::{
         conversation::{Conversation, conversation},
     },
     thinking::thinking,
-    tools::{Tools, tools},
+    tools::{ToolContext, Tools, tools},
     wire::{self, Block, Body},
 };
 use crate::{
@@ -69,9 +71,8 @@ pub fn to_wire<'a>(
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
     let rules = rules(&model.name);
-    let replay = options.replay_reasoning;
     let names = ToolNames::of(request, NameRule::ANTHROPIC);
-    let mapper = ContentMapper::new(request, model, &names, capabilities, replay, &mut warnings);
+    let mapper = ContentMapper::new(request, model, &names, capabilities, options, &mut warnings);
     let conversation = conversation(request, rules, mapper)?;
     let max_tokens = max_tokens(request, model, capabilities, options, &mut warnings);
     let thinking = thinking(
@@ -84,22 +85,22 @@ pub fn to_wire<'a>(
     )
     .with_effort(options.effort, &model.name, &mut warnings);
     let thinks_with_budget = thinking.has_budget() || extra_has_budget(request);
+    let context = ToolContext {
+        request,
+        model,
+        names: &names,
+        capabilities,
+        options,
+        schemas,
+        thinks_with_budget,
+    };
     let Tools {
         server,
         declared,
         mut tool_mapping,
         choice,
         outcome,
-    } = tools(
-        request,
-        model,
-        &names,
-        capabilities,
-        options,
-        thinks_with_budget,
-        schemas,
-        &mut warnings,
-    )?;
+    } = tools(context, &mut warnings)?;
     tool_mapping.set_names(names);
     let Conversation {
         mut system,
@@ -272,7 +273,7 @@ impl<'a> SamplingMapper<'a, '_> {
         if self.request.sampling.seed.is_some() {
             self.warn("this API does not support a seed");
         }
-        if self.request.extra.contains_key(wire::STREAM) {
+        if self.request.extra.contains_key(STREAM) {
             self.warn("`stream` was ignored: the delivery of the request decides it");
         }
     }
@@ -291,19 +292,9 @@ fn response_format<'a>(
     system: &mut Vec<Block<'a>>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Option<wire::OutputFormat<'a>>, ModelError> {
-    let unsupported = |feature: &str| {
-        let feature = feature.to_owned();
-        let kind = ModelErrorKind::Unsupported { feature };
-        ModelError::new(&*model.provider, kind, "")
+    let Some((name, schema)) = requested_schema(request, &model.provider, capabilities)? else {
+        return Ok(None);
     };
-    let (name, schema) = match &request.response_format {
-        ResponseFormat::Text => return Ok(None),
-        ResponseFormat::JsonSchema { name, schema } => (name, schema),
-        _ => return Err(unsupported("this response format")),
-    };
-    if capabilities.structured_output == Some(false) {
-        return Err(unsupported("an answer in the form of a JSON Schema"));
-    }
     let mut warn = |message: String| {
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     };

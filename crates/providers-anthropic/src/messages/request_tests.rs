@@ -1,7 +1,8 @@
 use serde_json::json;
 use switchboard_domain::{
-    Document, JsonObject, Media, Message, Opaque, Part, ProviderState, Reasoning, ReasoningEffort,
-    Role, Sampling, Text, ToolChoice, ToolContent, ToolDefinition, ToolInput, ToolResult, ToolUse,
+    Document, Media, Message, ModelErrorKind, Opaque, Part, ProviderState, Reasoning,
+    ReasoningEffort, ResponseFormat, Role, Sampling, Text, ToolChoice, ToolContent, ToolDefinition,
+    ToolInput, ToolResult, ToolUse,
 };
 
 use super::*;
@@ -618,21 +619,6 @@ fn sampling_is_dropped_only_where_it_would_be_refused() {
 }
 
 #[test]
-fn unsupported_options_have_warnings() {
-    let request = ChatRequest {
-        sampling: Sampling {
-            seed: Some(1),
-            stop: vec![" ".into()],
-            ..Sampling::default()
-        },
-        ..ChatRequest::new([Message::user("hi")])
-    };
-    let mapped = mapped(&request, "claude-opus-5-5");
-    assert_eq!(kinds(&mapped), ["option_dropped", "option_dropped"]);
-    assert!(mapped["body"].get("stop_sequences").is_none());
-}
-
-#[test]
 fn a_schema_that_cannot_be_enforced_is_added_to_the_instructions() {
     let mut request = ChatRequest::new([Message::system("Be brief."), Message::user("hi")]);
     let schema = json!({"type": "object", "additionalProperties": {"type": "string"}});
@@ -673,16 +659,4 @@ fn a_request_without_a_message_is_refused_before_it_is_sent() {
         let field = Some("messages".to_owned());
         assert_eq!(error.kind, ModelErrorKind::InvalidRequest { field });
     }
-}
-
-#[test]
-fn a_request_without_extra_fields_is_valid() {
-    let request = ChatRequest::new([Message::user("hi")]);
-    let sent = mapped(&request, "claude-opus-5-5");
-    let names: Vec<_> = sent["body"]
-        .as_object()
-        .map(JsonObject::keys)
-        .unwrap()
-        .collect();
-    assert_eq!(names, ["model", "max_tokens", "messages", "stream"]);
 }

@@ -9,7 +9,8 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    LocalIds, ToolMapping, WireDecoder, http::classify::excerpt, provider::is_error,
+    AnswerEvents, AnswerSummary, LocalIds, ToolMapping, WireDecoder, http::classify::excerpt,
+    provider::is_error,
 };
 
 use super::{
@@ -29,13 +30,10 @@ const MAX_UNEXPECTED: usize = 32;
 #[derive(Debug)]
 pub struct MessagesDecoder {
     model: ModelId,
-    tool_choice: ToolChoiceOutcome,
-    warnings: Vec<Warning>,
+    answer: AnswerEvents,
     ids: LocalIds,
     tool_mapping: ToolMapping,
-    started: bool,
     done: bool,
-    next_part: u32,
     /// The open blocks, by their index on the wire.
     open: BTreeMap<u64, OpenBlock>,
     /// The last call that ended, as long as it may be incomplete.
@@ -62,13 +60,10 @@ impl MessagesDecoder {
     ) -> Self {
         Self {
             model,
-            tool_choice,
-            warnings,
+            answer: AnswerEvents::new(tool_choice, warnings),
             ids,
             tool_mapping: ToolMapping::default(),
-            started: false,
             done: false,
-            next_part: 0,
             open: BTreeMap::new(),
             last_call: None,
             has_calls: false,
@@ -120,9 +115,7 @@ impl MessagesDecoder {
             }
             "content_block_stop" => self.stop_block(index, events),
             "message_delta" => {
-                if !self.started {
-                    self.start(None, None, events);
-                }
+                self.answer.start(None, None, events);
                 let delta = Value::Object(envelope.delta.unwrap_or_default());
                 self.update_message(serde_json::from_value(delta).unwrap_or_default());
                 self.update_usage(envelope.usage, events);
@@ -146,11 +139,10 @@ impl MessagesDecoder {
 
     /// Reads `message_start`, or a whole message.
     fn start_message(&mut self, message: MessageStart, events: &mut Vec<ModelEvent>) {
-        if self.started {
+        if self.answer.has_started() {
             self.warn_unexpected("a second `message_start`", events);
-        } else {
-            self.start(message.id, message.model, events);
         }
+        self.answer.start(message.id, message.model, events);
         for (index, block) in (0..).zip(message.content) {
             self.start_block(index, block, events);
             self.stop_block(index, events);
@@ -161,23 +153,6 @@ impl MessagesDecoder {
             container: message.container,
         });
         self.update_usage(message.usage, events);
-    }
-
-    fn start(
-        &mut self,
-        response_id: Option<String>,
-        model: Option<String>,
-        events: &mut Vec<ModelEvent>,
-    ) {
-        self.started = true;
-        let non_empty = |text: Option<String>| text.filter(|text| !text.is_empty());
-        events.push(ModelEvent::Started {
-            response_id: non_empty(response_id),
-            model: non_empty(model),
-            tool_choice: std::mem::take(&mut self.tool_choice),
-        });
-        let warnings = std::mem::take(&mut self.warnings).into_iter();
-        events.extend(warnings.map(|warning| ModelEvent::Warning { warning }));
     }
 
     fn update_message(&mut self, delta: MessageDelta) {
@@ -204,15 +179,13 @@ impl MessagesDecoder {
             self.warn_unexpected("two blocks with one index", events);
             self.stop_block(index, events);
         }
-        if !self.started {
-            self.start(None, None, events);
-        }
+        self.answer.start(None, None, events);
         self.finish_last_call(events);
         let kind = block.get("type").and_then(Value::as_str);
         let kind = kind.unwrap_or_default().to_owned();
         let opened = match kind.as_str() {
             "text" => {
-                let part = self.start_part(PartStart::Text, events);
+                let part = self.answer.start_part(PartStart::Text, events);
                 emit_text(part, text(&mut block, "text"), events);
                 let citations = match block.shift_remove("citations") {
                     Some(Value::Array(citations)) => citations,
@@ -221,13 +194,13 @@ impl MessagesDecoder {
                 OpenBlock::Text { part, citations }
             }
             "thinking" => {
-                let part = self.start_part(PartStart::Reasoning, events);
+                let part = self.answer.start_part(PartStart::Reasoning, events);
                 emit_reasoning(part, text(&mut block, "thinking"), events);
                 self.emit_state(part, SIGNATURE, &text(&mut block, "signature"), events);
                 OpenBlock::Reasoning { part }
             }
             "redacted_thinking" => {
-                let part = self.start_part(PartStart::Reasoning, events);
+                let part = self.answer.start_part(PartStart::Reasoning, events);
                 self.emit_state(part, REDACTED, &text(&mut block, "data"), events);
                 OpenBlock::Reasoning { part }
             }
@@ -250,7 +223,9 @@ impl MessagesDecoder {
         let id = self.ids.claim(Some(text(&mut block, "id").trim()));
         let name = self.tool_mapping.declared_name(&name).to_owned();
         let restorer = self.tool_mapping.input_restorer(&name);
-        let part = self.start_part(PartStart::ToolUse { id, name }, events);
+        let part = self
+            .answer
+            .start_part(PartStart::ToolUse { id, name }, events);
         self.has_calls = true;
         if !further.is_empty() {
             let state = blocks::state_for_any_model(&self.model, Value::Object(further));
@@ -322,7 +297,7 @@ impl MessagesDecoder {
                         "a call of the provider's own tool was dropped: its input is longer than \
                          {MAX_INPUT} bytes"
                     );
-                    warn(WarningKind::PartDropped, message, events);
+                    self.answer.warn(WarningKind::PartDropped, message, events);
                 }
             }
             (OpenBlock::Ignored, _) => {}
@@ -360,8 +335,8 @@ impl MessagesDecoder {
             }
             OpenBlock::Ignored => {}
             OpenBlock::Opaque { block, input } => {
-                let index = self.next_index();
-                blocks::emit_opaque(&self.model, index, block, &input, events);
+                let part = blocks::opaque_part(&self.model, block, &input);
+                self.answer.whole_part(part, events);
             }
         }
     }
@@ -382,24 +357,10 @@ impl MessagesDecoder {
         }
     }
 
-    fn start_part(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
-        let index = self.next_index();
-        events.push(ModelEvent::PartStarted { index, part });
-        index
-    }
-
-    fn next_index(&mut self) -> u32 {
-        let index = self.next_part;
-        self.next_part = index.saturating_add(1);
-        index
-    }
-
     /// Reads the end of the stream.
     fn finish(&mut self, events: &mut Vec<ModelEvent>) {
         self.done = true;
-        if !self.started {
-            self.start(None, None, events);
-        }
+        self.answer.start(None, None, events);
         let raw = self.stop_reason.take();
         let reason = raw.as_deref().map_or(FinishReason::Stop, finish_reason);
         let is_incomplete = matches!(
@@ -424,7 +385,7 @@ impl MessagesDecoder {
                     let kind = block.get("type").and_then(Value::as_str);
                     let kind = kind.unwrap_or("block");
                     let message = format!("an incomplete `{kind}` was dropped");
-                    warn(WarningKind::PartDropped, message, events);
+                    self.answer.warn(WarningKind::PartDropped, message, events);
                 }
                 (_, block) => self.close(block, events),
             }
@@ -437,35 +398,15 @@ impl MessagesDecoder {
         }
         if let Some(mut container) = self.container.take() {
             container.insert("type".to_owned(), Value::String(CONTAINER.to_owned()));
-            let index = self.next_index();
-            blocks::emit_opaque(&self.model, index, container, "", events);
+            let part = blocks::opaque_part(&self.model, container, "");
+            self.answer.whole_part(part, events);
         }
-        let reason = self.report_nameless_calls(reason, events);
-        let reason = reason.given_tool_uses(self.has_calls);
-        events.push(ModelEvent::Finished { reason, raw });
-    }
-
-    /// Warns about calls without a name. Without another call, the finish reason becomes
-    /// `MalformedToolCall`.
-    fn report_nameless_calls(
-        &self,
-        reason: FinishReason,
-        events: &mut Vec<ModelEvent>,
-    ) -> FinishReason {
-        if self.nameless_calls == 0 {
-            return reason;
-        }
-        let message = format!(
-            "{} call(s) without a name were dropped",
-            self.nameless_calls
-        );
-        warn(WarningKind::UnknownWireValue, message, events);
-        let expects_calls = matches!(reason, FinishReason::Stop | FinishReason::ToolUse);
-        if expects_calls && !self.has_calls {
-            FinishReason::MalformedToolCall
-        } else {
-            reason
-        }
+        let summary = AnswerSummary {
+            has_refusal: false,
+            has_calls: self.has_calls,
+            nameless_calls: self.nameless_calls,
+        };
+        summary.finish(reason, raw, events);
     }
 
     /// Emits the provider's explanation of a refusal.
@@ -479,7 +420,7 @@ impl MessagesDecoder {
             (None, Some(category)) => format!("Declined under the policy `{category}`."),
             (None, None) => return,
         };
-        let part = self.start_part(PartStart::Text, events);
+        let part = self.answer.start_part(PartStart::Text, events);
         emit_text(part, explanation, events);
         events.push(ModelEvent::PartFinished { index: part });
     }
@@ -490,12 +431,8 @@ impl MessagesDecoder {
             return;
         }
         let message = format!("the server sent {what}, which was not expected");
-        if self.started {
-            warn(WarningKind::UnknownWireValue, message, events);
-        } else {
-            let warning = Warning::new(WarningKind::UnknownWireValue, message);
-            self.warnings.push(warning);
-        }
+        let kind = WarningKind::UnknownWireValue;
+        self.answer.warn(kind, message, events);
     }
 
     fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
@@ -580,11 +517,6 @@ fn emit_reasoning(index: u32, text: String, events: &mut Vec<ModelEvent>) {
     if !text.is_empty() {
         events.push(ModelEvent::ReasoningDelta { index, text });
     }
-}
-
-fn warn(kind: WarningKind, message: String, events: &mut Vec<ModelEvent>) {
-    let warning = Warning::new(kind, message);
-    events.push(ModelEvent::Warning { warning });
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use std::{borrow::Cow, sync::Arc};
 
 use switchboard_domain::{
-    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ToolChoice,
-    ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
+    ChatRequest, ModelCapabilities, ModelError, ModelId, ToolChoice, ToolChoiceOutcome,
+    ToolDefinition, Warning, WarningKind,
 };
 use switchboard_providers_common::{
     ToolMapping,
+    request::{emulated, required_tools, unsupported},
     schema::{ChangeKind, Dialect, ToolSchema, ToolSchemas, list_changes, measure},
     tool_names::ToolNames,
 };
@@ -42,35 +43,49 @@ impl Tools<'_> {
     }
 }
 
-/// Maps the tools and the tool choice. `thinks_with_budget`: the request has thinking of type
-/// `enabled`, with which the API refuses a forced choice.
+/// The input of the mapping of tools.
+#[derive(Clone, Copy)]
+pub(crate) struct ToolContext<'a, 'm> {
+    pub(crate) request: &'a ChatRequest,
+    pub(crate) model: &'m ModelId,
+    pub(crate) names: &'m ToolNames,
+    pub(crate) capabilities: &'m ModelCapabilities,
+    pub(crate) options: &'a MessagesOptions,
+    pub(crate) schemas: &'m ToolSchemas,
+    /// Whether the request has thinking of type `enabled`, with which the API refuses a forced
+    /// choice.
+    pub(crate) thinks_with_budget: bool,
+}
+
+/// Maps the tools and the tool choice.
 pub(crate) fn tools<'a>(
-    request: &'a ChatRequest,
-    model: &ModelId,
-    names: &ToolNames,
-    capabilities: &ModelCapabilities,
-    options: &'a MessagesOptions,
-    thinks_with_budget: bool,
-    schemas: &ToolSchemas,
+    context: ToolContext<'a, '_>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Tools<'a>, ModelError> {
+    let ToolContext {
+        request,
+        model,
+        names,
+        capabilities,
+        options,
+        schemas,
+        thinks_with_budget,
+    } = context;
     let server = server_tools(request, capabilities, options, warnings);
-    let forced = forced_choice(request, model, &server)?;
+    let forced = required_tools(request, &model.provider, "tool_choice", |name| {
+        let mut server = server.iter();
+        server.any(|tool| name.is_none_or(|name| tool.name() == name))
+    })?;
     if request.tools.is_empty() && server.is_empty() {
         // The API refuses `tool_choice` without `tools`.
-        return match forced {
-            Some(_) => Err(invalid(model, "a tool is required but none is declared")),
-            None => Ok(Tools::none(ToolChoiceOutcome::Native)),
-        };
+        return Ok(Tools::none(ToolChoiceOutcome::Native));
     }
     if capabilities.tools == Some(false) {
         if request.tool_choice == ToolChoice::None {
             let outcome = emulated("no tools were sent to a model without tool use");
             return Ok(Tools::none(outcome));
         }
-        let feature = "tool use by this model".to_owned();
-        let kind = ModelErrorKind::Unsupported { feature };
-        return Err(ModelError::new(&*model.provider, kind, ""));
+        return Err(unsupported(&model.provider, "tool use by this model"));
     }
     let mut builder = ToolBuilder {
         request,
@@ -133,48 +148,6 @@ pub(crate) fn tools<'a>(
     // The wire has no choice among some of the tools, so only these are sent.
     let outcome = emulated("only the allowed tools were sent, and one of them was required");
     Ok(builder.build(&allowed, choice, outcome))
-}
-
-/// Returns the tools one of which must be called. An empty list allows all tools. `None`: no call
-/// is required.
-fn forced_choice<'a>(
-    request: &'a ChatRequest,
-    model: &ModelId,
-    server: &[&ServerTool],
-) -> Result<Option<Vec<&'a str>>, ModelError> {
-    let names = match &request.tool_choice {
-        ToolChoice::Auto | ToolChoice::None => return Ok(None),
-        ToolChoice::Required => return Ok(Some(Vec::new())),
-        ToolChoice::Only(names) => names,
-    };
-    if names.is_empty() {
-        let message = "the tool choice allows no tool: use `none` for an answer without tools";
-        return Err(invalid(model, message));
-    }
-    let mut allowed: Vec<&str> = Vec::with_capacity(names.len());
-    for name in names {
-        let is_known = is_declared(request, name) || server.iter().any(|it| it.name() == name);
-        if !is_known {
-            let message = format!("no tool named `{name}` is declared");
-            return Err(invalid(model, &message));
-        }
-        if !allowed.contains(&name.as_str()) {
-            allowed.push(name);
-        }
-    }
-    Ok(Some(allowed))
-}
-
-fn invalid(model: &ModelId, message: &str) -> ModelError {
-    let field = Some("tool_choice".to_owned());
-    let kind = ModelErrorKind::InvalidRequest { field };
-    ModelError::new(&*model.provider, kind, message)
-}
-
-fn emulated(how: &str) -> ToolChoiceOutcome {
-    ToolChoiceOutcome::Emulated {
-        how: how.to_owned(),
-    }
 }
 
 fn is_declared(request: &ChatRequest, name: &str) -> bool {

@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use switchboard_domain::Message;
+use switchboard_domain::{Message, ModelErrorKind};
 use switchboard_providers_common::tool_names::NameRule;
 
 use super::*;
@@ -31,7 +31,6 @@ struct Mapped {
     names: Vec<String>,
     choice: Value,
     outcome: ToolChoiceOutcome,
-    warnings: Vec<WarningKind>,
 }
 
 fn map_with(
@@ -39,18 +38,19 @@ fn map_with(
     capabilities: &ModelCapabilities,
     thinks: bool,
 ) -> Result<Mapped, ModelError> {
-    let mut warnings = Vec::new();
     let options = MessagesOptions::default();
     let names = ToolNames::of(request, NameRule::ANTHROPIC);
     let tools = tools(
-        request,
-        &model(),
-        &names,
-        capabilities,
-        &options,
-        thinks,
-        &ToolSchemas::default(),
-        &mut warnings,
+        ToolContext {
+            request,
+            model: &model(),
+            names: &names,
+            capabilities,
+            options: &options,
+            schemas: &ToolSchemas::default(),
+            thinks_with_budget: thinks,
+        },
+        &mut Vec::new(),
     )?;
     Ok(Mapped {
         names: tools
@@ -60,63 +60,7 @@ fn map_with(
             .collect(),
         choice: json!(tools.choice),
         outcome: tools.outcome,
-        warnings: warnings.into_iter().map(|it| it.kind).collect(),
     })
-}
-
-fn map(choice: ToolChoice) -> Mapped {
-    let request = request(choice);
-    map_with(&request, &ModelCapabilities::default(), false).unwrap()
-}
-
-#[test]
-fn every_tool_choice_is_mapped() {
-    for (choice, sent, names) in [
-        (ToolChoice::Auto, json!({"type": "auto"}), "abc"),
-        (ToolChoice::None, json!({"type": "none"}), "abc"),
-        (ToolChoice::Required, json!({"type": "any"}), "abc"),
-        (only(&["b"]), json!({"type": "tool", "name": "b"}), "abc"),
-        (
-            only(&["b", "b"]),
-            json!({"type": "tool", "name": "b"}),
-            "abc",
-        ),
-        (only(&["c", "b", "a"]), json!({"type": "any"}), "abc"),
-    ] {
-        let mapped = map(choice.clone());
-        assert_eq!(mapped.choice, sent, "{choice:?}");
-        assert_eq!(mapped.names.concat(), names);
-        assert_eq!(mapped.outcome, ToolChoiceOutcome::Native);
-        assert!(mapped.warnings.is_empty());
-    }
-}
-
-#[test]
-fn a_choice_among_some_tools_declares_only_these() {
-    let mapped = map(only(&["c", "a"]));
-    assert_eq!(mapped.choice, json!({"type": "any"}));
-    assert_eq!(mapped.names, ["a", "c"]);
-    assert!(matches!(mapped.outcome, ToolChoiceOutcome::Emulated { .. }));
-}
-
-#[test]
-fn case_13_a_forced_choice_is_relaxed_for_a_model_that_refuses_it() {
-    let refuses = ModelCapabilities {
-        forced_tool_choice: Some(false),
-        ..ModelCapabilities::default()
-    };
-    let unknown = ModelCapabilities::default();
-    for (capabilities, thinks) in [(&refuses, false), (&unknown, true)] {
-        let mapped = map_with(&request(only(&["a"])), capabilities, thinks).unwrap();
-        assert_eq!(mapped.choice, json!({"type": "auto"}));
-        assert_eq!(mapped.names, ["a"]);
-        assert!(matches!(mapped.outcome, ToolChoiceOutcome::Relaxed { .. }));
-        assert_eq!(mapped.warnings, [WarningKind::ToolChoiceRelaxed]);
-        // A choice that is not forced does not change.
-        let none = map_with(&request(ToolChoice::None), capabilities, thinks).unwrap();
-        assert_eq!(none.choice, json!({"type": "none"}));
-        assert_eq!(none.outcome, ToolChoiceOutcome::Native);
-    }
 }
 
 #[test]
@@ -168,30 +112,6 @@ fn an_impossible_choice_is_refused() {
 }
 
 #[test]
-fn case_16_invalid_tool_names_are_sent_as_reversible_aliases() {
-    let long = "x".repeat(129);
-    let declared = ["a/b", "a_b", "a.b", "größe", "", &long];
-    let tools = declared.map(|name| tool(name, json!({})));
-    let request = ChatRequest::new([Message::user("hi")])
-        .with_tools(tools)
-        .with_tool_choice(only(&["a/b"]));
-    let names = ToolNames::of(&request, NameRule::ANTHROPIC);
-    let mapped = map_with(&request, &ModelCapabilities::default(), false).unwrap();
-    assert_eq!(mapped.names[..2], ["a_b_c14cddc0", "a_b"]);
-    assert_eq!(
-        mapped.choice,
-        json!({"type": "tool", "name": "a_b_c14cddc0"})
-    );
-    assert!(mapped.warnings.is_empty(), "nothing is lost");
-    let distinct: std::collections::BTreeSet<_> = mapped.names.iter().collect();
-    assert_eq!(distinct.len(), declared.len());
-    for (sent, name) in mapped.names.iter().zip(declared) {
-        assert!(NameRule::ANTHROPIC.allows(sent), "{sent}");
-        assert_eq!(names.declared(sent), name);
-    }
-}
-
-#[test]
 fn no_tools_are_sent_to_a_model_without_tool_use() {
     let without = ModelCapabilities {
         tools: Some(false),
@@ -219,13 +139,15 @@ fn a_changed_schema_root_has_a_warning() {
     let unknown = ModelCapabilities::default();
     let names = ToolNames::of(&request, NameRule::ANTHROPIC);
     let tools = tools(
-        &request,
-        &model(),
-        &names,
-        &unknown,
-        &options,
-        false,
-        &ToolSchemas::default(),
+        ToolContext {
+            request: &request,
+            model: &model(),
+            names: &names,
+            capabilities: &unknown,
+            options: &options,
+            schemas: &ToolSchemas::default(),
+            thinks_with_budget: false,
+        },
         &mut warnings,
     )
     .unwrap();
@@ -256,13 +178,15 @@ fn strict_tools_respect_the_limits_of_the_api() {
         let mut warnings = Vec::new();
         let names = ToolNames::of(&request, NameRule::ANTHROPIC);
         let tools = tools(
-            &request,
-            &model(),
-            &names,
-            capabilities,
-            &options,
-            false,
-            &ToolSchemas::default(),
+            ToolContext {
+                request: &request,
+                model: &model(),
+                names: &names,
+                capabilities,
+                options: &options,
+                schemas: &ToolSchemas::default(),
+                thinks_with_budget: false,
+            },
             &mut warnings,
         )
         .unwrap();

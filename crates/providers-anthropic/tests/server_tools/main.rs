@@ -14,11 +14,12 @@ use switchboard_domain::{
 use switchboard_providers_anthropic::{
     AnthropicConfig, AnthropicModel, CacheLifetime, CachePolicy, Effort, MessagesDecoder,
     MessagesOptions, ServerTool, capabilities,
-    messages::{LocalIds, from_body},
+    messages::{LocalIds, events_from_body},
     server_tool::{UserLocation, WebSearch},
     to_wire,
 };
 use switchboard_providers_common::TransportConfig;
+use switchboard_providers_common::assembled;
 use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_testkit::{
     fake::{Answer, FakeModel},
@@ -104,7 +105,9 @@ fn answered(body: &Value, model: &str) -> (Vec<Value>, ChatResponse) {
         Vec::new(),
         LocalIds::default(),
     );
-    let answer = from_body("anthropic", decoder, &body.to_string()).expect("it is an answer");
+    let answer = events_from_body(decoder, &body.to_string())
+        .and_then(|events| assembled("anthropic", &events))
+        .expect("it is an answer");
     let blocks = body["content"].as_array().cloned().unwrap_or_default();
     (blocks, answer)
 }
@@ -346,34 +349,6 @@ fn golden_a_choice_among_server_tools_alone_is_native() {
     assert_eq!(names(&body), ["web_search", "web_fetch"]);
     assert!(matches!(outcome, ToolChoiceOutcome::Emulated { .. }));
     assert!(warnings.is_empty());
-}
-
-#[test]
-fn case_13_a_refused_choice_among_server_tools_is_relaxed() {
-    for (choice, declared) in [
-        (ToolChoice::Required, 3),
-        (ToolChoice::Only(vec!["web_search".into()]), 1),
-    ] {
-        let request = ChatRequest::new([Message::user("hi")]).with_tool_choice(choice);
-        let (body, outcome, warnings) = chosen(&request, "claude-opus-5-5");
-        assert_eq!(body["tool_choice"], json!({"type": "auto"}));
-        assert_eq!(names(&body).len(), declared);
-        assert!(matches!(outcome, ToolChoiceOutcome::Relaxed { .. }));
-        assert_eq!(warnings, [WarningKind::ToolChoiceRelaxed]);
-    }
-    // A choice of an unknown tool is refused.
-    let choice = ToolChoice::Only(vec!["get_weather".into()]);
-    let request = ChatRequest::new([Message::user("hi")]).with_tool_choice(choice);
-    let model = ModelId::new("anthropic", "claude-haiku-5-5");
-    let error = to_wire(
-        &request,
-        &model,
-        &capabilities(&model.name),
-        &options("claude-haiku-5-5"),
-        &ToolSchemas::default(),
-    )
-    .unwrap_err();
-    assert!(error.to_string().contains("`get_weather`"), "{error}");
 }
 
 /// The body of a request with a tool choice, and the outcome.

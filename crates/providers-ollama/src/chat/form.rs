@@ -1,7 +1,7 @@
 //! Tool calls through `format`.
 //!
-//! The wire has no tool choice, but it has `format`, a JSON Schema. The server turns the schema into
-//! a grammar that restricts the model's output. A forced call is requested in this form:
+//! The wire has no tool choice, but it has `format`, a JSON Schema. The server turns the schema
+//! into a grammar that restricts the model's output. A forced call is requested in this form:
 //!
 //! ```json
 //! {"name": "get_weather", "parameters": {"city": "Hamburg"}}

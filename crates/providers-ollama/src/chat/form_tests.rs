@@ -5,57 +5,10 @@ fn tool(name: &str, schema: Value) -> ToolDefinition {
 }
 
 #[test]
-fn one_tool_gives_one_object_schema() {
-    let only = tool(
-        "get_weather",
-        json!({"type": "object", "properties": {"city": {"type": "string"}}}),
-    );
-    let emulated = Emulated {
-        tools: vec![&only],
-        answer: None,
-    };
-    assert_eq!(
-        emulated.schema(&mut Vec::new()),
-        json!({
-            "type": "object",
-            "properties": {
-                "name": {"type": "string", "enum": ["get_weather"]},
-                "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
-            },
-            "required": ["name", "parameters"],
-            "additionalProperties": false,
-        })
-    );
-    assert_eq!(emulated.form().tools, ["get_weather"]);
-}
-
-#[test]
 fn the_name_sorts_before_the_fields_that_depend_on_it() {
     let mut names = [PARAMETERS, NAME];
     names.sort_unstable();
     assert_eq!(names, [NAME, PARAMETERS]);
-}
-
-#[test]
-fn several_tools_and_an_answer_give_alternatives() {
-    let tools = [tool("a", json!({"type": "object"})), tool("b", json!(true))];
-    let answer = json!({"type": "array", "items": {"type": "integer"}});
-    let emulated = Emulated {
-        tools: tools.iter().collect(),
-        answer: Some(&answer),
-    };
-    let schema = emulated.schema(&mut Vec::new());
-    let arms = schema["anyOf"].as_array().unwrap();
-    assert_eq!(arms.len(), 3);
-    assert_eq!(arms[0]["properties"]["name"]["enum"], json!(["a"]));
-    // An input is an object even if its schema does not say so.
-    assert_eq!(
-        arms[1]["properties"]["parameters"],
-        json!({"type": "object", "properties": {}})
-    );
-    assert_eq!(arms[2]["properties"], json!({"response": answer}));
-    assert!(schema.get("$defs").is_none());
-    assert!(emulated.form().may_answer);
 }
 
 #[test]
@@ -99,22 +52,4 @@ fn references_are_adjusted_to_the_moved_definitions() {
     }
     assert_eq!(names, [""; 0]);
     assert!(text.contains("#/not/a/reference"), "a value is not touched");
-}
-
-#[test]
-fn the_instructions_describe_what_the_grammar_cannot_express() {
-    let only = tool("get_weather", json!({"type": "object"}));
-    let mut emulated = Emulated {
-        tools: vec![&only],
-        answer: None,
-    };
-    let told = emulated.instructions();
-    assert!(told.contains("Does get_weather."), "{told}");
-    assert!(told.contains(r#""parameters""#), "{told}");
-    assert!(!told.contains("response"), "{told}");
-    let answer = json!({"type": "object", "properties": {"degrees": {"type": "number"}}});
-    emulated.answer = Some(&answer);
-    let told = emulated.instructions();
-    assert!(told.contains("degrees"), "{told}");
-    assert!(told.contains(r#"{"response""#), "{told}");
 }

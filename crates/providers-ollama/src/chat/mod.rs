@@ -11,10 +11,9 @@
 //! Sources: the server's source (`api/types.go`, `server/routes.go`, `llm/llama_server.go` of
 //! August 2026), the official Python SDK 0.6.3, and public issue threads where they are named.
 
-mod base64;
+mod content;
 pub mod form;
 mod form_reader;
-mod messages;
 mod options;
 pub mod request;
 pub mod response;
@@ -28,6 +27,6 @@ pub(crate) use tools::{checked, is_held};
 pub use form::Form;
 pub use options::ThinkForm;
 pub use request::{WireRequest, to_wire};
-pub use response::{events_from_body, from_body};
+pub use response::events_from_body;
 pub use stream::ChatDecoder;
 pub use switchboard_providers_common::LocalIds;

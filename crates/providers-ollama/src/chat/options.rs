@@ -5,6 +5,8 @@ use switchboard_domain::{
     ChatRequest, JsonObject, ModelCapabilities, ModelId, ReasoningEffort, Warning, WarningKind,
 };
 
+use switchboard_providers_common::body_fields::STREAM;
+
 use super::wire::Think;
 
 /// Options that the SDK's `Options` and the server support. A caller may set them beside `options`,
@@ -42,8 +44,6 @@ const KNOWN: [&str; 31] = [
     "penalize_newline",
     "stop",
 ];
-/// The one field that `extra` cannot set.
-const STREAM: &str = "stream";
 const OPTIONS: &str = "options";
 
 /// How a wish for reasoning is said to a model. Servers differ by their age: levels were refused
@@ -61,10 +61,10 @@ pub enum ThinkForm {
 }
 
 /// The options as they are sent, and the caller's fields that are left.
-pub(crate) fn options<'a>(
-    request: &'a ChatRequest,
+pub(crate) fn options(
+    request: &ChatRequest,
     warnings: &mut Vec<Warning>,
-) -> (JsonObject, Vec<(&'a str, &'a Value)>) {
+) -> (JsonObject, JsonObject) {
     let sampling = &request.sampling;
     let mut options = JsonObject::new();
     let mut put = |name: &str, value: Option<Value>| {
@@ -79,7 +79,7 @@ pub(crate) fn options<'a>(
     put("seed", sampling.seed.map(Value::from));
     let stop = &sampling.stop;
     put("stop", (!stop.is_empty()).then(|| stop.clone().into()));
-    let mut extra = Vec::new();
+    let mut extra = JsonObject::new();
     for (name, value) in &request.extra {
         match (name.as_str(), value) {
             (STREAM, _) => {
@@ -90,7 +90,9 @@ pub(crate) fn options<'a>(
             (known, _) if KNOWN.contains(&known) => {
                 options.insert(name.clone(), value.clone());
             }
-            (name, value) => extra.push((name, value)),
+            (_, value) => {
+                extra.insert(name.clone(), value.clone());
+            }
         }
     }
     (options, extra)
@@ -247,7 +249,7 @@ mod tests {
             Value::Object(options),
             json!({"num_predict": 100, "temperature": 0, "num_ctx": 8192, "num_gpu": 0, "stop": ["\n"]})
         );
-        assert_eq!(rest, [("keep_alive", &json!("10m"))]);
+        assert_eq!(Value::Object(rest), json!({"keep_alive": "10m"}));
         assert_eq!(warnings.len(), 1);
     }
 }

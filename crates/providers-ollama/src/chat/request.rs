@@ -4,15 +4,18 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, Delivery, ModelCapabilities, ModelError, ModelErrorKind, ModelId, ResponseFormat,
+    ChatRequest, Delivery, ModelCapabilities, ModelError, ModelId, ResponseFormat,
     ToolChoiceOutcome, Warning, WarningKind,
 };
 
-use switchboard_providers_common::schema::ToolSchemas;
+use switchboard_providers_common::{
+    request::{invalid_request, requested_schema},
+    schema::ToolSchemas,
+};
 
 use super::{
+    content::messages,
     form::{Emulated, Form},
-    messages::messages,
     options::{ThinkForm, options, think},
     schema::held,
     tools::{Tools, sets_format, tools},
@@ -41,6 +44,9 @@ pub struct WireRequest<'a> {
 /// undeclared tool or the response format is not a schema. Fails with
 /// [`ModelErrorKind::Unsupported`] if the model is known not to support native tool calls or
 /// structured answers.
+///
+/// [`ModelErrorKind::InvalidRequest`]: switchboard_domain::ModelErrorKind::InvalidRequest
+/// [`ModelErrorKind::Unsupported`]: switchboard_domain::ModelErrorKind::Unsupported
 pub fn to_wire<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
@@ -107,28 +113,17 @@ fn answer_format<'a>(
     model: &ModelId,
     capabilities: &ModelCapabilities,
 ) -> Result<Option<(&'a str, &'a Value)>, ModelError> {
-    let unsupported = |feature: &str| {
-        let feature = feature.to_owned();
-        let kind = ModelErrorKind::Unsupported { feature };
-        Err(ModelError::new(&*model.provider, kind, ""))
-    };
-    let (name, schema) = match &request.response_format {
-        ResponseFormat::Text => return Ok(None),
-        ResponseFormat::JsonSchema { name, schema } => (name, schema),
-        _ => return unsupported("this response format"),
-    };
-    if sets_format(request) {
+    if sets_format(request) && matches!(request.response_format, ResponseFormat::JsonSchema { .. })
+    {
         return Ok(None);
     }
-    if capabilities.structured_output == Some(false) {
-        return unsupported("an answer in the form of a JSON Schema");
-    }
+    let Some((name, schema)) = requested_schema(request, &model.provider, capabilities)? else {
+        return Ok(None);
+    };
     if !schema.is_object() {
         // "expected \"json\" or a valid JSON Schema object", says the server.
-        let field = Some("format".to_owned());
-        let kind = ModelErrorKind::InvalidRequest { field };
         let message = format!("schema `{name}` is not a JSON object");
-        return Err(ModelError::new(&*model.provider, kind, message));
+        return Err(invalid_request(&model.provider, "format", message));
     }
     Ok(Some((name, schema)))
 }

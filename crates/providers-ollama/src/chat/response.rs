@@ -3,8 +3,7 @@
 //! A body is what its stream would have said in one line, so the same state machine reads it: an
 //! answer is the same whichever way it came.
 
-use switchboard_domain::{ChatResponse, ModelError, ModelEvent};
-use switchboard_providers_common::assembled;
+use switchboard_domain::{ModelError, ModelEvent};
 
 use super::stream::ChatDecoder;
 
@@ -17,13 +16,4 @@ pub fn events_from_body(decoder: ChatDecoder, body: &str) -> Result<Vec<ModelEve
     let mut events = Vec::new();
     decoder.whole(body, &mut events)?;
     Ok(events)
-}
-
-/// Reads a body of status 200. See [`events_from_body`].
-pub fn from_body(
-    provider: &str,
-    decoder: ChatDecoder,
-    body: &str,
-) -> Result<ChatResponse, ModelError> {
-    assembled(provider, &events_from_body(decoder, body)?)
 }

@@ -97,61 +97,6 @@ fn warn<'c>(of: &str, changes: impl Iterator<Item = &'c Change>, warnings: &mut 
 mod tests {
     use super::*;
 
-    fn constraint_text(schema: Value) -> (Value, String, Vec<String>) {
-        let tool = Arc::new(ToolDefinition::new("t", "Does it.", schema));
-        let mut warnings = Vec::new();
-        let function = declared(&tool, &ToolSchemas::default(), &mut warnings);
-        let warnings = warnings.into_iter().map(|it| it.message);
-        (
-            function.parameters.schema.clone().into_owned(),
-            function.description.into_owned(),
-            warnings.collect(),
-        )
-    }
-
-    #[test]
-    fn a_schema_of_supported_keywords_is_unchanged() {
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "city": {"type": "string", "description": "Where."},
-                "days": {"type": "array", "items": {"type": "integer"}},
-            },
-            "required": ["city"],
-        });
-        let (sent, description, warnings) = constraint_text(schema.clone());
-        assert_eq!(sent, schema);
-        assert_eq!(description, "Does it.");
-        assert_eq!(warnings, [""; 0]);
-    }
-
-    #[test]
-    fn unsupported_keywords_are_rewritten() {
-        let (sent, _, warnings) = constraint_text(json!({
-            "type": "object",
-            "properties": {
-                "day": {"$ref": "#/$defs/day"},
-                "any": true,
-                "count": {"type": "integer", "minimum": 1},
-            },
-            "$defs": {"day": {"type": "string", "enum": ["today", "tomorrow"]}},
-        }));
-        assert_eq!(
-            sent["properties"]["day"],
-            json!({"type": "string", "enum": ["today", "tomorrow"]})
-        );
-        // Go reads a property into a struct, and no boolean fits that.
-        assert!(sent["properties"]["any"].is_object());
-        let count = sent["properties"]["count"]["description"].as_str().unwrap();
-        assert!(count.contains('1'), "{count}");
-        assert_eq!(warnings, [""; 0]);
-        for odd in [json!(true), json!({}), json!({"type": ["object", "null"]})] {
-            let (sent, ..) = constraint_text(odd);
-            assert_eq!(sent["type"], "object");
-            assert!(sent["properties"].is_object());
-        }
-    }
-
     #[test]
     fn the_input_of_a_tool_without_parameters_is_empty() {
         let empty = json!({"type": "object", "properties": {}});
@@ -160,28 +105,5 @@ mod tests {
         }
         let free = json!({"type": "object", "additionalProperties": true});
         assert_eq!(held_input(&free).get("properties"), None);
-    }
-
-    #[test]
-    fn unenforced_parts_of_an_answer_schema_have_a_warning() {
-        let mut warnings = Vec::new();
-        let exact = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false});
-        assert_eq!(*held("answer", &exact, &mut warnings), exact);
-        assert!(warnings.is_empty());
-        let properties: serde_json::Map<_, _> = (0..5)
-            .map(|it| {
-                (
-                    format!("p{it}"),
-                    json!({"type": "array", "uniqueItems": true}),
-                )
-            })
-            .collect();
-        let wide =
-            json!({"type": "object", "properties": properties, "additionalProperties": false});
-        held("answer", &wide, &mut warnings);
-        let message = &warnings[0].message;
-        assert!(message.starts_with("schema `answer`"), "{message}");
-        assert!(message.contains("/properties/p0"), "{message}");
-        assert!(message.ends_with("; and 2 more"), "{message}");
     }
 }

@@ -5,13 +5,13 @@ use switchboard_domain::{
     ToolChoiceOutcome, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    LocalIds, WireDecoder, http::classify::excerpt, provider::is_error,
+    AnswerEvents, LocalIds, WireDecoder, http::classify::excerpt, provider::is_error,
 };
 
 use super::{
+    content::thinking_state,
     form::Form,
     form_reader::{FormReader, Said},
-    messages::thinking_state,
     wire::{CallReport, Chunk, MessageReport},
 };
 use crate::error::{ERRORS, is_malformed_call};
@@ -23,11 +23,8 @@ use crate::error::{ERRORS, is_malformed_call};
 #[derive(Debug)]
 pub struct ChatDecoder {
     model: ModelId,
-    tool_choice: ToolChoiceOutcome,
-    warnings: Vec<Warning>,
+    answer: AnswerEvents,
     ids: LocalIds,
-    started: bool,
-    next_part: u32,
     open: Option<Open>,
     /// Reads an answer that is held to the form of a call.
     form: Option<FormReader>,
@@ -90,11 +87,8 @@ impl ChatDecoder {
     ) -> Self {
         Self {
             model,
-            tool_choice,
-            warnings,
+            answer: AnswerEvents::new(tool_choice, warnings),
             ids,
-            started: false,
-            next_part: 0,
             open: None,
             form: None,
             thoughts: None,
@@ -123,7 +117,7 @@ impl ChatDecoder {
     ) -> Result<(), ModelError> {
         self.done_optional = true;
         self.frame("", body, events)?;
-        if self.started {
+        if self.answer.has_started() {
             self.end(events)
         } else {
             let message = format!("no answer in the body: {}", excerpt(body.as_bytes()));
@@ -134,8 +128,9 @@ impl ChatDecoder {
     fn chunk(&mut self, chunk: Chunk, events: &mut Vec<ModelEvent>) {
         let usage = chunk.usage();
         let done = chunk.done == Some(true);
-        if !self.started && (chunk.message.is_some() || done) {
-            self.start(chunk.model.filter(|model| !model.is_empty()), events);
+        if chunk.message.is_some() || done {
+            // The wire has no id of an answer.
+            self.answer.start(None, chunk.model, events);
         }
         self.message(chunk.message.unwrap_or_default(), events);
         if usage.is_known() {
@@ -145,22 +140,6 @@ impl ChatDecoder {
         if done {
             self.finish(chunk.done_reason, events);
         }
-    }
-
-    fn start(&mut self, model: Option<String>, events: &mut Vec<ModelEvent>) {
-        self.started = true;
-        events.push(ModelEvent::Started {
-            // The wire has none.
-            response_id: None,
-            model,
-            tool_choice: std::mem::take(&mut self.tool_choice),
-        });
-        let warnings = std::mem::take(&mut self.warnings);
-        events.extend(
-            warnings
-                .into_iter()
-                .map(|warning| ModelEvent::Warning { warning }),
-        );
     }
 
     fn message(&mut self, message: MessageReport, events: &mut Vec<ModelEvent>) {
@@ -278,10 +257,7 @@ impl ChatDecoder {
     /// Begins a part; the text or reasoning before it is complete.
     fn begin(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
         self.close(events);
-        let index = self.next_part;
-        self.next_part = index.saturating_add(1);
-        events.push(ModelEvent::PartStarted { index, part });
-        index
+        self.answer.start_part(part, events)
     }
 
     fn close(&mut self, events: &mut Vec<ModelEvent>) {
@@ -314,7 +290,8 @@ impl ChatDecoder {
             self.read(said, events);
             if !in_thoughts && form.strayed() && self.calls == 0 && reason == FinishReason::Stop {
                 let message = "the answer is not in the form that `format` asked for";
-                warn(WarningKind::ToolChoiceRelaxed, message, events);
+                self.answer
+                    .warn(WarningKind::ToolChoiceRelaxed, message, events);
             }
         }
         // A call whose input is not complete stays open.
@@ -322,7 +299,8 @@ impl ChatDecoder {
         if self.nameless > 0 {
             let nameless = self.nameless;
             let message = format!("{nameless} tool call(s) came without a name and were omitted");
-            warn(WarningKind::UnknownWireValue, message, events);
+            self.answer
+                .warn(WarningKind::UnknownWireValue, message, events);
             if self.calls == 0 && reason == FinishReason::Stop {
                 reason = FinishReason::MalformedToolCall;
             }
@@ -333,12 +311,11 @@ impl ChatDecoder {
 
     /// Ends the answer with an error, because the server could not parse the model's tool call.
     fn malformed_call(&mut self, message: String, events: &mut Vec<ModelEvent>) {
-        if !self.started {
-            self.start(None, events);
-        }
+        self.answer.start(None, None, events);
         self.done = true;
         self.close(events);
-        warn(WarningKind::UnknownWireValue, message, events);
+        self.answer
+            .warn(WarningKind::UnknownWireValue, message, events);
         events.push(ModelEvent::Finished {
             reason: FinishReason::MalformedToolCall,
             raw: Some("error".to_owned()),
@@ -420,11 +397,6 @@ fn finish_reason(word: Option<&str>) -> FinishReason {
         // `load` and `unload` answer a request without messages.
         Some(other) => FinishReason::Other(other.to_owned()),
     }
-}
-
-fn warn(kind: WarningKind, message: impl Into<String>, events: &mut Vec<ModelEvent>) {
-    let warning = Warning::new(kind, message);
-    events.push(ModelEvent::Warning { warning });
 }
 
 #[cfg(test)]

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ResponseFormat, ToolChoice,
-    ToolChoiceOutcome, ToolDefinition, Warning, WarningKind,
+    ChatRequest, ModelCapabilities, ModelError, ResponseFormat, ToolChoice, ToolChoiceOutcome,
+    ToolDefinition, Warning, WarningKind,
 };
-use switchboard_providers_common::schema::ToolSchemas;
+use switchboard_providers_common::{
+    request::{emulated, invalid_request, required_tools, unsupported},
+    schema::ToolSchemas,
+};
 
 use super::{form::Emulated, schema, wire};
 use crate::error;
@@ -45,10 +48,8 @@ pub(crate) fn tools<'a>(
         None => free(request, schemas, warnings),
     };
     if capabilities.tools == Some(false) && !tools.declared.is_empty() {
-        let feature = error::TOOLS.to_owned();
-        let kind = ModelErrorKind::Unsupported { feature };
         let message = format!("it is known to have none; {}", error::TOOLS_REMEDY);
-        return Err(ModelError::new(provider, kind, message));
+        return Err(unsupported(provider, error::TOOLS).with_message(message));
     }
     say_parallel(request, tools.emulated.is_some(), warnings);
     Ok(tools)
@@ -62,9 +63,14 @@ pub(crate) fn checked<'a>(
 ) -> Result<Option<Vec<&'a Arc<ToolDefinition>>>, ModelError> {
     if let Some(index) = request.tools.iter().position(|tool| tool.name.is_empty()) {
         let field = format!("tools[{index}].function.name");
-        return Err(invalid(provider, field, "a tool without a name"));
+        return Err(invalid_request(provider, &field, "a tool without a name"));
     }
-    forced(request, provider)
+    let names = required_tools(request, provider, "tool_choice", |_| false)?;
+    Ok(names.map(|names| {
+        let is_allowed = |name: &str| names.is_empty() || names.contains(&name);
+        let tools = request.tools.iter();
+        tools.filter(|tool| is_allowed(&tool.name)).collect()
+    }))
 }
 
 /// Returns whether the tools of a request are sent in `format`: if a call is required, or if a call
@@ -96,34 +102,6 @@ fn wanted_schema(request: &ChatRequest) -> Option<&Value> {
     match &request.response_format {
         ResponseFormat::JsonSchema { schema, .. } if !sets_format(request) => Some(schema),
         _ => None,
-    }
-}
-
-/// Returns the tools of which one must be called, or `None` if no call is required.
-fn forced<'a>(
-    request: &'a ChatRequest,
-    provider: &str,
-) -> Result<Option<Vec<&'a Arc<ToolDefinition>>>, ModelError> {
-    let invalid = |message: &str| Err(invalid(provider, "tool_choice".to_owned(), message));
-    let all = || request.tools.iter();
-    match &request.tool_choice {
-        ToolChoice::Auto | ToolChoice::None => Ok(None),
-        ToolChoice::Required if request.tools.is_empty() => {
-            invalid("a tool is required but none is declared")
-        }
-        ToolChoice::Required => Ok(Some(all().collect())),
-        ToolChoice::Only(names) if names.is_empty() => {
-            invalid("a choice among no tools; say `none` for no tool")
-        }
-        ToolChoice::Only(names) => {
-            let undeclared = |name: &&String| !all().any(|tool| tool.name == **name);
-            if let Some(name) = names.iter().find(undeclared) {
-                return invalid(&format!("no tool named `{name}` is declared"));
-            }
-            Ok(Some(
-                all().filter(|tool| names.contains(&tool.name)).collect(),
-            ))
-        }
     }
 }
 
@@ -206,17 +184,6 @@ fn declared<'a>(
         function: schema::declared(tool, schemas, warnings),
     });
     declared.collect()
-}
-
-fn emulated(how: &str) -> ToolChoiceOutcome {
-    ToolChoiceOutcome::Emulated {
-        how: how.to_owned(),
-    }
-}
-
-fn invalid(provider: &str, field: String, message: &str) -> ModelError {
-    let kind = ModelErrorKind::InvalidRequest { field: Some(field) };
-    ModelError::new(provider, kind, message)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use serde_json::json;
-use switchboard_domain::Message;
+use switchboard_domain::{Message, ModelErrorKind};
 
 use super::*;
 
@@ -68,39 +68,6 @@ fn plain(declared: &[&str], form: &[&str], outcome: &'static str) -> Mapped {
 }
 
 const ALL: [&str; 3] = ["get_weather", "list_cities", "screenshot"];
-
-#[test]
-fn every_tool_choice_is_native_or_emulated() {
-    let two = ["list_cities", "get_weather", "list_cities"];
-    for (choice, expected) in [
-        (ToolChoice::Auto, plain(&ALL, &[], "native")),
-        (ToolChoice::None, plain(&[], &[], "emulated")),
-        (ToolChoice::Required, plain(&[], &ALL, "emulated")),
-        (
-            only(&["screenshot"]),
-            plain(&[], &["screenshot"], "emulated"),
-        ),
-        // In the order of the declaration, without duplicates.
-        (only(&two), plain(&[], &ALL[..2], "emulated")),
-    ] {
-        assert_eq!(mapped(&request(choice.clone())), expected, "{choice:?}");
-    }
-}
-
-#[test]
-fn case_13_a_model_that_is_not_held_to_a_form_is_left_free_and_that_is_told() {
-    let cloud = crate::capabilities("gpt-oss:120b-cloud", false);
-    let expected = Mapped {
-        warnings: vec![WarningKind::ToolChoiceRelaxed],
-        ..plain(&["screenshot"], &[], "relaxed")
-    };
-    let forced = request(only(&["screenshot"]));
-    assert_eq!(mapped_for(&forced, &cloud).unwrap(), expected);
-    // The same if the caller sets `format`.
-    let mut own_format = forced.clone();
-    own_format.extra.insert("format".into(), json!("json"));
-    assert_eq!(mapped(&own_format), expected);
-}
 
 #[test]
 fn tools_and_a_response_format_share_one_constraint() {

@@ -4,13 +4,11 @@
     reason = "a plain function of a test file counts as production code for clippy"
 )]
 
-use std::time::Duration;
-
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatModel, ChatRequest, FinishReason, Message, ModelErrorKind, ModelEvent, Part,
-    ReasoningEffort, ToolChoice, ToolChoiceOutcome, ToolResult, WarningKind,
+    ChatModel, ChatRequest, FinishReason, Message, ModelErrorKind, ModelEvent, ReasoningEffort,
+    ToolChoice, ToolChoiceOutcome, ToolResult, WarningKind,
 };
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_providers_ollama::{
@@ -18,7 +16,7 @@ use switchboard_providers_ollama::{
 };
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate},
-    loopback::{failure, held_after, lets_go, question},
+    loopback::{failure, held_after, question},
     transcripts,
 };
 use tokio::net::TcpListener;
@@ -266,23 +264,6 @@ async fn refusals_are_classified_with_a_remedy() {
 }
 
 #[tokio::test]
-async fn temporary_failures_are_retried() {
-    let fake = server().await;
-    let mut config = config(&fake);
-    config.transport.retry.min_delay = Duration::from_millis(1);
-    let model = OllamaModel::new(config, "qwen3:8b").unwrap();
-    fake.answer(refusal(
-        503,
-        "server busy, please try again.  maximum pending requests exceeded",
-    ));
-    fake.answer(refusal(500, "llama runner process has terminated"));
-    fake.answer(transcript("text.ndjson"));
-    let answer = model.complete(&question()).await.unwrap();
-    assert!(answer.message.text().starts_with("The harbour"));
-    assert_eq!(fake.requests().len(), 3);
-}
-
-#[tokio::test]
 async fn an_unreachable_server_has_a_hint_to_start_it() {
     // A closed port: one that was just released.
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -382,14 +363,6 @@ async fn the_servers_models_are_listed_and_shown() {
 }
 
 #[tokio::test]
-async fn dropping_the_stream_or_the_future_aborts_the_request() {
-    let fake = server().await;
-    // The request too: loading a model may take long.
-    let gone = lets_go(&fake, &model(&fake), "ollama/text.ndjson", 2).await;
-    gone.unwrap();
-}
-
-#[tokio::test]
 async fn an_answer_is_read_under_any_content_type_and_in_any_chunks() {
     let fake = server().await;
     let model = model(&fake);
@@ -444,36 +417,6 @@ async fn a_response_that_is_not_an_answer_is_an_error() {
     }
     let error = last.unwrap().unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Interrupted);
-}
-
-#[tokio::test]
-async fn images_are_sent_as_bytes() {
-    let fake = server().await;
-    fake.answer(transcript("text.ndjson"));
-    let image = switchboard_domain::Media::base64("image/png", "iVBORw0KGgo=");
-    let message = Message::new(
-        switchboard_domain::Role::User,
-        [Part::text("What is this?"), Part::Image(image)],
-    );
-    let answer = model(&fake).complete(&ChatRequest::new([message])).await;
-    assert!(answer.unwrap().warnings.is_empty());
-    let sent = fake.request(0).await;
-    assert_eq!(
-        sent.json()["messages"][0]["images"],
-        json!(["iVBORw0KGgo="])
-    );
-}
-
-#[tokio::test]
-async fn the_key_is_never_shown() {
-    let fake = server().await;
-    let model = model(&fake);
-    assert!(!format!("{model:?}").contains("secret-1"), "{model:?}");
-    fake.answer(refusal(401, "unknown key secret-1"));
-    let error = failure(&model, &question()).await.unwrap();
-    for shown in [format!("{error}"), format!("{error:?}")] {
-        assert!(!shown.contains("secret-1"), "{shown}");
-    }
 }
 
 /// Gateways answer 200 and then repeat the error of their upstream, which may contain the key.

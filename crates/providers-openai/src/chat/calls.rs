@@ -4,19 +4,23 @@
 //! for every call, omit the id, send a blank one or a new one per chunk, or repeat the name in each
 //! chunk. [`Calls::find`] contains the rules.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::borrow::Cow;
 
 use serde_json::Value;
 use switchboard_domain::{
     DEFAULT_MAX_TOOL_INPUT_BYTES as MAX_INPUT, JsonObject, ModelEvent, ModelId, PartStart,
     ProviderState,
 };
-use switchboard_providers_common::{LocalIds, ShapeRestorer, ToolMapping};
+use switchboard_providers_common::{AnswerEvents, LocalIds, ShapeRestorer, ToolMapping};
 
 use super::wire::{FunctionDelta, ToolCallDelta};
 
 /// The fields of a call that are sent back with it.
 pub(crate) const STATE_FIELDS: [&str; 2] = ["extra_content", "provider_specific_fields"];
+
+/// Maximum number of calls that a piece may continue. Earlier calls are not searched, so that many
+/// calls need linear time.
+const MAX_SEARCHED: usize = 256;
 
 /// The calls of one answer.
 #[derive(Debug)]
@@ -25,7 +29,6 @@ pub(crate) struct Calls {
     ids: LocalIds,
     tool_mapping: ToolMapping,
     list: Vec<Call>,
-    positions: CallPositions,
     /// The call that is being streamed.
     current: Option<usize>,
 }
@@ -34,6 +37,8 @@ pub(crate) struct Calls {
 struct Call {
     /// The server's id.
     wire_id: Option<String>,
+    /// The server's index.
+    index: Option<u64>,
     name: String,
     /// The index of the part. Known with the name.
     part: Option<u32>,
@@ -57,7 +62,6 @@ impl Calls {
             ids,
             tool_mapping: ToolMapping::default(),
             list: Vec::new(),
-            positions: CallPositions::default(),
             current: None,
         }
     }
@@ -72,16 +76,16 @@ impl Calls {
         &mut self,
         delta: &ToolCallDelta,
         chunk: u64,
-        next_part: &mut u32,
+        answer: &mut AnswerEvents,
         events: &mut Vec<ModelEvent>,
     ) {
         let piece = &CallPiece::new(delta);
         let found = self.find(piece, chunk);
         let at = found.map_or(self.list.len(), |(at, _)| at);
         if found.is_none() {
-            self.positions.insert(at, piece.id, piece.index);
             self.list.push(Call {
                 wire_id: piece.id.map(str::to_owned),
+                index: piece.index,
                 ..Call::default()
             });
         }
@@ -99,18 +103,14 @@ impl Calls {
         if let Some(name) = piece.name
             && call.part.is_none()
         {
-            let index = *next_part;
-            *next_part = next_part.saturating_add(1);
-            call.part = Some(index);
             name.clone_into(&mut call.name);
             let declared = self.tool_mapping.declared_name(name);
-            events.push(ModelEvent::PartStarted {
-                index,
-                part: PartStart::ToolUse {
-                    id: self.ids.claim(call.wire_id.as_deref()),
-                    name: declared.to_owned(),
-                },
-            });
+            let part = PartStart::ToolUse {
+                id: self.ids.claim(call.wire_id.as_deref()),
+                name: declared.to_owned(),
+            };
+            let index = answer.start_part(part, events);
+            call.part = Some(index);
             call.restorer = self.tool_mapping.input_restorer(declared);
             let early = std::mem::take(&mut call.early_arguments);
             // Two deltas, so that the accumulator keeps the allowed part of an input that is too
@@ -144,7 +144,7 @@ impl Calls {
         &mut self,
         function: FunctionDelta,
         chunk: u64,
-        next_part: &mut u32,
+        answer: &mut AnswerEvents,
         events: &mut Vec<ModelEvent>,
     ) {
         let delta = ToolCallDelta {
@@ -153,7 +153,7 @@ impl Calls {
             function: Some(function),
             ..ToolCallDelta::default()
         };
-        self.add(&delta, chunk, next_part, events);
+        self.add(&delta, chunk, answer, events);
     }
 
     /// Ends the current call: text or reasoning follows it.
@@ -202,9 +202,17 @@ impl Calls {
 
     /// Returns the call that a piece continues, or `None` for the first piece of a call.
     fn find(&self, piece: &CallPiece<'_>, chunk: u64) -> Option<(usize, Match)> {
-        let by_id = self.positions.by_id(piece.id, piece.index);
+        let find = |is_meant: &dyn Fn(&Call) -> bool| {
+            let mut calls = self.list.iter().enumerate().rev().take(MAX_SEARCHED);
+            calls.find(|(_, call)| is_meant(call)).map(|(at, _)| at)
+        };
+        let by_id = find(&|call| {
+            let is_other_index =
+                piece.index.is_some() && call.index.is_some() && call.index != piece.index;
+            piece.id.is_some() && call.wire_id.as_deref() == piece.id && !is_other_index
+        });
         let at = by_id.or_else(|| match piece.index {
-            Some(index) => self.positions.by_index.get(&index).copied(),
+            Some(_) => find(&|call| call.index == piece.index),
             // Without an index the piece continues the current call.
             None => self.current.or_else(|| self.list.len().checked_sub(1)),
         })?;
@@ -256,54 +264,6 @@ impl Call {
         let room = (MAX_INPUT + 1).saturating_sub(self.early_arguments.len());
         let end = arguments.ceil_char_boundary(room);
         self.early_arguments.push_str(&arguments[..end]);
-    }
-}
-
-/// The positions of calls in the list, so that many calls need linear time.
-#[derive(Debug, Default)]
-struct CallPositions {
-    /// The last call with each index.
-    by_index: BTreeMap<u64, usize>,
-    by_id: BTreeMap<String, IdPositions>,
-}
-
-/// The positions of calls with one id.
-#[derive(Debug, Default)]
-struct IdPositions {
-    last: usize,
-    /// The last call without an index.
-    without_index: Option<usize>,
-    /// The last call with each index.
-    by_index: BTreeMap<u64, usize>,
-}
-
-impl CallPositions {
-    fn insert(&mut self, at: usize, id: Option<&str>, index: Option<u64>) {
-        if let Some(index) = index {
-            self.by_index.insert(index, at);
-        }
-        if let Some(id) = id {
-            let positions = self.by_id.entry(id.to_owned()).or_default();
-            positions.last = at;
-            match index {
-                Some(index) => {
-                    positions.by_index.insert(index, at);
-                }
-                None => positions.without_index = Some(at),
-            }
-        }
-    }
-
-    /// Returns the last call with this id and no other index.
-    fn by_id(&self, id: Option<&str>, index: Option<u64>) -> Option<usize> {
-        let positions = self.by_id.get(id?)?;
-        match index {
-            Some(index) => {
-                let with_index = positions.by_index.get(&index).copied();
-                positions.without_index.max(with_index)
-            }
-            None => Some(positions.last),
-        }
     }
 }
 

@@ -1,9 +1,13 @@
 use serde_json::json;
 use switchboard_domain::{
-    ChatRequest, ChatResponse, FinishReason, Message, Part, ResponseAccumulator, ToolInput,
+    ChatResponse, FinishReason, ResponseAccumulator, ToolChoiceOutcome, ToolInput,
 };
 
 use super::*;
+
+fn no_events() -> AnswerEvents {
+    AnswerEvents::new(ToolChoiceOutcome::Native, Vec::new())
+}
 
 fn model() -> ModelId {
     ModelId::new("acme", "acme-1")
@@ -17,11 +21,11 @@ fn calls(chunks: &Value) -> Vec<(String, String, String)> {
 fn calls_with(ids: LocalIds, chunks: &Value) -> Vec<(String, String, String)> {
     let mut calls = Calls::new(model(), ids);
     let mut events = Vec::new();
-    let mut next_part = 0;
+    let mut answer = no_events();
     for (number, chunk) in (1..).zip(chunks.as_array().unwrap()) {
         for delta in chunk.as_array().unwrap() {
             let delta = serde_json::from_value(delta.clone()).unwrap();
-            calls.add(&delta, number, &mut next_part, &mut events);
+            calls.add(&delta, number, &mut answer, &mut events);
         }
     }
     calls.finish(false, &mut events);
@@ -60,71 +64,6 @@ fn expect(chunks: &Value, expected: &[(&str, &str, &str)]) {
 }
 
 #[test]
-fn openai_sends_index_id_and_name_once() {
-    expect(
-        &json!([
-            [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}],
-            [{"index": 0, "function": {"arguments": "{\"x\":"}}],
-            [{"index": 0, "function": {"arguments": "1}"}}],
-            [{"index": 1, "id": "b", "type": "function", "function": {"name": "f", "arguments": ""}}],
-            [{"index": 1, "function": {"arguments": "{}"}}],
-        ]),
-        &[("a", "f", r#"{"x":1}"#), ("b", "f", "{}")],
-    );
-}
-
-#[test]
-fn pieces_of_calls_may_interleave() {
-    expect(
-        &json!([
-            [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\""}},
-             {"index": 1, "id": "b", "function": {"name": "g", "arguments": "{"}}],
-            [{"index": 0, "function": {"arguments": ":1}"}}, {"index": 1, "function": {"arguments": "}"}}],
-        ]),
-        &[("a", "f", r#"{"x":1}"#), ("b", "g", "{}")],
-    );
-}
-
-#[test]
-fn calls_with_index_zero_and_different_ids_are_different_calls() {
-    expect(
-        &json!([
-            [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":1}"}}],
-            [{"index": 0, "id": "b", "function": {"name": "f", "arguments": "{\"x\":2}"}}],
-        ]),
-        &[("a", "f", r#"{"x":1}"#), ("b", "f", r#"{"x":2}"#)],
-    );
-    // In pieces, and without parameters.
-    expect(
-        &json!([
-            [{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}],
-            [{"index": 0, "id": "b", "function": {"name": "f", "arguments": ""}}],
-            [{"index": 0, "id": "b", "function": {"arguments": "{\"x\":"}}],
-            [{"index": 0, "function": {"arguments": "2}"}}],
-        ]),
-        &[("a", "f", "{}"), ("b", "f", r#"{"x":2}"#)],
-    );
-}
-
-#[test]
-fn blank_and_missing_ids_are_replaced_by_unique_local_ids() {
-    for id in [json!(""), json!("  "), json!("null"), json!(null), json!(7)] {
-        expect(
-            &json!([
-                [{"index": 0, "id": id, "function": {"name": "f", "arguments": "{}"}}],
-                [{"index": 0, "id": id, "function": {"name": "g", "arguments": "{}"}}],
-                [{"index": 0, "id": id, "function": {"name": "g", "arguments": "{}"}}],
-            ]),
-            &[
-                ("call_local_1", "f", "{}"),
-                ("call_local_2", "g", "{}"),
-                ("call_local_3", "g", "{}"),
-            ],
-        );
-    }
-}
-
-#[test]
 fn calls_with_the_same_id_are_different_calls() {
     expect(
         &json!([[
@@ -133,21 +72,6 @@ fn calls_with_the_same_id_are_different_calls() {
         ]]),
         &[("x", "f", "{}"), ("call_local_1", "f", r#"{"a":1}"#)],
     );
-}
-
-#[test]
-fn a_name_in_each_chunk_is_not_doubled() {
-    for (id, expected) in [(json!("a"), "a"), (json!(null), "call_local_1")] {
-        expect(
-            &json!([
-                [{"index": 0, "id": id, "function": {"name": "f", "arguments": "{\"x\""}}],
-                [{"index": 0, "id": id, "function": {"name": "f", "arguments": ":1"}}],
-                [{"index": 0, "id": id, "function": {"name": "f", "arguments": "}"}}],
-                [{"index": 0, "id": id, "function": {"name": "f", "arguments": ""}}],
-            ]),
-            &[(expected, "f", r#"{"x":1}"#)],
-        );
-    }
 }
 
 #[test]
@@ -236,41 +160,6 @@ fn text_after_a_complete_input_makes_it_malformed() {
 }
 
 #[test]
-fn local_ids_are_unique_in_the_whole_conversation() {
-    let tool_use = |id: &str| {
-        let input = ToolInput::parse("{}");
-        Part::ToolUse(switchboard_domain::ToolUse::new(id, "f", input))
-    };
-    let history = Message::new(
-        switchboard_domain::Role::Assistant,
-        [tool_use("call_0"), tool_use("call_local_1")],
-    );
-    let ids = LocalIds::after(&ChatRequest::new([history]));
-    let calls = calls_with(
-        ids,
-        // A server that counts from 0 in every answer.
-        &json!([[
-            {"index": 0, "id": "call_0", "function": {"name": "f", "arguments": "{}"}},
-            {"index": 1, "id": "call_1", "function": {"name": "f", "arguments": "{}"}},
-        ]]),
-    );
-    let ids: Vec<_> = calls.iter().map(|(id, ..)| id.as_str()).collect();
-    assert_eq!(ids, ["call_local_2", "call_1"]);
-}
-
-#[test]
-fn a_call_without_a_name_is_counted_and_starts_no_part() {
-    let mut calls = Calls::new(model(), LocalIds::default());
-    let mut events = Vec::new();
-    let delta =
-        serde_json::from_value(json!({"index": 0, "function": {"arguments": "{}"}})).unwrap();
-    calls.add(&delta, 1, &mut 0, &mut events);
-    calls.finish(false, &mut events);
-    assert!(events.is_empty() && !calls.has_named());
-    assert_eq!(calls.count_nameless(), 1);
-}
-
-#[test]
 fn fields_that_a_server_requires_back_are_stored_with_the_call() {
     let signed = json!({"google": {"thought_signature": "sig"}});
     for chunks in [
@@ -287,10 +176,10 @@ fn fields_that_a_server_requires_back_are_stored_with_the_call() {
     ] {
         let mut calls = Calls::new(model(), LocalIds::default());
         let mut events = Vec::new();
-        let mut next_part = 0;
+        let mut answer = no_events();
         for (number, delta) in (1..).zip(chunks.as_array().unwrap()) {
             let delta = serde_json::from_value(delta.clone()).unwrap();
-            calls.add(&delta, number, &mut next_part, &mut events);
+            calls.add(&delta, number, &mut answer, &mut events);
         }
         calls.finish(false, &mut events);
         let reason = FinishReason::ToolUse;
@@ -380,11 +269,11 @@ fn a_call_without_input_is_incomplete_at_the_output_limit() {
     ]);
     for (cut_off, expected) in [(true, [false, true, false]), (false, [true, true, false])] {
         let mut calls = Calls::new(model(), LocalIds::default());
-        let (mut events, mut next_part) = (Vec::new(), 0);
+        let (mut events, mut answer) = (Vec::new(), no_events());
         for (number, chunk) in (1..).zip(deltas.as_array().unwrap()) {
             for delta in chunk.as_array().unwrap() {
                 let delta = serde_json::from_value(delta.clone()).unwrap();
-                calls.add(&delta, number, &mut next_part, &mut events);
+                calls.add(&delta, number, &mut answer, &mut events);
             }
         }
         calls.finish(cut_off, &mut events);
@@ -400,41 +289,12 @@ fn a_call_without_input_is_incomplete_at_the_output_limit() {
     }
 }
 
-#[test]
-fn positions_return_the_last_call_with_an_id_and_index() {
-    let calls = [
-        ("a", Some(0)),
-        ("a", Some(1)),
-        ("b", None),
-        ("b", Some(2)),
-        ("", Some(1)),
-    ];
-    let mut positions = CallPositions::default();
-    for (at, (id, index)) in calls.into_iter().enumerate() {
-        positions.insert(at, Some(id).filter(|id| !id.is_empty()), index);
-    }
-    for (id, index, expected) in [
-        (Some("a"), Some(0), Some(0)),
-        (Some("a"), Some(1), Some(1)),
-        (Some("a"), Some(2), None),
-        (Some("a"), None, Some(1)),
-        (Some("b"), Some(2), Some(3)),
-        (Some("b"), Some(7), Some(2)),
-        (Some("b"), None, Some(3)),
-        (Some("c"), Some(0), None),
-        (None, Some(0), None),
-    ] {
-        assert_eq!(positions.by_id(id, index), expected, "{id:?} {index:?}");
-    }
-    assert_eq!(positions.by_index.get(&1), Some(&4));
-}
-
 /// A search per call would take minutes.
 #[test]
 fn many_calls_take_linear_time() {
     let count = 60_000_u64;
     let mut calls = Calls::new(model(), LocalIds::default());
-    let (mut events, mut next_part) = (Vec::new(), 0);
+    let (mut events, mut answer) = (Vec::new(), no_events());
     for index in 0..count {
         let deltas = [
             json!({"index": index, "id": "t", "function": {"name": "f", "arguments": ""}}),
@@ -442,8 +302,10 @@ fn many_calls_take_linear_time() {
         ];
         for delta in deltas {
             let delta = serde_json::from_value(delta).unwrap();
-            calls.add(&delta, index, &mut next_part, &mut events);
+            calls.add(&delta, index, &mut answer, &mut events);
         }
     }
-    assert_eq!(u64::from(next_part), count);
+    let is_start = |event: &&ModelEvent| matches!(event, ModelEvent::PartStarted { .. });
+    let started = events.iter().filter(is_start).count();
+    assert_eq!(started as u64, count);
 }

@@ -1,61 +1,8 @@
 //! Tests of the mapping of messages.
 
 use WarningKind::{PartDowngraded, PartDropped};
-use switchboard_providers_common::schema::ToolSchemas;
 
 use super::*;
-
-#[test]
-fn images_of_results_follow_the_whole_group_of_results() {
-    let image = |id: &str| {
-        let mut result = ToolResult::text(id, "shot", "ok");
-        let media = Media::base64("image/png", "AA==");
-        result = result.with_content([ToolContent::Image(media)]);
-        result
-    };
-    // One group in two messages, and a user message that contains a result.
-    let request = ChatRequest::new([
-        Message::tool_results([image("1")]),
-        Message::tool_results([image("2")]),
-        Message::new(
-            Role::User,
-            [Part::text("and?"), Part::ToolResult(image("3"))],
-        ),
-    ]);
-    let roles = |body: &Value| {
-        let messages = body["messages"].as_array().unwrap().clone();
-        let texts = messages.into_iter().map(|it| {
-            let parts = it["content"].as_array().map_or(0, Vec::len);
-            format!("{}{parts}", it["role"].as_str().unwrap())
-        });
-        texts.collect::<Vec<_>>()
-    };
-    assert_eq!(
-        roles(&body(&request)),
-        ["tool0", "tool0", "tool0", "user6", "user0"]
-    );
-    let kinds: Vec<_> = warnings(&request).into_iter().map(|it| it.0).collect();
-    assert_eq!(kinds, [WarningKind::PartDowngraded; 3]);
-}
-
-#[test]
-fn a_failed_result_is_marked_once() {
-    let content = |result: ToolResult| {
-        body(&ChatRequest::new([Message::tool_results([result])]))["messages"][0]["content"].take()
-    };
-    let error = |text: &str| content(ToolResult::error("1", "t", text));
-    assert_eq!(error("not found"), "Error: not found");
-    assert_eq!(error("Error: not found"), "Error: not found");
-    assert_eq!(error("error reading it"), "error reading it");
-    assert_eq!(error("error.log is missing"), "Error: error.log is missing");
-    assert_eq!(error(""), "Error: the tool failed without saying why");
-    assert_eq!(content(ToolResult::text("1", "t", "")), "");
-    let mut structured = ToolResult::text("1", "t", "");
-    structured.structured = Some(json!({"b": 1, "a": 2}).into());
-    assert_eq!(content(structured.clone()), r#"{"b":1,"a":2}"#);
-    structured.is_error = true;
-    assert_eq!(content(structured), r#"Error: {"b":1,"a":2}"#);
-}
 
 #[test]
 fn media_without_a_form_are_described_with_a_warning() {
@@ -155,53 +102,6 @@ fn parts_without_a_form_are_dropped_with_a_warning() {
 }
 
 #[test]
-fn a_call_of_a_tool_with_an_impossible_name_is_sent_under_a_valid_name() {
-    let call = ToolUse::new("1", "read file!", ToolInput::parse("{}"));
-    let request = ChatRequest::new([Message::new(Role::Assistant, [Part::ToolUse(call)])]);
-    let message = &body(&request)["messages"][0];
-    let name = message["tool_calls"][0]["function"]["name"]
-        .as_str()
-        .unwrap();
-    assert!(
-        name.starts_with("read_file_") && crate::tools::NAME_RULE.allows(name),
-        "{name}"
-    );
-    assert_eq!(message["content"], Value::Null);
-    assert_eq!(warnings(&request), []);
-}
-
-#[test]
-fn texts_and_media_are_borrowed() {
-    let request = conversation();
-    let model = ModelId::new("openai", "gpt-4o");
-    let unknown = ModelCapabilities::default();
-    let wire = to_wire(
-        &request,
-        &model,
-        &unknown,
-        &Profile::openai(),
-        &ToolSchemas::default(),
-    )
-    .unwrap();
-    let wire::Message::User {
-        content: wire::UserContent::Parts(parts),
-    } = &wire.body.messages[1]
-    else {
-        panic!("{:?}", wire.body.messages[1]);
-    };
-    let [
-        wire::ContentPart::Text { text },
-        wire::ContentPart::ImageUrl { image_url },
-        ..,
-    ] = parts.as_slice()
-    else {
-        panic!("{parts:?}");
-    };
-    assert!(matches!(text, std::borrow::Cow::Borrowed(_)));
-    assert!(matches!(image_url.url, wire::DataUrl::Data { .. }));
-}
-
-#[test]
 fn reasoning_is_sent_back_to_servers_that_require_it() {
     let model = ModelId::new("deepseek", "deepseek-v4-pro");
     let thought = |minter: &ModelId, text: &str| {
@@ -287,49 +187,6 @@ fn the_state_of_a_call_is_sent_back_to_the_same_model_only() {
 }
 
 #[test]
-fn state_of_the_responses_api_is_not_sent_to_chat_completions() {
-    let model = ModelId::new("litellm", "any");
-    let state = |data: Value| Some(ProviderState::minted_by(&model, data));
-    let mut call = ToolUse::new("call_1", "f", ToolInput::parse("{}"));
-    call.provider_state = state(json!({"item": {"id": "fc_1", "status": "completed"}}));
-    let thought = Reasoning {
-        text: "Hm.".into(),
-        provider_state: state(
-            json!({"type": "reasoning", "id": "rs", "encrypted_content": "gAAA"}),
-        ),
-    };
-    let parts = [Part::Reasoning(thought), Part::ToolUse(call)];
-    let request = ChatRequest::new([Message::new(Role::Assistant, parts)]);
-    let sent = mapped(&request, "litellm/any", &Profile::litellm());
-    assert_eq!(
-        sent["body"]["messages"],
-        json!([{"role": "assistant", "content": null, "tool_calls": [
-            {"type": "function", "id": "call_1", "function": {"name": "f", "arguments": "{}"}},
-        ]}])
-    );
-    assert_eq!(sent["warnings"].as_array().unwrap().len(), 2);
-}
-
-#[test]
-fn consecutive_instructions_are_one_message() {
-    let request = ChatRequest::new([
-        Message::new(Role::System, [Part::text("One."), Part::text("Two.")]),
-        Message::system(""),
-        Message::new(Role::System, [Part::text("Three."), Part::text("Four.")]),
-        Message::user("hi"),
-        Message::system("Five."),
-    ]);
-    assert_eq!(
-        body(&request)["messages"],
-        json!([
-            {"role": "system", "content": "One.\n\nTwo.\n\nThree.\n\nFour."},
-            {"role": "user", "content": "hi"},
-            {"role": "system", "content": "Five."},
-        ])
-    );
-}
-
-#[test]
 fn an_answer_of_reasoning_only_is_dropped_with_a_warning() {
     let model = ModelId::new("acme", "acme-1");
     let data = json!({"field": "reasoning_content"});
@@ -357,57 +214,4 @@ fn an_answer_of_reasoning_only_is_dropped_with_a_warning() {
         let message = warnings[0]["message"].as_str().unwrap();
         assert!(message.starts_with("1 reasoning part(s) were dropped: the answer has no other"));
     }
-}
-
-/// A result of one piece.
-fn gave(content: ToolContent) -> ChatRequest {
-    let result = ToolResult {
-        content: vec![content].into(),
-        ..ToolResult::text("1", "t", "")
-    };
-    ChatRequest::new([Message::tool_results([result])])
-}
-
-fn blob(media_type: Option<&str>) -> ToolContent {
-    ToolContent::Resource {
-        uri: "file:///a".into(),
-        media_type: media_type.map(str::to_owned),
-        text: None,
-        blob: Some("AA==".into()),
-    }
-}
-
-#[test]
-fn unsupported_content_of_a_result_is_described_with_a_warning() {
-    let audio = ToolContent::Audio(Media::base64("audio/wav", "AA=="));
-    for (content, words) in [
-        (audio, "[audio audio/wav]"),
-        (blob(Some("application/pdf")), "[resource file:///a]"),
-        (
-            blob(Some("application/octet-stream")),
-            "[resource file:///a]",
-        ),
-        (blob(Some("image/svg+xml")), "[resource file:///a]"),
-        (blob(None), "[resource file:///a]"),
-    ] {
-        let request = gave(content);
-        let messages = body(&request)["messages"].take();
-        let expected = json!([{"role": "tool", "tool_call_id": "1", "content": words}]);
-        assert_eq!(messages, expected);
-        let warnings = warnings(&request);
-        assert_eq!(warnings.len(), 1, "{words}");
-        assert_eq!(warnings[0].0, PartDowngraded);
-        assert!(warnings[0].1.contains(words), "{warnings:?}");
-    }
-}
-
-#[test]
-fn an_image_resource_is_sent_as_an_image() {
-    let request = gave(blob(Some("image/png")));
-    let messages = body(&request)["messages"].take();
-    assert_eq!(messages[0]["content"], "[resource file:///a]");
-    let url = &messages[1]["content"][1]["image_url"]["url"];
-    assert_eq!(url, "data:image/png;base64,AA==");
-    let kinds: Vec<_> = warnings(&request).into_iter().map(|it| it.0).collect();
-    assert_eq!(kinds, [PartDowngraded]);
 }

@@ -19,7 +19,7 @@ pub mod wire;
 
 pub use options::ChatOptions;
 pub use request::{WireRequest, to_wire};
-pub use response::{events_from_body, from_body};
+pub use response::events_from_body;
 pub use stream::ChatDecoder;
 
 pub use switchboard_providers_common::LocalIds;

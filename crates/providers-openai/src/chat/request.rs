@@ -15,7 +15,7 @@ use crate::{
     options::{OptionMapper, answer_schema},
     profile::{MaxTokensField, Profile, ReasoningControl, SeedField},
     tools::{
-        NAME_RULE, Tools, disables_reasoning,
+        NAME_RULE, ToolContext, Tools, disables_reasoning,
         provider_tools::{DeclaredTools, ProviderTool, ToolForm},
         tools,
     },
@@ -56,6 +56,14 @@ pub fn to_wire<'a>(
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
     let names = ToolNames::of(request, NAME_RULE);
+    let context = ToolContext {
+        request,
+        provider: &model.provider,
+        names: &names,
+        capabilities,
+        profile,
+        schemas,
+    };
     let Tools {
         declared,
         provider_tools,
@@ -63,13 +71,8 @@ pub fn to_wire<'a>(
         outcome,
         mut tool_mapping,
     } = tools(
-        request,
-        &model.provider,
+        context,
         ProviderTool::from_extra(&request.extra, ToolForm::Nested),
-        &names,
-        capabilities,
-        profile,
-        schemas,
         &mut warnings,
     )?;
     let messages = messages(request, model, &names, capabilities, profile, &mut warnings);

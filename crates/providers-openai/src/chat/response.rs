@@ -3,8 +3,7 @@
 //! The state machine of the stream reads the body as one chunk, so that an answer does not depend
 //! on its delivery.
 
-use switchboard_domain::{ChatResponse, ModelError, ModelEvent};
-use switchboard_providers_common::assembled;
+use switchboard_domain::{ModelError, ModelEvent};
 
 use super::stream::ChatDecoder;
 
@@ -17,15 +16,6 @@ pub fn events_from_body(decoder: ChatDecoder, body: &str) -> Result<Vec<ModelEve
     let mut events = Vec::new();
     decoder.read_body(body, &mut events)?;
     Ok(events)
-}
-
-/// Converts a body of status 200 into a response. Fails as [`events_from_body`] does.
-pub fn from_body(
-    provider: &str,
-    decoder: ChatDecoder,
-    body: &str,
-) -> Result<ChatResponse, ModelError> {
-    assembled(provider, &events_from_body(decoder, body)?)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
-use switchboard_domain::{FinishReason, ModelErrorKind, ModelId, ToolChoiceOutcome};
+use switchboard_domain::{ChatResponse, FinishReason, ModelErrorKind, ModelId, ToolChoiceOutcome};
+use switchboard_providers_common::assembled;
 
 use super::*;
 use crate::chat::LocalIds;
@@ -11,7 +12,7 @@ fn read(body: &Value) -> Result<ChatResponse, ModelError> {
         Vec::new(),
         LocalIds::default(),
     );
-    from_body("litellm", decoder, &body.to_string())
+    events_from_body(decoder, &body.to_string()).and_then(|events| assembled("litellm", &events))
 }
 
 fn message(message: &Value, finish_reason: &Value) -> Value {
@@ -47,25 +48,6 @@ fn a_body_needs_no_finish_reason() {
     let calls = json!([{"id": "a", "function": {"name": "f", "arguments": "{}"}}]);
     let called = message(&json!({"content": null, "tool_calls": calls}), &Value::Null);
     assert_eq!(read(&called).unwrap().finish, FinishReason::ToolUse);
-}
-
-#[test]
-fn the_output_limit_makes_the_last_call_malformed() {
-    let calls = json!([
-        {"id": "a", "function": {"name": "f", "arguments": "{}"}},
-        {"id": "b", "function": {"name": "f", "arguments": "{\"x\":1}"}},
-    ]);
-    let cut = message(
-        &json!({"content": null, "tool_calls": calls}),
-        &json!("length"),
-    );
-    let response = read(&cut).unwrap();
-    let whole: Vec<_> = response
-        .message
-        .tool_uses()
-        .map(|it| it.input.as_object().is_some())
-        .collect();
-    assert_eq!(whole, [true, false]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use switchboard_domain::{
     ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    LocalIds, ShapeRestorer, ToolMapping, WireDecoder,
+    AnswerEvents, AnswerSummary, LocalIds, ShapeRestorer, ToolMapping, WireDecoder,
     http::classify::excerpt,
     provider::{ApiError, is_error},
 };
@@ -16,7 +16,7 @@ use super::{
     reasoning::{self, ReasoningBlocks, readable_text},
     wire::{Chunk, Delta, UsageReport},
 };
-use crate::{content::finish::AnswerSummary, error::ERRORS};
+use crate::error::ERRORS;
 
 /// Finish reasons of an answer that the server interrupted: OpenRouter, vLLM and `DeepSeek`.
 const INTERRUPTED: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
@@ -28,10 +28,7 @@ const INTERRUPTED: [&str; 3] = ["error", "abort", "insufficient_system_resource"
 #[derive(Debug)]
 pub struct ChatDecoder {
     model: ModelId,
-    tool_choice: ToolChoiceOutcome,
-    warnings: Vec<Warning>,
-    started: bool,
-    next_part: u32,
+    answer: AnswerEvents,
     text: Option<u32>,
     text_restorer: ShapeRestorer,
     tool_mapping: ToolMapping,
@@ -66,10 +63,7 @@ impl ChatDecoder {
         let calls = Calls::new(model.clone(), ids);
         Self {
             model,
-            tool_choice,
-            warnings,
-            started: false,
-            next_part: 0,
+            answer: AnswerEvents::new(tool_choice, warnings),
             text: None,
             text_restorer: ShapeRestorer::default(),
             tool_mapping: ToolMapping::default(),
@@ -117,9 +111,8 @@ impl ChatDecoder {
         let id = chunk.id.filter(|id| !id.is_empty());
         // Azure's first chunk is about the prompt. It has no id and no choice.
         let is_of_answer = id.is_some() || !chunk.choices.is_empty() || chunk.usage.is_some();
-        if !self.started && is_of_answer {
-            let model = chunk.model.filter(|model| !model.is_empty());
-            self.start(id, model, events);
+        if is_of_answer {
+            self.answer.start(id, chunk.model, events);
         }
         for choice in chunk.choices {
             if choice.index.is_some_and(|index| index != 0) {
@@ -138,22 +131,6 @@ impl ChatDecoder {
             }
         }
         emit_usage(chunk.usage.map(|usage| *usage), events);
-    }
-
-    fn start(
-        &mut self,
-        response_id: Option<String>,
-        model: Option<String>,
-        events: &mut Vec<ModelEvent>,
-    ) {
-        self.started = true;
-        events.push(ModelEvent::Started {
-            response_id,
-            model,
-            tool_choice: std::mem::take(&mut self.tool_choice),
-        });
-        let warnings = std::mem::take(&mut self.warnings).into_iter();
-        events.extend(warnings.map(|warning| ModelEvent::Warning { warning }));
     }
 
     fn delta(&mut self, delta: Delta, events: &mut Vec<ModelEvent>) {
@@ -188,14 +165,13 @@ impl ChatDecoder {
         self.add_refusal(delta.refusal.as_deref().unwrap_or_default(), events);
         for call in &delta.tool_calls {
             self.end_reasoning(events);
-            let next_part = &mut self.next_part;
-            self.calls.add(call, self.chunk, next_part, events);
+            let answer = &mut self.answer;
+            self.calls.add(call, self.chunk, answer, events);
         }
         if let Some(function) = delta.function_call {
             self.end_reasoning(events);
-            let next_part = &mut self.next_part;
-            self.calls
-                .add_legacy(function, self.chunk, next_part, events);
+            let answer = &mut self.answer;
+            self.calls.add_legacy(function, self.chunk, answer, events);
         }
     }
 
@@ -215,7 +191,7 @@ impl ChatDecoder {
         if let Some(index) = self.reasoning {
             return index;
         }
-        let index = self.start_part(PartStart::Reasoning, events);
+        let index = self.answer.start_part(PartStart::Reasoning, events);
         self.reasoning = Some(index);
         index
     }
@@ -244,7 +220,7 @@ impl ChatDecoder {
             index
         } else {
             self.text_restorer = self.tool_mapping.answer_restorer();
-            self.start_part(PartStart::Text, events)
+            self.answer.start_part(PartStart::Text, events)
         };
         self.text = Some(index);
         let text = self.text_restorer.push(text);
@@ -259,24 +235,17 @@ impl ChatDecoder {
         self.calls.end_current();
         let index = self
             .refusal
-            .unwrap_or_else(|| self.start_part(PartStart::Text, events));
+            .unwrap_or_else(|| self.answer.start_part(PartStart::Text, events));
         self.refusal = Some(index);
         let text = text.to_owned();
         events.push(ModelEvent::TextDelta { index, text });
     }
 
-    fn start_part(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
-        let index = self.next_part;
-        self.next_part = index.saturating_add(1);
-        events.push(ModelEvent::PartStarted { index, part });
-        index
-    }
-
     fn warn_other_choice(&mut self, events: &mut Vec<ModelEvent>) {
         if !std::mem::replace(&mut self.has_other_choices, true) {
             let message = "the server sent several answers (`n`): only the first is read";
-            let warning = Warning::new(WarningKind::UnknownWireValue, message);
-            events.push(ModelEvent::Warning { warning });
+            let kind = WarningKind::UnknownWireValue;
+            self.answer.warn(kind, message, events);
         }
     }
 
@@ -292,9 +261,7 @@ impl ChatDecoder {
             return Err(self.error(ModelErrorKind::Interrupted, message));
         }
         self.done = true;
-        if !self.started {
-            self.start(None, None, events);
-        }
+        self.answer.start(None, None, events);
         let reason = finish_reason(raw.as_deref().unwrap_or("stop"));
         let is_incomplete = matches!(
             reason,

@@ -1,9 +1,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use switchboard_domain::{
-    ChatResponse, Part, ResponseAccumulator, ToolDefinition, ToolInput, Usage,
-};
+use switchboard_domain::{ChatResponse, Part, ResponseAccumulator, ToolDefinition, ToolInput};
 use switchboard_providers_common::schema::Dialect;
 
 use super::*;
@@ -203,82 +201,6 @@ fn a_reason_is_not_replaced_by_a_later_stop() {
 }
 
 #[test]
-fn the_output_limit_makes_the_current_call_malformed() {
-    let inputs = |frames: &[Value]| {
-        let response = answer(frames);
-        let whole = |input: &ToolInput| input.as_object().is_some();
-        response
-            .message
-            .tool_uses()
-            .map(|it| whole(&it.input))
-            .collect::<Vec<_>>()
-    };
-    let two = delta(&json!({"tool_calls": [call(0, "a", "f", "{}"), call(1, "b", "f", "{}")]}));
-    assert_eq!(inputs(&[two.clone(), finish("length")]), [true, false]);
-    assert_eq!(
-        inputs(&[two.clone(), finish("content_filter")]),
-        [true, false]
-    );
-    assert_eq!(inputs(&[two.clone(), finish("tool_calls")]), [true, true]);
-    // The text or the reasoning was interrupted.
-    for field in ["content", "refusal", "reasoning"] {
-        let more = delta(&json!({field: "and"}));
-        assert_eq!(inputs(&[two.clone(), more, finish("length")]), [true, true]);
-    }
-}
-
-#[test]
-fn an_end_without_a_reason_is_an_interruption() {
-    let half = || delta(&json!({"content": "half"}));
-    for frames in [
-        vec![],
-        vec![half()],
-        vec![half(), json!("[DONE]")],
-        vec![half(), finish("")],
-    ] {
-        let error = failure(&frames);
-        assert_eq!(error.kind, ModelErrorKind::Interrupted, "{frames:?}");
-        assert_eq!(error.provider(), "openai");
-    }
-    for word in ["error", "abort", "insufficient_system_resource"] {
-        let error = failure(&[half(), finish(word)]);
-        assert_eq!(error.kind, ModelErrorKind::Interrupted);
-        assert!(error.message().contains(word), "{error}");
-    }
-}
-
-#[test]
-fn an_error_in_the_stream_does_not_finish_the_answer() {
-    let half = || delta(&json!({"content": "half"}));
-    let kind = |frame: Value| failure(&[half(), finish("stop"), frame]).kind;
-    assert_eq!(
-        kind(json!({"error": {"message": "m", "type": "server_error"}})),
-        ModelErrorKind::Overloaded { retry_after: None }
-    );
-    assert_eq!(
-        kind(json!({"object": "error", "message": "maximum context length is 9", "code": 400})),
-        ModelErrorKind::ContextOverflow
-    );
-    assert_eq!(
-        kind(json!({"error": "it broke"})),
-        ModelErrorKind::Interrupted
-    );
-    let error =
-        failure(&[json!({"error": {"message": "The words.", "code": "rate_limit_exceeded"}})]);
-    assert_eq!(error.message(), "The words.");
-    // Named by the SSE event.
-    let mut events = Vec::new();
-    let error = decoder()
-        .frame("error", r#"{"message":"m"}"#, &mut events)
-        .unwrap_err();
-    assert_eq!((error.kind, events.len()), (ModelErrorKind::Interrupted, 0));
-    // `null` is not an error.
-    let quiet =
-        json!({"error": null, "choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]});
-    assert_eq!(answer(&[quiet]).message.text(), "a");
-}
-
-#[test]
 fn a_frame_that_is_not_json_is_reported_with_an_excerpt() {
     let page = format!("<html>{}", "\u{e9}".repeat(500));
     let error = failure(&[json!(page)]);
@@ -317,27 +239,6 @@ fn only_the_first_of_several_answers_is_read() {
     assert_eq!(response.message.text(), "minemine");
     assert_eq!(response.finish, FinishReason::Stop);
     assert_eq!(response.warnings.len(), 1);
-}
-
-#[test]
-fn usage_contains_only_reported_counts() {
-    let text = || delta(&json!({"content": "a"}));
-    assert_eq!(answer(&[text(), finish("stop")]).usage, Usage::default());
-    let usage = json!({"id": "c1", "choices": [], "usage": {
-        "prompt_tokens": 42, "completion_tokens": 9, "total_tokens": 51,
-        "prompt_tokens_details": {"cached_tokens": 32, "cache_write_tokens": 4},
-        "completion_tokens_details": null,
-    }});
-    assert_eq!(
-        answer(&[text(), finish("stop"), usage]).usage,
-        Usage {
-            input_tokens: Some(42),
-            output_tokens: Some(9),
-            cache_read_tokens: Some(32),
-            cache_write_tokens: Some(4),
-            ..Usage::default()
-        }
-    );
 }
 
 #[test]
@@ -433,17 +334,6 @@ fn openrouter_details_belong_to_the_reasoning_before_them() {
         panic!("{:?}", response.message);
     };
     assert_eq!(reasoning.text, "In short.");
-}
-
-#[test]
-fn a_call_without_a_name_makes_the_answer_malformed() {
-    let nameless = delta(&json!({"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]}));
-    let response = answer(&[nameless.clone(), finish("tool_calls")]);
-    assert_eq!(response.finish, FinishReason::MalformedToolCall);
-    assert_eq!(response.warnings[0].kind, WarningKind::UnknownWireValue);
-    let named = delta(&json!({"tool_calls": [call(1, "a", "f", "{}")]}));
-    let response = answer(&[nameless, named, finish("tool_calls")]);
-    assert_eq!(response.finish, FinishReason::ToolUse);
 }
 
 #[test]

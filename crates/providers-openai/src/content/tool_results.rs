@@ -1,7 +1,10 @@
 //! The text and media of tool results.
 
 use switchboard_domain::{ToolContent, ToolResult};
-use switchboard_providers_common::JoinedText;
+use switchboard_providers_common::{
+    JoinedText,
+    result_text::{mark_error, push_content, structured_text},
+};
 
 use crate::wire::media::DataUrl;
 
@@ -28,19 +31,7 @@ pub(crate) fn result_pieces(
     result: &ToolResult,
     is_supported: impl Fn(&ToolContent) -> bool,
 ) -> Vec<ResultPiece<'_>> {
-    let is_text = |content: &ToolContent| match content {
-        ToolContent::Text { text }
-        | ToolContent::Resource {
-            text: Some(text), ..
-        } => !text.is_empty(),
-        _ => false,
-    };
-    let (mut pieces, mut text) = (Vec::new(), JoinedText::default());
-    if let Some(structured) = &result.structured
-        && !result.content.iter().any(is_text)
-    {
-        text.push("", structured.to_string());
-    }
+    let (mut pieces, mut text) = (Vec::new(), structured_text(result));
     for content in &*result.content {
         match content {
             media if is_supported(media) => {
@@ -49,42 +40,24 @@ pub(crate) fn result_pieces(
                 }
                 pieces.push(ResultPiece::Media(media));
             }
-            ToolContent::Text { text: piece }
-            | ToolContent::Resource {
-                text: Some(piece), ..
-            } => text.push("\n", piece),
-            other => text.push("\n", other.as_text()),
+            other => push_content(&mut text, other),
         }
     }
     if !text.is_empty() {
         pieces.push(ResultPiece::Text(text));
     }
     if result.is_error {
-        mark_error(&mut pieces);
-    }
-    pieces
-}
-
-fn mark_error(pieces: &mut Vec<ResultPiece<'_>>) {
-    match pieces.first_mut() {
-        Some(ResultPiece::Text(text)) if starts_with_error(text.as_str()) => {}
-        Some(ResultPiece::Text(text)) => text.prepend("Error: "),
-        Some(ResultPiece::Media(_)) => pieces.insert(0, ResultPiece::Text("Error:".into())),
-        None => {
-            let message = "Error: the tool failed without saying why";
-            pieces.push(ResultPiece::Text(message.into()));
+        match pieces.first_mut() {
+            Some(ResultPiece::Text(text)) => mark_error(text),
+            Some(ResultPiece::Media(_)) => pieces.insert(0, ResultPiece::Text("Error:".into())),
+            None => {
+                let mut text = JoinedText::default();
+                mark_error(&mut text);
+                pieces.push(ResultPiece::Text(text));
+            }
         }
     }
-}
-
-/// Returns whether a text starts with the word "error".
-fn starts_with_error(text: &str) -> bool {
-    let text = text.trim_start().as_bytes();
-    let (word, rest) = text.split_at(text.len().min(5));
-    word.eq_ignore_ascii_case(b"error")
-        && rest
-            .first()
-            .is_none_or(|next| *next == b':' || next.is_ascii_whitespace())
+    pieces
 }
 
 /// Returns an image of a tool result: image content, or a resource of a supported image type.

@@ -1,18 +1,16 @@
 //! The items of an answer and their parts.
 
 mod completion;
-mod index;
 
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ModelEvent, ModelId, PartStart};
-use switchboard_providers_common::{LocalIds, ShapeRestorer, ToolMapping};
+use switchboard_providers_common::{AnswerSummary, LocalIds, ShapeRestorer, ToolMapping};
 
-use self::index::ItemIndex;
 use super::{
     fields::{json_text, text},
     wire::Event,
 };
-use crate::content::{PARAGRAPH, finish::AnswerSummary};
+use crate::content::PARAGRAPH;
 
 /// The id and the index of an item in an event. Some servers send only one of them, or neither.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,6 +31,10 @@ impl<'a> ItemAddress<'a> {
     }
 }
 
+/// Maximum number of items that an event may refer to. Earlier items are not searched, so that many
+/// items need linear time.
+const MAX_SEARCHED: usize = 256;
+
 /// A text of a reasoning item, by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReasoningText {
@@ -49,7 +51,6 @@ pub(crate) struct Items {
     ids: LocalIds,
     tool_mapping: ToolMapping,
     list: Vec<Item>,
-    index: ItemIndex,
     /// Calls that ended without a status and may be incomplete.
     ended_calls: Vec<usize>,
     next_part: u32,
@@ -101,7 +102,7 @@ struct MessageText {
 }
 
 /// The type of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ItemType {
     Message,
     Reasoning,
@@ -117,6 +118,13 @@ impl ItemType {
             Some("function_call") => Self::Call,
             _ => Self::Opaque,
         }
+    }
+}
+
+impl Item {
+    /// Returns whether the item has exactly this id and index.
+    fn is_at(&self, address: ItemAddress<'_>) -> bool {
+        address.id.is_some() && self.id.as_deref() == address.id && self.index == address.index
     }
 }
 
@@ -159,7 +167,6 @@ impl Items {
             ids,
             tool_mapping: ToolMapping::default(),
             list: Vec::new(),
-            index: ItemIndex::default(),
             ended_calls: Vec::new(),
             next_part: 0,
             reasoning_id: None,
@@ -195,7 +202,10 @@ impl Items {
         item: &JsonObject,
         events: &mut Vec<ModelEvent>,
     ) {
-        if !self.index.is_open(address) {
+        let is_open = self
+            .recent()
+            .any(|(_, item)| !item.is_complete && item.is_at(address));
+        if !is_open {
             self.start(address, ItemType::of(item), Some(item), events);
         }
     }
@@ -353,26 +363,46 @@ impl Items {
         }
     }
 
+    /// Returns the items that an event may refer to, the last first.
+    fn recent(&self) -> impl Iterator<Item = (usize, &Item)> {
+        self.list.iter().enumerate().rev().take(MAX_SEARCHED)
+    }
+
     /// Returns the open item of an event.
     fn find(&self, address: ItemAddress<'_>, item_type: ItemType) -> Option<usize> {
-        self.index.find(address, item_type)
+        let find = |is_meant: &dyn Fn(&Item) -> bool| {
+            let is_open = |item: &Item| !item.is_complete && item.kind.item_type() == item_type;
+            let mut items = self.recent();
+            items
+                .find(|(_, item)| is_open(item) && is_meant(item))
+                .map(|(at, _)| at)
+        };
+        let by_id = || find(&|item| address.id.is_some() && item.id.as_deref() == address.id);
+        let by_index = || find(&|item| address.index.is_some() && item.index == address.index);
+        // Some servers (LiteLLM, vLLM) send a new id in each event. Then the index decides, and
+        // without an index the current item of the type.
+        let current = || {
+            find(&|item| {
+                let is_other_index = address.index.is_some() && item.index.is_some();
+                let is_other_id =
+                    address.index.is_some() && address.id.is_some() && item.id.is_some();
+                !is_other_index && !is_other_id
+            })
+        };
+        by_id().or_else(by_index).or_else(current)
     }
 
     /// Returns whether the item of an event is complete.
     fn is_known(&self, address: ItemAddress<'_>, item_type: ItemType) -> bool {
-        self.index.is_complete(address, item_type)
+        self.recent().any(|(_, item)| {
+            item.is_complete && item.kind.item_type() == item_type && item.is_at(address)
+        })
     }
 
     /// Marks the item at `at` as complete.
     fn mark_complete(&mut self, at: usize) {
-        if let Some(item) = self.list.get_mut(at)
-            && !std::mem::replace(&mut item.is_complete, true)
-        {
-            let address = ItemAddress {
-                id: item.id.as_deref(),
-                index: item.index,
-            };
-            self.index.complete(at, item.kind.item_type(), address);
+        if let Some(item) = self.list.get_mut(at) {
+            item.is_complete = true;
         }
     }
 
@@ -417,7 +447,6 @@ impl Items {
             self.reasoning_id = address.id.map(str::to_owned);
         }
         let at = self.list.len();
-        self.index.insert(at, item_type, address);
         self.list.push(Item {
             id: address.id.map(str::to_owned),
             index: address.index,

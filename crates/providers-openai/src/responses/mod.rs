@@ -46,7 +46,7 @@ mod tools;
 pub mod wire;
 
 pub use request::{ReasoningSummary, ResponsesOptions, WireRequest, to_wire};
-pub use response::{events_from_body, from_body};
+pub use response::events_from_body;
 pub use stream::ResponsesDecoder;
 
 pub use switchboard_providers_common::LocalIds;

@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_domain::{ChatRequest, Message, ModelId, ToolChoiceOutcome, ToolResult};
+use switchboard_providers_common::assembled;
 use switchboard_providers_common::schema::ToolSchemas;
 
-use super::{LocalIds, ResponsesDecoder, ResponsesOptions, from_body, to_wire};
+use super::{LocalIds, ResponsesDecoder, ResponsesOptions, events_from_body, to_wire};
 use crate::{Profile, capabilities};
 
 /// Removes the ids of an item.
@@ -78,7 +79,8 @@ proptest! {
         let ids = LocalIds::default();
         let decoder = ResponsesDecoder::new(model.clone(), ToolChoiceOutcome::Native, vec![], ids);
         let body = json!({"id": "r", "status": "completed", "output": items});
-        let answer = from_body("openai", decoder, &body.to_string()).unwrap();
+        let answer = events_from_body(decoder, &body.to_string())
+.and_then(|events| assembled("openai", &events)).unwrap();
 
         let calls: Vec<_> = answer.message.tool_uses().cloned().collect();
         let results = calls.iter().map(|call| ToolResult::text(&call.id, &call.name, "12"));

@@ -18,7 +18,7 @@ use crate::{
     options::{OptionMapper, answer_schema},
     profile::Profile,
     tools::{
-        NAME_RULE, Tools, disables_reasoning,
+        NAME_RULE, ToolContext, Tools, disables_reasoning,
         provider_tools::{DeclaredTools, ProviderTool},
         tools,
     },
@@ -124,22 +124,21 @@ pub fn to_wire<'a>(
     let provider_tools =
         ProviderTool::with_options(request, server_tools, provider, &mut warnings)?;
     let names = ToolNames::of(request, NAME_RULE);
+    let context = ToolContext {
+        request,
+        provider,
+        names: &names,
+        capabilities,
+        profile,
+        schemas,
+    };
     let Tools {
         declared,
         provider_tools,
         choice,
         outcome,
         mut tool_mapping,
-    } = tools(
-        request,
-        provider,
-        provider_tools,
-        &names,
-        capabilities,
-        profile,
-        schemas,
-        &mut warnings,
-    )?;
+    } = tools(context, provider_tools, &mut warnings)?;
     let input = input(request, model, &names, capabilities, profile, &mut warnings);
     tool_mapping.set_names(names);
     let declared = DeclaredTools::new(declared, provider_tools);

@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
 use switchboard_domain::{
     Document, Media, MediaSource, Message, Opaque, Part, ProviderState, Reasoning, ReasoningEffort,
-    ResponseFormat, Role, Sampling, Text, ToolChoice, ToolContent, ToolDefinition, ToolInput,
-    ToolResult, ToolUse, WarningKind,
+    ResponseFormat, Role, Sampling, Text, ToolContent, ToolDefinition, ToolInput, ToolResult,
+    ToolUse, WarningKind,
 };
 
 use super::*;
@@ -85,52 +85,6 @@ fn items(request: &ChatRequest) -> Vec<Value> {
     items
 }
 
-#[test]
-fn an_answer_is_sent_back_item_by_item() {
-    let request = after([
-        reasoning("rs_1"),
-        said(
-            "I look.",
-            json!({"item": {"id": "msg_1", "status": "completed", "phase": "commentary"}, "after": "rs_1"}),
-        ),
-        said(
-            " Twice.",
-            json!({"item": {"id": "msg_1", "status": "completed", "phase": "commentary"}, "after": "rs_1",
-                   "content": {"annotations": [{"type": "file_path", "file_id": "f", "index": 0}]}}),
-        ),
-        reasoning("rs_2"),
-        called(
-            "call_1",
-            Some(json!({"item": {"id": "fc_1", "status": "completed"}, "after": "rs_2"})),
-        ),
-        said(
-            "No.",
-            json!({"item": {"id": "msg_2"}, "content": {"type": "refusal"}, "after": "rs_2"}),
-        ),
-    ]);
-    let reasoning = |id: &str| {
-        json!({"type": "reasoning", "id": id, "encrypted_content": "gAAA",
-               "summary": [{"type": "summary_text", "text": "Hm."}]})
-    };
-    assert_eq!(
-        items(&request),
-        [
-            reasoning("rs_1"),
-            json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
-                   "phase": "commentary", "content": [
-                {"type": "output_text", "text": "I look.", "annotations": []},
-                {"type": "output_text", "text": " Twice.",
-                 "annotations": [{"type": "file_path", "file_id": "f", "index": 0}]},
-            ]}),
-            reasoning("rs_2"),
-            json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f",
-                   "arguments": "{}", "status": "completed"}),
-            json!({"type": "message", "id": "msg_2", "role": "assistant", "status": "completed",
-                   "content": [{"type": "refusal", "refusal": "No."}]}),
-        ]
-    );
-}
-
 /// "… was provided without its required 'reasoning' item".
 #[test]
 fn an_item_without_its_reasoning_has_no_id() {
@@ -201,50 +155,6 @@ fn an_item_is_sent_once() {
 }
 
 #[test]
-fn state_of_other_models_is_not_sent() {
-    let foreign = |data: Value| {
-        Some(ProviderState::minted_by(
-            &ModelId::new("openai", "gpt-5"),
-            data,
-        ))
-    };
-    let request = after([
-        Part::Reasoning(Reasoning {
-            text: "Hm.".into(),
-            provider_state: foreign(
-                json!({"type": "reasoning", "id": "rs", "encrypted_content": "gAAA"}),
-            ),
-        }),
-        Part::Text(Text {
-            text: "a".into(),
-            provider_state: foreign(json!({"item": {"id": "msg_1"}})),
-        }),
-        Part::text("b"),
-        // The same model over Chat Completions.
-        Part::Reasoning(Reasoning {
-            text: "Hm.".into(),
-            provider_state: Some(minted(json!({"field": "reasoning_content"}))),
-        }),
-    ]);
-    assert_eq!(
-        items(&request),
-        [json!({"role": "assistant", "content": "ab"})]
-    );
-    let (_, warnings) = sent(&request);
-    let told: Vec<_> = warnings
-        .iter()
-        .map(|it| (it.kind, &it.message[..2]))
-        .collect();
-    assert_eq!(
-        told,
-        [
-            (WarningKind::PartDropped, "2 "),
-            (WarningKind::PartDowngraded, "1 ")
-        ]
-    );
-}
-
-#[test]
 fn the_result_of_a_program_names_its_caller() {
     let caller = json!({"type": "program", "caller_id": "p_1"});
     let call = called(
@@ -262,28 +172,6 @@ fn the_result_of_a_program_names_its_caller() {
         (&caller, &caller)
     );
     assert_eq!(items[0]["namespace"], "n");
-}
-
-#[test]
-fn instructions_stay_messages_at_their_position() {
-    let request = ChatRequest::new([
-        Message::system("a"),
-        Message::system("b"),
-        Message::user("hi"),
-        Message::system("c"),
-    ]);
-    let (body, _) = sent(&request);
-    assert_eq!(
-        body["input"],
-        json!([
-            {"role": "developer", "content": "a\n\nb"},
-            {"role": "user", "content": "hi"},
-            {"role": "developer", "content": "c"},
-        ])
-    );
-    let options = ResponsesOptions::default();
-    let (body, _) = sent_by(&request, &luna(), &Profile::generic(), &options);
-    assert_eq!(body["input"][0]["role"], "system");
 }
 
 #[test]
@@ -345,29 +233,6 @@ fn images_of_results_follow_in_a_message_if_results_are_text() {
     assert_eq!(body["input"][4]["output"], "12");
     assert_eq!(body["input"][5]["content"][1], image);
     assert_eq!(warnings[0].kind, WarningKind::PartDowngraded);
-}
-
-#[test]
-fn nothing_is_stored_and_reasoning_is_requested_encrypted() {
-    let request = ChatRequest::new([Message::user("hi")]);
-    let (body, _) = sent(&request);
-    assert_eq!(body["store"], false);
-    assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
-    // "Encrypted content is not supported with this model."
-    let options = ResponsesOptions {
-        store: true,
-        reasoning_summary: Some(ReasoningSummary::Auto),
-        ..ResponsesOptions::default()
-    };
-    let plain = ModelId::new("openai", "gpt-4.1");
-    let (body, _) = sent_by(&request, &plain, &Profile::openai(), &options);
-    assert_eq!(body["store"], true);
-    assert!(body.get("include").is_none() && body.get("reasoning").is_none());
-    // An unknown model may reason.
-    let unknown = ModelId::new("x", "oss");
-    let (body, _) = sent_by(&request, &unknown, &Profile::generic(), &options);
-    assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
-    assert_eq!(body["reasoning"], json!({"summary": "auto"}));
 }
 
 #[test]
@@ -435,32 +300,6 @@ fn options_without_a_field_are_dropped_with_a_warning() {
     };
     let limits = (limit(&Profile::openai()), limit(&Profile::llamacpp()));
     assert_eq!(limits, (None, Some(16)));
-}
-
-#[test]
-fn each_tool_choice_has_its_form() {
-    let tool = |name: &str| ToolDefinition::new(name, "", json!({"type": "object"}));
-    let function = |name: &str| json!({"type": "function", "name": name});
-    let only = |names: &[&str]| ToolChoice::Only(names.iter().map(|&it| it.to_owned()).collect());
-    for (choice, expected) in [
-        (ToolChoice::Auto, json!("auto")),
-        (ToolChoice::None, json!("none")),
-        (ToolChoice::Required, json!("required")),
-        (only(&["b"]), function("b")),
-        (
-            only(&["c", "a"]),
-            json!({"type": "allowed_tools", "mode": "required", "tools": [function("c"), function("a")]}),
-        ),
-    ] {
-        let request = ChatRequest::new([Message::user("hi")])
-            .with_tools([tool("a"), tool("b"), tool("c")])
-            .with_tool_choice(choice);
-        let (body, _) = sent(&request);
-        assert_eq!(body["tool_choice"], expected);
-        assert_eq!(body["tools"].as_array().unwrap().len(), 3);
-        // Without it, the API enforces the schema and refuses most schemas.
-        assert_eq!(body["tools"][0]["strict"], false);
-    }
 }
 
 #[test]
@@ -641,60 +480,4 @@ fn the_options_override_the_profile_for_strict_tools() {
     };
     assert!(!strict(false, None) && strict(true, None));
     assert!(strict(false, Some(true)) && !strict(true, Some(false)));
-}
-
-#[test]
-fn unsupported_content_of_a_result_is_described_with_a_warning() {
-    let blob = |media_type: &str| ToolContent::Resource {
-        uri: "file:///a".into(),
-        media_type: Some(media_type.to_owned()),
-        text: None,
-        blob: Some("AA==".into()),
-    };
-    let output = |content: ToolContent, profile: &Profile| {
-        let result = ToolResult {
-            content: vec![content].into(),
-            ..ToolResult::text("1", "f", "")
-        };
-        let request = ChatRequest::new([Message::tool_results([result])]);
-        let options = ResponsesOptions::default();
-        let (mut body, warnings) = sent_by(&request, &luna(), profile, &options);
-        let kinds: Vec<_> = warnings.into_iter().map(|it| it.kind).collect();
-        (body["input"].take(), kinds)
-    };
-    let audio = || ToolContent::Audio(Media::base64("audio/wav", "AA=="));
-    let openai = Profile::openai();
-    let told = vec![WarningKind::PartDowngraded];
-    for content in [audio(), blob("application/octet-stream")] {
-        let (input, warnings) = output(content, &openai);
-        assert!(
-            input[0]["output"].as_str().unwrap().starts_with('['),
-            "{input}"
-        );
-        assert_eq!(warnings, told, "{input}");
-    }
-    let (input, warnings) = output(blob("image/png"), &openai);
-    assert_eq!(
-        input[0]["output"][0]["image_url"],
-        "data:image/png;base64,AA=="
-    );
-    assert_eq!(warnings, []);
-    let (input, warnings) = output(blob("application/pdf"), &openai);
-    assert_eq!(
-        input[0]["output"][0]["file_data"],
-        "data:application/pdf;base64,AA=="
-    );
-    assert_eq!(warnings, []);
-
-    // A server whose results are text.
-    let plain = Profile::generic();
-    let (input, warnings) = output(blob("application/pdf"), &plain);
-    assert_eq!(input[0]["output"], "[resource file:///a]");
-    assert_eq!(warnings, told);
-    let (input, warnings) = output(blob("image/png"), &plain);
-    assert_eq!(
-        input[1]["content"][1]["image_url"],
-        "data:image/png;base64,AA=="
-    );
-    assert_eq!(warnings, told);
 }

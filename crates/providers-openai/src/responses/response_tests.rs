@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
-use switchboard_domain::{FinishReason, ModelErrorKind, ModelId, ToolChoiceOutcome};
+use switchboard_domain::{ChatResponse, FinishReason, ModelErrorKind, ModelId, ToolChoiceOutcome};
+use switchboard_providers_common::assembled;
 
 use super::*;
 use crate::responses::LocalIds;
@@ -11,7 +12,7 @@ fn read(body: &Value) -> Result<ChatResponse, ModelError> {
         Vec::new(),
         LocalIds::default(),
     );
-    from_body("openai", decoder, &body.to_string())
+    events_from_body(decoder, &body.to_string()).and_then(|events| assembled("openai", &events))
 }
 
 #[test]
@@ -51,29 +52,6 @@ fn a_body_needs_no_status() {
         (response.message.text().as_str(), response.finish),
         ("hi", FinishReason::Stop)
     );
-}
-
-#[test]
-fn the_last_call_of_an_incomplete_body_is_malformed_unless_marked_complete() {
-    let call = |id: &str, status: Value| json!({"type": "function_call", "call_id": id, "name": "f", "arguments": "{}", "status": status});
-    let cut = |last: Value| {
-        let details = json!({"reason": "max_output_tokens"});
-        let output = [call("a", Value::Null), call("b", last)];
-        let response =
-            json!({"status": "incomplete", "incomplete_details": details, "output": output});
-        let calls = read(&response).unwrap().message;
-        calls
-            .tool_uses()
-            .map(|it| it.input.as_object().is_some())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(cut(Value::Null), [true, false]);
-    assert_eq!(cut(json!("incomplete")), [true, false]);
-    assert_eq!(cut(json!("completed")), [true, true]);
-    assert_eq!(cut(json!("in_progress")), [true, false]);
-    let whole = json!({"status": "completed", "output": [call("a", json!("in_progress"))]});
-    let message = read(&whole).unwrap().message;
-    assert!(message.tool_uses().all(|it| it.input.as_object().is_some()));
 }
 
 #[test]

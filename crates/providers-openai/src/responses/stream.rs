@@ -8,7 +8,7 @@ use switchboard_domain::{
     Warning,
 };
 use switchboard_providers_common::{
-    LocalIds, ToolMapping, WireDecoder, http::classify::excerpt, provider::is_error,
+    AnswerEvents, LocalIds, ToolMapping, WireDecoder, http::classify::excerpt, provider::is_error,
 };
 
 use super::{
@@ -21,11 +21,9 @@ use crate::error::ERRORS;
 #[derive(Debug)]
 pub struct ResponsesDecoder {
     provider: Arc<str>,
-    tool_choice: ToolChoiceOutcome,
-    warnings: Vec<Warning>,
+    answer: AnswerEvents,
     /// The output limit, if the server does not report that it was reached.
     unreported_limit: Option<u64>,
-    started: bool,
     done: bool,
     items: Items,
 }
@@ -41,10 +39,8 @@ impl ResponsesDecoder {
     ) -> Self {
         Self {
             provider: model.provider.clone(),
-            tool_choice,
-            warnings,
+            answer: AnswerEvents::new(tool_choice, warnings),
             unreported_limit: None,
-            started: false,
             done: false,
             items: Items::new(model, ids),
         }
@@ -94,17 +90,9 @@ impl ResponsesDecoder {
     }
 
     fn start(&mut self, response: Option<&Response>, events: &mut Vec<ModelEvent>) {
-        if std::mem::replace(&mut self.started, true) {
-            return;
-        }
-        let non_empty = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-        events.push(ModelEvent::Started {
-            response_id: response.and_then(|response| non_empty(&response.id)),
-            model: response.and_then(|response| non_empty(&response.model)),
-            tool_choice: std::mem::take(&mut self.tool_choice),
-        });
-        let warnings = std::mem::take(&mut self.warnings).into_iter();
-        events.extend(warnings.map(|warning| ModelEvent::Warning { warning }));
+        let id = response.and_then(|response| response.id.clone());
+        let model = response.and_then(|response| response.model.clone());
+        self.answer.start(id, model, events);
     }
 
     fn event(

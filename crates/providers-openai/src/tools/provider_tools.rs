@@ -10,7 +10,9 @@ use serde::{
 use serde_json::{Value, json};
 use switchboard_domain::{ChatRequest, JsonObject, ModelError, Warning, WarningKind};
 
-use super::{invalid, server_tool::ServerTool};
+use switchboard_providers_common::request::invalid_request;
+
+use super::server_tool::ServerTool;
 
 /// The field with the tools.
 const TOOLS: &str = "tools";
@@ -92,7 +94,7 @@ impl<'a> ProviderTool<'a> {
         warnings: &mut Vec<Warning>,
     ) -> Result<Vec<Self>, ModelError> {
         if let Some(message) = options.iter().find_map(ServerTool::configuration_error) {
-            return Err(invalid(provider, TOOLS, message));
+            return Err(invalid_request(provider, TOOLS, message));
         }
         let own = Self::from_extra(&request.extra, ToolForm::Flat);
         // A value of another type replaces all tools.

@@ -116,37 +116,6 @@ fn search_and_code() -> Value {
 }
 
 #[test]
-fn a_choice_among_provider_tools_only_is_sent() {
-    let allowed =
-        |tools: Value| json!({"type": "allowed_tools", "mode": "required", "tools": tools});
-    let cases = [
-        (ToolChoice::Auto, json!("auto")),
-        (ToolChoice::None, json!("none")),
-        (ToolChoice::Required, json!("required")),
-        (
-            only(&["code_interpreter"]),
-            json!({"type": "code_interpreter"}),
-        ),
-        // The API has no choice of this tool only.
-        (
-            only(&["web_search"]),
-            allowed(json!([{"type": "web_search"}])),
-        ),
-        (only(&["web_search", "code_interpreter"]), json!("required")),
-    ];
-    for (choice, expected) in cases {
-        let mapped = responses(&question(&search_and_code(), &[], choice.clone()));
-        assert_eq!(mapped.body["tool_choice"], expected, "{choice:?}");
-        assert_eq!(mapped.outcome, ToolChoiceOutcome::Native, "{choice:?}");
-        assert_eq!(mapped.tools(), ["web_search", "code_interpreter"]);
-        assert!(mapped.warnings.is_empty(), "{:?}", mapped.warnings);
-    }
-    // The declarations are unchanged.
-    let mapped = responses(&question(&search_and_code(), &[], ToolChoice::Auto));
-    assert_eq!(mapped.body["tools"], search_and_code());
-}
-
-#[test]
 fn a_choice_may_mix_functions_and_provider_tools() {
     let own = json!([
         {"type": "web_search"},
@@ -362,51 +331,6 @@ fn each_configured_tool_is_declared_and_its_results_are_requested() {
                           "tool_choice": body["tool_choice"]});
         insta::assert_json_snapshot!(format!("server_tool__{name}"), sent);
     }
-}
-
-#[test]
-fn a_choice_among_configured_tools_only_is_sent() {
-    let tools = [
-        ServerTool::web_search(),
-        raw(json!({"type": "code_interpreter", "container": {"type": "auto"}})),
-        mcp("wiki", "https://example.org/mcp"),
-    ];
-    let search = json!({"type": "web_search"});
-    let wiki = json!({"type": "mcp", "server_label": "wiki"});
-    for (choice, expected) in [
-        (ToolChoice::Auto, json!("auto")),
-        (ToolChoice::None, json!("none")),
-        (ToolChoice::Required, json!("required")),
-        (
-            only(&["code_interpreter"]),
-            json!({"type": "code_interpreter"}),
-        ),
-        (only(&["wiki"]), wiki.clone()),
-        (
-            only(&["web_search"]),
-            json!({"type": "allowed_tools", "mode": "required", "tools": [search]}),
-        ),
-        (
-            only(&["wiki", "web_search"]),
-            json!({"type": "allowed_tools", "mode": "required", "tools": [wiki, search]}),
-        ),
-        (
-            only(&["wiki", "web_search", "code_interpreter"]),
-            json!("required"),
-        ),
-    ] {
-        let mapped = configured(&plain(choice.clone()), &tools).unwrap();
-        assert_eq!(mapped.body["tool_choice"], expected, "{choice:?}");
-        assert_eq!(mapped.outcome, ToolChoiceOutcome::Native, "{choice:?}");
-        assert_eq!(mapped.tools(), ["web_search", "code_interpreter", "wiki"]);
-        assert!(mapped.warnings.is_empty(), "{:?}", mapped.warnings);
-    }
-    let error = configured(&plain(only(&["file_search"])), &tools).err();
-    let field = Some("tool_choice".to_owned());
-    assert_eq!(
-        error.unwrap().kind,
-        ModelErrorKind::InvalidRequest { field }
-    );
 }
 
 #[test]

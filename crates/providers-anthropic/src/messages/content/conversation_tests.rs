@@ -1,16 +1,14 @@
-use std::sync::Arc;
-
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_domain::{
-    Document, Media, ModelCapabilities, ModelId, Opaque, ProviderState, Reasoning, Text,
-    ToolContent, ToolInput, ToolResult, ToolUse, Warning,
+    Document, Media, ModelCapabilities, ModelId, Opaque, ProviderState, Reasoning, Text, ToolInput,
+    ToolResult, ToolUse, Warning,
 };
 
 use switchboard_providers_common::tool_names::{NameRule, ToolNames};
 
 use super::*;
-use crate::rules::rules;
+use crate::{options::MessagesOptions, rules::rules};
 
 struct Mapped {
     system: Value,
@@ -28,12 +26,16 @@ fn map_with(
     let model = ModelId::new("anthropic", model);
     let mut warnings = Vec::new();
     let names = ToolNames::of(&request, NameRule::ANTHROPIC);
+    let options = MessagesOptions {
+        replay_reasoning,
+        ..MessagesOptions::default()
+    };
     let mapper = ContentMapper::new(
         &request,
         &model,
         &names,
         capabilities,
-        replay_reasoning,
+        &options,
         &mut warnings,
     );
     let sent = conversation(&request, rules(&model.name), mapper)?;
@@ -95,28 +97,6 @@ const NEW: &str = "claude-opus-5-5";
 const OLD: &str = "claude-haiku-4-5";
 
 #[test]
-fn leading_instructions_become_system_and_roles_alternate() {
-    let mapped = map(
-        [
-            Message::system("a"),
-            Message::system("b"),
-            Message::user("1"),
-            Message::user("2"),
-            Message::assistant("3"),
-            Message::assistant("4"),
-            Message::user("5"),
-        ],
-        OLD,
-    );
-    assert_eq!(mapped.system, json!([text("a"), text("b")]));
-    assert_eq!(
-        outline(&mapped),
-        ["user: 1, 2", "assistant: 3, 4", "user: 5"]
-    );
-    assert!(mapped.warnings.is_empty());
-}
-
-#[test]
 fn later_instructions_stay_in_place_if_the_model_supports_it() {
     let conversation = || {
         [
@@ -173,54 +153,6 @@ fn instructions_after_the_last_assistant_message_become_system() {
         kinds(&mapped),
         [WarningKind::PartDowngraded, WarningKind::PartDowngraded]
     );
-}
-
-#[test]
-fn case_24_results_come_first_and_together() {
-    let mapped = map(
-        [
-            Message::user("1"),
-            Message::new(Role::Assistant, [call("a"), call("b")]),
-            Message::user("hurry"),
-            Message::tool_results([result("b")]),
-            Message::tool_results([result("a")]),
-        ],
-        OLD,
-    );
-    assert_eq!(
-        outline(&mapped),
-        [
-            "user: 1",
-            "assistant: tool_use, tool_use",
-            "user: b, a, hurry"
-        ]
-    );
-    assert!(mapped.warnings.is_empty());
-}
-
-#[test]
-fn case_23_a_failed_result_is_marked() {
-    let failed = ToolResult {
-        is_error: true,
-        ..ToolResult::text("a", "f", "no such city")
-    };
-    let mapped = map(
-        [
-            Message::user("1"),
-            Message::new(Role::Assistant, [call("a"), call("b")]),
-            Message::tool_results([failed, result("b")]),
-        ],
-        OLD,
-    );
-    assert_eq!(
-        mapped.messages[2]["content"],
-        json!([
-            {"type": "tool_result", "tool_use_id": "a", "content": [text("no such city")],
-             "is_error": true},
-            {"type": "tool_result", "tool_use_id": "b", "content": [text("r")]},
-        ])
-    );
-    assert!(mapped.warnings.is_empty());
 }
 
 #[test]
@@ -304,51 +236,6 @@ fn a_conversation_that_ends_with_the_assistant_is_adjusted_for_the_model() {
 }
 
 #[test]
-fn case_11_thinking_is_sent_back_only_to_its_model() {
-    let thought = |provider: &str, model: &str, data: Value| {
-        let minter = ModelId::new(provider, model);
-        Part::Reasoning(Reasoning {
-            text: "hm".into(),
-            provider_state: Some(ProviderState::minted_by(&minter, data)),
-        })
-    };
-    let conversation = || {
-        [
-            Message::user("1"),
-            Message::new(
-                Role::Assistant,
-                [
-                    thought("anthropic", NEW, json!({"signature": "s"})),
-                    thought("anthropic", NEW, json!({"redacted": "d"})),
-                    thought("anthropic", OLD, json!({"signature": "s"})),
-                    thought("gateway", NEW, json!({"signature": "s"})),
-                    Part::Reasoning(Reasoning {
-                        text: "unsigned".into(),
-                        provider_state: None,
-                    }),
-                    Part::text("2"),
-                ],
-            ),
-            Message::user("3"),
-        ]
-    };
-    let mapped = map(conversation(), NEW);
-    assert_eq!(
-        mapped.messages[1]["content"],
-        json!([
-            {"type": "thinking", "thinking": "hm", "signature": "s"},
-            {"type": "redacted_thinking", "data": "d"},
-            text("2"),
-        ])
-    );
-    assert_eq!(kinds(&mapped), [WarningKind::PartDropped]);
-    assert!(mapped.warnings[0].1.starts_with("3 reasoning part(s)"));
-    let without = map_with(conversation(), NEW, &ModelCapabilities::default(), false).unwrap();
-    assert_eq!(without.messages[1]["content"], json!([text("2")]));
-    assert!(without.warnings[0].1.starts_with("5 reasoning part(s)"));
-}
-
-#[test]
 fn further_fields_of_a_call_are_sent_back_but_cannot_override_it() {
     let carrying = |data: Value| {
         let mut tool_use = ToolUse::new("a.b", "f", ToolInput::parse("[1]"));
@@ -379,90 +266,6 @@ fn further_fields_of_a_call_are_sent_back_but_cannot_override_it() {
         odd[1]["content"][0]["input"],
         json!({"malformed_input": "[1]"})
     );
-}
-
-#[test]
-fn supported_content_of_a_result_is_sent() {
-    let png = || ToolContent::Image(Media::base64("image/png", "AA=="));
-    let resource = |media_type: &str, blob: &str| ToolContent::Resource {
-        uri: "file:///a".into(),
-        media_type: Some(media_type.into()),
-        text: None,
-        blob: Some(blob.into()),
-    };
-    let content = |content: Vec<ToolContent>, is_error: bool, structured: Option<Value>| {
-        let result = ToolResult {
-            content: content.into(),
-            is_error,
-            structured: structured.map(Arc::new),
-            ..result("a")
-        };
-        let conversation = [
-            Message::user("1"),
-            Message::new(Role::Assistant, [call("a")]),
-            Message::tool_results([result]),
-        ];
-        let mapped = map(conversation, NEW);
-        let kinds = kinds(&mapped);
-        (mapped.messages[2]["content"].clone(), kinds)
-    };
-    let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}});
-    let (sent, warnings) = content(
-        vec![
-            ToolContent::text("see"),
-            png(),
-            resource("application/pdf", "JVBE"),
-            resource("application/json; charset=utf-8", "e30="),
-        ],
-        false,
-        Some(json!({"ignored": "text is there"})),
-    );
-    assert_eq!(
-        sent[0]["content"],
-        json!([
-            text("see"),
-            image,
-            {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"}},
-            text("{}"),
-        ])
-    );
-    assert!(warnings.is_empty());
-    // A failed result is text, and its image follows it.
-    let (sent, warnings) = content(vec![ToolContent::text("broke"), png()], true, None);
-    assert_eq!(
-        sent,
-        json!([
-            {"type": "tool_result", "tool_use_id": "a", "content": [text("broke")], "is_error": true},
-            text("From the failed result of tool `f` (call a):"),
-            image,
-        ])
-    );
-    assert_eq!(warnings, [WarningKind::PartDowngraded]);
-    let (sent, _) = content(vec![], true, None);
-    assert_eq!(
-        sent[0]["content"],
-        json!([text("The tool failed without saying why.")])
-    );
-    let (sent, _) = content(vec![ToolContent::text(" ")], false, None);
-    assert_eq!(sent[0], json!({"type": "tool_result", "tool_use_id": "a"}));
-    let (sent, _) = content(vec![], false, Some(json!({"sum": 3})));
-    assert_eq!(sent[0]["content"], json!([text(r#"{"sum":3}"#)]));
-    let (sent, warnings) = content(
-        vec![
-            resource("application/zip", "UEs="),
-            ToolContent::Audio(Media::base64("audio/wav", "AA==")),
-        ],
-        false,
-        None,
-    );
-    assert_eq!(
-        sent[0]["content"],
-        json!([
-            text("[resource file:///a application/zip]"),
-            text("[audio audio/wav]")
-        ])
-    );
-    assert_eq!(warnings.len(), 2);
 }
 
 #[test]
@@ -528,39 +331,6 @@ fn citations_are_sent_back_without_the_file_id() {
         map(conversation, OLD).messages[1]["content"],
         json!([{"type": "text", "text": "rain",
                 "citations": [{"type": "char_location", "cited_text": "r"}]}])
-    );
-}
-
-#[test]
-fn parts_of_another_role_are_dropped_with_a_warning() {
-    let reasoning = || {
-        Part::Reasoning(Reasoning {
-            text: "hm".into(),
-            provider_state: None,
-        })
-    };
-    let image = || Part::Image(Media::base64("image/png", "AA=="));
-    let mapped = map(
-        [
-            Message::new(Role::System, [Part::text("a"), image()]),
-            Message::new(Role::User, [Part::text("1"), reasoning(), call("x")]),
-            Message::new(Role::Assistant, [image()]),
-            Message::user("2"),
-        ],
-        NEW,
-    );
-    assert_eq!(
-        outline(&mapped),
-        ["user: 1", "assistant: [image image/png]", "user: 2"]
-    );
-    assert_eq!(
-        kinds(&mapped),
-        [
-            WarningKind::PartDropped,
-            WarningKind::PartDropped,
-            WarningKind::PartDropped,
-            WarningKind::PartDowngraded
-        ]
     );
 }
 
@@ -656,32 +426,4 @@ proptest! {
             }
         }
     }
-}
-
-#[test]
-fn the_state_of_another_model_is_dropped_with_a_warning() {
-    let foreign = || {
-        let minter = ModelId::new("gemini", "gemini-3.8-flash");
-        Some(ProviderState::minted_by(
-            &minter,
-            json!({"thoughtSignature": "s"}),
-        ))
-    };
-    let said = Part::Text(Text {
-        text: "12 °C".into(),
-        provider_state: foreign(),
-    });
-    let mut used = ToolUse::new("1", "f", ToolInput::parse("{}"));
-    used.provider_state = foreign();
-    let messages = [
-        Message::user("1"),
-        Message::new(Role::Assistant, [said, Part::ToolUse(used)]),
-        Message::tool_results([ToolResult::text("1", "f", "x")]),
-    ];
-    let mapped = map(messages, "claude-haiku-4-5");
-    let message = "2 part(s) were sent without the state of another model";
-    assert_eq!(
-        mapped.warnings,
-        [(WarningKind::PartDowngraded, message.to_owned())]
-    );
 }

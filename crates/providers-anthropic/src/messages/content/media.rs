@@ -2,12 +2,8 @@
 
 use std::borrow::Cow;
 
-use base64::{
-    Engine as _,
-    alphabet::STANDARD,
-    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
-};
 use switchboard_domain::{Document, Media, MediaSource, WarningKind};
+use switchboard_providers_common::media::{decode_text, essence, is_text};
 
 use super::{ContentMapper, visible_owned_text};
 use crate::messages::wire::{Block, Source};
@@ -113,11 +109,6 @@ impl ContentMapper<'_> {
     }
 }
 
-/// Returns the media type without its parameters.
-fn essence(media_type: &str) -> &str {
-    media_type.split(';').next().unwrap_or_default().trim()
-}
-
 /// Returns the name of an image type that the API supports.
 fn image_type(media_type: &str) -> Option<&'static str> {
     match essence(media_type).to_ascii_lowercase().as_str() {
@@ -129,64 +120,7 @@ fn image_type(media_type: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns whether data of this type is text.
-fn is_text(media_type: &str) -> bool {
-    let media_type = essence(media_type).to_ascii_lowercase();
-    let suffix = media_type.rsplit(['+', '/']).next().unwrap_or_default();
-    media_type.starts_with("text/")
-        || matches!(
-            suffix,
-            "json" | "xml" | "yaml" | "x-yaml" | "toml" | "javascript" | "sql" | "x-ndjson"
-        )
-}
-
-/// Base64 with or without padding, as MCP servers send it.
-const LENIENT_BASE64: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_allow_trailing_bits(true)
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
-
-/// Decodes a text from base64, without its white space. Returns `None` for invalid base64 or UTF-8.
-fn decode_text(base64: &str) -> Option<String> {
-    let mut symbols = Cow::Borrowed(base64.as_bytes());
-    if symbols.iter().any(u8::is_ascii_whitespace) {
-        symbols.to_mut().retain(|byte| !byte.is_ascii_whitespace());
-    }
-    let bytes = LENIENT_BASE64.decode(&symbols).ok()?;
-    String::from_utf8(bytes).ok()
-}
-
 /// Returns the type and the base64 text of a `data:` URL. The API does not download from it.
 fn data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::decode_text;
-
-    #[test]
-    fn base64_of_text_is_decoded() {
-        for (base64, text) in [
-            ("", ""),
-            ("YQ==", "a"),
-            ("YWI=", "ab"),
-            ("YWJj", "abc"),
-            ("w6TDtsO8Cg==", "äöü\n"),
-            ("YWJ\nj", "abc"),
-            ("YQ", "a"),
-            ("Pz8+Pz8/", "??>???"),
-        ] {
-            assert_eq!(decode_text(base64).as_deref(), Some(text), "{base64}");
-        }
-    }
-
-    #[test]
-    fn invalid_base64_and_other_data_are_not_decoded() {
-        for base64 in ["YQ==YQ==", "Y", "*", "data:text/plain,x", "/w==", "Y*Q="] {
-            assert_eq!(decode_text(base64), None, "{base64}");
-        }
-    }
 }

@@ -6,7 +6,6 @@ mod request;
 mod response;
 
 pub use content::{Block, Input, Source};
-pub(crate) use request::STREAM;
 pub use request::{
     Body, CacheBreakpoint, CacheControl, Message, Metadata, OutputConfig, OutputFormat, Role,
     ServerTool, Thinking, Tool, ToolChoice,

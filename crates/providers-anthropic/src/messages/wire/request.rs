@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::Value;
 use switchboard_domain::JsonObject;
-use switchboard_providers_common::schema::ToolSchema;
+use switchboard_providers_common::{BodyFields, body_fields::non_empty, schema::ToolSchema};
 
 use super::content::Block;
 use crate::{CacheLifetime, Effort};
@@ -55,10 +55,7 @@ pub struct Body<'a> {
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = Fields {
-            map: serializer.serialize_map(None)?,
-            extra: self.extra,
-        };
+        let mut fields = BodyFields::new(serializer, self.extra)?;
         fields.put("model", Some(self.model))?;
         fields.put("max_tokens", Some(self.max_tokens))?;
         fields.put(
@@ -82,35 +79,8 @@ impl Serialize for Body<'_> {
         fields.put("stop_sequences", non_empty(&self.stop_sequences))?;
         fields.put("container", self.container)?;
         fields.put("metadata", self.metadata.as_ref())?;
-        let Fields { mut map, extra } = fields;
-        map.serialize_entry(STREAM, &self.stream)?;
-        for (name, value) in extra.iter().filter(|(name, _)| *name != STREAM) {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
+        fields.end(self.stream)
     }
-}
-
-/// The only field that `extra` cannot set.
-pub(crate) const STREAM: &str = "stream";
-
-struct Fields<'a, M> {
-    map: M,
-    extra: &'a JsonObject,
-}
-
-impl<M: SerializeMap> Fields<'_, M> {
-    /// Writes a field that has a value and that `extra` does not set.
-    fn put<T: Serialize>(&mut self, name: &str, value: Option<T>) -> Result<(), M::Error> {
-        match value {
-            Some(value) if !self.extra.contains_key(name) => self.map.serialize_entry(name, &value),
-            _ => Ok(()),
-        }
-    }
-}
-
-fn non_empty<T>(list: &[T]) -> Option<&[T]> {
-    (!list.is_empty()).then_some(list)
 }
 
 /// A message.

@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolInput};
-use switchboard_providers_common::schema::ToolSchema;
-
-use super::Text;
+use switchboard_providers_common::{
+    BodyFields, JoinedText, body_fields::non_empty, schema::ToolSchema,
+};
 
 /// The request body.
 #[derive(Debug)]
@@ -29,44 +29,20 @@ pub struct Body<'a> {
     /// Whether the answer is streamed, a line for each piece. A whole one is a single line.
     pub stream: bool,
     /// Further fields of the caller (`keep_alive`, `truncate`, …). They win over all of the above.
-    pub extra: Vec<(&'a str, &'a Value)>,
+    pub extra: JsonObject,
 }
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = Fields {
-            map: serializer.serialize_map(None)?,
-            extra: &self.extra,
-        };
+        let mut fields = BodyFields::new(serializer, &self.extra)?;
         fields.put("model", Some(self.model))?;
         fields.put("messages", Some(&self.messages))?;
-        fields.put("tools", (!self.tools.is_empty()).then_some(&self.tools))?;
+        fields.put("tools", non_empty(&self.tools))?;
         fields.put("format", self.format.as_ref())?;
         fields.put("think", self.think)?;
         let options = (!self.options.is_empty()).then_some(&self.options);
         fields.put("options", options)?;
-        fields.put("stream", Some(self.stream))?;
-        let Fields { mut map, extra } = fields;
-        for (name, value) in extra {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
-}
-
-struct Fields<'e, 'a, M> {
-    map: M,
-    extra: &'e [(&'a str, &'a Value)],
-}
-
-impl<M: SerializeMap> Fields<'_, '_, M> {
-    /// Writes a field that has a value and that `extra` does not set.
-    fn put<T: Serialize>(&mut self, name: &str, value: Option<T>) -> Result<(), M::Error> {
-        let taken = self.extra.iter().any(|(extra, _)| *extra == name);
-        match value {
-            Some(value) if !taken => self.map.serialize_entry(name, &value),
-            _ => Ok(()),
-        }
+        fields.end(self.stream)
     }
 }
 
@@ -91,10 +67,10 @@ pub struct Message<'a> {
     pub role: RoleName,
     /// The text. Tool messages always have one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub content: Option<Text<'a>>,
+    pub content: Option<JoinedText<'a>>,
     /// The model's thoughts before the text.
-    #[serde(skip_serializing_if = "Text::is_empty")]
-    pub thinking: Text<'a>,
+    #[serde(skip_serializing_if = "JoinedText::is_empty")]
+    pub thinking: JoinedText<'a>,
     /// Images, and sounds for models that hear, as base64. The server tells them apart by their
     /// first bytes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -110,11 +86,11 @@ pub struct Message<'a> {
 
 impl<'a> Message<'a> {
     /// A message that says `content`.
-    pub(crate) fn new(role: RoleName, content: Option<Text<'a>>) -> Self {
+    pub(crate) fn new(role: RoleName, content: Option<JoinedText<'a>>) -> Self {
         Self {
             role,
             content,
-            thinking: Text::default(),
+            thinking: JoinedText::default(),
             images: Vec::new(),
             tool_calls: Vec::new(),
             tool_name: None,

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use switchboard_domain::JsonObject;
-use switchboard_providers_common::{JoinedText, schema::ToolSchema};
+use switchboard_providers_common::{
+    BodyFields, JoinedText, body_fields::non_empty, schema::ToolSchema,
+};
 
 use super::content::UserContent;
 use crate::{
@@ -13,10 +15,7 @@ use crate::{
         provider_tools::{DeclaredTools, NamedTool},
         schema::SentSchema,
     },
-    wire::{
-        arguments::Arguments,
-        fields::{BodyFields, non_empty},
-    },
+    wire::arguments::Arguments,
 };
 
 /// The request body.

@@ -1,17 +1,18 @@
 //! The conversation, domain → wire.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, Document, Media, MediaSource, Message, ModelCapabilities, ModelId, Part,
     Reasoning, ToolContent, ToolResult, Warning, WarningKind,
 };
 
-use super::{
-    base64,
-    wire::{self, Arguments, RoleName, Text},
+use switchboard_providers_common::{
+    JoinedText,
+    media::{decode_text, is_text},
+    result_text::{mark_error, push_content, structured_text},
 };
+
+use super::wire::{self, Arguments, RoleName};
 
 /// Between texts that were separate parts.
 const PARAGRAPH: &str = "\n\n";
@@ -93,7 +94,7 @@ impl<'a> Mapper<'a, '_> {
     }
 
     fn system(&mut self, parts: impl Iterator<Item = &'a Part>) {
-        let mut content = Text::default();
+        let mut content = JoinedText::default();
         for part in parts {
             match part {
                 Part::Text(text) => content.push(PARAGRAPH, &text.text),
@@ -132,7 +133,7 @@ impl<'a> Mapper<'a, '_> {
     }
 
     fn user(&mut self, parts: impl Iterator<Item = &'a Part>) {
-        let mut content = Text::default();
+        let mut content = JoinedText::default();
         let mut images = Vec::new();
         for part in parts {
             match part {
@@ -167,8 +168,8 @@ impl<'a> Mapper<'a, '_> {
     }
 
     fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
-        let mut content = Text::default();
-        let mut thinking = Text::default();
+        let mut content = JoinedText::default();
+        let mut thinking = JoinedText::default();
         let mut tool_calls = Vec::new();
         // Texts are pieces of one: other wires split it where a citation ends.
         let mut separator = "";
@@ -225,7 +226,7 @@ impl<'a> Mapper<'a, '_> {
     }
 
     fn tool_result(&mut self, result: &'a ToolResult) {
-        let mut content = result_text(result);
+        let mut content = structured_text(result);
         let mut images = Vec::new();
         for piece in &*result.content {
             let sent = match piece {
@@ -244,7 +245,7 @@ impl<'a> Mapper<'a, '_> {
                     Blob::Bytes(bytes) => Ok(bytes),
                 },
                 other => {
-                    text_of(&mut content, other);
+                    push_content(&mut content, other);
                     continue;
                 }
             };
@@ -253,12 +254,8 @@ impl<'a> Mapper<'a, '_> {
                 Err(words) => content.push("\n", words),
             }
         }
-        if result.is_error && !says_error(content.first()) {
-            content.prepend(if content.is_empty() {
-                "Error: the tool failed without saying why"
-            } else {
-                "Error: "
-            });
+        if result.is_error {
+            mark_error(&mut content);
         }
         self.out.push(wire::Message {
             images,
@@ -303,7 +300,7 @@ impl<'a> Mapper<'a, '_> {
             return Blob::Bytes(data);
         }
         if is_text(media_type)
-            && let Some(text) = base64::text(data)
+            && let Some(text) = decode_text(data)
         {
             return Blob::Text(text);
         }
@@ -321,7 +318,7 @@ impl<'a> Mapper<'a, '_> {
             |title| format!("document \"{title}\""),
         );
         let text = match &media.source {
-            MediaSource::Base64(data) if is_text(&media.media_type) => base64::text(data),
+            MediaSource::Base64(data) if is_text(&media.media_type) => decode_text(data),
             _ => None,
         };
         match text {
@@ -366,58 +363,6 @@ enum Blob<'a> {
     Text(String),
 }
 
-/// Returns whether the media type is readable text.
-fn is_text(media_type: &str) -> bool {
-    let kind = media_type.split(';').next().unwrap_or_default().trim();
-    let kind = kind.to_ascii_lowercase();
-    kind.starts_with("text/")
-        || ["json", "xml", "yaml", "toml", "javascript", "csv"]
-            .iter()
-            .any(|form| {
-                kind.strip_prefix("application/") == Some(form)
-                    || kind.ends_with(&format!("+{form}"))
-            })
-}
-
-/// How a result's text begins: with its data, where no text says the same.
-fn result_text(result: &ToolResult) -> Text<'_> {
-    let is_text = |content: &ToolContent| match content {
-        ToolContent::Text { text }
-        | ToolContent::Resource {
-            text: Some(text), ..
-        } => !text.is_empty(),
-        _ => false,
-    };
-    let mut text = Text::default();
-    if let Some(structured) = &result.structured
-        && !result.content.iter().any(is_text)
-    {
-        text.push("", structured.to_string());
-    }
-    text
-}
-
-/// Adds a piece of a result: its text, or its name in brackets.
-fn text_of<'a>(text: &mut Text<'a>, content: &'a ToolContent) {
-    match content {
-        ToolContent::Text { text: piece }
-        | ToolContent::Resource {
-            text: Some(piece), ..
-        } => text.push("\n", Cow::Borrowed(piece.as_str())),
-        other => text.push("\n", other.as_text()),
-    }
-}
-
-/// Whether a text begins with the word "error".
-fn says_error(text: &str) -> bool {
-    let text = text.trim_start().as_bytes();
-    let (word, rest) = text.split_at(text.len().min(5));
-    word.eq_ignore_ascii_case(b"error")
-        && rest
-            .first()
-            .is_none_or(|next| *next == b':' || next.is_ascii_whitespace())
-}
-
 #[cfg(test)]
-#[path = "messages_tests.rs"]
+#[path = "content_tests.rs"]
 mod tests;
