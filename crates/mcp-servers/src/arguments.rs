@@ -50,10 +50,9 @@ fn normalize_value(schema: &Value, value: &mut Value) {
             }
         }
         Value::Number(number) if schema["type"] == "integer" && number.is_f64() => {
-            if is_whole(value)
-                && let Some(number) = value.as_f64()
-                && let Ok(integer) = format!("{number:.0}").parse::<i64>()
-            {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0);
+            let integer = whole.and_then(|number| format!("{number:.0}").parse::<i64>().ok());
+            if let Some(integer) = integer {
                 *value = integer.into();
             }
         }
@@ -67,79 +66,34 @@ pub(crate) fn violations(
     schema: &JsonObject,
     arguments: &JsonObject,
 ) -> Vec<String> {
-    let too_large = arguments.iter().filter_map(|(name, value)| {
-        let fits = value.as_i64().is_some() || !is_whole(value) || !wants_integer(schema, name);
-        (!fits).then(|| format!("{name} is {value}, which is too large for an integer."))
-    });
-    let too_large: Vec<String> = too_large.collect();
     let arguments = Value::Object(arguments.clone());
     match validator.errors(&arguments) {
-        Ok(errors) => {
-            let sentences = errors.iter().map(|error| sentence(schema, error));
-            sentences.chain(too_large).collect()
-        }
+        Ok(errors) => errors.iter().map(|error| sentence(schema, error)).collect(),
         Err(error) => vec![format!("The arguments cannot be checked: {error}.")],
     }
 }
 
-/// Returns whether this is a number without a fraction, of any size.
-fn is_whole(value: &Value) -> bool {
-    value.as_f64().is_some_and(|number| number.fract() == 0.0)
-}
-
-fn wants_integer(schema: &JsonObject, name: &str) -> bool {
-    property(schema, name).is_some_and(|property| property["type"] == "integer")
-}
-
 fn sentence(schema: &JsonObject, error: &ValidationError<'_>) -> String {
     let location = Location::find(schema, error.instance_path().as_str());
-    let (name, property) = (location.name.as_str(), location.schema);
-    let value = error.instance();
+    let name = match location.name.as_str() {
+        "" => "The arguments object",
+        name => name,
+    };
+    let value = error.instance().to_string();
     match error.kind() {
         ValidationErrorKind::Required { property } => missing(&location, property),
         ValidationErrorKind::AdditionalProperties { unexpected } => unknown(&location, unexpected),
-        // No message repeats a secret value.
-        _ if location.secret => format!("{name} does not fit: {}.", error.masked()),
-        ValidationErrorKind::Type { .. } if property["type"].is_string() => format!(
-            "{name} must be {}, not {}.",
-            with_article(property["type"].as_str().unwrap_or_default()),
-            quoted(value)
-        ),
+        // No message repeats a secret or a long value.
+        _ if location.secret || value.chars().count() > MAX_QUOTED => {
+            format!("{name} does not fit: {}.", error.masked())
+        }
+        // The error itself lists only some of the choices.
         ValidationErrorKind::Enum { .. } => {
-            let choices: Vec<&str> = property["enum"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
-            format!(
-                "{name} is {}; it must be one of {}.",
-                quoted(value),
-                choices.join(", ")
-            )
+            let choices = location.schema["enum"].as_array().into_iter().flatten();
+            let choices: Vec<&str> = choices.filter_map(Value::as_str).collect();
+            let choices = choices.join(", ");
+            format!("{name} is {value}; it must be one of {choices}.")
         }
-        ValidationErrorKind::Minimum { .. } | ValidationErrorKind::Maximum { .. } => {
-            format!("{name} is {value}; it must be {}.", range(property))
-        }
-        ValidationErrorKind::MinLength { limit: 1 } => {
-            format!("{name} is empty.{}", described(property))
-        }
-        ValidationErrorKind::MinItems { limit: 1 } => {
-            format!("{name} is an empty list.{}", described(property))
-        }
-        ValidationErrorKind::MaxLength { limit } => {
-            let length = value.as_str().map_or(0, |text| text.chars().count());
-            format!("{name} has {length} characters; at most {limit} are possible.")
-        }
-        ValidationErrorKind::MaxItems { limit } => {
-            let length = value.as_array().map_or(0, Vec::len);
-            format!("{name} has {length} items; at most {limit} are possible.")
-        }
-        ValidationErrorKind::Format { format } if format == "date" => format!(
-            "{name} is {}, which is not a date; write YYYY-MM-DD, such as 2026-01-31.",
-            quoted(value)
-        ),
-        _ if name.is_empty() => format!("The arguments do not fit: {error}."),
         _ => format!("{name} does not fit: {error}."),
     }
 }
@@ -208,8 +162,8 @@ fn unknown(location: &Location<'_>, names: &[String]) -> String {
     let sentences = names.iter().map(|name| {
         let full = location.child_name(name);
         match nearest(name, known.iter().copied()) {
-            Some(meant) => format!("There is no argument {full}; did you mean {meant}?"),
-            None => format!("There is no argument {full}."),
+            Some(meant) => format!("Unknown argument {full}; did you mean {meant}?"),
+            None => format!("Unknown argument {full}."),
         }
     });
     let mut sentences: Vec<String> = sentences.collect();
@@ -237,30 +191,6 @@ fn described(property: &Value) -> String {
     property["description"]
         .as_str()
         .map_or_else(String::new, |text| format!(" It is: {text}"))
-}
-
-fn range(property: &Value) -> String {
-    match (&property["minimum"], &property["maximum"]) {
-        (Value::Null, maximum) => format!("{maximum} or less"),
-        (minimum, Value::Null) => format!("{minimum} or more"),
-        (minimum, maximum) => format!("from {minimum} to {maximum}"),
-    }
-}
-
-fn with_article(kind: &str) -> String {
-    match kind {
-        "integer" | "array" | "object" => format!("an {kind}"),
-        _ => format!("a {kind}"),
-    }
-}
-
-fn quoted(value: &Value) -> String {
-    let text = value.to_string();
-    if text.chars().count() <= MAX_QUOTED {
-        return text;
-    }
-    let start: String = text.chars().take(MAX_QUOTED).collect();
-    format!("{start}…")
 }
 
 #[cfg(test)]

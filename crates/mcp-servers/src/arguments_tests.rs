@@ -1,7 +1,7 @@
 use super::*;
 use serde_json::json;
 
-/// All kinds of violations that the bundled tools do not have.
+/// Returns a schema with kinds of violations that the bundled tools do not have.
 fn schema() -> JsonObject {
     let schema = json!({
         "type": "object",
@@ -35,7 +35,7 @@ fn check(arguments: Value) -> String {
 }
 
 #[test]
-fn sentences_name_the_argument_and_the_way_out() {
+fn messages_name_the_argument_and_a_correct_value() {
     for (arguments, expected) in [
         (json!({"path": "a", "ratio": 0.75, "depth": 9}), ""),
         (
@@ -43,58 +43,19 @@ fn sentences_name_the_argument_and_the_way_out() {
             "path is missing. It is: A path in the workspace.",
         ),
         (
-            json!({"path": ""}),
-            "path is empty. It is: A path in the workspace.",
-        ),
-        (
             json!({"path": "a", "ratio": 0.1}),
-            "ratio is 0.1; it must be 0.5 or more.",
-        ),
-        (
-            json!({"path": "a", "depth": 10}),
-            "depth is 10; it must be 9 or less.",
-        ),
-        (
-            json!({"path": "a", "depth": 1.5}),
-            "depth must be an integer, not 1.5.",
-        ),
-        (
-            json!({"path": "a", "depth": -1e30}),
-            "depth is -1e+30, which is too large for an integer.",
-        ),
-        (
-            json!({"path": "a", "deep": "yes"}),
-            "deep must be a boolean, not \"yes\".",
-        ),
-        (
-            json!({"path": "a", "tags": "x"}),
-            "tags must be an array, not \"x\".",
-        ),
-        (
-            json!({"path": "a", "where": 1}),
-            "where must be an object, not 1.",
-        ),
-        (
-            json!({"path": "a", "tags": [1]}),
-            "tags.0 must be a string, not 1.",
+            "ratio does not fit: 0.1 is less than the minimum of 0.5.",
         ),
         (
             json!({"path": "a", "parts": [{"size": 2.5}, {"id": "b", "sise": 1}]}),
-            "parts.0.size must be an integer, not 2.5. parts.0.id is missing. There is no argument \
-             parts.1.sise; did you mean size? The properties of parts.1 are id, size.",
-        ),
-        (json!({"path": "a", "parts": []}), "parts is an empty list."),
-        (
-            json!({"path": "a", "parts": [{"id": "a"}, {"id": "b"}, {"id": "c"}]}),
-            "parts has 3 items; at most 2 are possible.",
-        ),
-        (
-            json!({"path": "a", "code": "abc"}),
-            "code does not fit: \"abc\" does not match \"^[A-Z]+$\".",
+            "parts.0.size does not fit: 2.5 is not of type \"integer\". parts.0.id is missing. \
+             Unknown argument parts.1.sise; did you mean size? The properties of parts.1 are \
+             id, size.",
         ),
         (
             json!({"path": null, "depth": 10}),
-            "path must be a string, not null. depth is 10; it must be 9 or less.",
+            "path does not fit: null is not of type \"string\". depth does not fit: 10 is greater \
+             than the maximum of 9.",
         ),
     ] {
         assert_eq!(check(arguments.clone()), expected, "{arguments}");
@@ -126,31 +87,25 @@ fn only_whole_numbers_that_fit_become_integers() {
 }
 
 #[test]
-fn long_values_are_cut_between_characters() {
+fn long_values_are_not_repeated() {
     let text = check(json!({"path": "a", "deep": "é".repeat(500)}));
-    assert_eq!(
-        text,
-        format!(
-            "deep must be a boolean, not \"{}….",
-            "é".repeat(MAX_QUOTED - 1)
-        )
-    );
+    assert_eq!(text, "deep does not fit: value is not of type \"boolean\".");
 }
 
 #[test]
-fn unknown_arguments_are_answered_with_the_known_ones() {
+fn messages_about_unknown_arguments_list_the_known_ones() {
     for (properties, expected) in [
         (
             json!({}),
-            "There is no argument pth. The tool has no arguments.",
+            "Unknown argument pth. The tool has no arguments.",
         ),
         (
             json!({"path": {}}),
-            "There is no argument pth; did you mean path? The only argument is path.",
+            "Unknown argument pth; did you mean path? The only argument is path.",
         ),
         (
             json!({"limit": {}, "since": {}}),
-            "There is no argument pth. The arguments are limit, since.",
+            "Unknown argument pth. The arguments are limit, since.",
         ),
     ] {
         let schema = json!({"properties": properties, "additionalProperties": false});
@@ -162,7 +117,7 @@ fn unknown_arguments_are_answered_with_the_known_ones() {
 }
 
 #[test]
-fn what_is_secret_is_never_quoted() {
+fn secrets_are_not_repeated() {
     for login in [
         json!("user:hunter2"),
         json!({"user": "a", "token": ["hunter2"]}),

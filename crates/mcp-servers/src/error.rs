@@ -54,8 +54,8 @@ pub enum ServerError {
     },
     /// Other machines can reach the address, and no token is set.
     #[error(
-        "{address} can be reached from other machines, and no access token is configured: bind to 127.0.0.1, or \
-         set the variable `SWITCHBOARD_TOKEN`"
+        "{address} can be reached from other machines, and no access token is configured: bind to \
+         127.0.0.1, or set the variable `SWITCHBOARD_TOKEN`"
     )]
     Unguarded {
         /// The address.

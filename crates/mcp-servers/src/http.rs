@@ -31,7 +31,7 @@ pub async fn bind_http(
     address: SocketAddr,
     options: ServerOptions,
 ) -> Result<HttpServer, ServerError> {
-    if !address.ip().is_loopback() && options.token().is_none() {
+    if !address.ip().is_loopback() && options.token.is_none() {
         return Err(ServerError::Unguarded { address });
     }
     let server = catalogue::open(name, &options).await?;
@@ -76,7 +76,7 @@ impl HttpServer {
     /// Serves any number of clients until `shutdown` completes (`std::future::pending()` for never).
     /// Then it accepts no connections, and pending responses have three seconds to complete.
     ///
-    /// There are no sessions, so clients continue after a restart. Requests for another host and
+    /// It stores no sessions, so clients continue after a restart. Requests for another host and
     /// from pages of another origin get status 403; see [`ServerOptions::with_allowed_host`].
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl HttpServer {
             self.server,
             configuration(self.address, &self.options, cancel.clone()),
         );
-        if let Some(token) = self.options.token() {
+        if let Some(token) = &self.options.token {
             let authenticate = middleware::from_fn_with_state(token.clone(), access::authenticate);
             router = router.layer(authenticate);
         }
@@ -159,11 +159,11 @@ fn configuration(
     let port = address.port();
     let own = hosts.iter().map(|host| origins(host, [port, port]));
     // A proxy in front of the server listens on the default ports.
-    let allowed = options.allowed_hosts().iter();
+    let allowed = options.allowed_hosts.iter();
     let allowed =
         allowed.flat_map(|host| [[port, port], DEFAULT_PORTS].map(|it| origins(host, it)));
     let origins: Vec<String> = own.chain(allowed).flatten().collect();
-    hosts.extend(options.allowed_hosts().iter().cloned());
+    hosts.extend(options.allowed_hosts.iter().cloned());
     StreamableHttpServerConfig::default()
         // The tools have no state per session, and a restart would lose sessions.
         .with_legacy_session_mode(false)
@@ -194,32 +194,4 @@ fn origins(host: &str, [http, https]: [u16; 2]) -> [String; 2] {
             format!("{scheme}://{host}:{port}")
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::origins;
-
-    #[test]
-    fn origins_of_a_host_have_its_port_or_the_default_ports() {
-        for (host, http, https) in [
-            ("localhost", "localhost:80", "localhost:443"),
-            ("127.0.0.1", "127.0.0.1:80", "127.0.0.1:443"),
-            ("::1", "[::1]:80", "[::1]:443"),
-            ("[::1]", "[::1]:80", "[::1]:443"),
-            (
-                "[2001:db8::1]:8443",
-                "[2001:db8::1]:8443",
-                "[2001:db8::1]:8443",
-            ),
-            (
-                "tools.example:8443",
-                "tools.example:8443",
-                "tools.example:8443",
-            ),
-        ] {
-            let expected = [format!("http://{http}"), format!("https://{https}")];
-            assert_eq!(origins(host, [80, 443]), expected);
-        }
-    }
 }

@@ -36,6 +36,7 @@ mod options;
 mod schema;
 mod sqlite;
 mod stdio;
+mod text;
 mod tool;
 mod tool_server;
 mod workspace;

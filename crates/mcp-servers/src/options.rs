@@ -1,6 +1,6 @@
 //! Settings of a bundled server.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::{AccessToken, BteOptions, WorkspaceOptions};
 
@@ -8,11 +8,11 @@ use crate::{AccessToken, BteOptions, WorkspaceOptions};
 /// that are addressed to this machine.
 #[derive(Debug, Clone, Default)]
 pub struct ServerOptions {
-    data: Option<PathBuf>,
-    allowed_hosts: Vec<String>,
-    token: Option<AccessToken>,
-    workspace: Option<WorkspaceOptions>,
-    bte: Option<BteOptions>,
+    pub(crate) data: Option<PathBuf>,
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) token: Option<AccessToken>,
+    pub(crate) workspace: Option<WorkspaceOptions>,
+    pub(crate) bte: Option<BteOptions>,
 }
 
 impl ServerOptions {
@@ -62,25 +62,5 @@ impl ServerOptions {
     pub fn with_bte(mut self, bte: BteOptions) -> Self {
         self.bte = Some(bte);
         self
-    }
-
-    pub(crate) fn data(&self) -> Option<&Path> {
-        self.data.as_deref()
-    }
-
-    pub(crate) fn allowed_hosts(&self) -> &[String] {
-        &self.allowed_hosts
-    }
-
-    pub(crate) fn token(&self) -> Option<&AccessToken> {
-        self.token.as_ref()
-    }
-
-    pub(crate) fn bte(&self) -> Option<&BteOptions> {
-        self.bte.as_ref()
-    }
-
-    pub(crate) fn workspace(&self) -> Option<&WorkspaceOptions> {
-        self.workspace.as_ref()
     }
 }

@@ -27,16 +27,6 @@ async fn execute(database: &Database, sql: &'static str) -> Result<(), ToolError
 }
 
 #[tokio::test]
-async fn databases_in_memory_are_separate() {
-    let one = Database::open(&LAYOUT, None).await.unwrap();
-    let other = Database::open(&LAYOUT, None).await.unwrap();
-    execute(&one, "INSERT INTO things VALUES (3)")
-        .await
-        .unwrap();
-    assert_eq!((count(&one).await, count(&other).await), (3, 2));
-}
-
-#[tokio::test]
 async fn a_write_protected_file_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.db");

@@ -25,7 +25,7 @@ pub(crate) trait BundledTool: Send + Sync + 'static {
     /// The description for the model.
     const DESCRIPTION: &'static str;
 
-    /// Returns what a client may assume about a call. The default is a tool that only reads data
+    /// Returns the hints for clients about a call. The default is a tool that only reads data
     /// of this server.
     fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
@@ -69,9 +69,7 @@ pub(crate) enum ToolError {
     #[error("Another process has locked the data. Nothing was changed. Try again later.")]
     Busy,
     /// The database failed. Its message is only logged.
-    #[error(
-        "The database failed, so there is no result. The log of the server contains the reason."
-    )]
+    #[error("The database failed. The log of the server contains the reason.")]
     Database(#[source] rusqlite::Error),
 }
 

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     catalogue::BundledServer,
+    text::suggestion,
     tool::{BundledTool, ServedTool},
 };
-use switchboard_domain::nearest::nearest;
 
 /// Time for which a client may cache the list of tools, which never changes.
 const LIST_TTL_MS: u64 = 60 * 60 * 1000;
@@ -75,8 +75,7 @@ impl ToolServer {
             let tools = self.inner.tools.iter();
             tools.map(|tool| tool.definition().name.as_ref())
         };
-        let suggestion = nearest(name, known())
-            .map_or_else(String::new, |meant| format!(" Did you mean {meant}?"));
+        let suggestion = suggestion(name, known());
         let known = known().collect::<Vec<_>>().join(", ");
         let message = format!("Unknown tool {name}.{suggestion} The tools are {known}.");
         ErrorData::invalid_params(message, None)
@@ -175,3 +174,7 @@ async fn send_progress(context: &RequestContext<RoleServer>) -> Infallible {
             .await;
     }
 }
+
+#[cfg(test)]
+#[path = "tool_server_tests.rs"]
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
+use indexmap::{IndexMap, IndexSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,13 +12,12 @@ use super::{
 };
 use crate::{
     graph::{
-        Count, NodeRef,
         context::{DatabaseContext, conversation},
-        count_names, describe_counts,
+        knowledge_graph::{Count, NodeRef, count_names, count_types, describe_counts},
         model::{Edge, Node},
-        quantity,
         store::Upserted,
     },
+    text::{listed, quantity},
     tool::{ToolError, ToolOutput},
 };
 
@@ -110,7 +110,7 @@ pub(super) async fn output(
     options: OutputOptions<'_>,
 ) -> Result<ToolOutput<Output>, ToolError> {
     let mut added = None;
-    if options.add_to_graph && !findings.edges.is_empty() {
+    if options.add_to_graph && !findings.graph.edges.is_empty() {
         match add(bte, &findings, options.context).await {
             Ok(done) => added = Some(done),
             // The results are returned without the graph, too.
@@ -127,12 +127,9 @@ pub(super) async fn output(
         ));
     }
     let related = findings.related_nodes();
-    let kinds = related
-        .iter()
-        .map(|node| node.kind.as_deref().unwrap_or("other"));
-    let by_category = count_names(kinds);
-    let by_predicate = count_names(findings.edges.iter().map(|edge| edge.label.as_str()));
-    let results = findings.results.iter().take(options.limit).enumerate();
+    let labels = findings.graph.edges.values().map(|it| it.label.as_str());
+    let by_predicate = count_names(labels);
+    let results = findings.results.values().take(options.limit).enumerate();
     let results: Vec<Ranked> = results
         .map(|(index, result)| ranked(&findings, index + 1, result))
         .collect();
@@ -140,12 +137,12 @@ pub(super) async fn output(
     let mut data = Output {
         result_count: findings.results.len(),
         node_count: related.len(),
-        edge_count: findings.edges.len(),
+        edge_count: findings.graph.edges.len(),
         filtered_edge_count: findings.co_occurrence,
-        by_category,
+        by_category: count_types(related),
         by_predicate,
         results,
-        complete: edges.len() == findings.edges.len(),
+        complete: edges.len() == findings.graph.edges.len(),
         nodes,
         edges,
         added,
@@ -174,38 +171,20 @@ async fn add(
 }
 
 fn ranked(findings: &Findings, rank: usize, result: &QueryResult) -> Ranked {
-    let edges = result.edges.iter().map(|index| &findings.edges[*index]);
-    let sources: BTreeSet<&str> = edges
-        .clone()
-        .filter_map(|edge| edge.data.primary_source.as_deref())
+    let sources = findings.edges_of(result);
+    let sources: BTreeSet<&String> = sources
+        .filter_map(|edge| edge.data.primary_source.as_ref())
         .collect();
+    let nodes = result.nodes.iter().map(|id| findings.graph.node_ref(id));
     Ranked {
         rank,
         score: result.score.filter(|score| score.is_finite()),
-        nodes: result
-            .nodes
-            .iter()
-            .map(|id| node_ref(findings, id))
-            .collect(),
+        nodes: nodes.collect(),
         edge_count: result.edges.len(),
-        edges: edges
-            .take(MAX_EDGE_IDS)
-            .filter_map(|edge| edge.id.clone())
-            .collect(),
-        sources: sources.into_iter().map(str::to_owned).collect(),
+        edges: result.edges.iter().take(MAX_EDGE_IDS).cloned().collect(),
+        sources: sources.into_iter().cloned().collect(),
         publication_count: findings.publications(result).len(),
     }
-}
-
-fn node_ref(findings: &Findings, id: &str) -> NodeRef {
-    findings.node(id).map_or_else(
-        || NodeRef {
-            id: id.to_owned(),
-            label: None,
-            kind: None,
-        },
-        NodeRef::from,
-    )
 }
 
 fn summary(findings: &Findings, data: &Output, options: &OutputOptions<'_>) -> String {
@@ -237,7 +216,7 @@ fn summary(findings: &Findings, data: &Output, options: &OutputOptions<'_>) -> S
     } else {
         text.push_str("\nThe results, the best first:");
     }
-    for (ranked, result) in data.results.iter().zip(&findings.results) {
+    for (ranked, result) in data.results.iter().zip(findings.results.values()) {
         let _ = write!(
             text,
             "\n{}. {}",
@@ -268,61 +247,33 @@ fn summary(findings: &Findings, data: &Output, options: &OutputOptions<'_>) -> S
 
 /// `MPO (NCBIGene:4353) –interacts_with→ CAT (NCBIGene:847) [Gene]; infores:biogrid; PMID:1; score 0.9`
 fn line(findings: &Findings, ranked: &Ranked, result: &QueryResult) -> String {
-    let edges: Vec<&Edge> = result
-        .edges
-        .iter()
-        .map(|index| &findings.edges[*index])
-        .collect();
-    let mut pairs: Vec<(&str, &str, Vec<&str>)> = Vec::new();
-    for edge in &edges {
-        let pair = pairs
-            .iter_mut()
-            .find(|(source, target, _)| *source == edge.source && *target == edge.target);
-        match pair {
-            Some((_, _, labels)) if labels.contains(&edge.label.as_str()) => {}
-            Some((_, _, labels)) => labels.push(&edge.label),
-            None => pairs.push((&edge.source, &edge.target, vec![&edge.label])),
-        }
+    let mut labels: IndexMap<(&str, &str), IndexSet<&str>> = IndexMap::new();
+    for edge in findings.edges_of(result) {
+        let ends = (edge.source.as_str(), edge.target.as_str());
+        labels.entry(ends).or_default().insert(&edge.label);
     }
-    let statements: Vec<String> = pairs
-        .iter()
-        .map(|(source, target, labels)| {
-            let (source, target) = (node_ref(findings, source), node_ref(findings, target));
-            // The type of the given node is omitted.
-            let first = ranked.nodes.first().map(|node| node.id.as_str());
-            let end = |node: &NodeRef| {
-                if Some(node.id.as_str()) == first {
-                    node.named()
-                } else {
-                    node.named_with_type()
-                }
-            };
-            format!("{} –{}→ {}", end(&source), labels.join(", "), end(&target))
-        })
-        .collect();
-    let mut text = statements.join(" | ");
-    if !ranked.sources.is_empty() {
-        let shown: Vec<&str> = ranked
-            .sources
-            .iter()
-            .take(MAX_SOURCES)
-            .map(String::as_str)
-            .collect();
-        let _ = write!(text, "; {}", shown.join(", "));
-        if ranked.sources.len() > MAX_SOURCES {
-            let _ = write!(text, " and {} more", ranked.sources.len() - MAX_SOURCES);
+    // The type of the known node is omitted.
+    let known = ranked.nodes.first().map(|node| node.id.as_str());
+    let end = |id: &str| {
+        let node = findings.graph.node_ref(id);
+        if Some(id) == known {
+            node.named()
+        } else {
+            node.named_with_type()
         }
-    }
-    let publications = findings.publications(result);
-    if !publications.is_empty() {
-        let shown: Vec<&str> = publications
-            .iter()
-            .take(MAX_PUBLICATIONS)
-            .copied()
-            .collect();
-        let _ = write!(text, "; {}", shown.join(", "));
-        if publications.len() > MAX_PUBLICATIONS {
-            let _ = write!(text, " and {} more", publications.len() - MAX_PUBLICATIONS);
+    };
+    let statements = labels.into_iter().map(|((source, target), labels)| {
+        let labels: Vec<&str> = labels.into_iter().collect();
+        format!("{} –{}→ {}", end(source), labels.join(", "), end(target))
+    });
+    let mut text = statements.collect::<Vec<_>>().join(" | ");
+    let publications: Vec<&str> = findings.publications(result).into_iter().collect();
+    for evidence in [
+        listed(&ranked.sources, MAX_SOURCES),
+        listed(&publications, MAX_PUBLICATIONS),
+    ] {
+        if !evidence.is_empty() {
+            let _ = write!(text, "; {evidence}");
         }
     }
     if let Some(score) = ranked.score {

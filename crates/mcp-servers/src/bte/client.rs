@@ -1,28 +1,29 @@
 //! HTTP client of the services, with time-outs, retries, limits and errors for models.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    error::Error as _,
+    time::{Duration, SystemTime},
+};
 
-use reqwest::{Client, Method, StatusCode, Url, header, redirect};
+use reqwest::{Client, RequestBuilder, Url, header, redirect};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use tokio::time::{Instant, sleep, timeout_at};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     options::BteOptions,
-    trapi::{MetaKnowledgeGraph, Query, QueryGraph, Response},
+    trapi::{QueryGraph, Response},
 };
-use crate::graph::model::{one_line, truncate};
+use crate::text::{one_line, quantity, truncate};
 
 /// Time-out of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Upper limit of the configured time-out.
-const MAX_TIMEOUT: Duration = Duration::from_hours(24);
 /// Maximum number of attempts of a request.
 const MAX_ATTEMPTS: u32 = 3;
-/// Interval before the second attempt. It doubles for each further attempt, unless the service sends
-/// `Retry-After`.
+/// Interval before the second attempt, and half of the interval before the third one, unless the
+/// service sends `Retry-After`.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum number of bytes to read of an error response.
+/// Maximum size of an error response in bytes. The text of a larger one is ignored.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// Maximum length of an error text of the service for the model, in characters.
 const MAX_REASON_CHARS: usize = 300;
@@ -37,7 +38,7 @@ pub(super) struct ServiceClient {
 }
 
 /// A failed request. The text is for the model.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error("The service at {url} cannot be reached: {reason}.")]
     Unreachable { url: String, reason: String },
@@ -47,25 +48,13 @@ pub(super) enum Failure {
         after.as_secs_f64()
     )]
     Timeout { after: Duration },
-    #[error("The service is busy ({status}) after {}.{}", attempts_text(*attempts), retry_advice(*retry_after))]
-    Busy {
+    #[error("The service {}", describe_status(*status, *attempts, *retry_after, reason))]
+    Status {
         status: u16,
         attempts: u32,
         retry_after: Option<Duration>,
-    },
-    #[error("The service refused the query ({status}){}", with_reason(reason))]
-    Refused { status: u16, reason: String },
-    #[error("The service failed ({status}) after {}{}", attempts_text(*attempts), with_reason(reason))]
-    Broken {
-        status: u16,
-        attempts: u32,
         reason: String,
     },
-    #[error(
-        "The service redirects to another address ({status}). The operator of this server must \
-         change the configured address."
-    )]
-    Moved { status: u16 },
     #[error(
         "The response of the service is larger than {limit} bytes. Use fewer categories or one \
          entity."
@@ -75,13 +64,22 @@ pub(super) enum Failure {
     Unreadable { reason: String },
 }
 
-/// A failed attempt.
-struct FailedAttempt {
-    failure: Failure,
-    /// Another attempt may succeed.
-    is_retryable: bool,
-    /// Interval that the service requests.
-    retry_after: Option<Duration>,
+impl Failure {
+    /// Returns whether another attempt may succeed. Queries have no side effects.
+    fn is_retryable(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Status { status, .. } => matches!(status, 408 | 429 | 502..=504),
+            Self::Timeout { .. } | Self::TooLarge { .. } | Self::Unreadable { .. } => false,
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
 }
 
 impl ServiceClient {
@@ -94,51 +92,32 @@ impl ServiceClient {
             .redirect(redirect::Policy::none())
             .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
         if is_loopback(&base) {
+            // A proxy cannot reach this machine.
             builder = builder.no_proxy();
         }
-        let http = builder.build().map_err(|error| root_cause(&error))?;
         Ok(Self {
-            http,
+            http: builder.build().map_err(|error| root_cause(&error))?,
             base,
             timeout: options.timeout,
             max_answer_bytes: options.max_answer_bytes,
         })
     }
 
-    /// Returns the base URL of the service.
-    pub(super) fn url(&self) -> &str {
-        self.base.as_str().trim_end_matches('/')
-    }
-
-    /// Returns the deadline of a call that begins now.
-    pub(super) fn deadline(&self) -> Instant {
-        Instant::now() + self.timeout.min(MAX_TIMEOUT)
-    }
-
-    pub(super) async fn query(
-        &self,
-        query: &QueryGraph,
-        deadline: Instant,
-    ) -> Result<Response, Failure> {
-        let body = serde_json::to_vec(&Query::new(query)).map_err(|error| Failure::Unreadable {
-            reason: error.to_string(),
-        })?;
-        let url = self.address("query", &[]);
-        self.send(Method::POST, url, Some(body), deadline).await
-    }
-
-    pub(super) async fn meta_knowledge_graph(&self) -> Result<MetaKnowledgeGraph, Failure> {
-        self.get("meta_knowledge_graph", &[]).await
+    pub(super) async fn query(&self, query: &QueryGraph) -> Result<Response, Failure> {
+        let body = json!({"message": {"query_graph": query}, "submitter": "switchboard"});
+        let request = self.http.post(self.address("query", &[]));
+        let request = request.header(header::CONTENT_TYPE, "application/json");
+        self.send(request.body(body.to_string())).await
     }
 
     /// Sends a GET request.
-    pub(super) async fn get<T: DeserializeOwned + Send + 'static>(
+    pub(super) async fn get<T: DeserializeOwned>(
         &self,
         path: &str,
         parameters: &[(&str, &str)],
     ) -> Result<T, Failure> {
-        let url = self.address(path, parameters);
-        self.send(Method::GET, url, None, self.deadline()).await
+        self.send(self.http.get(self.address(path, parameters)))
+            .await
     }
 
     fn address(&self, path: &str, parameters: &[(&str, &str)]) -> Url {
@@ -151,167 +130,115 @@ impl ServiceClient {
         url
     }
 
-    async fn send<T: DeserializeOwned + Send + 'static>(
-        &self,
-        method: Method,
-        url: Url,
-        body: Option<Vec<u8>>,
-        deadline: Instant,
-    ) -> Result<T, Failure> {
-        let attempts = self.attempts(method, url, body, deadline);
-        let timeout = Failure::Timeout {
-            after: self.timeout,
-        };
-        let bytes = timeout_at(deadline, attempts)
+    async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failure> {
+        let request = request.header(header::ACCEPT, "application/json");
+        let after = self.timeout;
+        let bytes = timeout(after, self.attempts(&request))
             .await
-            .map_err(|_| timeout)??;
-        // Parsing tens of megabytes would block other tasks.
-        let parse = move || serde_json::from_slice(&bytes);
-        let parsed = tokio::task::spawn_blocking(parse).await;
-        let unreadable = |reason: String| Failure::Unreadable {
-            reason: truncate(&one_line(&reason), MAX_REASON_CHARS),
-        };
-        parsed
-            .map_err(|error| unreadable(error.to_string()))?
-            .map_err(|error| unreadable(error.to_string()))
+            .map_err(|_| Failure::Timeout { after })??;
+        serde_json::from_slice(&bytes).map_err(|error| Failure::Unreadable {
+            reason: reason(&error.to_string()),
+        })
     }
 
-    async fn attempts(
-        &self,
-        method: Method,
-        url: Url,
-        body: Option<Vec<u8>>,
-        deadline: Instant,
-    ) -> Result<Vec<u8>, Failure> {
+    async fn attempts(&self, request: &RequestBuilder) -> Result<Vec<u8>, Failure> {
+        let started = Instant::now();
         let mut number = 1;
         loop {
-            let failed = match self
-                .attempt(method.clone(), url.clone(), body.clone(), number)
-                .await
-            {
-                Ok(bytes) => return Ok(bytes),
-                Err(failed) => failed,
+            // Only requests with a streamed body cannot be cloned.
+            let Some(attempt) = request.try_clone() else {
+                return Err(self.unreachable("the request cannot be repeated"));
             };
-            let interval = retry_interval(number, failed.retry_after);
-            let too_late = Instant::now()
-                .checked_add(interval)
-                .is_none_or(|then| then >= deadline);
-            if !failed.is_retryable || number == MAX_ATTEMPTS || too_late {
-                return Err(failed.failure);
+            let failure = match self.attempt(attempt, number).await {
+                Ok(bytes) => return Ok(bytes),
+                Err(failure) => failure,
+            };
+            let interval = failure.retry_after().unwrap_or(RETRY_INTERVAL * number);
+            let is_too_late = started.elapsed().saturating_add(interval) >= self.timeout;
+            if !failure.is_retryable() || number == MAX_ATTEMPTS || is_too_late {
+                return Err(failure);
             }
-            tracing::debug!(?interval, failure = %failed.failure, "retrying a request");
+            tracing::debug!(?interval, %failure, "retrying a request");
             sleep(interval).await;
             number += 1;
         }
     }
 
-    async fn attempt(
-        &self,
-        method: Method,
-        url: Url,
-        body: Option<Vec<u8>>,
-        number: u32,
-    ) -> Result<Vec<u8>, FailedAttempt> {
-        let mut request = self
-            .http
-            .request(method, url)
-            .header(header::ACCEPT, "application/json");
-        if let Some(body) = body {
-            request = request
-                .header(header::CONTENT_TYPE, "application/json")
-                .body(body);
-        }
-        // Queries have no side effects, so they are always safe to retry.
-        let connection_failed = |error: reqwest::Error| FailedAttempt {
-            failure: self.unreachable(&root_cause(&error)),
-            is_retryable: true,
-            retry_after: None,
-        };
+    async fn attempt(&self, request: RequestBuilder, number: u32) -> Result<Vec<u8>, Failure> {
+        let connection_failed = |error| self.unreachable(&root_cause(&error));
         let answer = request.send().await.map_err(connection_failed)?;
         let status = answer.status();
         if status.is_success() {
-            return self.body(answer).await.map_err(|error| match error {
-                Some(error) => connection_failed(error),
-                None => FailedAttempt {
-                    failure: Failure::TooLarge {
-                        limit: self.max_answer_bytes,
-                    },
-                    is_retryable: false,
-                    retry_after: None,
-                },
-            });
+            let limit = self.max_answer_bytes;
+            let body = read(answer, limit).await.map_err(connection_failed)?;
+            return body.ok_or(Failure::TooLarge { limit });
         }
         let retry_after = answer.headers().get(header::RETRY_AFTER);
         let retry_after =
             retry_after.and_then(|it| parse_retry_after(it.to_str().ok()?, SystemTime::now()));
-        Err(FailedAttempt {
-            failure: unsuccessful(status, number, retry_after, answer).await,
-            is_retryable: matches!(status.as_u16(), 408 | 429 | 502..=504),
+        let body = read(answer, MAX_ERROR_BYTES).await.ok().flatten();
+        Err(Failure::Status {
+            status: status.as_u16(),
+            attempts: number,
             retry_after,
+            reason: error_text(&body.unwrap_or_default()),
         })
     }
 
-    /// Reads the body. The error is `None` for a body that is too large.
-    async fn body(&self, mut answer: reqwest::Response) -> Result<Vec<u8>, Option<reqwest::Error>> {
-        let limit = self.max_answer_bytes;
-        let announced = answer.content_length().unwrap_or(0);
-        if usize::try_from(announced).map_or(true, |announced| announced > limit) {
-            return Err(None);
-        }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(Some)? {
-            if bytes.len() + chunk.len() > limit {
-                return Err(None);
-            }
-            bytes.extend_from_slice(&chunk);
-        }
-        Ok(bytes)
-    }
-
-    fn unreachable(&self, reason: &str) -> Failure {
+    fn unreachable(&self, cause: &str) -> Failure {
         Failure::Unreachable {
-            url: self.url().to_owned(),
-            reason: truncate(&one_line(reason), MAX_REASON_CHARS),
+            url: self.base.as_str().trim_end_matches('/').to_owned(),
+            reason: reason(cause),
         }
     }
 }
 
-async fn unsuccessful(
-    status: StatusCode,
-    attempts: u32,
-    retry_after: Option<Duration>,
+/// Reads a body. Returns `None` for a body with more than `limit` bytes.
+async fn read(
     mut answer: reqwest::Response,
-) -> Failure {
-    let number = status.as_u16();
-    if status.is_redirection() {
-        return Failure::Moved { status: number };
-    }
-    if matches!(number, 429 | 503) {
-        return Failure::Busy {
-            status: number,
-            attempts,
-            retry_after,
-        };
-    }
+    limit: usize,
+) -> Result<Option<Vec<u8>>, reqwest::Error> {
+    let announced = answer.content_length().unwrap_or_default();
     let mut bytes = Vec::new();
-    while bytes.len() < MAX_ERROR_BYTES
-        && let Ok(Some(chunk)) = answer.chunk().await
-    {
+    if usize::try_from(announced).map_or(true, |announced| announced > limit) {
+        return Ok(None);
+    }
+    while let Some(chunk) = answer.chunk().await? {
+        if bytes.len() + chunk.len() > limit {
+            return Ok(None);
+        }
         bytes.extend_from_slice(&chunk);
     }
-    bytes.truncate(MAX_ERROR_BYTES);
-    let reason = error_text(&bytes);
-    if status.is_server_error() || number == 408 {
-        Failure::Broken {
-            status: number,
-            attempts,
-            reason,
-        }
+    Ok(Some(bytes))
+}
+
+fn describe_status(
+    status: u16,
+    attempts: u32,
+    retry_after: Option<Duration>,
+    reason: &str,
+) -> String {
+    let attempts = quantity(usize::try_from(attempts).unwrap_or_default(), "attempt");
+    let reason = if reason.is_empty() {
+        ", without a reason.".to_owned()
     } else {
-        Failure::Refused {
-            status: number,
-            reason,
+        format!(": {reason}")
+    };
+    match status {
+        300..=399 => format!(
+            "redirects to another address ({status}). The operator of this server must change the \
+             configured address."
+        ),
+        429 | 503 => {
+            let when = match retry_after.map_or(0, |it| it.as_secs()) {
+                0 => "later".to_owned(),
+                1 => "in 1 second".to_owned(),
+                seconds => format!("in {seconds} seconds"),
+            };
+            format!("is busy ({status}) after {attempts}. Try again {when}.")
         }
+        408 | 500.. => format!("failed ({status}) after {attempts}{reason}"),
+        _ => format!("refused the query ({status}){reason}"),
     }
 }
 
@@ -330,7 +257,11 @@ fn error_text(bytes: &[u8]) -> String {
         Err(_) if bytes.trim_ascii_start().starts_with(b"<") => String::new(),
         Err(_) => String::from_utf8_lossy(bytes).into_owned(),
     };
-    truncate(&one_line(&text), MAX_REASON_CHARS)
+    reason(&text)
+}
+
+fn reason(text: &str) -> String {
+    truncate(&one_line(text), MAX_REASON_CHARS)
 }
 
 /// Parses the base URL and appends `/`.
@@ -355,21 +286,10 @@ fn base(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Returns whether the host is this machine, which a proxy cannot reach.
 fn is_loopback(url: &Url) -> bool {
-    match url.host_str() {
-        Some("localhost") => true,
-        Some(host) => {
-            let host = host.trim_start_matches('[').trim_end_matches(']');
-            let address = host.parse::<std::net::IpAddr>();
-            address.is_ok_and(|address| address.is_loopback())
-        }
-        None => false,
-    }
-}
-
-fn retry_interval(number: u32, retry_after: Option<Duration>) -> Duration {
-    retry_after.unwrap_or_else(|| RETRY_INTERVAL * 2_u32.saturating_pow(number.saturating_sub(1)))
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Parses `Retry-After`: seconds or a date (RFC 9110, 10.2.3).
@@ -382,47 +302,13 @@ fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or(Duration::ZERO))
 }
 
-/// Returns the innermost cause of an error, without the address.
+/// Returns the innermost cause of an error. The text of the error itself contains the address.
 fn root_cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
+    let mut cause = error.source();
+    while let Some(deeper) = cause.and_then(std::error::Error::source) {
+        cause = Some(deeper);
     }
-    // The text of the error itself contains the address.
-    if std::ptr::addr_eq(cause, error) {
-        return if error.is_timeout() {
-            "it took too long".to_owned()
-        } else {
-            "the connection failed".to_owned()
-        };
-    }
-    cause.to_string()
-}
-
-fn attempts_text(number: u32) -> String {
-    match number {
-        1 => "1 attempt".to_owned(),
-        number => format!("{number} attempts"),
-    }
-}
-
-fn retry_advice(retry_after: Option<Duration>) -> String {
-    match retry_after.map(|it| it.as_secs()) {
-        None | Some(0) => " Try again later.".to_owned(),
-        Some(1) => " Try again in 1 second.".to_owned(),
-        Some(seconds) if seconds <= MAX_TIMEOUT.as_secs() => {
-            format!(" Try again in {seconds} seconds.")
-        }
-        Some(_) => " It is not available today.".to_owned(),
-    }
-}
-
-fn with_reason(reason: &str) -> String {
-    if reason.is_empty() {
-        ", without a reason.".to_owned()
-    } else {
-        format!(": {reason}")
-    }
+    cause.map_or_else(|| "the connection failed".to_owned(), ToString::to_string)
 }
 
 #[cfg(test)]

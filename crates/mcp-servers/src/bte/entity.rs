@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexSet;
 use rmcp::model::{JsonObject, ToolAnnotations};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use super::{
     Bte,
     answer::{Output, OutputOptions, output},
-    biolink::{Category, PREDICATES, is_curie},
+    biolink::{CATEGORIES, PREDICATES, is_curie},
     trapi::{QueryEdge, QueryGraph, QueryNode},
 };
 use crate::{
-    graph::{context::DatabaseContext, model::truncate},
+    graph::{context::DatabaseContext, model::without_prefix},
+    text::truncate,
     tool::{BundledTool, ToolError, ToolOutput},
 };
 
@@ -58,8 +60,8 @@ pub(super) struct CategoriesInput {
     #[schemars(length(min = 1, max = 200))]
     entity_id: String,
     /// The categories of the results.
-    #[schemars(length(min = 1, max = 11))]
-    categories: Vec<Category>,
+    #[schemars(schema_with = "categories_schema")]
+    categories: IndexSet<String>,
     /// Maximum number of results to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
@@ -76,6 +78,15 @@ fn default_limit() -> usize {
     25
 }
 
+fn categories_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": {"type": "string", "enum": CATEGORIES},
+        "minItems": 1,
+        "maxItems": CATEGORIES.len(),
+    })
+}
+
 impl BundledTool for GetAll {
     type Input = AllInput;
     type Output = Output;
@@ -85,8 +96,8 @@ impl BundledTool for GetAll {
     const DESCRIPTION: &'static str = "Queries BioThings Explorer (BTE) for everything that is related \
         to one thing: biological processes, genes, proteins, gene and protein families, diseases and \
         phenotypes, anatomy, RNA products, chemical mixtures, small molecules, polypeptides. Use it \
-        for all relations, and query_bte_by_categories for particular categories. Predicates: affected_by, affects, interacts_with, participates_in, derives_from, \
-        derives_into. Results come with sources and publications, the best first.";
+        for all relations, and query_bte_by_categories for particular categories. Predicates: \
+        affected_by, affects, interacts_with, participates_in, derives_from, derives_into. Results come with sources and publications, the best first.";
 
     fn annotations(&self) -> ToolAnnotations {
         self.bte.annotations()
@@ -104,7 +115,7 @@ impl BundledTool for GetAll {
             add_to_graph: input.add_to_graph,
             context: input.database_context.as_ref(),
         };
-        related(&self.bte, &input.entity_id, &Category::ALL, options).await
+        related(&self.bte, &input.entity_id, &CATEGORIES, options).await
     }
 }
 
@@ -128,16 +139,8 @@ impl BundledTool for ByCategories {
     }
 
     async fn call(&self, input: Self::Input) -> Result<ToolOutput<Output>, ToolError> {
-        let mut categories: Vec<Category> = Vec::new();
-        for category in input.categories {
-            if !categories.contains(&category) {
-                categories.push(category);
-            }
-        }
-        let kinds: Vec<&str> = categories
-            .iter()
-            .map(|it| crate::graph::model::without_prefix(it.as_str()))
-            .collect();
+        let categories: Vec<&str> = input.categories.iter().map(String::as_str).collect();
+        let kinds: Vec<&str> = categories.iter().map(|it| without_prefix(it)).collect();
         let options = OutputOptions {
             description: format!("{} related to {}", kinds.join(", "), input.entity_id),
             advice: ADVICE,
@@ -152,7 +155,7 @@ impl BundledTool for ByCategories {
 async fn related(
     bte: &Bte,
     entity_id: &str,
-    categories: &[Category],
+    categories: &[&str],
     options: OutputOptions<'_>,
 ) -> Result<ToolOutput<Output>, ToolError> {
     if !is_curie(entity_id) {
@@ -169,14 +172,14 @@ async fn related(
     output(bte, findings, options).await
 }
 
-fn query_graph(entity_id: &str, categories: &[Category]) -> QueryGraph {
+fn query_graph(entity_id: &str, categories: &[&str]) -> QueryGraph {
     let known = QueryNode {
         ids: vec![entity_id.to_owned()],
         categories: Vec::new(),
     };
     let unknown = QueryNode {
         ids: Vec::new(),
-        categories: categories.iter().map(|it| it.as_str().to_owned()).collect(),
+        categories: categories.iter().map(|it| (*it).to_owned()).collect(),
     };
     let edge = QueryEdge {
         subject: "n0".to_owned(),

@@ -6,14 +6,16 @@ use std::fmt::Write as _;
 use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{
     biolink::{category, is_curie},
     client::ServiceClient,
-    trapi::Items,
+    trapi::part,
 };
 use crate::{
-    graph::model::{normalize_name, one_line, truncate, without_prefix},
+    graph::model::{normalize_name, without_prefix},
+    text::{one_line, truncate},
     tool::{BundledTool, ToolError, ToolOutput},
 };
 
@@ -66,7 +68,7 @@ struct Match {
     synonyms: Vec<String>,
 }
 
-/// What the service says of a match.
+/// A match in the response of the service.
 #[derive(Deserialize)]
 struct Found {
     curie: String,
@@ -86,8 +88,8 @@ impl BundledTool for LookupName {
     const NAME: &'static str = "lookup_name";
     const TITLE: &'static str = "Look up a name";
     const DESCRIPTION: &'static str = "Finds the CURIEs of a gene, disease, drug or other thing by \
-        its name, such as NCBIGene:4353 for MPO. Use it before a query whenever a CURIE is not \
-        given: one that is made up finds nothing, or something else.";
+        its name, such as NCBIGene:4353 for MPO. Use it before a query if the CURIE is not \
+        known. An invented CURIE finds nothing, or another thing.";
 
     fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
@@ -125,16 +127,11 @@ impl BundledTool for LookupName {
             }
             parameters.push(("only_taxa", taxon));
         }
-        let found: Items<Found> = self
-            .client
-            .get("lookup", &parameters)
-            .await
-            .map_err(|failure| ToolError::Refused(failure.to_string()))?;
-        let usable = found
-            .valid
-            .into_iter()
-            .filter(|found| is_curie(&found.curie));
-        let matches: Vec<Match> = usable.take(input.limit).map(matched).collect();
+        let found = self.client.get("lookup", &parameters).await;
+        let found: Vec<Value> = found.map_err(|failure| ToolError::Refused(failure.to_string()))?;
+        let found = found.into_iter().filter_map(part);
+        let found = found.filter(|found: &Found| is_curie(&found.curie));
+        let matches: Vec<Match> = found.take(input.limit).map(matched).collect();
         Ok(ToolOutput {
             text: describe(&input.name, &matches),
             data: Output { matches },

@@ -7,9 +7,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::{sync::Mutex, time::Instant};
 
-use super::{client::ServiceClient, trapi::MetaKnowledgeGraph};
+use super::{
+    client::ServiceClient,
+    trapi::{MetaKnowledgeGraph, Relation},
+};
 use crate::{
-    graph::{Count, count_names, describe_counts, model::without_prefix, quantity},
+    graph::{
+        knowledge_graph::{Count, count_names, describe_counts},
+        model::without_prefix,
+    },
+    text::{listed, quantity},
     tool::{BundledTool, ToolError, ToolOutput},
 };
 
@@ -37,8 +44,9 @@ impl GetMetaKnowledgeGraph {
         {
             return Ok(Arc::clone(graph));
         }
-        let graph = self.client.meta_knowledge_graph().await;
-        let graph = graph.map_err(|failure| ToolError::Refused(failure.to_string()))?;
+        let graph = self.client.get("meta_knowledge_graph", &[]).await;
+        let graph: MetaKnowledgeGraph =
+            graph.map_err(|failure| ToolError::Refused(failure.to_string()))?;
         let graph = Arc::new(graph);
         *cache = Some((Instant::now(), Arc::clone(&graph)));
         Ok(graph)
@@ -78,16 +86,6 @@ pub(super) struct Output {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Relation {
-    /// The category of the subject.
-    subject: String,
-    /// The predicate.
-    predicate: String,
-    /// The category of the object.
-    object: String,
-}
-
-#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct CategoryOutput {
     /// The category.
@@ -120,39 +118,26 @@ impl BundledTool for GetMetaKnowledgeGraph {
             let filter = filter.as_deref().map(without_prefix);
             filter.is_none_or(|filter| filter.eq_ignore_ascii_case(without_prefix(value)))
         };
-        let matching: Vec<_> = graph
-            .edges
-            .valid
-            .iter()
-            .filter(|edge| {
-                matches(&input.subject_category, &edge.subject)
-                    && matches(&input.predicate, &edge.predicate)
-                    && matches(&input.object_category, &edge.object)
-            })
-            .collect();
-        let predicates = count_names(matching.iter().map(|edge| without_prefix(&edge.predicate)));
-        let listed: Vec<_> = matching.iter().take(input.limit).collect();
-        let relations = listed.iter().map(|edge| Relation {
-            subject: edge.subject.clone(),
-            predicate: edge.predicate.clone(),
-            object: edge.object.clone(),
+        let relations = graph.edges.iter().filter(|relation| {
+            matches(&input.subject_category, &relation.subject)
+                && matches(&input.predicate, &relation.predicate)
+                && matches(&input.object_category, &relation.object)
         });
+        let matching: Vec<&Relation> = relations.collect();
+        let predicates = count_names(matching.iter().map(|edge| without_prefix(&edge.predicate)));
+        let relations = &matching[..matching.len().min(input.limit)];
         let used = |category: &str| {
-            let mut ends = listed.iter().flat_map(|edge| [&edge.subject, &edge.object]);
-            ends.any(|end| end == category)
+            let mut relations = relations.iter();
+            relations.any(|it| it.subject == category || it.object == category)
         };
-        let categories = graph
-            .nodes
-            .valid
-            .iter()
-            .filter(|(category, _)| used(category));
+        let categories = graph.nodes.iter().filter(|(category, _)| used(category));
         let categories = categories.map(|(category, node)| CategoryOutput {
             category: category.clone(),
             id_prefixes: node.id_prefixes.clone(),
         });
         let data = Output {
             matching: matching.len(),
-            relations: relations.collect(),
+            relations: relations.iter().copied().cloned().collect(),
             predicates,
             categories: categories.collect(),
         };
@@ -191,18 +176,8 @@ fn describe(data: &Output) -> String {
     }
     text.push_str("\nPrefixes of ids:");
     for category in &data.categories {
-        let prefixes: Vec<&str> = category
-            .id_prefixes
-            .iter()
-            .take(8)
-            .map(String::as_str)
-            .collect();
-        let _ = write!(
-            text,
-            "\n- {}: {}",
-            without_prefix(&category.category),
-            prefixes.join(", ")
-        );
+        let name = without_prefix(&category.category);
+        let _ = write!(text, "\n- {name}: {}", listed(&category.id_prefixes, 8));
     }
     text
 }

@@ -14,12 +14,15 @@ mod trapi;
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use rmcp::model::{JsonObject, ToolAnnotations};
 use serde_json::Value;
-use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
-    BundledServer, ServerError, ServerOptions, graph::store::GraphStore, tool::ToolError,
+    BundledServer, ServerError, ServerOptions,
+    graph::store::GraphStore,
+    text::{one_line, truncate},
+    tool::ToolError,
     tool_server::ToolServer,
 };
 use client::{Failure, ServiceClient};
@@ -42,7 +45,7 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
         server: IDENTITY.name,
         problem,
     };
-    let bte = options.bte().ok_or_else(|| {
+    let bte = options.bte.as_ref().ok_or_else(|| {
         setting(
             "it requires the address of a TRAPI service, such as https://bte.transltr.io/v1; set it \
              with --url"
@@ -58,7 +61,7 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
         None => None,
     };
     let client = client(&bte.url, "service")?;
-    let graph = match options.data() {
+    let graph = match &options.data {
         Some(file) => Some(GraphStore::open(Some(file)).await?),
         None => None,
     };
@@ -112,7 +115,7 @@ impl Bte {
             .open_world(true)
     }
 
-    /// Removes the argument `addToGraph` if there is no graph.
+    /// Removes the argument `addToGraph` from a server without a graph.
     fn adjust_input(&self, schema: &mut JsonObject) {
         if self.graph.is_none()
             && let Some(Value::Object(properties)) = schema.get_mut("properties")
@@ -124,30 +127,17 @@ impl Bte {
 
     /// Sends all queries simultaneously and merges the responses. Fails only if all queries fail.
     async fn query(&self, queries: Vec<QueryGraph>) -> Result<Findings, ToolError> {
-        let order = queries.first().map(reading_order).unwrap_or_default();
-        let deadline: Instant = self.client.deadline();
-        let mut tasks = JoinSet::new();
-        for (number, query) in queries.into_iter().enumerate() {
-            let client = Arc::clone(&self.client);
-            tasks.spawn(async move { (number, client.query(&query, deadline).await) });
-        }
-        let mut responses = Vec::new();
-        while let Some(response) = tasks.join_next().await {
-            responses.push(response.map_err(|error| {
-                tracing::error!(%error, "a query task panicked");
-                ToolError::Refused("The query failed.".to_owned())
-            })?);
-        }
-        responses.sort_by_key(|(number, _)| *number);
+        let responses = join_all(queries.iter().map(|query| self.client.query(query))).await;
         let count = responses.len();
-        let order: Vec<&str> = order.iter().map(String::as_str).collect();
         let mut findings = Findings::default();
         let mut failures: Vec<Failure> = Vec::new();
-        for (_, response) in responses {
+        for (query, response) in queries.iter().zip(responses) {
             match response {
                 Ok(response) => {
                     let problem = reported_problem(&response);
-                    findings.add(response, &order);
+                    let mut nodes = query.nodes.iter();
+                    let known = nodes.find(|(_, node)| !node.ids.is_empty());
+                    findings.add(response, known.map_or("", |(key, _)| key));
                     findings.warnings.extend(problem);
                 }
                 Err(failure) => failures.push(failure),
@@ -174,38 +164,12 @@ impl Bte {
 
 /// Returns the problem that a service reports in a successful response.
 fn reported_problem(response: &trapi::Response) -> Option<String> {
-    let status = response.status.0.as_deref()?;
+    let status = response.status.as_str()?;
     if matches!(status, "Success" | "OK" | "Complete" | "Completed") {
         return None;
     }
-    let description = response.description.0.as_deref().unwrap_or_default();
+    let description = response.description.as_str().unwrap_or_default();
     let text = format!("{status}: {description}");
-    let text = crate::graph::model::one_line(text.trim_end_matches([':', ' ']));
-    Some(crate::graph::model::truncate(&text, 300))
+    let text = one_line(text.trim_end_matches([':', ' ']));
+    Some(truncate(&text, 300))
 }
-
-/// Returns the node keys in reading order: along the edges from a known node.
-fn reading_order(query: &QueryGraph) -> Vec<String> {
-    let mut order: Vec<String> = Vec::new();
-    let known = query.nodes.iter().filter(|(_, node)| !node.ids.is_empty());
-    let mut next: Vec<&String> = known.map(|(key, _)| key).take(1).collect();
-    while let Some(key) = next.pop() {
-        if order.contains(key) {
-            continue;
-        }
-        order.push(key.clone());
-        let beside = query.edges.values().filter_map(|edge| {
-            if edge.subject == *key {
-                Some(&edge.object)
-            } else {
-                (edge.object == *key).then_some(&edge.subject)
-            }
-        });
-        next.extend(beside);
-    }
-    order
-}
-
-#[cfg(test)]
-#[path = "arguments_tests.rs"]
-mod arguments_tests;

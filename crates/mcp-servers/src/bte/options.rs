@@ -12,7 +12,8 @@ pub struct BteOptions {
 }
 
 impl BteOptions {
-    /// Creates options with the base URL of a TRAPI service, without `/query`, such as `https://bte.transltr.io/v1`.
+    /// Creates options with the base URL of a TRAPI service, without `/query`, such as
+    /// `https://bte.transltr.io/v1`.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),

@@ -1,11 +1,9 @@
 //! `query_bte`: a query with any TRAPI query graph.
 
-use std::collections::BTreeMap;
-
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use switchboard_domain::nearest::nearest;
+use switchboard_domain::nearest::{did_you_mean, nearest};
 
 use super::{
     Bte,
@@ -14,10 +12,8 @@ use super::{
     trapi::{QueryEdge, QueryGraph, QueryNode},
 };
 use crate::{
-    graph::{
-        context::DatabaseContext,
-        model::{truncate, without_prefix},
-    },
+    graph::{context::DatabaseContext, model::without_prefix},
+    text::truncate,
     tool::{BundledTool, ToolError, ToolOutput},
 };
 
@@ -37,7 +33,7 @@ pub(super) struct QueryBte {
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The query graph in the form of TRAPI.
-    query_graph: GraphInput,
+    query_graph: QueryGraph,
     /// Maximum number of results to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
@@ -53,42 +49,6 @@ pub(super) struct Input {
 
 fn default_limit() -> usize {
     25
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct GraphInput {
-    /// The nodes, by a short key such as n0. A node has ids (known things), categories (of unknown
-    /// things) or both. At least one node has ids.
-    nodes: BTreeMap<String, NodeInput>,
-    /// The relations of the nodes, by a short key such as e0.
-    edges: BTreeMap<String, EdgeInput>,
-}
-
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct NodeInput {
-    /// CURIEs of known things, such as `NCBIGene:4353`. The query has results for each of them.
-    #[serde(default)]
-    #[schemars(length(max = 50))]
-    ids: Vec<String>,
-    /// Biolink categories, such as `biolink:Gene`.
-    #[serde(default)]
-    #[schemars(length(max = 20))]
-    categories: Vec<String>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct EdgeInput {
-    /// The key of the subject node.
-    subject: String,
-    /// The key of the object node.
-    object: String,
-    /// Biolink predicates, such as `biolink:affects`. Omit them unless you need a particular relation.
-    #[serde(default)]
-    #[schemars(length(max = 50))]
-    predicates: Vec<String>,
 }
 
 impl BundledTool for QueryBte {
@@ -114,12 +74,13 @@ impl BundledTool for QueryBte {
     }
 
     async fn call(&self, input: Self::Input) -> Result<ToolOutput<Output>, ToolError> {
-        let query_graph = validate(input.query_graph).map_err(|problems| {
-            ToolError::Refused(format!(
-                "The query graph is invalid. {}",
-                problems.join(" ")
-            ))
-        })?;
+        let mut query_graph = input.query_graph;
+        let problems = validate(&mut query_graph);
+        if !problems.is_empty() {
+            let problems = problems.join(" ");
+            let text = format!("The query graph is invalid. {problems}");
+            return Err(ToolError::Refused(text));
+        }
         let options = OutputOptions {
             description: describe(&query_graph),
             advice: ADVICE,
@@ -134,148 +95,104 @@ impl BundledTool for QueryBte {
 
 /// Returns a description such as `NCBIGene:4353 –affects→ SmallMolecule`.
 fn describe(query_graph: &QueryGraph) -> String {
-    let node = |key: &str| {
-        let names = query_graph.nodes.get(key).map(|node| {
-            let names = if node.ids.is_empty() {
-                node.categories
-                    .iter()
-                    .map(|it| without_prefix(it))
-                    .collect()
-            } else {
-                node.ids.iter().map(String::as_str).collect::<Vec<_>>()
-            };
-            names.join(" or ")
-        });
-        truncate(&names.unwrap_or_default(), 200)
+    let names = |names: &[String]| {
+        let names: Vec<&str> = names.iter().map(|it| without_prefix(it)).collect();
+        truncate(&names.join(" or "), 200)
+    };
+    let node = |key: &str| match query_graph.nodes.get(key) {
+        Some(node) if node.ids.is_empty() => names(&node.categories),
+        Some(node) => names(&node.ids),
+        None => String::new(),
     };
     let edges = query_graph.edges.values().map(|edge| {
-        let predicates: Vec<&str> = edge
-            .predicates
-            .iter()
-            .map(|it| without_prefix(it))
-            .collect();
-        let predicates = if predicates.is_empty() {
+        let predicates = if edge.predicates.is_empty() {
             "any relation".to_owned()
         } else {
-            truncate(&predicates.join(" or "), 200)
+            names(&edge.predicates)
         };
-        format!(
-            "{} –{predicates}→ {}",
-            node(&edge.subject),
-            node(&edge.object)
-        )
+        let (subject, object) = (node(&edge.subject), node(&edge.object));
+        format!("{subject} –{predicates}→ {object}")
     });
     edges.collect::<Vec<_>>().join(", ")
 }
 
-/// Validates and normalizes a query graph. The error has one sentence for each problem.
-fn validate(input: GraphInput) -> Result<QueryGraph, Vec<String>> {
+/// Normalizes the names of a query graph and returns one sentence for each problem.
+fn validate(graph: &mut QueryGraph) -> Vec<String> {
     let mut problems: Vec<String> = Vec::new();
-    if input.nodes.len() < 2 || input.nodes.len() > MAX_NODES {
+    let (nodes, edges) = (graph.nodes.len(), graph.edges.len());
+    if !(2..=MAX_NODES).contains(&nodes) {
         problems.push(format!(
-            "It has {} nodes; it must have 2 to {MAX_NODES}.",
-            input.nodes.len()
+            "It has {nodes} nodes; it must have 2 to {MAX_NODES}."
         ));
     }
-    if input.edges.is_empty() || input.edges.len() > MAX_EDGES {
+    if !(1..=MAX_EDGES).contains(&edges) {
         problems.push(format!(
-            "It has {} edges; it must have 1 to {MAX_EDGES}.",
-            input.edges.len()
+            "It has {edges} edges; it must have 1 to {MAX_EDGES}."
         ));
     }
-    let keys: Vec<String> = input.nodes.keys().cloned().collect();
-    let known = input.nodes.values().any(|node| !node.ids.is_empty());
-    let mut graph = QueryGraph {
-        nodes: BTreeMap::new(),
-        edges: BTreeMap::new(),
-    };
-    for (key, node) in input.nodes {
-        let node = validate_node(&key, node, &mut problems);
-        graph.nodes.insert(key, node);
+    for (key, node) in &mut graph.nodes {
+        validate_node(&truncate(key, 60), node, &mut problems);
     }
-    if !known {
+    if graph.nodes.values().all(|node| node.ids.is_empty()) {
         problems.push("No node has ids, so the query would have no limit.".to_owned());
     }
-    for (key, edge) in input.edges {
-        let edge = validate_edge(&key, edge, &keys, &mut problems);
-        graph.edges.insert(key, edge);
+    let keys: Vec<&str> = graph.nodes.keys().map(String::as_str).collect();
+    for (key, edge) in &mut graph.edges {
+        validate_edge(&truncate(key, 60), edge, &keys, &mut problems);
     }
-    for key in &keys {
-        let used = |edge: &QueryEdge| edge.subject == *key || edge.object == *key;
+    for key in keys {
+        let used = |edge: &QueryEdge| edge.subject == key || edge.object == key;
         if !graph.edges.is_empty() && !graph.edges.values().any(used) {
             problems.push(format!("No edge uses the node {}.", truncate(key, 60)));
         }
     }
-    if problems.is_empty() {
-        Ok(graph)
-    } else {
-        problems.truncate(10);
-        Err(problems)
-    }
+    problems.truncate(10);
+    problems
 }
 
-fn validate_node(key: &str, node: NodeInput, problems: &mut Vec<String>) -> QueryNode {
-    let key = truncate(key, 60);
+fn validate_node(key: &str, node: &mut QueryNode, problems: &mut Vec<String>) {
     if node.ids.is_empty() && node.categories.is_empty() {
         problems.push(format!("The node {key} has neither ids nor categories."));
     }
     for id in node.ids.iter().filter(|id| !is_curie(id)) {
+        let id = truncate(id, 60);
         problems.push(format!(
-            "The node {key} has the id {:?}, which is not a CURIE such as NCBIGene:4353.",
-            truncate(id, 60)
+            "The node {key} has the id {id:?}, which is not a CURIE such as NCBIGene:4353."
         ));
     }
-    let categories = node.categories.iter().filter_map(|given| {
-        let known = category(given);
-        if known.is_none() {
-            problems.push(format!(
+    for name in &mut node.categories {
+        match category(name) {
+            Some(normalized) => *name = normalized,
+            None => problems.push(format!(
                 "The node {key} has the category {:?}, which does not have the form biolink:Gene.",
-                truncate(given, 60)
-            ));
+                truncate(name, 60)
+            )),
         }
-        known
-    });
-    QueryNode {
-        categories: categories.collect(),
-        ids: node.ids,
     }
 }
 
-fn validate_edge(
-    key: &str,
-    edge: EdgeInput,
-    nodes: &[String],
-    problems: &mut Vec<String>,
-) -> QueryEdge {
-    let key = truncate(key, 60);
+fn validate_edge(key: &str, edge: &mut QueryEdge, nodes: &[&str], problems: &mut Vec<String>) {
     for (role, end) in [("subject", &edge.subject), ("object", &edge.object)] {
-        if !nodes.contains(end) {
-            let suggestion = nearest(end, nodes.iter().map(String::as_str))
-                .map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+        if !nodes.contains(&end.as_str()) {
+            let suggestion = did_you_mean(nearest(end, nodes.iter().copied()));
+            let end = truncate(end, 60);
             problems.push(format!(
-                "The {role} of the edge {key} is {:?}, which is an unknown node{suggestion}.",
-                truncate(end, 60)
+                "The {role} of the edge {key} is {end:?}, which is an unknown node{suggestion}."
             ));
         }
     }
     if edge.subject == edge.object {
         problems.push(format!("The edge {key} goes from a node to itself."));
     }
-    let predicates = edge.predicates.iter().filter_map(|given| {
-        let known = predicate(given);
-        if known.is_none() {
-            problems.push(format!(
+    for name in &mut edge.predicates {
+        match predicate(name) {
+            Some(normalized) => *name = normalized,
+            None => problems.push(format!(
                 "The edge {key} has the predicate {:?}, which does not have the form \
                  biolink:affects.",
-                truncate(given, 60)
-            ));
+                truncate(name, 60)
+            )),
         }
-        known
-    });
-    QueryEdge {
-        predicates: predicates.collect(),
-        subject: edge.subject,
-        object: edge.object,
     }
 }
 

@@ -3,10 +3,12 @@ use serde_json::{Value, json};
 use super::*;
 
 fn check(graph: Value) -> Result<Value, String> {
-    let input = serde_json::from_value(graph).unwrap();
-    validate(input)
-        .map(|graph| serde_json::to_value(graph).unwrap())
-        .map_err(|problems| problems.join("\n"))
+    let mut graph: QueryGraph = serde_json::from_value(graph).unwrap();
+    let problems = validate(&mut graph);
+    if problems.is_empty() {
+        return Ok(serde_json::to_value(graph).unwrap());
+    }
+    Err(problems.join("\n"))
 }
 
 #[test]
@@ -74,24 +76,4 @@ fn every_problem_is_reported() {
     It has 6 nodes; it must have 2 to 5.
     It has 5 edges; it must have 1 to 4.
     ");
-}
-
-#[test]
-fn queries_are_described() {
-    let graph = json!({
-        "nodes": {
-            "n0": {"ids": ["NCBIGene:4353", "NCBIGene:847"]},
-            "n1": {"categories": ["Protein"]},
-            "n2": {"categories": ["Disease"]},
-        },
-        "edges": {
-            "e0": {"subject": "n0", "object": "n1"},
-            "e1": {"subject": "n1", "object": "n2", "predicates": ["affects", "causes"]},
-        },
-    });
-    let graph = validate(serde_json::from_value(graph).unwrap()).unwrap();
-    assert_eq!(
-        describe(&graph),
-        "NCBIGene:4353 or NCBIGene:847 –any relation→ Protein, Protein –affects or causes→ Disease"
-    );
 }

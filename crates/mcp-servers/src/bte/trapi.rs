@@ -1,59 +1,50 @@
 //! Wire types of TRAPI 1.5 (<https://github.com/NCATSTranslator/ReasonerAPI>,
-//! `TranslatorReasonerAPI.yaml` at v1.5.0). Responses may contain single invalid nodes, edges or
-//! results, which are skipped.
+//! `TranslatorReasonerAPI.yaml` at v1.5.0). Parts of a response with an invalid form are skipped.
 
-use std::{collections::BTreeMap, fmt, marker::PhantomData};
+use std::collections::BTreeMap;
 
-use serde::{
-    Deserialize, Deserializer, Serialize,
-    de::{IgnoredAny, MapAccess, Visitor},
-};
-use serde_json::Value;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
 
-/// The body of `POST /query`.
-#[derive(Debug, Serialize)]
-pub(super) struct Query<'a> {
-    message: QueryMessage<'a>,
-    submitter: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-struct QueryMessage<'a> {
-    query_graph: &'a QueryGraph,
-}
-
-/// A query as a graph with unknown nodes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+// The types of the query are also the input of `query_bte`. Their doc comments would be part of
+// its schema.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct QueryGraph {
+    /// The nodes, by a short key such as n0. A node has ids (known things), categories (of unknown
+    /// things) or both. At least one node has ids.
     pub(super) nodes: BTreeMap<String, QueryNode>,
+    /// The relations of the nodes, by a short key such as e0.
     pub(super) edges: BTreeMap<String, QueryEdge>,
 }
 
-/// A known node (`ids`) or an unknown node of a category. TRAPI does not allow empty lists.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+// TRAPI does not allow empty lists.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct QueryNode {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// CURIEs of known things, such as `NCBIGene:4353`. The query has results for each of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50))]
     pub(super) ids: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Biolink categories, such as `biolink:Gene`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20))]
     pub(super) categories: Vec<String>,
 }
 
-/// A relation of two nodes of the query.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct QueryEdge {
+    /// The key of the subject node.
     pub(super) subject: String,
+    /// The key of the object node.
     pub(super) object: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Biolink predicates, such as `biolink:affects`. Omit them unless you need a particular relation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50))]
     pub(super) predicates: Vec<String>,
-}
-
-impl<'a> Query<'a> {
-    pub(super) fn new(query_graph: &'a QueryGraph) -> Self {
-        Self {
-            message: QueryMessage { query_graph },
-            submitter: "switchboard",
-        }
-    }
 }
 
 /// The response to a query.
@@ -61,27 +52,28 @@ impl<'a> Query<'a> {
 pub(super) struct Response {
     pub(super) message: Message,
     #[serde(default)]
-    pub(super) status: Lenient<String>,
+    pub(super) status: Value,
     #[serde(default)]
-    pub(super) description: Lenient<String>,
-    #[serde(default)]
-    pub(super) logs: Items<LogEntry>,
+    pub(super) description: Value,
+    #[serde(default, deserialize_with = "valid_items")]
+    pub(super) logs: Vec<LogEntry>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
-    #[serde(default)]
-    pub(super) knowledge_graph: Option<KnowledgeGraph>,
-    #[serde(default)]
-    pub(super) results: Items<ResultEntry>,
+    pub(super) knowledge_graph: Option<ResponseGraph>,
+    /// Each has the form of [`ResultEntry`].
+    pub(super) results: Option<Vec<Value>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct KnowledgeGraph {
+pub(super) struct ResponseGraph {
+    /// Each has the form of [`KnowledgeNode`].
     #[serde(default)]
-    pub(super) nodes: Entries<KnowledgeNode>,
+    pub(super) nodes: Map<String, Value>,
+    /// Each has the form of [`KnowledgeEdge`].
     #[serde(default)]
-    pub(super) edges: Entries<KnowledgeEdge>,
+    pub(super) edges: Map<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,8 +81,8 @@ pub(super) struct KnowledgeNode {
     pub(super) name: Option<String>,
     #[serde(default)]
     pub(super) categories: Option<Vec<String>>,
-    #[serde(default)]
-    pub(super) attributes: Items<Attribute>,
+    #[serde(default, deserialize_with = "valid_items")]
+    pub(super) attributes: Vec<Attribute>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -98,12 +90,12 @@ pub(super) struct KnowledgeEdge {
     pub(super) subject: String,
     pub(super) object: String,
     pub(super) predicate: String,
-    #[serde(default)]
-    pub(super) attributes: Items<Attribute>,
-    #[serde(default)]
-    pub(super) qualifiers: Items<Qualifier>,
-    #[serde(default)]
-    pub(super) sources: Items<RetrievalSource>,
+    #[serde(default, deserialize_with = "valid_items")]
+    pub(super) attributes: Vec<Attribute>,
+    #[serde(default, deserialize_with = "valid_items")]
+    pub(super) qualifiers: Vec<Qualifier>,
+    #[serde(default, deserialize_with = "valid_items")]
+    pub(super) sources: Vec<RetrievalSource>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -133,8 +125,8 @@ pub(super) struct RetrievalSource {
 #[derive(Debug, Deserialize)]
 pub(super) struct ResultEntry {
     pub(super) node_bindings: BTreeMap<String, Vec<Binding>>,
-    #[serde(default)]
-    pub(super) analyses: Items<Analysis>,
+    #[serde(default, deserialize_with = "valid_items")]
+    pub(super) analyses: Vec<Analysis>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -161,8 +153,9 @@ pub(super) struct LogEntry {
 /// The response to `GET /meta_knowledge_graph`: the supported relations.
 #[derive(Debug, Deserialize)]
 pub(super) struct MetaKnowledgeGraph {
-    pub(super) nodes: Entries<MetaNode>,
-    pub(super) edges: Items<MetaEdge>,
+    pub(super) nodes: IndexMap<String, MetaNode>,
+    #[serde(deserialize_with = "valid_items")]
+    pub(super) edges: Vec<Relation>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -171,110 +164,28 @@ pub(super) struct MetaNode {
     pub(super) id_prefixes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(super) struct MetaEdge {
+// Also part of the output of `get_meta_knowledge_graph`.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+pub(super) struct Relation {
+    /// The category of the subject.
     pub(super) subject: String,
+    /// The predicate.
     pub(super) predicate: String,
+    /// The category of the object.
     pub(super) object: String,
 }
 
-/// A value, or `None` for another form.
-#[derive(Debug)]
-pub(super) struct Lenient<T>(pub(super) Option<T>);
-
-/// The valid items of a list. `null` is an empty list.
-#[derive(Debug)]
-pub(super) struct Items<T> {
-    pub(super) valid: Vec<T>,
-    /// Number of invalid items.
-    pub(super) invalid: usize,
+/// Parses a part of a response. Returns `None` for another form.
+pub(super) fn part<T: DeserializeOwned>(value: Value) -> Option<T> {
+    serde_json::from_value(value).ok()
 }
 
-/// The valid entries of a dictionary, in their order. `null` is an empty dictionary.
-#[derive(Debug)]
-pub(super) struct Entries<T> {
-    pub(super) valid: Vec<(String, T)>,
-    /// Number of invalid items.
-    pub(super) invalid: usize,
-}
-
-impl<T> Default for Lenient<T> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<T> Default for Items<T> {
-    fn default() -> Self {
-        Self {
-            valid: Vec::new(),
-            invalid: 0,
-        }
-    }
-}
-
-impl<T> Default for Entries<T> {
-    fn default() -> Self {
-        Self {
-            valid: Vec::new(),
-            invalid: 0,
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Either<T> {
-    Valid(T),
-    Invalid(IgnoredAny),
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Lenient<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Either::<T>::deserialize(deserializer)? {
-            Either::Valid(value) => Self(Some(value)),
-            Either::Invalid(IgnoredAny) => Self(None),
-        })
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Items<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let items = Option::<Vec<Lenient<T>>>::deserialize(deserializer)?.unwrap_or_default();
-        let number = items.len();
-        let valid: Vec<T> = items.into_iter().filter_map(|item| item.0).collect();
-        Ok(Self {
-            invalid: number - valid.len(),
-            valid,
-        })
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Each<T> {
-            type Value = Entries<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a dictionary")
-            }
-
-            fn visit_unit<E>(self) -> Result<Entries<T>, E> {
-                Ok(Entries::default())
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<T>, A::Error> {
-                let mut entries = Entries::default();
-                while let Some((key, value)) = map.next_entry::<String, Lenient<T>>()? {
-                    match value.0 {
-                        Some(value) => entries.valid.push((key, value)),
-                        None => entries.invalid += 1,
-                    }
-                }
-                Ok(entries)
-            }
-        }
-        deserializer.deserialize_any(Each(PhantomData))
-    }
+/// Reads the valid items of a list. `null` is an empty list.
+pub(super) fn valid_items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let items = Option::<Vec<Value>>::deserialize(deserializer)?;
+    Ok(items.into_iter().flatten().filter_map(part).collect())
 }

@@ -25,11 +25,11 @@ pub(super) struct Output {
     /// The sum of all purchases in the currency's main unit, with two decimals: "1234.50".
     #[schemars(regex(pattern = r"^\d+\.\d{2}$"))]
     account_value: String,
-    /// The same as an integer in cents: 123450.
+    /// The account value as an integer in cents: 123450.
     account_value_cents: i64,
     /// The currency of both amounts (ISO 4217).
     currency: &'static str,
-    /// How many purchases were summed.
+    /// Number of these purchases.
     purchases: i64,
 }
 
@@ -72,7 +72,7 @@ impl BundledTool for CalculateAccountValue {
     }
 }
 
-/// Cents as units with two decimals. Amounts are never negative: the database sees to it.
+/// Returns cents as units with two decimals. Amounts are never negative (`schema.sql`).
 fn amount(cents: i64) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }

@@ -21,11 +21,11 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
 const CURRENCY: &str = "EUR";
 
 pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerError> {
-    let store = Store::open(options.data()).await?;
-    let storage = if options.data().is_some() {
-        "New tickets are kept."
+    let store = Store::open(options.data.as_deref()).await?;
+    let storage = if options.data.is_some() {
+        "New tickets are stored."
     } else {
-        "New tickets are gone when the server ends."
+        "New tickets are lost when the server ends."
     };
     let instructions = format!(
         "Customers of an invented shop. A customer is named by customer_id, an integer; \
@@ -46,15 +46,10 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
 /// Returns the error for an unknown customer id.
 async fn unknown_customer(store: &Store, customer_id: i64) -> ToolError {
     match store.customer_ids().await {
-        Ok(Some((first, last))) => ToolError::Refused(format!(
+        Ok((first, last)) => ToolError::Refused(format!(
             "There is no customer {customer_id}; ids go from {first} to {last}. \
              get_recent_customers lists some."
         )),
-        Ok(None) => ToolError::Refused("There are no customers at all.".to_owned()),
         Err(error) => error,
     }
 }
-
-#[cfg(test)]
-#[path = "arguments_tests.rs"]
-mod arguments_tests;

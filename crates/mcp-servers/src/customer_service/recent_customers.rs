@@ -15,7 +15,7 @@ pub(super) struct GetRecentCustomers {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// How many customers to list at most.
+    /// Maximum number of customers to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: i64,
@@ -30,9 +30,9 @@ fn default_limit() -> i64 {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The latest first.
+    /// The customers, the latest first.
     customers: Vec<Customer>,
-    /// How many customers there are that fit, listed or not.
+    /// Number of all matching customers.
     matching: i64,
 }
 
@@ -48,15 +48,12 @@ impl BundledTool for GetRecentCustomers {
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let since = input.since.as_deref();
         let (customers, matching) = self.store.recent_customers(input.limit, since).await?;
-        let mut text = match (customers.len(), since) {
-            (0, Some(since)) => {
+        let mut text = match since {
+            Some(since) if customers.is_empty() => {
                 let latest = self.store.latest_join().await?;
-                let latest =
-                    latest.map_or_else(String::new, |day| format!("; the latest joined on {day}"));
-                format!("No customer joined on or after {since}{latest}.")
+                format!("No customer joined on or after {since}; the latest joined on {latest}.")
             }
-            (0, None) => "There are no customers.".to_owned(),
-            (listed, _) => heading(listed, matching, since),
+            _ => heading(customers.len(), matching, since),
         };
         for customer in &customers {
             let Customer {

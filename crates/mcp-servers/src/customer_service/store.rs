@@ -30,7 +30,7 @@ pub(super) struct Store {
 #[derive(Serialize, JsonSchema)]
 #[expect(
     clippy::struct_field_names,
-    reason = "`customer_id` is what the other tools call it"
+    reason = "the other tools have the same name `customer_id`"
 )]
 pub(super) struct Customer {
     /// The number that other tools take.
@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// Returns the day on which the latest customer joined.
-    pub(super) async fn latest_join(&self) -> Result<Option<String>, ToolError> {
+    pub(super) async fn latest_join(&self) -> Result<String, ToolError> {
         let sql = "SELECT MAX(joined_on) FROM customers";
         let read = self
             .database
@@ -108,12 +108,10 @@ impl Store {
     }
 
     /// Returns the lowest and the highest customer id.
-    pub(super) async fn customer_ids(&self) -> Result<Option<(i64, i64)>, ToolError> {
+    pub(super) async fn customer_ids(&self) -> Result<(i64, i64), ToolError> {
         let sql = "SELECT MIN(customer_id), MAX(customer_id) FROM customers";
         let read = self.database.read(move |transaction| {
-            let (first, last): (Option<i64>, Option<i64>) =
-                transaction.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok(first.zip(last))
+            Ok(transaction.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
         });
         read.await
     }

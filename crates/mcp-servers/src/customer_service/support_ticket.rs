@@ -17,13 +17,13 @@ pub(super) struct Input {
     /// The number of the customer, as `get_recent_customers` lists it.
     #[schemars(range(min = 1))]
     customer_id: i64,
-    /// What it is about, in a few words.
+    /// The topic in a few words.
     #[schemars(length(min = 1, max = 200))]
     subject: String,
-    /// The whole story, if there is more to say than the subject.
+    /// The complete description, if the subject is not sufficient.
     #[schemars(length(max = 5000))]
     description: Option<String>,
-    /// How urgent it is.
+    /// The urgency.
     #[serde(default)]
     priority: Priority,
 }
@@ -38,7 +38,7 @@ pub(super) enum Priority {
 }
 
 impl Priority {
-    /// As in JSON and in the database.
+    /// Returns the value in JSON and in the database.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -69,7 +69,8 @@ impl BundledTool for CreateSupportTicket {
 
     const NAME: &'static str = "create_support_ticket";
     const TITLE: &'static str = "New support ticket";
-    const DESCRIPTION: &'static str = "Opens a new support ticket for a customer and returns its number. Every call opens one more.";
+    const DESCRIPTION: &'static str = "Opens a new support ticket for a customer and returns its \
+        number. Every call opens one more.";
 
     fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
@@ -88,7 +89,7 @@ impl BundledTool for CreateSupportTicket {
         let subject = input.subject.trim();
         if subject.is_empty() {
             return Err(ToolError::Refused(
-                "subject is blank. Say in a few words what the ticket is about.".to_owned(),
+                "subject is blank. Write the topic of the ticket in a few words.".to_owned(),
             ));
         }
         let description = input.description.as_deref().map(str::trim);

@@ -6,11 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     context::{DatabaseContext, conversation},
+    knowledge_graph::Totals,
     model::{Edge, Node},
-    quantity,
-    store::{GraphStore, Totals, Upserted},
+    store::{GraphStore, Upserted},
 };
-use crate::tool::{BundledTool, ToolError, ToolOutput};
+use crate::{
+    text::{listed, quantity},
+    tool::{BundledTool, ToolError, ToolOutput},
+};
 
 /// Maximum number of problems in a message.
 const MAX_PROBLEMS: usize = 5;
@@ -123,14 +126,9 @@ fn validate<T>(
     if problems.is_empty() {
         return Ok(valid);
     }
-    let more = match problems.len().saturating_sub(MAX_PROBLEMS) {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
-    problems.truncate(MAX_PROBLEMS);
     Err(ToolError::Refused(format!(
-        "Nothing was added. {}{more}.",
-        problems.join("; ")
+        "Nothing was added. {}.",
+        listed(&problems, MAX_PROBLEMS)
     )))
 }
 

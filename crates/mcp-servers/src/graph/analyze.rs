@@ -1,22 +1,21 @@
 //! `analyze_node_relationships`.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    fmt::Write as _,
-};
+use std::{cmp::Reverse, collections::BTreeSet, fmt::Write as _};
 
+use indexmap::{IndexMap, IndexSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Count, NodeRef,
     context::{DatabaseContext, conversation},
-    count_names, describe_counts, find_node,
+    knowledge_graph::{Count, KnowledgeGraph, NodeRef, count_names, count_types, describe_counts},
     model::{Edge, Node},
-    quantity,
     store::GraphStore,
 };
-use crate::tool::{BundledTool, ToolError, ToolOutput};
+use crate::{
+    text::quantity,
+    tool::{BundledTool, ToolError, ToolOutput},
+};
 
 pub(super) struct AnalyzeNodeRelationships {
     pub(super) store: GraphStore,
@@ -98,9 +97,8 @@ impl BundledTool for AnalyzeNodeRelationships {
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let conversation = conversation(input.database_context.as_ref());
-        let node = find_node(&self.store, conversation, &input.node_id).await?;
-        let edges = self.store.edges_at(conversation, &node.id).await?;
-        let data = analyze(&node, &edges, input.limit);
+        let graph = self.store.load(conversation).await?;
+        let data = analyze(&graph, graph.find(&input.node_id)?, input.limit);
         Ok(ToolOutput {
             text: describe(&data),
             data,
@@ -108,71 +106,71 @@ impl BundledTool for AnalyzeNodeRelationships {
     }
 }
 
-fn analyze(node: &Node, edges: &[(Edge, Node)], limit: usize) -> Output {
+fn analyze(graph: &KnowledgeGraph, node: &Node, limit: usize) -> Output {
     let incoming = |edge: &Edge| edge.target == node.id;
     let outgoing = |edge: &Edge| edge.source == node.id;
-    let by_label = count_names(edges.iter().map(|(edge, _)| edge.label.as_str()));
+    let edges = graph.edges.values();
+    let edges: Vec<&Edge> = edges
+        .filter(|edge| incoming(edge) || outgoing(edge))
+        .collect();
+    let by_label = count_names(edges.iter().map(|edge| edge.label.as_str()));
     let by_predicate = by_label.into_iter().map(|Count { name, .. }| {
-        let of_label = || edges.iter().filter(|(edge, _)| edge.label == name);
+        let of_label = || edges.iter().filter(|edge| edge.label == name);
         Predicate {
-            incoming: of_label().filter(|(edge, _)| incoming(edge)).count(),
-            outgoing: of_label().filter(|(edge, _)| outgoing(edge)).count(),
+            incoming: of_label().filter(|edge| incoming(edge)).count(),
+            outgoing: of_label().filter(|edge| outgoing(edge)).count(),
             label: name,
         }
     });
-    let sources = edges.iter().map(|(edge, _)| {
-        let source = edge.data.primary_source.as_deref();
-        source.unwrap_or("unknown")
-    });
-    let neighbours = neighbours(node, edges);
+    let sources = edges.iter().map(|edge| edge.data.primary_source.as_deref());
+    let sources = sources.map(|source| source.unwrap_or("unknown"));
+    let neighbours = neighbours(graph, node, &edges);
     Output {
         node: NodeRef::from(node),
         degree: edges.len(),
-        incoming: edges.iter().filter(|(edge, _)| incoming(edge)).count(),
-        outgoing: edges.iter().filter(|(edge, _)| outgoing(edge)).count(),
+        incoming: edges.iter().filter(|edge| incoming(edge)).count(),
+        outgoing: edges.iter().filter(|edge| outgoing(edge)).count(),
         neighbour_count: neighbours.len(),
         by_predicate: by_predicate.collect(),
-        by_type: count_names(
-            neighbours
-                .iter()
-                .map(|it| it.node.kind.as_deref().unwrap_or("other")),
-        ),
+        by_type: count_types(neighbours.iter().map(|(other, _)| *other)),
         by_source: count_names(sources),
-        strongest: neighbours.into_iter().take(limit).collect(),
+        strongest: neighbours
+            .into_iter()
+            .take(limit)
+            .map(|(_, neighbour)| neighbour)
+            .collect(),
     }
 }
 
 /// Returns the neighbours, sorted by edges and then by publications.
-fn neighbours(node: &Node, edges: &[(Edge, Node)]) -> Vec<RankedNeighbour> {
-    let mut positions: HashMap<&str, usize> = HashMap::new();
-    let mut found: Vec<(RankedNeighbour, BTreeSet<&str>)> = Vec::new();
-    for (edge, other) in edges.iter().filter(|(_, other)| other.id != node.id) {
-        let position = *positions.entry(&other.id).or_insert_with(|| {
-            let neighbour = RankedNeighbour {
-                node: NodeRef::from(other),
-                edges: 0,
-                publications: 0,
-                labels: Vec::new(),
-            };
-            found.push((neighbour, BTreeSet::new()));
-            found.len() - 1
-        });
-        let (neighbour, publications) = &mut found[position];
-        neighbour.edges += 1;
-        if !neighbour.labels.contains(&edge.label) {
-            neighbour.labels.push(edge.label.clone());
-        }
-        publications.extend(edge.data.publications.iter().map(String::as_str));
+fn neighbours<'a>(
+    graph: &'a KnowledgeGraph,
+    node: &Node,
+    edges: &[&Edge],
+) -> Vec<(&'a Node, RankedNeighbour)> {
+    let mut by_id: IndexMap<&str, Vec<&Edge>> = IndexMap::new();
+    for edge in edges.iter().filter(|edge| edge.source != edge.target) {
+        let other = if edge.source == node.id {
+            &edge.target
+        } else {
+            &edge.source
+        };
+        by_id.entry(other).or_default().push(edge);
     }
-    let mut found: Vec<RankedNeighbour> = found
-        .into_iter()
-        .map(|(neighbour, publications)| RankedNeighbour {
-            publications: publications.len(),
-            ..neighbour
-        })
-        .collect();
-    found.sort_by_key(|it| std::cmp::Reverse((it.edges, it.publications)));
-    found
+    let ranked = by_id.into_iter().filter_map(|(id, edges)| {
+        let labels: IndexSet<&str> = edges.iter().map(|edge| edge.label.as_str()).collect();
+        let publications = edges.iter().flat_map(|edge| &edge.data.publications);
+        let neighbour = RankedNeighbour {
+            node: graph.node_ref(id),
+            edges: edges.len(),
+            publications: publications.collect::<BTreeSet<_>>().len(),
+            labels: labels.into_iter().map(str::to_owned).collect(),
+        };
+        Some((graph.nodes.get(id)?, neighbour))
+    });
+    let mut ranked: Vec<_> = ranked.collect();
+    ranked.sort_by_key(|(_, it)| Reverse((it.edges, it.publications)));
+    ranked
 }
 
 fn describe(data: &Output) -> String {

@@ -6,15 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    NodeRef,
     context::{DatabaseContext, conversation},
-    find_node,
-    model::{Edge, without_prefix},
+    knowledge_graph::{KnowledgeGraph, NodeRef},
+    model::{Edge, Node, without_prefix},
     paths::Network,
-    quantity,
     store::GraphStore,
 };
-use crate::tool::{BundledTool, ToolError, ToolOutput};
+use crate::{
+    text::quantity,
+    tool::{BundledTool, ToolError, ToolOutput},
+};
 
 /// Maximum number of listed edges between two neighbours. There may be hundreds.
 const MAX_EDGES_PER_STEP: usize = 10;
@@ -118,149 +119,167 @@ impl BundledTool for FindConnections {
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let conversation = conversation(input.database_context.as_ref());
-        let from = find_node(&self.store, conversation, &input.from).await?;
-        let to = match &input.to {
-            Some(to) => Some(find_node(&self.store, conversation, to).await?),
-            None => None,
+        let graph = self.store.load(conversation).await?;
+        let labels: Option<Vec<&str>> = input
+            .labels
+            .as_ref()
+            .map(|labels| labels.iter().map(|it| without_prefix(it)).collect());
+        let network = Network::new(&graph, |edge| {
+            let labels = labels.as_ref();
+            labels.is_none_or(|it| it.iter().any(|it| it.eq_ignore_ascii_case(&edge.label)))
+        });
+        let search = ConnectionSearch {
+            graph: &graph,
+            network,
+            input: &input,
         };
-        let (nodes, mut edges) = self.store.outline(conversation).await?;
-        if let Some(labels) = &input.labels {
-            let labels: Vec<String> = labels
-                .iter()
-                .map(|it| without_prefix(it).to_lowercase())
-                .collect();
-            edges.retain(|edge| labels.contains(&edge.label.to_lowercase()));
-        }
-        let network = Network::new(nodes, edges);
-        let removed = || ToolError::Refused("Another call removed the node. Try again.".to_owned());
-        let start = network.index(&from.id).ok_or_else(removed)?;
-        match to {
-            Some(to) if to.id == from.id => Err(ToolError::Refused(
-                "from and to are the same node.".to_owned(),
-            )),
+        let from = graph.find(&input.from)?;
+        match &input.to {
+            None => Ok(search.neighbours(from)),
             Some(to) => {
-                let end = network.index(&to.id).ok_or_else(removed)?;
-                Ok(paths(&network, start, end, &input))
+                let to = graph.find(to)?;
+                if to.id == from.id {
+                    let text = "from and to are the same node.".to_owned();
+                    return Err(ToolError::Refused(text));
+                }
+                Ok(search.paths(from, to))
             }
-            None => Ok(neighbours(&network, start, &input)),
         }
     }
 }
 
-fn paths(network: &Network, start: usize, end: usize, input: &Input) -> ToolOutput<Output> {
-    let max_length = input.max_length.unwrap_or(3);
-    let found = network.paths(start, end, max_length, input.directed, input.limit);
-    let (from, to) = (node_ref(network, start), node_ref(network, end));
-    let mut text = match found.paths.len() {
-        0 if found.complete => format!(
-            "No path of at most {} connects {} and {}{}.",
-            quantity(max_length, "edge"),
-            from.named(),
-            to.named(),
-            if input.directed {
-                " in this direction"
-            } else {
-                ""
-            }
-        ),
-        count => format!(
-            "{} between {} and {}{}:",
-            quantity(count, "path"),
-            from.named(),
-            to.named(),
-            if found.complete {
-                ""
-            } else {
-                ", and there are more"
-            }
-        ),
-    };
-    let paths: Vec<Path> = found
-        .paths
-        .iter()
-        .map(|path| {
-            let nodes: Vec<NodeRef> = path.iter().map(|node| node_ref(network, *node)).collect();
-            let steps: Vec<Vec<Relation>> = path
-                .windows(2)
-                .map(|step| relations(network.between(step[0], step[1], input.directed)))
-                .collect();
-            text.push_str("\n- ");
-            text.push_str(&nodes[0].named());
-            for (node, step) in nodes.iter().skip(1).zip(&steps) {
-                // Writing to a string cannot fail.
-                let _ = write!(text, " {} {}", arrow(step, node), node.named());
-            }
-            Path {
-                length: steps.len(),
-                nodes,
-                steps,
-            }
-        })
-        .collect();
-    ToolOutput {
-        text,
-        data: Output {
-            from,
-            to: Some(to),
-            paths: Some(paths),
-            neighbours: None,
-            complete: found.complete,
-        },
-    }
+struct ConnectionSearch<'a> {
+    graph: &'a KnowledgeGraph,
+    network: Network<'a>,
+    input: &'a Input,
 }
 
-fn neighbours(network: &Network, start: usize, input: &Input) -> ToolOutput<Output> {
-    let max_distance = input.max_length.unwrap_or(1);
-    let near = network.neighbours(start, max_distance, input.directed);
-    let from = node_ref(network, start);
-    let mut text = match near.len() {
-        0 => format!("{} has no neighbours.", from.named()),
-        count if count > input.limit => {
-            format!("{} of {count} neighbours of {}:", input.limit, from.named())
+impl ConnectionSearch<'_> {
+    fn paths(&self, from: &Node, to: &Node) -> ToolOutput<Output> {
+        let input = self.input;
+        let max_length = input.max_length.unwrap_or(3);
+        let (start, end) = (self.index(from), self.index(to));
+        let found = self
+            .network
+            .paths(start, end, max_length, input.directed, input.limit);
+        let (from, to) = (NodeRef::from(from), NodeRef::from(to));
+        let mut text = match found.paths.len() {
+            0 if found.complete => format!(
+                "No path of at most {} connects {} and {}{}.",
+                quantity(max_length, "edge"),
+                from.named(),
+                to.named(),
+                if input.directed {
+                    " in this direction"
+                } else {
+                    ""
+                }
+            ),
+            count => format!(
+                "{} between {} and {}{}:",
+                quantity(count, "path"),
+                from.named(),
+                to.named(),
+                if found.complete {
+                    ""
+                } else {
+                    ", and there are more"
+                }
+            ),
+        };
+        let paths: Vec<Path> = found
+            .paths
+            .iter()
+            .map(|path| {
+                let nodes: Vec<NodeRef> = path.iter().map(|node| self.node_ref(*node)).collect();
+                let steps: Vec<Vec<Relation>> = path
+                    .windows(2)
+                    .map(|step| relations(self.network.between(step[0], step[1], input.directed)))
+                    .collect();
+                text.push_str("\n- ");
+                text.push_str(&nodes[0].named());
+                for (node, step) in nodes.iter().skip(1).zip(&steps) {
+                    // Writing to a string cannot fail.
+                    let _ = write!(text, " {} {}", arrow(step, node), node.named());
+                }
+                Path {
+                    length: steps.len(),
+                    nodes,
+                    steps,
+                }
+            })
+            .collect();
+        ToolOutput {
+            text,
+            data: Output {
+                from,
+                to: Some(to),
+                paths: Some(paths),
+                neighbours: None,
+                complete: found.complete,
+            },
         }
-        count => format!("{} of {}:", quantity(count, "neighbour"), from.named()),
-    };
-    let listed: Vec<Neighbour> = near
-        .iter()
-        .take(input.limit)
-        .map(|(index, distance)| {
-            let node = node_ref(network, *index);
-            let edges = relations(network.between(start, *index, input.directed));
-            let _ = if edges.is_empty() {
-                write!(
-                    text,
-                    "\n- {}, {distance} edges away",
-                    node.named_with_type()
-                )
-            } else {
-                write!(
-                    text,
-                    "\n- {} {}",
-                    arrow(&edges, &node),
-                    node.named_with_type()
-                )
-            };
-            Neighbour {
-                node,
-                distance: *distance,
-                edges,
-            }
-        })
-        .collect();
-    ToolOutput {
-        text,
-        data: Output {
-            from,
-            to: None,
-            paths: None,
-            complete: listed.len() == near.len(),
-            neighbours: Some(listed),
-        },
     }
-}
 
-fn node_ref(network: &Network, node: usize) -> NodeRef {
-    NodeRef::from(&network.nodes[node])
+    fn neighbours(&self, from: &Node) -> ToolOutput<Output> {
+        let (start, input) = (self.index(from), self.input);
+        let max_distance = input.max_length.unwrap_or(1);
+        let near = self.network.neighbours(start, max_distance, input.directed);
+        let from = NodeRef::from(from);
+        let mut text = match near.len() {
+            0 => format!("{} has no neighbours.", from.named()),
+            count if count > input.limit => {
+                format!("{} of {count} neighbours of {}:", input.limit, from.named())
+            }
+            count => format!("{} of {}:", quantity(count, "neighbour"), from.named()),
+        };
+        let listed: Vec<Neighbour> = near
+            .iter()
+            .take(input.limit)
+            .map(|(index, distance)| {
+                let node = self.node_ref(*index);
+                let edges = relations(self.network.between(start, *index, input.directed));
+                let _ = if edges.is_empty() {
+                    write!(
+                        text,
+                        "\n- {}, {distance} edges away",
+                        node.named_with_type()
+                    )
+                } else {
+                    write!(
+                        text,
+                        "\n- {} {}",
+                        arrow(&edges, &node),
+                        node.named_with_type()
+                    )
+                };
+                Neighbour {
+                    node,
+                    distance: *distance,
+                    edges,
+                }
+            })
+            .collect();
+        ToolOutput {
+            text,
+            data: Output {
+                from,
+                to: None,
+                paths: None,
+                complete: listed.len() == near.len(),
+                neighbours: Some(listed),
+            },
+        }
+    }
+
+    /// Returns the index of a node of the graph.
+    fn index(&self, node: &Node) -> usize {
+        self.graph.nodes.get_index_of(&node.id).unwrap_or_default()
+    }
+
+    fn node_ref(&self, index: usize) -> NodeRef {
+        NodeRef::from(&self.graph.nodes[index])
+    }
 }
 
 fn relations(edges: Vec<&Edge>) -> Vec<Relation> {

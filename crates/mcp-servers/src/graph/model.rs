@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::text::{one_line, truncate};
+
 /// Maximum length of a node id, in characters.
 pub(crate) const MAX_NODE_ID: usize = 200;
 /// Maximum length of an edge id, in characters. It contains two node ids, a label, a source and
@@ -230,21 +232,6 @@ pub(crate) fn without_prefix(name: &str) -> &str {
 pub(crate) fn normalize_name(text: &str) -> Option<String> {
     let text = truncate(&one_line(text), MAX_LABEL);
     (!text.is_empty()).then_some(text)
-}
-
-/// Replaces control characters, so that a text of another service stays on one line.
-pub(crate) fn one_line(text: &str) -> String {
-    let text = text.replace(|it: char| it.is_control(), " ");
-    text.trim().to_owned()
-}
-
-/// Shortens a text to a number of characters, with `…` at the end.
-pub(crate) fn truncate(text: &str, max_chars: usize) -> String {
-    if text.chars().nth(max_chars).is_none() {
-        return text.to_owned();
-    }
-    let start: String = text.chars().take(max_chars.saturating_sub(1)).collect();
-    format!("{start}…")
 }
 
 /// Returns whether this is a valid node id.

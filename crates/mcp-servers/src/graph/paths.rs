@@ -2,27 +2,27 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::model::{Edge, Node};
+use super::{knowledge_graph::KnowledgeGraph, model::Edge};
 
 /// Maximum number of steps of a path search. A search that reaches it is incomplete.
 const MAX_STEPS: usize = 200_000;
 
-/// A graph with an index for searches.
-pub(super) struct Network {
-    pub(super) nodes: Vec<Node>,
-    pub(super) edges: Vec<Edge>,
-    by_id: HashMap<String, usize>,
+/// The links of a graph. Nodes have their index in the graph.
+pub(super) struct Network<'a> {
     /// For each node its neighbours, in the order of their first edge.
-    links: Vec<Vec<Link>>,
+    links: Vec<Vec<Link<'a>>>,
 }
 
 /// All edges between a node and one neighbour.
-struct Link {
+struct Link<'a> {
     to: usize,
-    /// Edges to the neighbour.
-    out: Vec<usize>,
-    /// Edges from the neighbour.
-    back: Vec<usize>,
+    edges: Vec<(Direction, &'a Edge)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Out,
+    Back,
 }
 
 /// The result of a path search.
@@ -36,7 +36,7 @@ pub(super) struct Paths {
 
 /// State of a depth-first path search.
 struct Search<'a> {
-    network: &'a Network,
+    network: &'a Network<'a>,
     to: usize,
     directed: bool,
     /// Distance of each node to the end; `None` beyond the maximum path length.
@@ -47,59 +47,47 @@ struct Search<'a> {
     found: Vec<Vec<usize>>,
 }
 
-impl Network {
-    /// Creates the index. Ignores edges with unknown nodes.
-    pub(super) fn new(nodes: Vec<Node>, edges: Vec<Edge>) -> Self {
-        let by_id: HashMap<String, usize> = nodes
-            .iter()
-            .enumerate()
-            .map(|(index, node)| (node.id.clone(), index))
-            .collect();
-        let mut links: Vec<Vec<Link>> = Vec::new();
-        links.resize_with(nodes.len(), Vec::new);
+impl<'a> Network<'a> {
+    /// Creates the index of the edges that `included` accepts.
+    pub(super) fn new(graph: &'a KnowledgeGraph, included: impl Fn(&Edge) -> bool) -> Self {
+        let mut links: Vec<Vec<Link<'a>>> = Vec::new();
+        links.resize_with(graph.nodes.len(), Vec::new);
         let mut positions: HashMap<(usize, usize), usize> = HashMap::new();
-        for (index, edge) in edges.iter().enumerate() {
-            let ends = by_id.get(&edge.source).zip(by_id.get(&edge.target));
+        for edge in graph.edges.values().filter(|edge| included(edge)) {
+            let ends = [&edge.source, &edge.target].map(|id| graph.nodes.get_index_of(id));
             // An edge from a node to itself is not part of any path.
-            let Some((&source, &target)) = ends.filter(|(source, target)| source != target) else {
+            let [Some(source), Some(target)] = ends else {
                 continue;
             };
-            for (here, there, out) in [(source, target, true), (target, source, false)] {
+            if source == target {
+                continue;
+            }
+            for (here, there, direction) in [
+                (source, target, Direction::Out),
+                (target, source, Direction::Back),
+            ] {
                 let position = *positions.entry((here, there)).or_insert_with(|| {
                     links[here].push(Link {
                         to: there,
-                        out: Vec::new(),
-                        back: Vec::new(),
+                        edges: Vec::new(),
                     });
                     links[here].len() - 1
                 });
-                let link = &mut links[here][position];
-                if out { &mut link.out } else { &mut link.back }.push(index);
+                links[here][position].edges.push((direction, edge));
             }
         }
-        Self {
-            nodes,
-            edges,
-            by_id,
-            links,
-        }
-    }
-
-    pub(super) fn index(&self, id: &str) -> Option<usize> {
-        self.by_id.get(id).copied()
+        Self { links }
     }
 
     /// Returns the edges between two neighbours. With `directed`, only those from the first to the
     /// second.
-    pub(super) fn between(&self, here: usize, there: usize, directed: bool) -> Vec<&Edge> {
-        let link = self.links[here].iter().find(|link| link.to == there);
-        let Some(link) = link else { return Vec::new() };
-        let mut edges: Vec<usize> = link.out.clone();
-        if !directed {
-            edges.extend(&link.back);
-        }
-        edges.sort_unstable();
-        edges.into_iter().map(|edge| &self.edges[edge]).collect()
+    pub(super) fn between(&self, here: usize, there: usize, directed: bool) -> Vec<&'a Edge> {
+        let links = self.links[here].iter().filter(|link| link.to == there);
+        let edges = links.flat_map(|link| &link.edges);
+        edges
+            .filter(|(direction, _)| !directed || *direction == Direction::Out)
+            .map(|(_, edge)| *edge)
+            .collect()
     }
 
     /// Returns at most `limit` paths of at most `max_length` edges that contain no node twice. With
@@ -161,7 +149,7 @@ impl Network {
         max_distance: usize,
         direction: Option<Direction>,
     ) -> Vec<Option<usize>> {
-        let mut distances = vec![None; self.nodes.len()];
+        let mut distances = vec![None; self.links.len()];
         distances[from] = Some(0);
         let mut queue = VecDeque::from([(from, 0)]);
         while let Some((here, distance)) = queue.pop_front() {
@@ -179,19 +167,10 @@ impl Network {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Direction {
-    Out,
-    Back,
-}
-
-impl Link {
+impl Link<'_> {
     fn allows(&self, direction: Option<Direction>) -> bool {
-        match direction {
-            None => true,
-            Some(Direction::Out) => !self.out.is_empty(),
-            Some(Direction::Back) => !self.back.is_empty(),
-        }
+        let mut edges = self.edges.iter();
+        direction.is_none_or(|wanted| edges.any(|(direction, _)| *direction == wanted))
     }
 }
 

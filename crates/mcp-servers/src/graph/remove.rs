@@ -8,11 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     context::{DatabaseContext, conversation},
-    model::truncate,
-    store::{GraphStore, Totals},
-    unknown_node,
+    knowledge_graph::Totals,
+    store::GraphStore,
 };
-use crate::tool::{BundledTool, ToolError, ToolOutput};
+use crate::{
+    text::{listed, quantity},
+    tool::{BundledTool, ToolError, ToolOutput},
+};
+
+/// Maximum number of listed unknown ids.
+const MAX_LISTED: usize = 10;
 
 pub(super) struct RemoveFromGraph {
     pub(super) store: GraphStore,
@@ -40,7 +45,7 @@ pub(super) struct Output {
     /// The removed nodes.
     removed_nodes: Vec<String>,
     /// Number of removed edges, with the edges of removed nodes.
-    removed_edges: i64,
+    removed_edges: usize,
     /// Unknown ids.
     not_found: Vec<String>,
     /// Size of the graph after the call.
@@ -68,33 +73,35 @@ impl BundledTool for RemoveFromGraph {
         let first = input.node_ids.first().or(input.edge_ids.first()).cloned();
         let Some(first) = first else {
             return Err(ToolError::Refused(
-                "There are no ids. Give nodeIds, edgeIds or both.".to_owned(),
+                "nodeIds and edgeIds are empty. Give at least one id.".to_owned(),
             ));
         };
+        let only_nodes = input.edge_ids.is_empty();
         let conversation = conversation(input.database_context.as_ref());
         let removed = self
             .store
-            .remove(conversation, &input.node_ids, &input.edge_ids)
+            .remove(conversation, input.node_ids, input.edge_ids)
             .await?;
+        let missing = listed(&removed.missing, MAX_LISTED);
         if removed.nodes.is_empty() && removed.edges == 0 {
-            return Err(if input.edge_ids.is_empty() {
-                unknown_node(&self.store, conversation, &first).await
+            return Err(if only_nodes {
+                removed.graph.unknown(&first)
             } else {
                 ToolError::Refused(format!(
-                    "The graph contains none of these ids, so nothing was removed: {}.",
-                    quoted(&removed.missing)
+                    "The graph contains none of these ids, so nothing was removed: {missing}."
                 ))
             });
         }
+        let totals = removed.graph.totals();
         let mut text = format!(
             "Removed {} and {}. The graph has {} now.",
-            super::quantity(removed.nodes.len(), "node"),
-            super::quantity(usize::try_from(removed.edges).unwrap_or_default(), "edge"),
-            removed.totals.describe()
+            quantity(removed.nodes.len(), "node"),
+            quantity(removed.edges, "edge"),
+            totals.describe()
         );
-        if !removed.missing.is_empty() {
+        if !missing.is_empty() {
             // Writing to a string cannot fail.
-            let _ = write!(text, " Unknown ids: {}.", quoted(&removed.missing));
+            let _ = write!(text, " Unknown ids: {missing}.");
         }
         Ok(ToolOutput {
             text,
@@ -102,16 +109,8 @@ impl BundledTool for RemoveFromGraph {
                 removed_nodes: removed.nodes,
                 removed_edges: removed.edges,
                 not_found: removed.missing,
-                metadata: removed.totals,
+                metadata: totals,
             },
         })
     }
-}
-
-fn quoted(ids: &[String]) -> String {
-    let mut shown: Vec<String> = ids.iter().take(10).map(|id| truncate(id, 100)).collect();
-    if ids.len() > shown.len() {
-        shown.push(format!("and {} more", ids.len() - shown.len()));
-    }
-    shown.join(", ")
 }

@@ -6,12 +6,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    NodeRef,
     context::{DatabaseContext, conversation},
+    knowledge_graph::{
+        Count, KnowledgeGraph, NodeRef, Totals, count_names, count_types, describe_counts,
+    },
     model::{Edge, EdgeData, Node, NodeData, without_prefix},
-    store::{Filter, GraphStore, Page, Totals},
+    store::GraphStore,
 };
-use crate::tool::{BundledTool, ToolError, ToolOutput};
+use crate::{
+    text::{listed, quantity},
+    tool::{BundledTool, ToolError, ToolOutput},
+};
+
+/// Maximum number of listed types and labels.
+const MAX_TYPES: usize = 50;
+/// Maximum number of types or labels in a line of the text.
+const MAX_SHOWN_TYPES: usize = 20;
+/// Maximum number of publications in a line of the text.
+const MAX_SHOWN_PUBLICATIONS: usize = 5;
 
 pub(super) struct GetGraphState {
     pub(super) store: GraphStore,
@@ -20,18 +32,18 @@ pub(super) struct GetGraphState {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
-    /// Which part of the graph; without it, all of it.
+    /// The part of the graph. The default is the whole graph.
     #[serde(default)]
-    filter: FilterInput,
-    /// How many nodes, and how many edges, to list at most.
+    filter: Filter,
+    /// Maximum number of nodes, and of edges, to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 500))]
-    limit: i64,
-    /// How many nodes, and how many edges, to pass over: `nextOffset` of the answer before.
+    limit: usize,
+    /// Number of nodes, and of edges, to skip: `nextOffset` of the previous result.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1_000_000))]
-    offset: i64,
-    /// Lists also the ids of the edges, and what else is known: synonyms, sources, publications.
+    offset: usize,
+    /// Lists also the ids of the edges and further data: synonyms, sources, publications.
     #[serde(default)]
     details: bool,
     /// Added by the host: the conversation of this call.
@@ -39,13 +51,13 @@ pub(super) struct Input {
     database_context: Option<DatabaseContext>,
 }
 
-fn default_limit() -> i64 {
+fn default_limit() -> usize {
     100
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct FilterInput {
+struct Filter {
     /// Only nodes of this type, such as `Gene`.
     node_type: Option<String>,
     /// Only edges with this label, such as `affects`.
@@ -58,31 +70,23 @@ struct FilterInput {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// The nodes of this page, in the order in which they were added.
+    /// The nodes of this page, in the order of their addition.
     nodes: Vec<Node>,
-    /// The edges of this page, in the order in which they were added.
+    /// The edges of this page, in the order of their addition.
     edges: Vec<Edge>,
-    /// How many nodes pass the filter, on this page or not.
-    matching_nodes: i64,
-    /// How many edges pass the filter, on this page or not.
-    matching_edges: i64,
-    /// What there is in the whole graph.
+    /// Number of nodes that match the filter, on all pages.
+    matching_nodes: usize,
+    /// Number of edges that match the filter, on all pages.
+    matching_edges: usize,
+    /// Size of the whole graph.
     metadata: Totals,
-    /// The types of all nodes with how many there are of each.
-    node_types: Vec<Kind>,
-    /// The labels of all edges with how many there are of each.
-    edge_types: Vec<Kind>,
-    /// Where the next page begins; missing on the last one.
+    /// Numbers of all nodes by type, the most frequent first.
+    node_types: Vec<Count>,
+    /// Numbers of all edges by label, the most frequent first.
+    edge_types: Vec<Count>,
+    /// Offset of the next page. Missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_offset: Option<i64>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Kind {
-    /// The type or label.
-    name: String,
-    /// How many there are.
-    count: i64,
+    next_offset: Option<usize>,
 }
 
 impl BundledTool for GetGraphState {
@@ -91,148 +95,141 @@ impl BundledTool for GetGraphState {
 
     const NAME: &'static str = "get_graph_state";
     const TITLE: &'static str = "State of the graph";
-    const DESCRIPTION: &'static str = "Gives the knowledge graph of this conversation: its nodes \
-        and edges, how many there are, and of which types. Can be filtered by the type of nodes, \
-        the label of edges and by ids. Long graphs come in pages. Call it before you change the \
-        graph or say what is in it.";
+    const DESCRIPTION: &'static str = "Returns the knowledge graph of this conversation: its nodes \
+        and edges with their numbers and types. Can be filtered by the type of nodes, the label of \
+        edges and by ids. Long graphs have several pages. Call it before you change the graph or \
+        describe it.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let filter = Filter {
-            node_type: input
-                .filter
-                .node_type
-                .as_deref()
-                .map(|it| without_prefix(it).to_owned()),
-            edge_label: input
-                .filter
-                .edge_type
-                .as_deref()
-                .map(|it| without_prefix(it).to_owned()),
-            node_ids: input.filter.node_ids,
-            limit: input.limit,
-            offset: input.offset,
-        };
         let conversation = conversation(input.database_context.as_ref());
-        let mut page = self.store.page(conversation, &filter).await?;
-        if !input.details {
-            page.nodes
-                .iter_mut()
-                .for_each(|node| node.data = NodeData::default());
-            page.edges
-                .iter_mut()
-                .for_each(|edge| edge.data = EdgeData::default());
-        }
-        let end = filter.offset.saturating_add(filter.limit);
-        let more = end < page.matching_nodes.max(page.matching_edges);
-        let text = describe(&page, &filter, input.details, more.then_some(end));
-        let kinds = |kinds: Vec<(String, i64)>| {
-            let kinds = kinds.into_iter();
-            kinds.map(|(name, count)| Kind { name, count }).collect()
-        };
+        let graph = self.store.load(conversation).await?;
+        let data = page(&graph, &input);
         Ok(ToolOutput {
-            text,
-            data: Output {
-                nodes: page.nodes,
-                edges: page.edges,
-                matching_nodes: page.matching_nodes,
-                matching_edges: page.matching_edges,
-                metadata: page.totals,
-                node_types: kinds(page.node_types),
-                edge_types: kinds(page.edge_types),
-                next_offset: more.then_some(end),
-            },
+            text: describe(&graph, &data, &input),
+            data,
         })
     }
 }
 
-fn describe(page: &Page, filter: &Filter, details: bool, next: Option<i64>) -> String {
-    if page.totals.node_count == 0 {
+impl Filter {
+    fn includes(&self, id: &str) -> bool {
+        let mut ids = self.node_ids.iter().flatten();
+        self.node_ids.is_none() || ids.any(|it| it == id)
+    }
+
+    fn matches_node(&self, node: &Node) -> bool {
+        let kind = node.kind.as_deref();
+        self.includes(&node.id)
+            && self.node_type.as_deref().is_none_or(|wanted| {
+                kind.is_some_and(|kind| kind.eq_ignore_ascii_case(without_prefix(wanted)))
+            })
+    }
+
+    fn matches_edge(&self, edge: &Edge) -> bool {
+        let label = self.edge_type.as_deref();
+        self.includes(&edge.source)
+            && self.includes(&edge.target)
+            && label.is_none_or(|it| edge.label.eq_ignore_ascii_case(without_prefix(it)))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.node_type.is_none() && self.edge_type.is_none() && self.node_ids.is_none()
+    }
+}
+
+fn page(graph: &KnowledgeGraph, input: &Input) -> Output {
+    let (skipped, limit) = (input.offset, input.limit);
+    let nodes = graph.nodes.values();
+    let nodes: Vec<&Node> = nodes.filter(|it| input.filter.matches_node(it)).collect();
+    let edges = graph.edges.values();
+    let edges: Vec<&Edge> = edges.filter(|it| input.filter.matches_edge(it)).collect();
+    let listed_nodes = nodes.iter().skip(skipped).take(limit).map(|node| Node {
+        data: if input.details {
+            node.data.clone()
+        } else {
+            NodeData::default()
+        },
+        ..(*node).clone()
+    });
+    let listed_edges = edges.iter().skip(skipped).take(limit).map(|edge| Edge {
+        data: if input.details {
+            edge.data.clone()
+        } else {
+            EdgeData::default()
+        },
+        ..(*edge).clone()
+    });
+    let mut node_types = count_types(graph.nodes.values());
+    node_types.truncate(MAX_TYPES);
+    let mut edge_types = count_names(graph.edges.values().map(|edge| edge.label.as_str()));
+    edge_types.truncate(MAX_TYPES);
+    let end = skipped + limit;
+    Output {
+        nodes: listed_nodes.collect(),
+        edges: listed_edges.collect(),
+        matching_nodes: nodes.len(),
+        matching_edges: edges.len(),
+        metadata: graph.totals(),
+        node_types,
+        edge_types,
+        next_offset: (end < nodes.len().max(edges.len())).then_some(end),
+    }
+}
+
+fn describe(graph: &KnowledgeGraph, page: &Output, input: &Input) -> String {
+    if page.metadata.node_count == 0 {
         return "The graph is empty: it has no nodes and no edges.".to_owned();
     }
-    let mut text = format!("The graph has {}.", page.totals.describe());
-    // Writing to a string cannot fail.
-    let _ = write!(text, "\nTypes of nodes: {}.", kinds(&page.node_types));
-    if page.totals.edge_count > 0 {
-        let _ = write!(text, "\nLabels of edges: {}.", kinds(&page.edge_types));
+    let mut text = format!(
+        "The graph has {}.\nTypes of nodes: {}.",
+        page.metadata.describe(),
+        describe_counts(&page.node_types, MAX_SHOWN_TYPES)
+    );
+    if page.metadata.edge_count > 0 {
+        let labels = describe_counts(&page.edge_types, MAX_SHOWN_TYPES);
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\nLabels of edges: {labels}.");
     }
-    let filtered =
-        filter.node_type.is_some() || filter.edge_label.is_some() || filter.node_ids.is_some();
-    if filtered {
+    if !input.filter.is_empty() {
         let _ = write!(
             text,
-            "\nThe filter lets through {} and {}.",
-            of(page.matching_nodes, "node"),
-            of(page.matching_edges, "edge")
+            "\nThe filter matches {} and {}.",
+            quantity(page.matching_nodes, "node"),
+            quantity(page.matching_edges, "edge")
         );
     }
     if !page.nodes.is_empty() {
         text.push_str("\nNodes:");
-        for node in &page.nodes {
-            let _ = write!(text, "\n- {}", NodeRef::from(node).named_with_type());
-        }
+    }
+    for node in &page.nodes {
+        let _ = write!(text, "\n- {}", NodeRef::from(node).named_with_type());
     }
     if !page.edges.is_empty() {
         text.push_str("\nEdges:");
-        for edge in &page.edges {
-            let end = |id: &String| {
-                let label = page.ends.get(id).cloned().flatten();
-                NodeRef {
-                    id: id.clone(),
-                    label,
-                    kind: None,
-                }
-                .named()
-            };
-            let (source, target) = (end(&edge.source), end(&edge.target));
-            let _ = write!(text, "\n- {source} –{}→ {target}", edge.label);
-            if let Some(id) = edge.id.as_deref().filter(|_| details) {
-                let _ = write!(text, "; id {id}");
-            }
-            text.push_str(&evidence(&edge.data));
+    }
+    for edge in &page.edges {
+        let (source, target) = (graph.node_ref(&edge.source), graph.node_ref(&edge.target));
+        let (source, target) = (source.named(), target.named());
+        let _ = write!(text, "\n- {source} –{}→ {target}", edge.label);
+        if let Some(id) = edge.id.as_deref().filter(|_| input.details) {
+            let _ = write!(text, "; id {id}");
+        }
+        if let Some(source) = &edge.data.primary_source {
+            let _ = write!(text, "; {source}");
+        }
+        if !edge.data.publications.is_empty() {
+            let publications = listed(&edge.data.publications, MAX_SHOWN_PUBLICATIONS);
+            let _ = write!(text, "; {publications}");
         }
     }
-    if page.nodes.is_empty() && page.edges.is_empty() && filter.offset > 0 {
-        let _ = write!(text, "\nThere is nothing from offset {} on.", filter.offset);
+    if page.nodes.is_empty() && page.edges.is_empty() && input.offset > 0 {
+        let _ = write!(text, "\nNo more entries after offset {}.", input.offset);
     }
-    if let Some(next) = next {
-        let _ = write!(text, "\nThere is more: call again with offset {next}.");
-    }
-    text
-}
-
-fn evidence(data: &EdgeData) -> String {
-    let mut text = String::new();
-    if let Some(source) = &data.primary_source {
-        let _ = write!(text, "; {source}");
-    }
-    if !data.publications.is_empty() {
-        let shown: Vec<&str> = data
-            .publications
-            .iter()
-            .take(5)
-            .map(String::as_str)
-            .collect();
-        let _ = write!(text, "; {}", shown.join(", "));
-        if data.publications.len() > shown.len() {
-            let _ = write!(text, " and {} more", data.publications.len() - shown.len());
-        }
+    if let Some(next) = page.next_offset {
+        let _ = write!(
+            text,
+            "\nMore entries follow: call again with offset {next}."
+        );
     }
     text
-}
-
-fn kinds(kinds: &[(String, i64)]) -> String {
-    let kinds: Vec<String> = kinds
-        .iter()
-        .take(20)
-        .map(|(name, count)| format!("{name} {count}"))
-        .collect();
-    kinds.join(", ")
-}
-
-fn of(count: i64, one: &str) -> String {
-    if count == 1 {
-        format!("1 {one}")
-    } else {
-        format!("{count} {one}s")
-    }
 }

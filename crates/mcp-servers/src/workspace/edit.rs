@@ -8,7 +8,7 @@ pub(super) struct Edited {
     pub(super) first_line: usize,
     /// The last line of the new passage.
     pub(super) last_line: usize,
-    /// The line breaks of the new passage were converted to those of the file.
+    /// The line breaks of the new passage were converted to the form of the file.
     pub(super) line_breaks_changed: bool,
 }
 

@@ -13,26 +13,6 @@ fn one_place_is_replaced() {
 }
 
 #[test]
-fn a_passage_that_is_not_there_is_explained() {
-    let text = "fn main() {\n    run();\n}\n";
-    assert_eq!(
-        replace(text, "stop();", "x"),
-        Err(EditFault::Nowhere { similar_line: None })
-    );
-    // With tabs, and with a break in another place on the line.
-    assert_eq!(
-        replace(text, "\trun();\n}", "x"),
-        Err(EditFault::Nowhere {
-            similar_line: Some(2)
-        })
-    );
-    assert_eq!(
-        replace(text, " \n ", "x"),
-        Err(EditFault::Nowhere { similar_line: None })
-    );
-}
-
-#[test]
 fn a_passage_that_is_there_more_than_once_is_refused() {
     let several = |lines: &[usize]| {
         Err(EditFault::Several {

@@ -10,10 +10,13 @@ use super::{
     folder::Kind,
     path::Access,
     root::Root,
-    text::{counted, sized},
+    text::sized,
     walk::{Walk, matches},
 };
-use crate::tool::{BundledTool, ToolError, ToolOutput};
+use crate::{
+    text::quantity,
+    tool::{BundledTool, ToolError, ToolOutput},
+};
 
 /// Maximum number of listed entries.
 const MAX_ENTRIES: usize = 500;
@@ -25,18 +28,18 @@ pub(super) struct FileList {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The folder to list, from the root folder down. Without it the root folder itself.
+    /// The folder to list, as a path from the root folder. The default is the root folder.
     #[serde(default)]
     path: String,
-    /// Whether to list what is in the folders below, too. Folders such as `node_modules` and `target`
-    /// are named but not entered.
+    /// Also lists the content of subfolders. Folders such as `node_modules` and `target` are listed
+    /// without their content.
     #[serde(default)]
     recursive: bool,
-    /// Lists only files whose name fits this pattern, such as *.rs; * stands for any characters, ?
-    /// for one.
+    /// Lists only files whose name matches this pattern, such as *.rs; * matches any characters, ?
+    /// one character.
     #[serde(rename = "match")]
     pattern: Option<String>,
-    /// Whether to list hidden files and folders, too.
+    /// Also lists hidden files and folders.
     #[serde(default)]
     hidden: bool,
 }
@@ -45,16 +48,16 @@ pub(super) struct Input {
 pub(super) struct Output {
     path: String,
     entries: Vec<Entry>,
-    /// There are more than are listed.
+    /// Whether further entries exist.
     truncated: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Entry {
-    /// From the root folder down.
+    /// The path from the root folder.
     path: String,
     kind: EntryKind,
-    /// The size of a file.
+    /// The size of a file in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     bytes: Option<u64>,
@@ -86,8 +89,8 @@ impl BundledTool for FileList {
 
     const NAME: &'static str = "file_list";
     const TITLE: &'static str = "List files";
-    const DESCRIPTION: &'static str = "Lists the files and folders in a folder, or everything below \
-        it, with sizes. Use it to find out what there is and what it is called.";
+    const DESCRIPTION: &'static str = "Lists the files and folders of a folder with their sizes, \
+        optionally with all subfolders. Use it to find files and their names.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let root = Arc::clone(&self.root);
@@ -118,9 +121,9 @@ fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
         !is_match
     })?;
     let number = match entries.len() {
-        0 if input.pattern.is_some() => "nothing that fits".to_owned(),
-        0 => "nothing".to_owned(),
-        number => counted(number, "entry"),
+        0 if input.pattern.is_some() => "no matching files".to_owned(),
+        0 => "no entries".to_owned(),
+        number => quantity(number, "entry"),
     };
     let end = if entries.is_empty() { "." } else { ":" };
     let mut text = format!("{path} has {number}{end}");
@@ -136,7 +139,7 @@ fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
         };
     }
     if !complete {
-        text.push_str("\nThere are more. List a folder further down, or give a pattern.");
+        text.push_str("\nMore entries exist. List a subfolder, or use a pattern.");
     }
     Ok(ToolOutput {
         text,

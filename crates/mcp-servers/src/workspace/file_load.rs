@@ -9,9 +9,12 @@ use super::{
     blocking,
     path::Access,
     root::Root,
-    text::{count_lines, counted, cut, decode, hash, numbered},
+    text::{count_lines, cut, decode, hash, numbered},
 };
-use crate::tool::{BundledTool, ToolError, ToolOutput};
+use crate::{
+    text::quantity,
+    tool::{BundledTool, ToolError, ToolOutput},
+};
 
 /// Maximum number of lines without a given range.
 const MAX_LINES: usize = 2000;
@@ -25,13 +28,13 @@ pub(super) struct FileLoad {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The path of the file from the root folder down, such as src/main.rs.
+    /// The path of the file from the root folder, such as src/main.rs.
     #[schemars(length(min = 1))]
     path: String,
     /// The first line to load, counted from 1.
     #[schemars(range(min = 1))]
     first_line: Option<usize>,
-    /// The last line to load, included.
+    /// The last line to load, inclusive.
     #[schemars(range(min = 1))]
     last_line: Option<usize>,
 }
@@ -43,18 +46,18 @@ pub(super) struct Output {
     content: String,
     /// The number of the first line of `content`.
     first_line: usize,
-    /// The number of its last line; one less than `first_line` if there is none.
+    /// The number of its last line; one less than `first_line` for empty content.
     last_line: usize,
     total_lines: usize,
     /// The size of the whole file.
     bytes: usize,
-    /// Tells this version of the whole file from others. `file_save` takes it as `expected_hash`.
+    /// Identifies this version of the whole file. `file_save` accepts it as `expected_hash`.
     hash: String,
-    /// Where to go on, if lines that were asked for are left.
+    /// The first requested line that is not in `content`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "usize")]
     next_line: Option<usize>,
-    /// The one line in `content` is longer than fits, and only its start is there.
+    /// Whether `content` has only the start of one very long line.
     line_is_cut: bool,
 }
 
@@ -65,8 +68,8 @@ impl BundledTool for FileLoad {
     const NAME: &'static str = "file_load";
     const TITLE: &'static str = "Load a file";
     const DESCRIPTION: &'static str = "Loads a text file, or some lines of it, with line numbers \
-        and with the hash that file_save wants before it replaces the file. Load a file before you \
-        talk about it or change it.";
+        and with the hash that file_save needs to replace the file. Load a file before you \
+        describe or change it.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let root = Arc::clone(&self.root);
@@ -84,7 +87,7 @@ fn load(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     if first_line > total_lines.max(1) {
         return Err(ToolError::Refused(format!(
             "{path} has only {}.",
-            counted(total_lines, "line")
+            quantity(total_lines, "line")
         )));
     }
     let wanted = input.last_line.unwrap_or(total_lines).min(total_lines);
@@ -93,12 +96,12 @@ fn load(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
             "last_line is before first_line.".to_owned(),
         ));
     }
-    let at_once = input.last_line.map_or(MAX_LINES, |_| usize::MAX);
+    let max_lines = input.last_line.map_or(MAX_LINES, |_| usize::MAX);
     let mut content = String::new();
     let mut last_line = first_line - 1;
     let mut line_is_cut = false;
     let lines = text.split_inclusive('\n').take(wanted);
-    for line in lines.skip(first_line - 1).take(at_once) {
+    for line in lines.skip(first_line - 1).take(max_lines) {
         if content.len() + line.len() > MAX_BYTES {
             if content.is_empty() {
                 content.push_str(cut(line, MAX_BYTES));
@@ -118,11 +121,11 @@ fn load(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     };
     text.push_str(&numbered(&content, first_line));
     if line_is_cut {
-        text.push_str("\nThe line goes on; it is too long to be shown.");
+        text.push_str("\nThe line is too long and continues.");
     }
     if let Some(next) = next_line {
         // Writing to a string cannot fail.
-        let _ = write!(text, "\nThere is more: load it from line {next} on.");
+        let _ = write!(text, "\nMore lines follow: load the file from line {next}.");
     }
     Ok(ToolOutput {
         text,

@@ -11,9 +11,12 @@ use super::{
     edit::{self, Edited},
     path::{Access, RelativePath},
     root::{FileFault, ReadFile, Root},
-    text::{count_lines, counted, cut, decode, hash, numbered},
+    text::{count_lines, cut, decode, hash, numbered},
 };
-use crate::tool::{BundledTool, ToolError, ToolOutput};
+use crate::{
+    text::quantity,
+    tool::{BundledTool, ToolError, ToolOutput},
+};
 
 /// Number of shown lines before and after an edit.
 const CONTEXT_LINES: usize = 3;
@@ -27,20 +30,18 @@ pub(super) struct FileSave {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The path of the file from the root folder down, such as src/main.rs. Folders that are
-    /// missing are made.
+    /// The path of the file from the root folder, such as src/main.rs. Missing folders are created.
     #[schemars(length(min = 1))]
     path: String,
-    /// The whole new contents. Leave it out to change one passage with `old_text` and `new_text`.
+    /// The complete new content. Omit it to change one passage with `old_text` and `new_text`.
     content: Option<String>,
-    /// The passage to change, exactly as it is in the file, with enough around it to be there only
-    /// once.
+    /// The passage to change, exactly as in the file, with enough context to be unique.
     #[schemars(length(min = 1))]
     old_text: Option<String>,
-    /// What takes the place of `old_text`. Empty to delete it.
+    /// The replacement of `old_text`. Empty to delete it.
     new_text: Option<String>,
-    /// The hash that `file_load` gave: the file is saved only if it has not changed since. Needed to
-    /// replace the whole contents of a file that exists.
+    /// The hash from `file_load`: the file is saved only if it has not changed since. Required to
+    /// replace the complete content of an existing file.
     expected_hash: Option<String>,
 }
 
@@ -51,13 +52,13 @@ pub(super) struct Output {
     /// The size of the whole file.
     bytes: usize,
     total_lines: usize,
-    /// Tells this version of the whole file from others.
+    /// Identifies this version of the whole file.
     hash: String,
-    /// Where the new passage begins, after an edit.
+    /// The first line of the new passage, after an edit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "usize")]
     first_line: Option<usize>,
-    /// Where it ends.
+    /// Its last line.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "usize")]
     last_line: Option<usize>,
@@ -78,8 +79,8 @@ impl BundledTool for FileSave {
 
     const NAME: &'static str = "file_save";
     const TITLE: &'static str = "Save a file";
-    const DESCRIPTION: &'static str = "Saves a text file: a new one, the whole new contents of one \
-        (with the hash from file_load), or one changed passage (old_text and new_text), which is \
+    const DESCRIPTION: &'static str = "Saves a text file: creates it, replaces its complete content \
+        (with the hash from file_load), or changes one passage (old_text and new_text), which is \
         best for small changes.";
 
     fn annotations(&self) -> ToolAnnotations {
@@ -119,10 +120,8 @@ fn save(root: &Root, input: Input) -> Result<ToolOutput<Output>, ToolError> {
             Ok(_) => Err(FileFault::Changed(path).into()),
         },
         (_, None, Some(_), None) => refuse("new_text is missing; it may be empty."),
-        (_, None, None, Some(_)) => refuse("old_text is missing: which passage is to be replaced?"),
-        (_, None, None, None) => {
-            refuse("There is nothing to save. Give content, or old_text and new_text.")
-        }
+        (_, None, None, Some(_)) => refuse("old_text is missing: give the passage to replace."),
+        (_, None, None, None) => refuse("Nothing to save. Give content, or old_text and new_text."),
         (_, Some(_), _, _) => {
             refuse("Give either content or old_text and new_text; both together are not possible.")
         }
@@ -141,8 +140,7 @@ fn create(
 ) -> Result<ToolOutput<Output>, ToolError> {
     if expected.is_some() {
         return refuse(format!(
-            "There is no {path} any more, so nothing was saved. Leave out expected_hash to make a \
-             new file."
+            "{path} was removed, so nothing was saved. Omit expected_hash to create a new file."
         ));
     }
     root.create(path, content.as_bytes())?;
@@ -161,9 +159,8 @@ fn replace(
     }
     match expected {
         None => refuse(format!(
-            "{path} exists, and without expected_hash it is not replaced. Load it first, then save \
-             it with the hash that file_load gives; or change one passage with old_text and \
-             new_text."
+            "{path} exists, and replacing it requires expected_hash. Load it first, then save it \
+             with the hash from file_load; or change one passage with old_text and new_text."
         )),
         Some(expected) => {
             unchanged(path, now, expected)?;
@@ -196,7 +193,7 @@ fn unchanged(path: &RelativePath, now: &ReadFile, expected: &str) -> Result<(), 
         return Ok(());
     }
     Err(ToolError::Refused(format!(
-        "{path} has changed since it was loaded, so it was left as it is. Load it again."
+        "{path} has changed since it was loaded, so it was not saved. Load it again."
     )))
 }
 
@@ -207,7 +204,7 @@ fn answer(
     edited: Option<&Edited>,
 ) -> ToolOutput<Output> {
     let (hash, total_lines) = (hash(text.as_bytes()), count_lines(text));
-    let lines = counted(total_lines, "line");
+    let lines = quantity(total_lines, "line");
     let message = match (action, edited) {
         (_, Some(edited)) => {
             let note = if edited.line_breaks_changed {
@@ -220,7 +217,7 @@ fn answer(
         }
         (Action::Created, None) => format!("{path} is new, with {lines} (hash {hash})."),
         (Action::Unchanged, None) => {
-            format!("{path} has exactly these contents already (hash {hash}).")
+            format!("{path} already has this content (hash {hash}).")
         }
         (Action::Replaced | Action::Edited, None) => {
             format!("{path} was replaced and has {lines} now (hash {hash}).")
@@ -240,7 +237,7 @@ fn answer(
     }
 }
 
-/// The new passage with some lines around it, so that the model sees what became of it.
+/// Returns the new passage with some lines before and after it.
 fn context(text: &str, edited: &Edited) -> String {
     let first = edited.first_line.saturating_sub(CONTEXT_LINES).max(1);
     let number = edited.last_line + CONTEXT_LINES + 1 - first;

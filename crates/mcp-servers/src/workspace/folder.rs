@@ -1,7 +1,7 @@
 //! Access to files relative to an open folder, without following links.
 //!
-//! On Unix, `openat` with `O_NOFOLLOW` opens each name, so there is no race between a check and its
-//! use. On other systems (`folder_by_path.rs`) each name is checked just before its use. This does
+//! On Unix, `openat` with `O_NOFOLLOW` opens each name, which excludes a race between a check and
+//! its use. On other systems (`folder_by_path.rs`) each name is checked just before its use. This does
 //! not detect a link that another process creates in between.
 
 #[cfg(not(unix))]

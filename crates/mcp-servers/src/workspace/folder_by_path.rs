@@ -120,7 +120,7 @@ fn meta(metadata: &Metadata) -> Meta {
         size,
         protected: metadata.permissions().readonly(),
         stamp: Stamp {
-            // There is no number of the file to be had; when it was made tells most of them apart.
+            // The creation time replaces the file number, which the standard library does not return.
             identity: (instant(metadata.created()), 0),
             size,
             changed: (i64::try_from(changed).unwrap_or_default(), 0),

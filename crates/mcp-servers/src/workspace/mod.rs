@@ -44,10 +44,10 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
 };
 
 pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerError> {
-    if options.data().is_some() {
+    if options.data.is_some() {
         return Err(setting_error("it has no database; remove --data"));
     }
-    let Some(options) = options.workspace() else {
+    let Some(options) = &options.workspace else {
         return Err(setting_error(
             "it requires a root folder; set it with --root FOLDER",
         ));
@@ -121,21 +121,20 @@ fn prepare(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
 }
 
 fn instructions(options: &WorkspaceOptions, commands: &[Command]) -> String {
-    let mut text = "The files of one folder. Paths are written from this root folder down, with / \
-        between the names: src/main.rs. Nothing outside of it can be reached, links are not \
-        followed, and files with secrets such as .env are off limits. Load a file before you talk \
-        about it or change it. For questions about data files use data_query rather than reading \
-        them."
+    let mut text = "The files of one folder. Paths begin at this root folder, with / between the \
+        names: src/main.rs. Other folders are not accessible, links are not followed, and files \
+        with secrets such as .env are off limits. Load a file before you describe or change it. \
+        For questions about data files, use data_query and do not read them."
         .to_owned();
     if options.read_only {
         text.push_str(" Nothing can be changed.");
     } else {
         text.push_str(
-            " For a small change save one passage (old_text and new_text), not the whole file.",
+            " For a small change, save one passage (old_text and new_text), not the whole file.",
         );
     }
     if !commands.is_empty() {
-        text.push_str(" After a change compile the code or run its tests.");
+        text.push_str(" After a change, compile the code or run its tests.");
     }
     text
 }

@@ -39,7 +39,7 @@ impl WorkspaceOptions {
     }
 
     /// Allows `compile` or `test_run` to run a command, such as `cargo check` or `npm test`. Spaces
-    /// separate words, quotes (`'` or `"`) group them, and there is no shell. The prefix `compile:`
+    /// separate words, quotes (`'` or `"`) group them, without a shell. The prefix `compile:`
     /// or `test:` selects the tool; without it, a command with `test` in a word is for `test_run`.
     /// With the last word `{args}`, the model may add arguments: no options, no URLs, and no paths
     /// that leave the folder, contain a link or name a secret file. May be called several times.

@@ -11,12 +11,11 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use switchboard_domain::nearest::nearest;
-
 use super::{
     folder::{Folder, Kind, Meta, Stamp},
     path::{Access, NameRules, OffLimits, PathFault, RelativePath},
 };
+use crate::text::suggestion;
 
 /// The open root folder with its limits.
 #[derive(Debug)]
@@ -55,12 +54,12 @@ pub(super) enum FileFault {
     #[error(transparent)]
     OffLimits(#[from] OffLimits),
     /// The path does not exist.
-    #[error("There is no {path}.{}", suggestion.as_ref().map_or_else(String::new, |it| format!(" Did you mean {it}?")))]
+    #[error("{path} does not exist.{suggestion}")]
     Missing {
         /// The missing path.
         path: RelativePath,
-        /// A similar path in the same folder.
-        suggestion: Option<RelativePath>,
+        /// A sentence with a similar path in the same folder, or an empty text.
+        suggestion: String,
     },
     /// The path or one of its folders is a link.
     #[error("{0} is a link, and links are not followed.")]
@@ -379,12 +378,12 @@ impl Root {
             return system(path, error);
         }
         let names = parent.names().unwrap_or_default();
-        let names = names.iter().map(String::as_str);
-        let open = names.filter(|name| !self.rules.is_secret(name));
+        let names = names.iter().filter(|name| !self.rules.is_secret(name));
         let folder = path.start(path.names().len().saturating_sub(1));
+        let paths: Vec<String> = names.map(|name| folder.join(name).to_string()).collect();
         FileFault::Missing {
             path: path.clone(),
-            suggestion: nearest(path.name(), open).map(|meant| folder.join(meant)),
+            suggestion: suggestion(&path.to_string(), paths.iter().map(String::as_str)),
         }
     }
 }

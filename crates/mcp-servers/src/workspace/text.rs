@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 
 use super::{path::RelativePath, root::FileFault};
-use crate::tool::ToolError;
+use crate::{text::quantity, tool::ToolError};
 
 /// Returns the first 8 bytes of the SHA-256 in hexadecimal. It identifies a version of a file and is
 /// short enough for a model to copy.
@@ -41,19 +41,9 @@ pub(super) fn numbered(text: &str, first: usize) -> String {
     numbered
 }
 
-/// Returns a number with its noun: "1 line", "2 lines".
-pub(super) fn counted(number: usize, thing: &str) -> String {
-    match (number, thing.strip_suffix('y')) {
-        (1, _) => format!("1 {thing}"),
-        (_, Some(stem)) => format!("{number} {stem}ies"),
-        _ => format!("{number} {thing}s"),
-    }
-}
-
 /// Returns a size: "1 byte", "2 bytes".
 pub(super) fn sized(bytes: u64) -> String {
-    let plural = if bytes == 1 { "" } else { "s" };
-    format!("{bytes} byte{plural}")
+    quantity(usize::try_from(bytes).unwrap_or(usize::MAX), "byte")
 }
 
 /// Shortens a text to a maximum number of bytes, between two characters.

@@ -34,7 +34,7 @@ pub(super) struct Walk {
 
 impl Walk {
     /// Passes the entries of `start`, and of the folders below it, to `take` until `take` returns
-    /// `false`. The entries of a folder precede those of its folders. Returns whether all entries
+    /// `false`. The entries of a folder precede the entries of its subfolders. Returns whether all entries
     /// were visited.
     pub(super) fn run(
         self,
@@ -84,8 +84,7 @@ impl Walk {
     }
 }
 
-/// Returns whether a name matches a pattern, in which `*` matches any characters and `?` matches
-/// one.
+/// Returns whether a name matches a pattern: `*` matches any characters and `?` matches one.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();

@@ -544,21 +544,6 @@ async fn an_answer_that_breaks_off_is_none() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_not_there_is_told() {
-    let service = Service::good().await;
-    let url = service.url.clone();
-    drop(service);
-    let bte = BteOptions::new(&url).with_timeout(Duration::from_millis(900));
-    let client = client_of("bte", ServerOptions::new().with_bte(bte)).await;
-    let result = call(&client, "get_meta_knowledge_graph", json!({})).await;
-    let shown = refusal(&result);
-    assert!(
-        shown.starts_with(&format!("The service at {url} cannot be reached: ")),
-        "{shown}"
-    );
-}
-
-#[tokio::test]
 async fn what_is_known_of_thousands_is_listed_in_part() {
     let node = |index: usize| {
         let node = json!({"name": format!("gene {index}"), "categories": ["biolink:Gene"], "attributes": []});

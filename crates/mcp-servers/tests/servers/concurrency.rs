@@ -7,7 +7,7 @@ use serde_json::json;
 use switchboard_mcp_servers::ServerOptions;
 use tokio::task::JoinSet;
 
-use crate::client::{call, data, over_http, over_pipe};
+use crate::client::{call, data, over_pipe};
 
 const CALLS: i64 = 40;
 
@@ -44,27 +44,4 @@ async fn calls_of_one_client_do_not_disturb_each_other() {
     assert_eq!(tickets, (1..=CALLS / 2).collect());
     Arc::into_inner(client).unwrap().cancel().await.unwrap();
     piped.server.await.unwrap().unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_over_http_share_one_set_of_data() {
-    let listening = over_http(ServerOptions::new()).await;
-    let mut clients = JoinSet::new();
-    for version in ProtocolVersion::KNOWN_VERSIONS {
-        let client = listening.client(version.clone()).await;
-        clients.spawn(async move {
-            let mut tickets = Vec::new();
-            for _ in 0..4 {
-                let ticket = json!({"customer_id": 42, "subject": "Again"});
-                let ticket = data(call(&client, "create_support_ticket", ticket).await);
-                tickets.push(ticket["ticket_id"].as_i64().unwrap());
-            }
-            client.cancel().await.unwrap();
-            tickets
-        });
-    }
-    let tickets: BTreeSet<i64> = clients.join_all().await.into_iter().flatten().collect();
-    let all = i64::try_from(ProtocolVersion::KNOWN_VERSIONS.len()).unwrap() * 4;
-    assert_eq!(tickets, (1..=all).collect());
-    listening.end().await;
 }

@@ -69,7 +69,7 @@ fn check_path(text: &str, root: &Root) -> Result<(), String> {
         Ok(path) => path,
         Err(fault) => return Err(fault.to_string()),
     };
-    // A program that expands the pattern finds what the check of names would refuse.
+    // The expansion of the pattern could have names that this check refuses.
     let is_pattern = |name: &String| name.starts_with('.') && name.contains(['*', '[']);
     if path.names().iter().any(is_pattern) {
         return Err("it is a pattern of hidden files.".to_owned());

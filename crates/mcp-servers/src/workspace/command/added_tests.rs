@@ -1,6 +1,4 @@
-use std::{fs, path::Path};
-
-use proptest::prelude::*;
+use std::fs;
 
 use super::*;
 use crate::workspace::path::NameRules;
@@ -129,18 +127,4 @@ fn everything_else_is_refused_with_the_reason() {
         assert!(said.contains(reason), "{argument:?}: {said}");
     }
     assert!(refusal(&"a".repeat(MAX_BYTES + 1), &root).is_some());
-}
-
-proptest! {
-    #[test]
-    fn no_argument_that_passes_is_an_option_or_leaves_the_folder(argument in "[a./:,\\\\-]{0,8}") {
-        let (_folder, root) = folder();
-        if check(std::slice::from_ref(&argument), &root).is_ok() {
-            prop_assert!(!argument.starts_with('-') && !argument.contains('\\'));
-            for part in argument.split([':', ',']) {
-                prop_assert!(!Path::new(part).is_absolute());
-                prop_assert!(part.split('/').all(|name| name != ".."));
-            }
-        }
-    }
 }

@@ -78,7 +78,7 @@ impl Command {
     }
 }
 
-/// Splits a command at white space. Quotes group words. There are no other special characters.
+/// Splits a command at white space. Quotes group words. No other character is special.
 fn split(text: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

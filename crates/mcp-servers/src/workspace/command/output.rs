@@ -1,13 +1,13 @@
 //! The end of the output of a command, which contains the result of compilers and tests.
 
-use std::collections::VecDeque;
+use anstream::adapter::strip_str;
 
 /// The last bytes of an output.
 #[derive(Debug)]
 pub(super) struct Tail {
     limit: usize,
-    kept: VecDeque<u8>,
-    omitted: u64,
+    kept: Vec<u8>,
+    omitted: usize,
 }
 
 impl Tail {
@@ -15,83 +15,41 @@ impl Tail {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            kept: VecDeque::new(),
+            kept: Vec::new(),
             omitted: 0,
         }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        let kept = bytes.len().min(self.limit);
-        let (dropped, bytes) = bytes.split_at(bytes.len() - kept);
-        let room = self.limit - kept;
-        let surplus = self.kept.len().saturating_sub(room);
-        self.kept.drain(..surplus);
-        self.kept.extend(bytes);
-        let gone = dropped.len().saturating_add(surplus);
-        self.omitted += u64::try_from(gone).unwrap_or(u64::MAX);
+        self.kept.extend_from_slice(bytes);
+        self.omit(self.kept.len().saturating_sub(self.limit));
     }
 
     /// Returns the text and the number of omitted bytes. A shortened text starts at a line.
-    pub(super) fn finish(self) -> (String, u64) {
-        let mut bytes: Vec<u8> = self.kept.into();
-        let mut omitted = self.omitted;
-        if omitted > 0
-            && let Some(end) = bytes.iter().position(|&byte| byte == b'\n')
-        {
-            bytes.drain(..=end);
-            omitted += u64::try_from(end + 1).unwrap_or_default();
+    pub(super) fn finish(mut self) -> (String, u64) {
+        let line_end = self.kept.iter().position(|&byte| byte == b'\n');
+        if let Some(end) = line_end.filter(|_| self.omitted > 0) {
+            self.omit(end + 1);
         }
-        (
-            without_terminal_codes(&String::from_utf8_lossy(&bytes)),
-            omitted,
-        )
+        let text = without_terminal_codes(&String::from_utf8_lossy(&self.kept));
+        (text, u64::try_from(self.omitted).unwrap_or(u64::MAX))
+    }
+
+    fn omit(&mut self, bytes: usize) {
+        self.kept.drain(..bytes);
+        self.omitted += bytes;
     }
 }
 
-/// Removes escape sequences and overwritten lines.
+/// Removes escape sequences, control characters and overwritten lines.
 fn without_terminal_codes(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut line_start = 0;
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '\u{1b}' => match characters.peek() {
-                Some('[') => {
-                    characters.next();
-                    // A letter ends the sequence.
-                    while let Some(next) = characters.next_if(|it| !it.is_control()) {
-                        if ('@'..='~').contains(&next) {
-                            break;
-                        }
-                    }
-                }
-                Some(']') => {
-                    // A bell or ESC \ ends a title or a link.
-                    while let Some(next) = characters.next_if(|it| *it != '\n') {
-                        if next == '\u{7}' {
-                            break;
-                        }
-                        if next == '\u{1b}' {
-                            characters.next_if_eq(&'\\');
-                            break;
-                        }
-                    }
-                }
-                _ => {}
-            },
-            '\r' if characters.peek() == Some(&'\n') => {}
-            // A progress bar overwrites its line.
-            '\r' => plain.truncate(line_start),
-            '\n' => {
-                plain.push('\n');
-                line_start = plain.len();
-            }
-            '\t' => plain.push('\t'),
-            _ if character.is_control() => {}
-            _ => plain.push(character),
-        }
-    }
-    plain
+    let text = strip_str(text).to_string().replace("\r\n", "\n");
+    let lines = text.split('\n').map(|line| {
+        // A progress bar overwrites its line.
+        let line = line.rsplit('\r').next().unwrap_or_default();
+        line.replace(|it: char| it.is_control() && it != '\t', "")
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

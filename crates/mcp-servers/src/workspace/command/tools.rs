@@ -17,13 +17,13 @@ use crate::{
     workspace::{blocking, root::Root},
 };
 
-/// What both tools share.
+/// The settings of both tools.
 #[derive(Debug)]
 pub(in crate::workspace) struct Runner {
     root: Arc<Root>,
     environment: Environment,
     timeout: Duration,
-    /// Two builds in one folder would be in each other's way.
+    /// Two builds in one folder would disturb each other.
     permit: Semaphore,
 }
 
@@ -54,14 +54,14 @@ pub(in crate::workspace) struct Compile(Commands);
 pub(in crate::workspace) struct TestRun(Commands);
 
 impl Compile {
-    /// `None` if no command is for it.
+    /// Returns `None` without a command.
     pub(in crate::workspace) fn new(runner: &Arc<Runner>, all: &[Command]) -> Option<Self> {
         Commands::new(runner, all, Purpose::Compile).map(Self)
     }
 }
 
 impl TestRun {
-    /// `None` if no command is for it.
+    /// Returns `None` without a command.
     pub(in crate::workspace) fn new(runner: &Arc<Runner>, all: &[Command]) -> Option<Self> {
         Commands::new(runner, all, Purpose::Test).map(Self)
     }
@@ -70,9 +70,9 @@ impl TestRun {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::workspace) struct Input {
-    /// Which command to run.
+    /// The command to run.
     command: Option<String>,
-    /// Arguments to add to the command, such as the name of a test. Options are not possible.
+    /// Additional arguments of the command, such as the name of a test. Options are not possible.
     #[serde(default)]
     args: Vec<String>,
 }
@@ -80,22 +80,22 @@ pub(in crate::workspace) struct Input {
 #[derive(Serialize, JsonSchema)]
 #[expect(
     clippy::struct_field_names,
-    reason = "`output` is what everybody calls what a command writes"
+    reason = "`output` is the usual name of the text that a command writes"
 )]
 pub(in crate::workspace) struct Output {
     /// The command with its arguments.
     command: String,
-    /// `failed` is another exit code than 0; `timed_out` that it took too long and was stopped;
-    /// `signalled` that something else ended it.
+    /// `failed`: the exit code is not 0. `timed_out`: the command was stopped after the time limit.
+    /// `signalled`: a signal ended it.
     outcome: Outcome,
-    /// What the command ended with, unless it was stopped or ended by a signal.
+    /// The exit code, unless the command was stopped or ended by a signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i32")]
     exit_code: Option<i32>,
     duration_ms: u64,
-    /// The end of what it wrote, on both outputs.
+    /// The end of both outputs.
     output: String,
-    /// How many bytes before that are left out.
+    /// Number of omitted bytes before it.
     omitted_bytes: u64,
 }
 
@@ -114,8 +114,8 @@ impl BundledTool for Compile {
 
     const NAME: &'static str = "compile";
     const TITLE: &'static str = "Compile";
-    const DESCRIPTION: &'static str = "Compiles or checks the code of the workspace and gives the \
-        end of what the compiler says.";
+    const DESCRIPTION: &'static str = "Compiles or checks the code of the workspace and returns the \
+        end of the output.";
 
     fn annotations(&self) -> ToolAnnotations {
         command_annotations()
@@ -140,8 +140,8 @@ impl BundledTool for TestRun {
 
     const NAME: &'static str = "test_run";
     const TITLE: &'static str = "Run tests";
-    const DESCRIPTION: &'static str = "Runs the tests of the workspace and gives the end of what \
-        they say. Tests that fail are a result, not an error.";
+    const DESCRIPTION: &'static str = "Runs the tests of the workspace and returns the end of the \
+        output. Failed tests are a result, not an error.";
 
     fn annotations(&self) -> ToolAnnotations {
         command_annotations()
@@ -196,7 +196,7 @@ impl Commands {
         text
     }
 
-    /// Offers the commands that there are, and arguments only where some are taken.
+    /// Lists the commands in the schema, and removes `args` if no command allows them.
     fn adjust(&self, schema: &mut JsonObject) {
         if let Some(properties) = schema
             .get_mut("properties")
@@ -232,11 +232,11 @@ impl Commands {
             return refuse(format!("{} takes no args.", command.name));
         }
         let Ok(_permit) = self.runner.permit.acquire().await else {
-            return refuse("No command can be run any more.".to_owned());
+            return refuse("The server is ending.".to_owned());
         };
         let Some(directory) = self.runner.root.directory() else {
             return refuse(
-                "The root folder is not where it was when the server was started.".to_owned(),
+                "The root folder was moved or replaced after the start of the server.".to_owned(),
             );
         };
         // Checked after the wait for other commands, which may create links.
@@ -288,11 +288,7 @@ fn output(command: String, result: CommandResult, limit: Duration) -> ToolOutput
     } else {
         if result.omitted > 0 {
             // Writing to a string cannot fail.
-            let _ = write!(
-                text,
-                "; the first {} bytes it wrote are left out",
-                result.omitted
-            );
+            let _ = write!(text, "; the first {} bytes are omitted", result.omitted);
         }
         text.push_str(":\n");
         text.push_str(result.output.trim_end());

@@ -40,7 +40,7 @@ pub(super) struct Limits {
 pub(super) struct QueryResult {
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<Value>>,
-    /// A limit left out further rows.
+    /// A limit omitted further rows.
     pub(super) truncated: bool,
 }
 

@@ -54,7 +54,7 @@ fn records_member(object: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// Returns the message of an error without its position, which has its own field.
+/// Returns the message of an error without its position, which is in another field.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {
@@ -64,7 +64,7 @@ fn without_position(error: &serde_json::Error) -> String {
 }
 
 /// Creates a table with all member names as columns, in the order of their first occurrence. Values
-/// that are not objects have a column `value`. Each record has its line.
+/// that are not objects have a column `value`. The numbers are the lines of the records.
 fn table(records: impl IntoIterator<Item = (usize, Value)>) -> Result<Table, DataFault> {
     let mut columns: Vec<(String, Option<ColumnType>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -174,14 +174,5 @@ mod tests {
         assert_eq!(fault.to_string(), "line 3: expected value");
         let fault = parse("[\n1,\n2\n").unwrap_err();
         assert_eq!(fault.to_string(), "line 4: EOF while parsing a list");
-        // Each record has another column, so the table would have many values.
-        let wide: Vec<String> = (0..3000).map(|it| format!("{{\"c{it}\": 1}}")).collect();
-        let fault = parse_lines(&wide.join("\n")).unwrap_err();
-        assert_eq!(
-            fault.to_string(),
-            "line 1415: there are more than 2000000 values"
-        );
-        // Deep nesting is an error and does not overflow the stack.
-        assert!(parse(&"[".repeat(100_000)).is_err());
     }
 }

@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{Format, csv};
 use crate::{
+    text::quantity,
     tool::{BundledTool, ToolError, ToolOutput},
     workspace::{
         blocking,
         folder::Kind,
         path::{Access, RelativePath},
         root::Root,
-        text::{counted, sized},
+        text::sized,
         walk::Walk,
     },
 };
@@ -36,10 +37,10 @@ pub(in crate::workspace) struct DataList {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::workspace) struct Input {
-    /// The folder to look in, from the root folder down. Without it the root folder itself.
+    /// The folder, as a path from the root folder. The default is the root folder.
     #[serde(default)]
     path: String,
-    /// Whether to look in the folders below, too.
+    /// Also lists the data files of subfolders.
     #[serde(default)]
     recursive: bool,
 }
@@ -48,21 +49,20 @@ pub(in crate::workspace) struct Input {
 pub(in crate::workspace) struct Output {
     path: String,
     files: Vec<DataFile>,
-    /// The folders in which there may be more, unless they were looked in.
+    /// The subfolders, without `recursive`.
     folders: Vec<String>,
-    /// There are more than are listed.
+    /// Whether further files or folders exist.
     truncated: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(in crate::workspace) struct DataFile {
-    /// From the root folder down.
+    /// The path from the root folder.
     path: String,
     /// CSV, TSV, JSON or JSON Lines.
     format: String,
     bytes: u64,
-    /// The names of the columns, the first 50 at most, if they can be told without reading a large
-    /// file.
+    /// The names of the first 50 columns. Missing for large JSON files.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     columns: Option<Vec<String>>,
@@ -74,8 +74,8 @@ impl BundledTool for DataList {
 
     const NAME: &'static str = "data_list";
     const TITLE: &'static str = "List data files";
-    const DESCRIPTION: &'static str = "Lists the data files (CSV, TSV, JSON, JSON Lines) in a \
-        folder, with their sizes and columns, and the folders in it.";
+    const DESCRIPTION: &'static str = "Lists the data files (CSV, TSV, JSON, JSON Lines) of a \
+        folder with their sizes and columns, and its subfolders.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let root = Arc::clone(&self.root);
@@ -114,7 +114,7 @@ fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     })?;
     let number = match files.len() {
         0 => "no data files".to_owned(),
-        number => counted(number, "data file"),
+        number => quantity(number, "data file"),
     };
     let end = if files.is_empty() { "." } else { ":" };
     let mut text = format!("{path} has {number}{end}");
@@ -130,7 +130,7 @@ fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
         let _ = write!(text, "\nFolders: {}", folders.join(", "));
     }
     if !complete {
-        text.push_str("\nThere are more. List a folder further down.");
+        text.push_str("\nMore files exist. List a subfolder.");
     }
     Ok(ToolOutput {
         text,
@@ -161,7 +161,7 @@ fn columns(root: &Root, path: &RelativePath, format: Format, size: u64) -> Optio
     let head = head.strip_prefix('\u{feff}').unwrap_or(head);
     let mut names: Vec<String> = match format {
         Format::Csv => csv::header(head, csv::delimiter(head)),
-        Format::Tsv => csv::header(head, '\t'),
+        Format::Tsv => csv::header(head, b'\t'),
         Format::Json => names(format, head)?,
         Format::JsonLines => names(format, head.lines().find(|line| !line.trim().is_empty())?)?,
     };

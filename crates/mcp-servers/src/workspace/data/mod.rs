@@ -95,7 +95,7 @@ impl Format {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match self {
             Self::Csv => csv::parse(text, csv::delimiter(text)),
-            Self::Tsv => csv::parse(text, '\t'),
+            Self::Tsv => csv::parse(text, b'\t'),
             Self::Json => json::parse(text),
             Self::JsonLines => json::parse_lines(text),
         }

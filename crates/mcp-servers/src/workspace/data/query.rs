@@ -16,8 +16,9 @@ use super::{
     load, unique_names,
 };
 use crate::{
+    text::quantity,
     tool::{BundledTool, ToolError, ToolOutput},
-    workspace::{blocking, path::Access, root::Root, text::counted},
+    workspace::{blocking, path::Access, root::Root},
 };
 
 /// Approximate maximum size of all rows of a result, in bytes.
@@ -52,10 +53,10 @@ pub(in crate::workspace) struct Input {
     /// ending: sales from data/sales.csv; characters other than letters, digits and _ become _.
     #[schemars(length(min = 1, max = 20000))]
     sql: String,
-    /// The paths of the data files that the query is about.
+    /// The paths of the data files.
     #[schemars(length(min = 1, max = 8))]
     files: Vec<String>,
-    /// How many rows to give at most.
+    /// Maximum number of rows to return.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
@@ -70,9 +71,9 @@ pub(in crate::workspace) struct Output {
     columns: Vec<String>,
     /// One list of values for each row, in the order of the columns.
     rows: Vec<Vec<Value>>,
-    /// There are more rows than were given.
+    /// Whether further rows exist.
     truncated: bool,
-    /// What the files are called in the query.
+    /// The tables of the query.
     tables: Vec<QueryTable>,
 }
 
@@ -90,7 +91,7 @@ impl BundledTool for DataQuery {
 
     const NAME: &'static str = "data_query";
     const TITLE: &'static str = "Query data";
-    const DESCRIPTION: &'static str = "Answers one SQL query (SELECT, SQLite) over data files (CSV, \
+    const DESCRIPTION: &'static str = "Runs one SQL query (SELECT, SQLite) over data files (CSV, \
         TSV, JSON, JSON Lines): counts, sums, filters, joins. The files are only read.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
@@ -227,7 +228,7 @@ fn answer(result: QueryResult, tables: Vec<QueryTable>) -> ToolOutput<Output> {
         0 => format!("No rows. The columns are {}.", result.columns.join(", ")),
         number => format!(
             "{}, as lists of {}:",
-            counted(number, "row"),
+            quantity(number, "row"),
             result.columns.join(", ")
         ),
     };
@@ -236,7 +237,7 @@ fn answer(result: QueryResult, tables: Vec<QueryTable>) -> ToolOutput<Output> {
         text.push_str(&serde_json::to_string(row).unwrap_or_default());
     }
     if result.truncated {
-        text.push_str("\nThere are more rows. Ask for fewer of them, or in another order.");
+        text.push_str("\nMore rows exist. Select fewer rows, or another order.");
     }
     ToolOutput {
         text,

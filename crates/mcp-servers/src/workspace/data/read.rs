@@ -5,12 +5,12 @@ use std::{fmt::Write as _, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use switchboard_domain::nearest::nearest;
 
 use super::{load, max_shown_bytes, shortened};
 use crate::{
+    text::{quantity, suggestion},
     tool::{BundledTool, ToolError, ToolOutput},
-    workspace::{blocking, path::Access, root::Root, text::counted},
+    workspace::{blocking, path::Access, root::Root},
 };
 
 /// Approximate maximum size of the records of a result, in bytes. Long values are shortened.
@@ -23,13 +23,13 @@ pub(in crate::workspace) struct DataRead {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::workspace) struct Input {
-    /// The path of the data file from the root folder down.
+    /// The path of the data file from the root folder.
     #[schemars(length(min = 1))]
     path: String,
-    /// How many records to skip.
+    /// Number of records to skip.
     #[serde(default)]
     offset: usize,
-    /// How many records to read at most.
+    /// Maximum number of records to read.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
@@ -46,11 +46,11 @@ pub(in crate::workspace) struct Output {
     path: String,
     columns: Vec<ReadColumn>,
     records: Vec<Map<String, Value>>,
-    /// How many records were skipped.
+    /// Number of skipped records.
     offset: usize,
-    /// How many records the file has.
+    /// Number of records of the file.
     total: usize,
-    /// The offset of the records that follow, if there are any.
+    /// The offset of the next records.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "usize")]
     next_offset: Option<usize>,
@@ -70,8 +70,8 @@ impl BundledTool for DataRead {
 
     const NAME: &'static str = "data_read";
     const TITLE: &'static str = "Read data";
-    const DESCRIPTION: &'static str = "Reads records of a data file (CSV, TSV, JSON, JSON Lines), \
-        some at a time. To count, sum, filter or join use data_query instead.";
+    const DESCRIPTION: &'static str = "Reads records of a data file (CSV, TSV, JSON, JSON Lines) in \
+        pages. Use data_query to count, sum, filter or join.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let root = Arc::clone(&self.root);
@@ -87,8 +87,7 @@ fn read(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
         Some(wanted) if !wanted.is_empty() => {
             let found = wanted.iter().map(|wanted| {
                 names().position(|name| name == wanted).ok_or_else(|| {
-                    let suggestion = nearest(wanted, names())
-                        .map_or_else(String::new, |meant| format!(" Did you mean {meant}?"));
+                    let suggestion = suggestion(wanted, names());
                     let known = names().collect::<Vec<_>>().join(", ");
                     ToolError::Refused(format!(
                         "{path} has no column {wanted}.{suggestion} Its columns are {known}."
@@ -103,7 +102,7 @@ fn read(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     if input.offset > 0 && input.offset >= total {
         return Err(ToolError::Refused(format!(
             "{path} has only {}.",
-            counted(total, "record")
+            quantity(total, "record")
         )));
     }
     let shown = max_shown_bytes(MAX_BYTES, indexes.len());
@@ -148,7 +147,7 @@ fn read(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     };
     if let Some(next) = next_offset {
         // Writing to a string cannot fail.
-        let _ = write!(text, "\nThere are more: read them with offset {next}.");
+        let _ = write!(text, "\nMore records follow: read them with offset {next}.");
     }
     Ok(ToolOutput {
         text,

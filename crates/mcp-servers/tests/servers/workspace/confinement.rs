@@ -318,11 +318,11 @@ mod unix {
         let refused = workspace
             .refused("file_load", json!({"path": "secret.txt"}))
             .await;
-        assert_eq!(refused, "There is no secret.txt.");
+        assert_eq!(refused, "secret.txt does not exist.");
         // A command would run in the other folder.
         let refused = workspace.refused("compile", json!({})).await;
         assert!(
-            refused.starts_with("The root folder is not where it was"),
+            refused.starts_with("The root folder was moved"),
             "{refused}"
         );
     }

@@ -1,0 +1,226 @@
+//! A graph in memory, and the descriptions of its parts.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use indexmap::{IndexMap, map::Entry};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::model::{Edge, Node};
+use crate::{
+    text::{listed, quantity, suggestion},
+    tool::ToolError,
+};
+
+/// Nodes and edges by id, in the order of their addition.
+#[derive(Debug, Default)]
+pub(crate) struct KnowledgeGraph {
+    pub(crate) nodes: IndexMap<String, Node>,
+    pub(crate) edges: IndexMap<String, Edge>,
+    /// Time of the last change (RFC 3339).
+    pub(crate) updated_at: Option<String>,
+}
+
+/// The effect of adding a node or an edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Added,
+    Updated,
+    Unchanged,
+}
+
+/// Size of the graph of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Totals {
+    /// Number of nodes.
+    pub(crate) node_count: usize,
+    /// Number of edges.
+    pub(crate) edge_count: usize,
+    /// Time of the last change (RFC 3339). Missing without a change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_updated: Option<String>,
+}
+
+/// Id, label and type of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct NodeRef {
+    /// The id of the node.
+    pub(crate) id: String,
+    /// The display name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    /// The type.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+}
+
+/// The number of occurrences of a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Count {
+    /// The name.
+    pub(crate) name: String,
+    /// The number of occurrences.
+    pub(crate) count: usize,
+}
+
+impl KnowledgeGraph {
+    /// Adds a node or merges it with the node of the same id.
+    pub(crate) fn add_node(&mut self, node: Node) -> Change {
+        add(self.nodes.entry(node.id.clone()), node, Node::merge)
+    }
+
+    /// Adds an edge or merges it with the edge of the same id.
+    pub(crate) fn add_edge(&mut self, edge: Edge) -> Change {
+        let id = edge.id.clone().unwrap_or_else(|| edge.default_id());
+        add(self.edges.entry(id), edge, Edge::merge)
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        Totals {
+            node_count: self.nodes.len(),
+            edge_count: self.edges.len(),
+            last_updated: self.updated_at.clone(),
+        }
+    }
+
+    /// Returns the description of a node. An unknown node has only its id.
+    pub(crate) fn node_ref(&self, id: &str) -> NodeRef {
+        self.nodes.get(id).map_or_else(
+            || NodeRef {
+                id: id.to_owned(),
+                label: None,
+                kind: None,
+            },
+            NodeRef::from,
+        )
+    }
+
+    /// Finds a node by its id or by its label, if only one node has this label. Models write `MPO`
+    /// for a node that a result shows as `MPO (NCBIGene:4353)`.
+    pub(super) fn find(&self, name: &str) -> Result<&Node, ToolError> {
+        if let Some(node) = self.nodes.get(name) {
+            return Ok(node);
+        }
+        let matches = |text: &str| text.eq_ignore_ascii_case(name);
+        let nodes = self.nodes.values();
+        let found: Vec<&Node> = nodes
+            .filter(|node| matches(&node.id) || node.label.as_deref().is_some_and(matches))
+            .collect();
+        match found.as_slice() {
+            [] => Err(self.unknown(name)),
+            [only] => Ok(only),
+            several => {
+                let ids: Vec<&str> = several.iter().map(|node| node.id.as_str()).collect();
+                let ids = listed(&ids, 6);
+                Err(ToolError::Refused(format!(
+                    "Several nodes have the name {name}: {ids}. Use an id."
+                )))
+            }
+        }
+    }
+
+    /// Returns the error for an unknown node.
+    pub(super) fn unknown(&self, name: &str) -> ToolError {
+        if self.nodes.is_empty() {
+            return ToolError::Refused(
+                "The graph of this conversation is empty. Add nodes with add_nodes.".to_owned(),
+            );
+        }
+        let suggestion = suggestion(name, self.nodes.keys().map(String::as_str));
+        ToolError::Refused(format!(
+            "Unknown node {name} in the graph of this conversation.{suggestion} get_graph_state \
+             lists the nodes."
+        ))
+    }
+}
+
+fn add<T: Clone + PartialEq>(
+    entry: Entry<'_, String, T>,
+    item: T,
+    merge: impl FnOnce(T, T) -> T,
+) -> Change {
+    match entry {
+        Entry::Vacant(entry) => {
+            entry.insert(item);
+            Change::Added
+        }
+        Entry::Occupied(mut entry) => {
+            let merged = merge(entry.get().clone(), item);
+            if merged == *entry.get() {
+                return Change::Unchanged;
+            }
+            entry.insert(merged);
+            Change::Updated
+        }
+    }
+}
+
+impl Totals {
+    /// Returns a text such as `2 nodes and 1 edge`.
+    pub(super) fn describe(&self) -> String {
+        format!(
+            "{} and {}",
+            quantity(self.node_count, "node"),
+            quantity(self.edge_count, "edge")
+        )
+    }
+}
+
+impl From<&Node> for NodeRef {
+    fn from(node: &Node) -> Self {
+        Self {
+            id: node.id.clone(),
+            label: node.label.clone(),
+            kind: node.kind.clone(),
+        }
+    }
+}
+
+impl NodeRef {
+    /// Returns `MPO (NCBIGene:4353)`, or the id without a label.
+    pub(crate) fn named(&self) -> String {
+        match &self.label {
+            Some(label) if *label != self.id => format!("{label} ({})", self.id),
+            _ => self.id.clone(),
+        }
+    }
+
+    /// Returns the name with the type: `MPO (NCBIGene:4353) [Gene]`.
+    pub(crate) fn named_with_type(&self) -> String {
+        match &self.kind {
+            Some(kind) => format!("{} [{kind}]", self.named()),
+            None => self.named(),
+        }
+    }
+}
+
+/// Counts the nodes by type.
+pub(crate) fn count_types<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Vec<Count> {
+    let types = nodes.into_iter().map(|node| node.kind.as_deref());
+    count_names(types.map(|kind| kind.unwrap_or("other")))
+}
+
+/// Counts names. The most frequent name is first; equal counts are sorted by name.
+pub(crate) fn count_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Count> {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for name in names {
+        *counts.entry(name).or_default() += 1;
+    }
+    let counts = counts.into_iter().map(|(name, count)| Count {
+        name: name.to_owned(),
+        count,
+    });
+    let mut counts: Vec<Count> = counts.collect();
+    counts.sort_by_key(|it| Reverse(it.count));
+    counts
+}
+
+/// Returns `Gene 12, Disease 3 and 2 more`.
+pub(crate) fn describe_counts(counts: &[Count], max: usize) -> String {
+    if counts.is_empty() {
+        return "none".to_owned();
+    }
+    let counts = counts.iter().map(|it| format!("{} {}", it.name, it.count));
+    listed(&counts.collect::<Vec<_>>(), max)
+}

@@ -1,0 +1,42 @@
+//! Texts for models: quantities, lists and shortened values.
+
+use switchboard_domain::nearest::nearest;
+
+/// Returns a number with its noun: `1 node`, `2 nodes`, `3 entries`.
+pub(crate) fn quantity(count: usize, noun: &str) -> String {
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
+/// Joins at most `max` items: `a, b and 3 more`.
+pub(crate) fn listed<T: AsRef<str>>(items: &[T], max: usize) -> String {
+    let shown: Vec<&str> = items.iter().take(max).map(AsRef::as_ref).collect();
+    let shown = shown.join(", ");
+    match items.len().saturating_sub(max) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// Returns ` Did you mean X?` for the most similar known name, or an empty text.
+pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(name, known).map_or_else(String::new, |meant| format!(" Did you mean {meant}?"))
+}
+
+/// Replaces control characters, so that a text of another service stays on one line.
+pub(crate) fn one_line(text: &str) -> String {
+    let text = text.replace(|it: char| it.is_control(), " ");
+    text.trim().to_owned()
+}
+
+/// Shortens a text to a number of characters, with `…` at the end.
+pub(crate) fn truncate(text: &str, max_chars: usize) -> String {
+    if text.chars().nth(max_chars).is_none() {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(max_chars.saturating_sub(1)).collect();
+    format!("{start}…")
+}
