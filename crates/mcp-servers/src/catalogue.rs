@@ -1,21 +1,14 @@
 //! The list of bundled servers.
 
 use crate::{
-    ServerError, ServerOptions, bte, customer_service, graph, tool_server::ToolServer, workspace,
+    bte, customer_service,
+    error::ServerError,
+    graph,
+    options::ServerOptions,
+    tool::{BundledServer, server::ToolServer},
+    workspace,
 };
 use switchboard_domain::nearest::nearest;
-
-/// Name and description of a bundled server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BundledServer {
-    /// The name on the command line and in the protocol.
-    pub name: &'static str,
-    /// The display name.
-    pub title: &'static str,
-    /// The purpose, in one line without a full stop.
-    pub description: &'static str,
-}
 
 const CATALOGUE: &[BundledServer] = &[
     customer_service::IDENTITY,

@@ -19,33 +19,25 @@
 //!
 //! # Adding a server
 //!
-//! A server is a list of tools (`tool.rs`). All servers share one `ServerHandler`
-//! (`tool_server.rs`), so schemas, argument messages and error results have one form. A new server
+//! A server is a list of tools (`tool/mod.rs`). All servers share one `ServerHandler`
+//! (`tool/server.rs`), so schemas, argument messages and error results have one form. A new server
 //! needs a module with an `open` function, an entry in the catalogue and a case in its `open`.
 #![deny(missing_docs)]
 
-mod access;
-mod arguments;
 mod bte;
 mod catalogue;
 mod customer_service;
 mod error;
 mod graph;
-mod http;
 mod options;
-mod schema;
 mod sqlite;
-mod stdio;
 mod text;
 mod tool;
-mod tool_server;
+mod transport;
 mod workspace;
 
-pub use access::{AccessToken, MIN_TOKEN_LENGTH};
-pub use bte::BteOptions;
-pub use catalogue::{BundledServer, catalogue};
+pub use catalogue::catalogue;
 pub use error::{DataProblem, ServerError};
-pub use http::{HttpServer, bind_http};
-pub use options::ServerOptions;
-pub use stdio::{serve_stdio, serve_stream};
-pub use workspace::WorkspaceOptions;
+pub use options::{AccessToken, BteOptions, MIN_TOKEN_LENGTH, ServerOptions, WorkspaceOptions};
+pub use tool::BundledServer;
+pub use transport::{HttpServer, bind_http, serve_stdio, serve_stream};

@@ -7,7 +7,10 @@ use std::{path::Path, sync::Arc, time::Duration};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, ffi};
 use tokio::sync::Mutex;
 
-use crate::{DataProblem, ServerError, tool::ToolError};
+use crate::{
+    error::{DataProblem, ServerError},
+    tool::ToolError,
+};
 
 /// Maximum wait of a statement for a lock of another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -170,11 +173,21 @@ pub(crate) fn primary_code(error: &rusqlite::Error) -> Option<i32> {
 }
 
 /// Returns whether another process holds the lock of the file.
-pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
+fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
         primary_code(error),
         Some(ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED)
     )
+}
+
+impl From<rusqlite::Error> for ToolError {
+    fn from(error: rusqlite::Error) -> Self {
+        if is_busy(&error) {
+            Self::Busy
+        } else {
+            Self::Database(error)
+        }
+    }
 }
 
 impl From<rusqlite::Error> for DataProblem {

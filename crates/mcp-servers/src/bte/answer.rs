@@ -245,7 +245,8 @@ fn summary(findings: &Findings, data: &Output, options: &OutputOptions<'_>) -> S
     text
 }
 
-/// `MPO (NCBIGene:4353) –interacts_with→ CAT (NCBIGene:847) [Gene]; infores:biogrid; PMID:1; score 0.9`
+/// Returns a line such as
+/// `MPO (NCBIGene:4353) –affects→ CAT (NCBIGene:847) [Gene]; infores:biogrid; score 0.900`.
 fn line(findings: &Findings, ranked: &Ranked, result: &QueryResult) -> String {
     let mut labels: IndexMap<(&str, &str), IndexSet<&str>> = IndexMap::new();
     for edge in findings.edges_of(result) {

@@ -10,11 +10,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{
+use super::trapi::{QueryGraph, Response};
+use crate::{
     options::BteOptions,
-    trapi::{QueryGraph, Response},
+    text::{one_line, quantity, truncate},
 };
-use crate::text::{one_line, quantity, truncate};
 
 /// Time-out of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -8,7 +8,6 @@ mod entity;
 mod findings;
 mod lookup;
 mod meta;
-mod options;
 mod query;
 mod trapi;
 
@@ -19,18 +18,17 @@ use rmcp::model::{JsonObject, ToolAnnotations};
 use serde_json::Value;
 
 use crate::{
-    BundledServer, ServerError, ServerOptions,
+    error::ServerError,
     graph::store::GraphStore,
+    options::ServerOptions,
     text::{one_line, truncate},
-    tool::ToolError,
-    tool_server::ToolServer,
+    tool::{BundledServer, ToolError, server::ToolServer},
 };
 use client::{Failure, ServiceClient};
 use entity::{ByCategories, GetAll};
 use findings::Findings;
 use lookup::LookupName;
 use meta::GetMetaKnowledgeGraph;
-pub use options::BteOptions;
 use query::QueryBte;
 use trapi::QueryGraph;
 

@@ -5,7 +5,11 @@ mod recent_customers;
 mod store;
 mod support_ticket;
 
-use crate::{BundledServer, ServerError, ServerOptions, tool::ToolError, tool_server::ToolServer};
+use crate::{
+    error::ServerError,
+    options::ServerOptions,
+    tool::{BundledServer, ToolError, server::ToolServer},
+};
 use account_value::CalculateAccountValue;
 use recent_customers::GetRecentCustomers;
 use store::Store;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::support_ticket::Priority;
 use crate::{
-    ServerError,
+    error::ServerError,
     sqlite::{Database, Layout},
     tool::ToolError,
 };

@@ -11,7 +11,11 @@ mod remove;
 mod state;
 pub(crate) mod store;
 
-use crate::{BundledServer, ServerError, ServerOptions, tool_server::ToolServer};
+use crate::{
+    error::ServerError,
+    options::ServerOptions,
+    tool::{BundledServer, server::ToolServer},
+};
 use add::{AddEdges, AddNodes};
 use analyze::AnalyzeNodeRelationships;
 use connections::FindConnections;

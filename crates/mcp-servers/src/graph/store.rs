@@ -11,7 +11,7 @@ use super::{
     model::{Edge, Node},
 };
 use crate::{
-    ServerError,
+    error::ServerError,
     sqlite::{Database, Layout},
     text::listed,
     tool::ToolError,

@@ -1,25 +1,16 @@
 //! `workspace`: the files, data and commands of one folder, for models that work on code or data.
 //!
-//! - [`root`] opens all files relative to the root folder and follows no links. Hidden files are not
-//!   written, and secret files are not read.
+//! - [`root`] opens all files relative to the root folder and follows no links. Hidden files are
+//!   not written, and secret files are not read.
 //! - [`data`] creates a database in memory for each query of data files.
 //! - [`command`] runs commands of a configured list. They run code of the workspace, which this
 //!   server does not confine.
 
 mod command;
 mod data;
-mod edit;
-mod file_list;
-mod file_load;
-mod file_save;
-mod folder;
-mod options;
-mod path;
+mod files;
 mod root;
 mod text;
-mod walk;
-
-pub use options::WorkspaceOptions;
 
 use std::{io::ErrorKind, sync::Arc};
 
@@ -29,13 +20,14 @@ use self::{
         tools::{Compile, Runner, TestRun},
     },
     data::{list::DataList, query::DataQuery, read::DataRead},
-    file_list::FileList,
-    file_load::FileLoad,
-    file_save::FileSave,
-    path::NameRules,
-    root::Root,
+    files::{list::FileList, load::FileLoad, save::FileSave},
+    root::{Root, path::NameRules},
 };
-use crate::{BundledServer, ServerError, ServerOptions, tool::ToolError, tool_server::ToolServer};
+use crate::{
+    error::ServerError,
+    options::{ServerOptions, WorkspaceOptions},
+    tool::{BundledServer, server::ToolServer},
+};
 
 pub(crate) const IDENTITY: BundledServer = BundledServer {
     name: "workspace",
@@ -137,15 +129,4 @@ fn instructions(options: &WorkspaceOptions, commands: &[Command]) -> String {
         text.push_str(" After a change, compile the code or run its tests.");
     }
     text
-}
-
-/// Runs file operations on a thread that may block.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
-) -> Result<T, ToolError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| {
-        tracing::error!(%error, "a tool of the workspace panicked");
-        Err(ToolError::Refused("The tool failed.".to_owned()))
-    })
 }

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use super::{path::RelativePath, root::FileFault};
+use super::root::path::RelativePath;
 use crate::{text::quantity, tool::ToolError};
 
-/// Returns the first 8 bytes of the SHA-256 in hexadecimal. It identifies a version of a file and is
-/// short enough for a model to copy.
+/// Returns the first 8 bytes of the SHA-256 in hexadecimal. It identifies a version of a file and
+/// is short enough for a model to copy.
 pub(super) fn hash(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     let start = digest.iter().take(8);
@@ -49,10 +49,4 @@ pub(super) fn sized(bytes: u64) -> String {
 /// Shortens a text to a maximum number of bytes, between two characters.
 pub(super) fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
-}
-
-impl From<FileFault> for ToolError {
-    fn from(fault: FileFault) -> Self {
-        Self::Refused(fault.to_string())
-    }
 }

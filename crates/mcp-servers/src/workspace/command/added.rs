@@ -1,10 +1,6 @@
 //! Arguments that a model adds to a command (`{args}`).
 
-use crate::workspace::{
-    folder::Kind,
-    path::Access,
-    root::{FileFault, Root},
-};
+use crate::workspace::root::{FileFault, Root, folder::Kind, path::Access};
 
 /// Maximum number of arguments.
 const MAX_ARGUMENTS: usize = 20;

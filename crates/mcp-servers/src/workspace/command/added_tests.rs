@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::*;
-use crate::workspace::path::NameRules;
+use crate::workspace::root::path::NameRules;
 
 /// Returns a folder with files, and with links out of it and inside of it.
 fn folder() -> (tempfile::TempDir, Root) {

@@ -1,8 +1,8 @@
 //! Execution of a command until its end, its time-out or its cancellation.
 //!
 //! On Unix, a command has a separate process group, which ends with it, except for processes that
-//! start another session (`setsid`). If this program is killed, a shell that reads from a pipe kills
-//! the group (`Watcher`). On other systems only the process itself is ended.
+//! start another session (`setsid`). If this program is killed, a shell that reads from a pipe
+//! kills the group (`Watcher`). On other systems only the process itself is ended.
 
 use std::{
     io,
@@ -225,9 +225,9 @@ impl Drop for Group {
     }
 }
 
-/// A shell that kills the group after any end of this program, when the system closes their pipe. It
-/// has a separate group, so a signal to the group of this program does not end it. It runs no input
-/// of a model.
+/// A shell that kills the group after any end of this program, when the system closes their pipe.
+/// It has a separate group, so a signal to the group of this program does not end it. It runs no
+/// input of a model.
 #[cfg(unix)]
 struct Watcher {
     _shell: Child,

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     tool::{BundledTool, ToolError, ToolOutput},
-    workspace::{blocking, root::Root},
+    workspace::root::Root,
 };
 
 /// The settings of both tools.
@@ -160,8 +160,8 @@ impl BundledTool for TestRun {
     }
 }
 
-/// Returns the annotations of tools that run code of the workspace, which has all permissions of the
-/// user.
+/// Returns the annotations of tools that run code of the workspace, which has all permissions of
+/// the user.
 fn command_annotations() -> ToolAnnotations {
     ToolAnnotations::new()
         .read_only(false)
@@ -240,8 +240,9 @@ impl Commands {
             );
         };
         // Checked after the wait for other commands, which may create links.
-        let (args, root) = (input.args.clone(), Arc::clone(&self.runner.root));
-        blocking(move || added::check(&args, &root).map_err(ToolError::Refused)).await?;
+        let args = input.args.clone();
+        let check = move |root: &Root| added::check(&args, root).map_err(ToolError::Refused);
+        self.runner.root.run(check).await?;
         let name = shown(&command.name, &input.args);
         let (environment, limit) = (&self.runner.environment, self.runner.timeout);
         tracing::debug!(command = name, "runs a command");

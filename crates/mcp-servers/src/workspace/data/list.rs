@@ -10,12 +10,13 @@ use crate::{
     text::quantity,
     tool::{BundledTool, ToolError, ToolOutput},
     workspace::{
-        blocking,
-        folder::Kind,
-        path::{Access, RelativePath},
-        root::Root,
+        root::{
+            Root,
+            folder::Kind,
+            path::{Access, RelativePath},
+            walk::Walk,
+        },
         text::sized,
-        walk::Walk,
     },
 };
 
@@ -78,8 +79,7 @@ impl BundledTool for DataList {
         folder with their sizes and columns, and its subfolders.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let root = Arc::clone(&self.root);
-        blocking(move || list(&root, &input)).await
+        self.root.run(move |root| list(root, &input)).await
     }
 }
 

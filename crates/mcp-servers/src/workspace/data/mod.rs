@@ -12,8 +12,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::{
-    path::RelativePath,
-    root::Root,
+    root::{Root, path::RelativePath},
     text::{cut, decode},
 };
 use crate::tool::ToolError;

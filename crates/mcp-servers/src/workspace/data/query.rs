@@ -18,7 +18,7 @@ use super::{
 use crate::{
     text::quantity,
     tool::{BundledTool, ToolError, ToolOutput},
-    workspace::{blocking, path::Access, root::Root},
+    workspace::root::{Root, path::Access},
 };
 
 /// Approximate maximum size of all rows of a result, in bytes.
@@ -101,9 +101,8 @@ impl BundledTool for DataQuery {
                 "Other queries are still running. Try again in a moment.".to_owned(),
             ));
         };
-        let root = Arc::clone(&self.root);
         let files = input.files;
-        let tables = blocking(move || tables(&root, &files)).await?;
+        let tables = self.root.run(move |root| tables(root, &files)).await?;
         let described = describe(&tables);
         let limits = Limits {
             rows: input.limit,

@@ -10,7 +10,7 @@ use super::{load, max_shown_bytes, shortened};
 use crate::{
     text::{quantity, suggestion},
     tool::{BundledTool, ToolError, ToolOutput},
-    workspace::{blocking, path::Access, root::Root},
+    workspace::root::{Root, path::Access},
 };
 
 /// Approximate maximum size of the records of a result, in bytes. Long values are shortened.
@@ -74,8 +74,7 @@ impl BundledTool for DataRead {
         pages. Use data_query to count, sum, filter or join.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let root = Arc::clone(&self.root);
-        blocking(move || read(&root, &input)).await
+        self.root.run(move |root| read(root, &input)).await
     }
 }
 

@@ -13,11 +13,8 @@ use rmcp::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    catalogue::BundledServer,
-    text::suggestion,
-    tool::{BundledTool, ServedTool},
-};
+use super::{BundledServer, BundledTool, ServedTool};
+use crate::text::suggestion;
 
 /// Time for which a client may cache the list of tools, which never changes.
 const LIST_TTL_MS: u64 = 60 * 60 * 1000;
@@ -176,5 +173,5 @@ async fn send_progress(context: &RequestContext<RoleServer>) -> Infallible {
 }
 
 #[cfg(test)]
-#[path = "tool_server_tests.rs"]
+#[path = "server_tests.rs"]
 mod tests;

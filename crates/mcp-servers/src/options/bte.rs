@@ -5,10 +5,10 @@ use std::time::Duration;
 /// Service addresses and limits of the server `bte`.
 #[derive(Debug, Clone)]
 pub struct BteOptions {
-    pub(super) url: String,
-    pub(super) name_resolver: Option<String>,
-    pub(super) timeout: Duration,
-    pub(super) max_answer_bytes: usize,
+    pub(crate) url: String,
+    pub(crate) name_resolver: Option<String>,
+    pub(crate) timeout: Duration,
+    pub(crate) max_answer_bytes: usize,
 }
 
 impl BteOptions {

@@ -1,21 +1,23 @@
 //! The root folder. All file access of the tools uses it.
 
+pub(super) mod folder;
+pub(super) mod path;
+pub(super) mod walk;
+
 use std::{
     fs::File,
     io::{self, Read, Write},
     path::{Path, PathBuf},
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{
-    folder::{Folder, Kind, Meta, Stamp},
-    path::{Access, NameRules, OffLimits, PathFault, RelativePath},
-};
-use crate::text::suggestion;
+use crate::{text::suggestion, tool::ToolError};
+use folder::{Folder, Kind, Meta, Stamp};
+use path::{Access, NameRules, OffLimits, PathFault, RelativePath};
 
 /// The open root folder with its limits.
 #[derive(Debug)]
@@ -120,6 +122,19 @@ impl Root {
             max_file_bytes,
             saving: Mutex::new(()),
             temporary: AtomicU64::new(0),
+        })
+    }
+
+    /// Runs file operations on a thread that may block.
+    pub(super) async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let root = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || work(&root)).await;
+        done.unwrap_or_else(|error| {
+            tracing::error!(%error, "a tool of the workspace panicked");
+            Err(ToolError::Refused("The tool failed.".to_owned()))
         })
     }
 
@@ -385,6 +400,12 @@ impl Root {
             path: path.clone(),
             suggestion: suggestion(&path.to_string(), paths.iter().map(String::as_str)),
         }
+    }
+}
+
+impl From<FileFault> for ToolError {
+    fn from(fault: FileFault) -> Self {
+        Self::Refused(fault.to_string())
     }
 }
 

@@ -6,16 +6,17 @@ use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    blocking,
-    edit::{self, Edited},
-    path::{Access, RelativePath},
-    root::{FileFault, ReadFile, Root},
-    text::{count_lines, cut, decode, hash, numbered},
-};
+use super::edit::{self, Edited};
 use crate::{
     text::quantity,
     tool::{BundledTool, ToolError, ToolOutput},
+    workspace::{
+        root::{
+            FileFault, ReadFile, Root,
+            path::{Access, RelativePath},
+        },
+        text::{count_lines, cut, decode, hash, numbered},
+    },
 };
 
 /// Number of shown lines before and after an edit.
@@ -23,13 +24,13 @@ const CONTEXT_LINES: usize = 3;
 /// Maximum number of shown bytes of an edit.
 const MAX_SHOWN_BYTES: usize = 4 * 1024;
 
-pub(super) struct FileSave {
+pub(in crate::workspace) struct FileSave {
     pub(in crate::workspace) root: Arc<Root>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Input {
+pub(in crate::workspace) struct Input {
     /// The path of the file from the root folder, such as src/main.rs. Missing folders are created.
     #[schemars(length(min = 1))]
     path: String,
@@ -46,7 +47,7 @@ pub(super) struct Input {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Output {
+pub(in crate::workspace) struct Output {
     path: String,
     action: Action,
     /// The size of the whole file.
@@ -66,7 +67,7 @@ pub(super) struct Output {
 
 #[derive(Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Action {
+pub(in crate::workspace) enum Action {
     Created,
     Replaced,
     Edited,
@@ -92,8 +93,7 @@ impl BundledTool for FileSave {
     }
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let root = Arc::clone(&self.root);
-        blocking(move || save(&root, input)).await
+        self.root.run(move |root| save(root, input)).await
     }
 }
 

@@ -1,8 +1,8 @@
 //! Access to files relative to an open folder, without following links.
 //!
 //! On Unix, `openat` with `O_NOFOLLOW` opens each name, which excludes a race between a check and
-//! its use. On other systems (`folder_by_path.rs`) each name is checked just before its use. This does
-//! not detect a link that another process creates in between.
+//! its use. On other systems (`folder_by_path.rs`) each name is checked just before its use. This
+//! does not detect a link that another process creates in between.
 
 #[cfg(not(unix))]
 #[path = "folder_by_path.rs"]
@@ -11,11 +11,11 @@ mod platform;
 #[path = "folder_by_handle.rs"]
 mod platform;
 
-pub(super) use platform::Folder;
+pub(in crate::workspace) use platform::Folder;
 
 /// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::workspace) enum Kind {
     File,
     Folder,
     Link,
@@ -25,19 +25,19 @@ pub(super) enum Kind {
 
 /// Metadata of a directory entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Meta {
-    pub(super) kind: Kind,
+pub(in crate::workspace) struct Meta {
+    pub(in crate::workspace) kind: Kind,
     /// Size of a file in bytes.
-    pub(super) size: u64,
+    pub(in crate::workspace) size: u64,
     /// The file is write-protected for all users.
-    pub(super) protected: bool,
+    pub(in crate::workspace) protected: bool,
     /// Identity and version of the file.
-    pub(super) stamp: Stamp,
+    pub(in crate::workspace) stamp: Stamp,
 }
 
 /// Identity and version of a file, to detect a replacement or a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(in crate::workspace) struct Stamp {
     identity: (u64, u64),
     size: u64,
     changed: (i64, i64),
@@ -45,7 +45,7 @@ pub(super) struct Stamp {
 
 impl Stamp {
     /// Returns whether both belong to one file, in any version.
-    pub(super) fn is_same_file(&self, other: &Self) -> bool {
+    pub(in crate::workspace) fn is_same_file(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
 }

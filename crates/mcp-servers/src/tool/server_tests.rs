@@ -1,12 +1,13 @@
-//! Any arguments: the input schema of a tool and its Rust type accept the same ones, and each result
-//! matches the output schema.
+//! Any arguments: the input schema of a tool and its Rust type accept the same ones, and each
+//! result matches the output schema.
 
 use std::cell::Cell;
 
 use proptest::{option, prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
 
-use crate::{BteOptions, ServerOptions, arguments, catalogue};
+use super::super::arguments;
+use crate::{BteOptions, ServerOptions, catalogue};
 
 /// Returns values that often match a schema.
 fn matching(schema: &Value) -> BoxedStrategy<Value> {

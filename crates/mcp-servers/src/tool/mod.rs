@@ -1,5 +1,9 @@
 //! Tools of bundled servers.
 
+mod arguments;
+mod schema;
+pub(crate) mod server;
+
 use std::{borrow::Cow, pin::Pin, sync::Arc};
 
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
@@ -8,7 +12,17 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use switchboard_domain::json_schema::SchemaValidator;
 
-use crate::{arguments, schema, sqlite};
+/// Name and description of a bundled server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BundledServer {
+    /// The name on the command line and in the protocol.
+    pub name: &'static str,
+    /// The display name.
+    pub title: &'static str,
+    /// The purpose, in one line without a full stop.
+    pub description: &'static str,
+}
 
 /// A tool of a bundled server.
 pub(crate) trait BundledTool: Send + Sync + 'static {
@@ -71,16 +85,6 @@ pub(crate) enum ToolError {
     /// The database failed. Its message is only logged.
     #[error("The database failed. The log of the server contains the reason.")]
     Database(#[source] rusqlite::Error),
-}
-
-impl From<rusqlite::Error> for ToolError {
-    fn from(error: rusqlite::Error) -> Self {
-        if sqlite::is_busy(&error) {
-            Self::Busy
-        } else {
-            Self::Database(error)
-        }
-    }
 }
 
 type Call =

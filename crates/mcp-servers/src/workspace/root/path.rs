@@ -35,13 +35,13 @@ const SECRET: &[&str] = &[
 
 /// A path below the root, as a list of names. The list of the root itself is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RelativePath {
+pub(in crate::workspace) struct RelativePath {
     names: Vec<String>,
 }
 
 /// A text that is not a path of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum PathFault {
+pub(in crate::workspace) enum PathFault {
     /// The path contains `..`.
     #[error("{0:?} contains `..`. Write the path from the root folder, without `..`.")]
     Parent(String),
@@ -62,7 +62,7 @@ pub(super) enum PathFault {
 impl RelativePath {
     /// Parses a path with the separator `/`. Accepts an absolute path below the root, because
     /// compilers print such paths.
-    pub(super) fn parse(text: &str, root: &Path) -> Result<Self, PathFault> {
+    pub(in crate::workspace) fn parse(text: &str, root: &Path) -> Result<Self, PathFault> {
         if text.len() > MAX_PATH_BYTES {
             return Err(PathFault::Long);
         }
@@ -89,31 +89,31 @@ impl RelativePath {
         Ok(Self { names })
     }
 
-    pub(super) fn names(&self) -> &[String] {
+    pub(in crate::workspace) fn names(&self) -> &[String] {
         &self.names
     }
 
     /// Returns the folder and the last name. Returns `None` for the root.
-    pub(super) fn split(&self) -> Option<(&[String], &str)> {
+    pub(in crate::workspace) fn split(&self) -> Option<(&[String], &str)> {
         let (name, folder) = self.names.split_last()?;
         Some((folder, name))
     }
 
     /// Returns the path of an entry of this folder.
-    pub(super) fn join(&self, name: &str) -> Self {
+    pub(in crate::workspace) fn join(&self, name: &str) -> Self {
         let mut names = self.names.clone();
         names.push(name.to_owned());
         Self { names }
     }
 
     /// Returns the path of the first names.
-    pub(super) fn start(&self, names: usize) -> Self {
+    pub(in crate::workspace) fn start(&self, names: usize) -> Self {
         Self {
             names: self.names.iter().take(names).cloned().collect(),
         }
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::workspace) fn name(&self) -> &str {
         self.names.last().map_or(".", String::as_str)
     }
 }
@@ -149,21 +149,21 @@ fn is_plain(name: &str) -> bool {
 
 /// The kind of access to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(in crate::workspace) enum Access {
     Read,
     Write,
 }
 
 /// Rules for names that are off limits.
 #[derive(Debug, Clone, Default)]
-pub(super) struct NameRules {
+pub(in crate::workspace) struct NameRules {
     /// In lower case.
     allowed: Vec<String>,
 }
 
 /// A name that is off limits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum OffLimits {
+pub(in crate::workspace) enum OffLimits {
     /// The name usually contains secrets.
     #[error(
         "{path} is off limits: {name} usually contains secrets. Only the person who started this \
@@ -189,14 +189,18 @@ pub(super) enum OffLimits {
 }
 
 impl NameRules {
-    pub(super) fn new(allowed: &[String]) -> Self {
+    pub(in crate::workspace) fn new(allowed: &[String]) -> Self {
         Self {
             allowed: allowed.iter().map(|name| fold(name)).collect(),
         }
     }
 
     /// Checks every name of the path, because the content of a hidden folder is hidden too.
-    pub(super) fn check(&self, path: &RelativePath, access: Access) -> Result<(), OffLimits> {
+    pub(in crate::workspace) fn check(
+        &self,
+        path: &RelativePath,
+        access: Access,
+    ) -> Result<(), OffLimits> {
         for name in path.names() {
             let (path, shown) = (path.to_string(), name.clone());
             if self.is_secret(name) {
@@ -209,13 +213,13 @@ impl NameRules {
         Ok(())
     }
 
-    pub(super) fn is_secret(&self, name: &str) -> bool {
+    pub(in crate::workspace) fn is_secret(&self, name: &str) -> bool {
         let name = fold(name);
         (name.starts_with(".env") || SECRET.contains(&name.as_str()))
             && !self.allowed.contains(&name)
     }
 
-    pub(super) fn is_hidden(&self, name: &str) -> bool {
+    pub(in crate::workspace) fn is_hidden(&self, name: &str) -> bool {
         let name = fold(name);
         name.starts_with('.') && !self.allowed.contains(&name)
     }

@@ -6,14 +6,14 @@ use std::{path::PathBuf, time::Duration};
 /// below the root and runs no commands.
 #[derive(Debug, Clone)]
 pub struct WorkspaceOptions {
-    pub(super) root: PathBuf,
-    pub(super) read_only: bool,
-    pub(super) commands: Vec<String>,
-    pub(super) allowed_names: Vec<String>,
-    pub(super) environment: Vec<String>,
-    pub(super) command_timeout: Duration,
-    pub(super) query_timeout: Duration,
-    pub(super) max_file_bytes: u64,
+    pub(crate) root: PathBuf,
+    pub(crate) read_only: bool,
+    pub(crate) commands: Vec<String>,
+    pub(crate) allowed_names: Vec<String>,
+    pub(crate) environment: Vec<String>,
+    pub(crate) command_timeout: Duration,
+    pub(crate) query_timeout: Duration,
+    pub(crate) max_file_bytes: u64,
 }
 
 impl WorkspaceOptions {

@@ -24,7 +24,8 @@ pub(crate) fn validator(schema: &JsonObject) -> Result<SchemaValidator, SchemaEr
 }
 
 /// Converts other spellings of valid arguments, at any depth: removes `null` for an optional
-/// argument (strict modes of some providers send it) and converts `42.0` to the integer 42 (Python).
+/// argument (strict modes of some providers send it) and converts `42.0` to the integer 42
+/// (Python).
 pub(crate) fn normalize(schema: &JsonObject, mut arguments: JsonObject) -> JsonObject {
     arguments.retain(|name, value| {
         !value.is_null() || property(schema, name).is_none() || is_required(schema, name)

@@ -5,29 +5,30 @@ use std::{fmt::Write as _, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    blocking,
-    folder::Kind,
-    path::Access,
-    root::Root,
-    text::sized,
-    walk::{Walk, matches},
-};
 use crate::{
     text::quantity,
     tool::{BundledTool, ToolError, ToolOutput},
+    workspace::{
+        root::{
+            Root,
+            folder::Kind,
+            path::Access,
+            walk::{Walk, matches},
+        },
+        text::sized,
+    },
 };
 
 /// Maximum number of listed entries.
 const MAX_ENTRIES: usize = 500;
 
-pub(super) struct FileList {
+pub(in crate::workspace) struct FileList {
     pub(in crate::workspace) root: Arc<Root>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Input {
+pub(in crate::workspace) struct Input {
     /// The folder to list, as a path from the root folder. The default is the root folder.
     #[serde(default)]
     path: String,
@@ -45,7 +46,7 @@ pub(super) struct Input {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Output {
+pub(in crate::workspace) struct Output {
     path: String,
     entries: Vec<Entry>,
     /// Whether further entries exist.
@@ -53,7 +54,7 @@ pub(super) struct Output {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Entry {
+pub(in crate::workspace) struct Entry {
     /// The path from the root folder.
     path: String,
     kind: EntryKind,
@@ -65,7 +66,7 @@ pub(super) struct Entry {
 
 #[derive(Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum EntryKind {
+pub(in crate::workspace) enum EntryKind {
     File,
     Folder,
     Link,
@@ -93,8 +94,7 @@ impl BundledTool for FileList {
         optionally with all subfolders. Use it to find files and their names.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let root = Arc::clone(&self.root);
-        blocking(move || list(&root, &input)).await
+        self.root.run(move |root| list(root, &input)).await
     }
 }
 

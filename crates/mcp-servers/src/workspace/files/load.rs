@@ -5,15 +5,13 @@ use std::{fmt::Write as _, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    blocking,
-    path::Access,
-    root::Root,
-    text::{count_lines, cut, decode, hash, numbered},
-};
 use crate::{
     text::quantity,
     tool::{BundledTool, ToolError, ToolOutput},
+    workspace::{
+        root::{Root, path::Access},
+        text::{count_lines, cut, decode, hash, numbered},
+    },
 };
 
 /// Maximum number of lines without a given range.
@@ -21,13 +19,13 @@ const MAX_LINES: usize = 2000;
 /// Maximum number of bytes of text.
 const MAX_BYTES: usize = 96 * 1024;
 
-pub(super) struct FileLoad {
+pub(in crate::workspace) struct FileLoad {
     pub(in crate::workspace) root: Arc<Root>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Input {
+pub(in crate::workspace) struct Input {
     /// The path of the file from the root folder, such as src/main.rs.
     #[schemars(length(min = 1))]
     path: String,
@@ -40,7 +38,7 @@ pub(super) struct Input {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Output {
+pub(in crate::workspace) struct Output {
     path: String,
     /// The lines exactly as they are in the file.
     content: String,
@@ -72,8 +70,7 @@ impl BundledTool for FileLoad {
         describe or change it.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let root = Arc::clone(&self.root);
-        blocking(move || load(&root, &input)).await
+        self.root.run(move |root| load(root, &input)).await
     }
 }
 

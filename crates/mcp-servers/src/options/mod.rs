@@ -1,8 +1,14 @@
-//! Settings of a bundled server.
+//! Settings of bundled servers.
+
+mod access_token;
+mod bte;
+mod workspace;
 
 use std::path::PathBuf;
 
-use crate::{AccessToken, BteOptions, WorkspaceOptions};
+pub use access_token::{AccessToken, MIN_TOKEN_LENGTH};
+pub use bte::BteOptions;
+pub use workspace::WorkspaceOptions;
 
 /// Settings of a bundled server. By default, its data is in memory and it accepts only requests
 /// that are addressed to this machine.

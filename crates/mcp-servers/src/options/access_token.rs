@@ -1,13 +1,7 @@
-//! Authentication of HTTP clients with a token.
+//! The access token of HTTP clients.
 
 use std::fmt;
 
-use axum::{
-    extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -33,7 +27,8 @@ impl AccessToken {
         })
     }
 
-    fn matches(&self, given: &[u8]) -> bool {
+    /// Returns whether this is the token. Takes the same time for every other token.
+    pub(crate) fn matches(&self, given: &[u8]) -> bool {
         let given: [u8; 32] = Sha256::digest(given).into();
         self.digest.ct_eq(&given).into()
     }
@@ -43,30 +38,6 @@ impl fmt::Debug for AccessToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AccessToken").finish_non_exhaustive()
     }
-}
-
-/// Refuses requests that do not send the token.
-pub(crate) async fn authenticate(
-    State(token): State<AccessToken>,
-    request: Request,
-    next: Next,
-) -> Response {
-    if sent_token(request.headers()).is_some_and(|sent| token.matches(sent)) {
-        return next.run(request).await;
-    }
-    let text = "An access token is required: send it as `Authorization: Bearer TOKEN`\n";
-    let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
-    (StatusCode::UNAUTHORIZED, challenge, text).into_response()
-}
-
-fn sent_token(headers: &HeaderMap) -> Option<&[u8]> {
-    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
-        let (scheme, token) = value.as_bytes().split_at_checked(7)?;
-        scheme
-            .eq_ignore_ascii_case(b"bearer ")
-            .then(|| token.trim_ascii())
-    });
-    bearer.or_else(|| headers.get("x-api-key").map(HeaderValue::as_bytes))
 }
 
 #[cfg(test)]

@@ -2,11 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{
-    folder::Kind,
-    path::RelativePath,
-    root::{FileFault, Root},
-};
+use super::{FileFault, Root, folder::Kind, path::RelativePath};
 
 /// Maximum number of visited names.
 const MAX_VISITED: usize = 20_000;
@@ -17,26 +13,26 @@ const GENERATED_FOLDERS: [&str; 4] = ["node_modules", "target", "__pycache__", "
 
 /// A visited file or folder.
 #[derive(Debug)]
-pub(super) struct Visited {
-    pub(super) path: RelativePath,
-    pub(super) kind: Kind,
-    pub(super) size: u64,
+pub(in crate::workspace) struct Visited {
+    pub(in crate::workspace) path: RelativePath,
+    pub(in crate::workspace) kind: Kind,
+    pub(in crate::workspace) size: u64,
 }
 
 /// Options of a traversal.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Walk {
+pub(in crate::workspace) struct Walk {
     /// Enters folders.
-    pub(super) recursive: bool,
+    pub(in crate::workspace) recursive: bool,
     /// Includes hidden names, but not the content of folders with secrets.
-    pub(super) hidden: bool,
+    pub(in crate::workspace) hidden: bool,
 }
 
 impl Walk {
     /// Passes the entries of `start`, and of the folders below it, to `take` until `take` returns
-    /// `false`. The entries of a folder precede the entries of its subfolders. Returns whether all entries
-    /// were visited.
-    pub(super) fn run(
+    /// `false`. The entries of a folder precede the entries of its subfolders. Returns whether all
+    /// entries were visited.
+    pub(in crate::workspace) fn run(
         self,
         root: &Root,
         start: &RelativePath,
@@ -85,7 +81,7 @@ impl Walk {
 }
 
 /// Returns whether a name matches a pattern: `*` matches any characters and `?` matches one.
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
+pub(in crate::workspace) fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
     let (mut at, mut here) = (0, 0);

@@ -4,7 +4,7 @@ use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::{ServerError, ServerOptions, catalogue};
+use crate::{catalogue, error::ServerError, options::ServerOptions, tool::server::ToolServer};
 
 /// Serves one client on standard input and output.
 ///
@@ -57,7 +57,7 @@ where
 }
 
 async fn session<R, W>(
-    server: crate::tool_server::ToolServer,
+    server: ToolServer,
     transport: (R, W),
     stop: CancellationToken,
 ) -> Result<(), ServerError>

@@ -10,7 +10,8 @@ use rmcp::transport::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ServerError, ServerOptions, access, catalogue, tool_server::ToolServer};
+use super::authentication::authenticate;
+use crate::{catalogue, error::ServerError, options::ServerOptions, tool::server::ToolServer};
 
 /// Path of the MCP endpoint.
 const PATH: &str = "/mcp";
@@ -93,8 +94,8 @@ impl HttpServer {
             configuration(self.address, &self.options, cancel.clone()),
         );
         if let Some(token) = &self.options.token {
-            let authenticate = middleware::from_fn_with_state(token.clone(), access::authenticate);
-            router = router.layer(authenticate);
+            let layer = middleware::from_fn_with_state(token.clone(), authenticate);
+            router = router.layer(layer);
         }
         let listener = self.listener.tap_io(|connection| {
             // A small response has several writes. With Nagle's algorithm each one waits for the

@@ -1,0 +1,34 @@
+//! Authentication of HTTP clients with a token.
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+
+use crate::options::AccessToken;
+
+/// Refuses requests that do not send the token.
+pub(crate) async fn authenticate(
+    State(token): State<AccessToken>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if sent_token(request.headers()).is_some_and(|sent| token.matches(sent)) {
+        return next.run(request).await;
+    }
+    let text = "An access token is required: send it as `Authorization: Bearer TOKEN`\n";
+    let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
+    (StatusCode::UNAUTHORIZED, challenge, text).into_response()
+}
+
+fn sent_token(headers: &HeaderMap) -> Option<&[u8]> {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
+        let (scheme, token) = value.as_bytes().split_at_checked(7)?;
+        scheme
+            .eq_ignore_ascii_case(b"bearer ")
+            .then(|| token.trim_ascii())
+    });
+    bearer.or_else(|| headers.get("x-api-key").map(HeaderValue::as_bytes))
+}

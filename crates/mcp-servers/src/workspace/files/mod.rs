@@ -1,0 +1,6 @@
+//! Files of the workspace as text.
+
+mod edit;
+pub(super) mod list;
+pub(super) mod load;
+pub(super) mod save;
