@@ -5,7 +5,6 @@ mod declared_tools;
 mod usage_meter;
 
 use std::{
-    collections::HashMap,
     fmt,
     pin::pin,
     sync::Arc,
@@ -27,8 +26,7 @@ use crate::{
         RunResult, SuiteRuns, TranscriptBuilder, TurnResult, UnfinishedTurn, transcript::Transcript,
     },
     scoring::{
-        InputRedaction, TurnScore, Verdict, bfcl, first_response::FirstResponse, required_calls,
-        score_turn,
+        TurnScore, Verdict, bfcl, first_response::FirstResponse, required_calls, score_turn,
     },
     suite::{Scenario, ScoringRules, Suite, Turn},
 };
@@ -253,14 +251,11 @@ impl PlannedRun<'_> {
             };
             self.redact_results(&mut report);
             tools.update(&agent, &report).await;
-            let redactions = self.redactions(&conversation, &agent, &tools, &mut report);
-            let redaction = |call: &ToolCallRecord| {
-                let found = redactions.get(&call.id).copied();
-                found.unwrap_or(InputRedaction::None)
-            };
+            let is_redacted =
+                |call: &ToolCallRecord| self.engine.is_input_redacted(&conversation, call);
             let (score, faults) = match turn.scoring {
                 ScoringRules::Switchboard => {
-                    let score = score_turn(turn, &report.tool_calls, &earlier, &redaction);
+                    let score = score_turn(turn, &report.tool_calls, &earlier, &is_redacted);
                     let mut faults = faults(turn, &report, &score);
                     if matches!(report.outcome, Outcome::Completed | Outcome::Limited) {
                         faults.extend(tools.missing_for(turn));
@@ -269,7 +264,7 @@ impl PlannedRun<'_> {
                 }
                 ScoringRules::Bfcl => {
                     let calls = first_response.calls(&report.tool_calls);
-                    let score = bfcl::score_turn(turn, &calls, &redaction);
+                    let score = bfcl::score_turn(turn, &calls, &is_redacted);
                     let faults = bfcl::faults(turn, &report, &score);
                     (score, faults)
                 }
@@ -295,33 +290,6 @@ impl PlannedRun<'_> {
             });
             call.result.content = content.collect();
         }
-    }
-
-    /// Returns the effect of redaction on each redacted call of a replay, by id. Repairs the
-    /// redacted input as the run repairs other input.
-    fn redactions(
-        &self,
-        conversation: &Conversation<'_>,
-        agent: &Agent,
-        tools: &AvailableTools,
-        report: &mut RunReport,
-    ) -> HashMap<String, InputRedaction> {
-        let mut redactions = HashMap::new();
-        for call in &mut report.tool_calls {
-            if !self.engine.is_input_redacted(conversation, call) {
-                continue;
-            }
-            let repaired = tools.repaired_input(agent, call);
-            let redaction = match repaired {
-                Some(_) => InputRedaction::Valid,
-                None => InputRedaction::Invalid,
-            };
-            redactions.insert(call.id.clone(), redaction);
-            if let Some(input) = repaired {
-                call.input = Value::Object(input).into();
-            }
-        }
-        redactions
     }
 }
 

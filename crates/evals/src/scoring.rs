@@ -109,17 +109,6 @@ impl ScoredCall {
     }
 }
 
-/// The effect of redaction on the input of a recorded call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InputRedaction {
-    /// The input was not redacted.
-    None,
-    /// The original input may match the schema of the tool.
-    Valid,
-    /// The original input violates the schema, whatever the secrets were.
-    Invalid,
-}
-
 /// The scored calls of one turn.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TurnScore {
@@ -141,24 +130,24 @@ const MAX_RESULT_BYTES: usize = 2_000;
 
 /// Scores the calls of a turn, in the order of the model's requests.
 ///
-/// `earlier` are the calls of earlier turns, whose results are known. `redaction` returns the
-/// effect of redaction on a call of a recording.
+/// `earlier` are the calls of earlier turns, whose results are known. `is_redacted` returns whether
+/// the input of a recorded call was redacted.
 pub fn score_turn(
     turn: &Turn,
     calls: &[ToolCallRecord],
     earlier: &[ToolCallRecord],
-    redaction: &dyn Fn(&ToolCallRecord) -> InputRedaction,
+    is_redacted: &dyn Fn(&ToolCallRecord) -> bool,
 ) -> TurnScore {
     let expected = turn.calls.as_deref().unwrap_or_default();
     let matchers: Vec<CallMatcher<'_>> = expected.iter().map(CallMatcher::new).collect();
     let calls: Vec<CallInfo<'_>> = calls
         .iter()
         .map(|record| {
-            let redaction = redaction(record);
+            let is_redacted = is_redacted(record);
             CallInfo {
                 record,
-                redaction,
-                outcome: redacted_outcome(record, redaction),
+                is_redacted,
+                outcome: redacted_outcome(record, is_redacted),
             }
         })
         .collect();
@@ -173,9 +162,7 @@ pub fn score_turn(
         .filter(|call| {
             let is_assigned = assigned.contains_key(call) || misplaced.contains(call);
             let info = &calls[*call];
-            info.redaction != InputRedaction::None
-                && info.outcome != CallOutcome::Hallucinated
-                && !is_assigned
+            info.is_redacted && info.outcome != CallOutcome::Hallucinated && !is_assigned
         })
         .collect();
     let optional = missing.iter().filter(|one| expected[**one].optional);
@@ -183,7 +170,7 @@ pub fn score_turn(
     let candidates: Vec<usize> = unmet.iter().chain(optional).copied().collect();
     let unknown = possible_matches(&candidates, &open, |one, call| {
         let call = &calls[call];
-        matchers[one].match_result(call.record, call.redaction) == MatchResult::Unknown
+        matchers[one].match_result(call.record, call.is_redacted) == MatchResult::Unknown
     });
     unmet.retain(|one| !unknown.values().any(|it| it == one));
     let not_executed = not_executed(expected, &matchers, &assigned, &calls);
@@ -200,7 +187,7 @@ pub fn score_turn(
         let call = info.record;
         let key = CallKey::new(call);
         // Different secrets are equal after redaction.
-        let is_repeated = info.redaction == InputRedaction::None
+        let is_repeated = !info.is_redacted
             && (known.contains(&key) || call.failure == Some(ToolFailure::Repeated));
         // A failed call may be repeated.
         let is_retry = failed.contains(&key);
@@ -226,7 +213,7 @@ pub fn score_turn(
         } else if let Some(place) = unmet.iter().position(|one| matchers[*one].is_tool_of(call)) {
             let one = unmet.remove(place);
             attempted += 1;
-            let reason = matchers[one].difference(call, info.redaction);
+            let reason = matchers[one].difference(call, info.is_redacted);
             (Verdict::WrongInput, reason)
         } else if turn.calls.is_some() && is_repeated {
             let reason = "its result was already known".to_owned();
@@ -251,7 +238,7 @@ pub fn score_turn(
 /// A call with its outcome.
 struct CallInfo<'a> {
     record: &'a ToolCallRecord,
-    redaction: InputRedaction,
+    is_redacted: bool,
     outcome: CallOutcome,
 }
 
@@ -270,8 +257,8 @@ fn describe_missing(
 
 /// Returns the outcome of a call. Redacted input may violate the schema that the original input
 /// matched.
-pub(crate) fn redacted_outcome(call: &ToolCallRecord, redaction: InputRedaction) -> CallOutcome {
-    if redaction == InputRedaction::Valid && has_invalid_input(call) {
+pub(crate) fn redacted_outcome(call: &ToolCallRecord, is_redacted: bool) -> CallOutcome {
+    if is_redacted && has_invalid_input(call) {
         CallOutcome::NotExecuted
     } else {
         call_outcome(call)
@@ -344,7 +331,7 @@ fn not_executed(
         }
         let is_equal = |other: &usize| {
             let other = &calls[*other];
-            matchers[one].match_result(other.record, other.redaction) == MatchResult::Yes
+            matchers[one].match_result(other.record, other.is_redacted) == MatchResult::Yes
         };
         if let Some(place) = others.iter().position(is_equal) {
             others.remove(place);

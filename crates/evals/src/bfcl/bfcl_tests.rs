@@ -3,7 +3,7 @@ use switchboard_orchestration::{RecordedResult, ToolCallRecord, ToolFailure};
 
 use super::*;
 use crate::{
-    scoring::{CallOutcome, InputRedaction, Verdict, bfcl::score_turn},
+    scoring::{CallOutcome, Verdict, bfcl::score_turn},
     suite::{MessageRole, Scenario, Turn},
 };
 
@@ -72,9 +72,9 @@ fn failed(call: ToolCallRecord, failure: ToolFailure) -> ToolCallRecord {
     }
 }
 
-/// What each call is verdict, and how many expected ones are missing.
+/// Returns the verdict of each call and the number of missing calls.
 fn verdict(turn: &Turn, calls: &[ToolCallRecord]) -> (Vec<Verdict>, usize) {
-    let score = score_turn(turn, calls, &|_| InputRedaction::None);
+    let score = score_turn(turn, calls, &|_| false);
     let verdict = score.calls.iter().map(|it| it.verdict).collect();
     (verdict, score.missing.len())
 }
@@ -134,7 +134,7 @@ fn an_entry_is_a_scenario_with_its_functions_as_tools() {
 }
 
 #[test]
-fn what_is_imported_can_be_written_and_read_as_a_suite() {
+fn an_imported_suite_can_be_written_and_read() {
     let suite = read(
         &question("multiple_0", |_| {}),
         Some(&answer("multiple_0", &json!([area(10)]))),
@@ -145,7 +145,7 @@ fn what_is_imported_can_be_written_and_read_as_a_suite() {
 }
 
 #[test]
-fn what_was_said_before_comes_before_the_turn() {
+fn earlier_messages_precede_the_turn() {
     let questions = question("live_irrelevance_7-1-0", |it| {
         it["question"] = json!([[
             {"role": "system", "content": "Be brief."},
@@ -189,7 +189,7 @@ fn a_file_is_lines_or_a_list() {
 }
 
 #[test]
-fn simple_entries_have_one_function_whatever_the_answer_calls_it() {
+fn simple_entries_ignore_the_function_name_of_the_answer() {
     let renamed = json!([{"area": {"base": [10], "height": [5.0]}}]);
     let simple = scenario("simple", &renamed);
     assert_eq!(
@@ -200,7 +200,7 @@ fn simple_entries_have_one_function_whatever_the_answer_calls_it() {
     let turn = &simple.turns[0];
     assert_eq!(verdict(turn, &[right(10)]), (vec![Verdict::Right], 0));
     assert_eq!(verdict(turn, &[right(9)]), (vec![Verdict::WrongInput], 1));
-    let score = score_turn(turn, &[right(9)], &|_| InputRedaction::None);
+    let score = score_turn(turn, &[right(9)], &|_| false);
     assert_eq!(score.missing, [r#"geometry.area {"base":10,"height":5.0}"#]);
     assert_eq!(
         score.calls[0].reason.as_deref(),
@@ -221,7 +221,7 @@ fn simple_entries_have_one_function_whatever_the_answer_calls_it() {
         "geometry.area",
         json!({"base": 10, "height": 5, "options": null}),
     );
-    let score = score_turn(turn, &[null], &|_| InputRedaction::None);
+    let score = score_turn(turn, &[null], &|_| false);
     assert_eq!(
         score.calls[0].reason.as_deref(),
         Some("`options` is not expected")
@@ -229,7 +229,7 @@ fn simple_entries_have_one_function_whatever_the_answer_calls_it() {
 }
 
 #[test]
-fn parallel_calls_come_in_any_order_and_each_takes_the_first_that_fits() {
+fn parallel_calls_match_in_any_order_and_greedily() {
     let parallel = scenario("parallel", &json!([area(10), area(20)]));
     let turn = &parallel.turns[0];
     assert!(turn.any_order);
@@ -255,14 +255,14 @@ fn parallel_calls_come_in_any_order_and_each_takes_the_first_that_fits() {
 }
 
 #[test]
-fn the_answers_decide_and_not_the_schema() {
+fn answers_override_the_schema() {
     let variable = json!([{"geometry.area": {"base": ["b"], "height": [5.0]}}]);
     let multiple = scenario("multiple", &variable);
     let refused = failed(
         call("geometry.area", json!({"base": "b", "height": 5.0})),
         ToolFailure::InvalidInput,
     );
-    let score = score_turn(&multiple.turns[0], &[refused], &|_| InputRedaction::None);
+    let score = score_turn(&multiple.turns[0], &[refused], &|_| false);
     assert_eq!(
         (score.calls[0].verdict, score.calls[0].outcome),
         (Verdict::Right, CallOutcome::NotExecuted)
@@ -270,7 +270,7 @@ fn the_answers_decide_and_not_the_schema() {
 }
 
 #[test]
-fn a_parameter_that_no_answer_knows_makes_every_call_wrong() {
+fn a_required_parameter_without_an_answer_makes_every_call_wrong() {
     let multiple = scenario("multiple", &json!([{"geometry.area": {"base": [10]}}]));
     for input in [json!({"base": 10}), json!({"base": 10, "height": 5.0})] {
         let calls = [call("geometry.area", input)];
@@ -283,7 +283,7 @@ fn a_parameter_that_no_answer_knows_makes_every_call_wrong() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn what_cannot_be_imported_is_refused() {
+fn invalid_entries_are_refused() {
     let id = "multiple_0";
     let with = |calls: Value| answer(id, &calls);
     let fine = with(json!([area(10)]));

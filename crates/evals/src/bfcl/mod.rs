@@ -90,8 +90,8 @@ pub enum BfclError {
     },
 }
 
-/// Converts a question file and its answer file to a suite. `irrelevance` has no answers. Both files
-/// are JSON Lines or a JSON array.
+/// Converts a question file and its answer file to a suite. `irrelevance` has no answers. Both
+/// files are JSON Lines or a JSON array.
 ///
 /// ```
 /// let questions = r#"{"id": "simple_python_0", "question": [[{"role": "user", "content": "Factorial of 5?"}]],

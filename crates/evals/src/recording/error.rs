@@ -12,7 +12,7 @@ pub enum RecordingError {
     Read(#[source] io::Error),
     /// A value has no JSON form.
     #[error("cannot write the recording: {0}")]
-    Serialize(#[source] serde_json::Error),
+    Serialize(#[from] serde_json::Error),
     /// A line has the wrong content.
     #[error("line {line} of the recording is damaged: {reason}")]
     Damaged {

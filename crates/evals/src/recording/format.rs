@@ -10,8 +10,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, JsonObject, Message, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent,
-    ModelId, ServerProblem, TimeoutPhase, ToolCallError, ToolCatalog, ToolDefinition, ToolOutput,
+    JsonObject, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelId, ServerProblem,
+    TimeoutPhase, ToolCallError, ToolCatalog, ToolDefinition, ToolOutput,
 };
 
 use super::{
@@ -51,12 +51,9 @@ impl Header {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Line {
     /// A message; requests refer to its number.
-    Message { number: usize, message: Message },
+    Message { number: usize, message: Value },
     /// A list of tools; requests refer to its number.
-    Tools {
-        number: usize,
-        tools: Vec<Arc<ToolDefinition>>,
-    },
+    Tools { number: usize, tools: Value },
     /// A request to a model with its response.
     ModelCall(Box<ModelCall>),
     /// A changed tool catalog.
@@ -80,7 +77,7 @@ pub(super) struct ModelCall {
     /// Number of the list of tools.
     pub(super) tools: usize,
     /// The request without messages and tools.
-    pub(super) settings: ChatRequest,
+    pub(super) settings: Value,
     pub(super) events: Vec<ModelEvent>,
     /// Ids of the tool uses in the response whose input had secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -303,14 +300,12 @@ fn without_position(error: &serde_json::Error) -> String {
 
 impl Recording {
     fn add(&mut self, line: Line) -> Result<(), String> {
-        let json = |error: serde_json::Error| error.to_string();
         match line {
             Line::Message { number, message } => {
-                let message = CanonicalMessage::new(&message).map_err(json)?;
-                self.messages.insert(number, Arc::new(message));
+                let message = Arc::new(CanonicalMessage::new(message));
+                self.messages.insert(number, message);
             }
             Line::Tools { number, tools } => {
-                let tools = serde_json::to_value(tools).map_err(json)?;
                 self.tools.insert(number, Arc::new(tools));
             }
             Line::ModelCall(call) => {
@@ -321,8 +316,7 @@ impl Recording {
                 let messages = messages.collect::<Result<_, _>>()?;
                 let tools = self.tools.get(&call.tools).cloned();
                 let tools = tools.ok_or_else(|| format!("tools {} are missing", call.tools))?;
-                let settings = serde_json::to_value(&call.settings).map_err(json)?;
-                let request = CanonicalRequest::new(messages, tools, settings);
+                let request = CanonicalRequest::new(messages, tools, call.settings.clone());
                 self.model_calls.push((*call, request));
             }
             Line::Catalog(Catalog { tools, problems }) => {

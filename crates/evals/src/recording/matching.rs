@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use serde_json::Value;
-use switchboard_domain::{ChatRequest, Message};
+use switchboard_domain::ChatRequest;
 
 use super::{Redaction, is_redacted, redacted::may_equal};
 
@@ -22,50 +22,11 @@ pub enum Matching {
 /// The quality of a match, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Quality {
-    Exact,
     /// Equal except for redacted text.
-    Redacted,
+    Equal,
     /// Equal up to a tool use with redacted input. The later messages may differ, because the tool
     /// may reject the redacted input.
     AfterRedactedInput,
-}
-
-/// A message without the ids of its tool uses.
-#[derive(Debug)]
-pub(super) struct CanonicalMessage {
-    message: Value,
-    /// The removed ids, in the order of the parts.
-    ids: Vec<String>,
-}
-
-impl CanonicalMessage {
-    pub(super) fn new(message: &Message) -> Result<Self, serde_json::Error> {
-        let mut message = serde_json::to_value(message)?;
-        let mut ids = Vec::new();
-        for id in ids_mut(&mut message) {
-            ids.push(std::mem::take(id));
-        }
-        Ok(Self { message, ids })
-    }
-
-    /// Returns the message with the ids `call-1`, `call-2` and so on.
-    fn numbered(&self, tool_uses: &[usize]) -> Value {
-        let mut message = self.message.clone();
-        for (id, number) in ids_mut(&mut message).zip(tool_uses) {
-            *id = format!("call-{number}");
-        }
-        message
-    }
-
-    fn parts(&self) -> &[Value] {
-        let parts = self.message.get("parts").and_then(Value::as_array);
-        parts.map(Vec::as_slice).unwrap_or_default()
-    }
-
-    fn has_redacted_input(&self) -> bool {
-        let mut inputs = self.parts().iter().filter_map(|part| part.get("input"));
-        inputs.any(is_redacted)
-    }
 }
 
 /// Returns the ids of the tool uses and tool results of a message.
@@ -84,13 +45,27 @@ fn ids_mut(message: &mut Value) -> impl Iterator<Item = &mut String> {
     })
 }
 
-/// A request whose tool uses are numbered by their first appearance, because some providers
-/// generate new ids in every run.
+/// A message in JSON without the ids of its tool uses. Requests share it.
+#[derive(Debug)]
+pub(super) struct CanonicalMessage {
+    message: Value,
+    /// The removed ids in their order.
+    ids: Vec<String>,
+}
+
+impl CanonicalMessage {
+    pub(super) fn new(mut message: Value) -> Self {
+        let ids = ids_mut(&mut message).map(std::mem::take).collect();
+        Self { message, ids }
+    }
+}
+
+/// A request in JSON. Its tool uses have the ids `call-1`, `call-2` and so on in the order of their
+/// first appearance, because some providers generate new ids in every run.
 #[derive(Debug)]
 pub(super) struct CanonicalRequest {
-    messages: Vec<Arc<CanonicalMessage>>,
-    /// The number of the tool use for each id in all messages.
-    tool_uses: Vec<usize>,
+    /// The messages with the numbers of their ids.
+    messages: Vec<(Arc<CanonicalMessage>, Vec<usize>)>,
     tools: Arc<Value>,
     settings: Value,
 }
@@ -101,16 +76,17 @@ impl CanonicalRequest {
         tools: Arc<Value>,
         settings: Value,
     ) -> Self {
-        let mut known = HashMap::new();
-        let ids = messages.iter().flat_map(|message| &message.ids);
-        let tool_uses = ids.map(|id| {
-            let next = known.len() + 1;
-            *known.entry(id.as_str()).or_insert(next)
+        let mut known: HashMap<String, usize> = HashMap::new();
+        let messages = messages.into_iter().map(|message| {
+            let numbers = message.ids.iter().map(|id| {
+                let next = known.len() + 1;
+                *known.entry(id.clone()).or_insert(next)
+            });
+            let numbers = numbers.collect();
+            (message, numbers)
         });
-        let tool_uses = tool_uses.collect();
         Self {
-            messages,
-            tool_uses,
+            messages: messages.collect(),
             tools,
             settings,
         }
@@ -120,13 +96,13 @@ impl CanonicalRequest {
         request: &ChatRequest,
         redaction: &Redaction,
     ) -> Result<Self, serde_json::Error> {
-        let messages = request.messages.iter();
-        let messages = messages
-            .map(|message| CanonicalMessage::new(&redaction.message(message)).map(Arc::new))
-            .collect::<Result<_, _>>()?;
-        let tools = serde_json::to_value(redaction.tools(&request.tools))?;
-        let settings = serde_json::to_value(redaction.settings(request))?;
-        Ok(Self::new(messages, Arc::new(tools), settings))
+        let messages = request.messages.iter().map(|message| {
+            let message = redaction.json(message)?;
+            Ok(Arc::new(CanonicalMessage::new(message)))
+        });
+        let messages = messages.collect::<Result<_, serde_json::Error>>()?;
+        let tools = Arc::new(redaction.json(&request.tools)?);
+        Ok(Self::new(messages, tools, redaction.settings(request)?))
     }
 
     /// Compares this recorded request with a new one.
@@ -134,60 +110,57 @@ impl CanonicalRequest {
         if self.messages.len() != new.messages.len() {
             return None;
         }
-        let is_equal = |equal: fn(&Value, &Value) -> bool| {
-            self.tool_uses == new.tool_uses
-                && equal(&self.settings, &new.settings)
-                && self.common_messages(new, equal) == new.messages.len()
-                && equal(&self.tools, &new.tools)
+        let common = self.common_messages(new);
+        let quality = if common == new.messages.len() {
+            Quality::Equal
+        } else {
+            let mut redacted = new.messages.iter();
+            let redacted = redacted.position(|it| has_redacted_input(&it.0.message))?;
+            (common >= redacted).then_some(Quality::AfterRedactedInput)?
         };
-        if is_equal(|a, b| a == b) {
-            return Some(Quality::Exact);
-        }
-        if is_equal(may_equal) {
-            return Some(Quality::Redacted);
-        }
-        let mut messages = new.messages.iter();
-        let redacted = messages.position(|message| message.has_redacted_input())?;
-        let is_equal_before = may_equal(&self.settings, &new.settings)
-            && may_equal(&self.tools, &new.tools)
-            && self.common_messages(new, may_equal) >= redacted;
-        is_equal_before.then_some(Quality::AfterRedactedInput)
+        let is_equal =
+            may_equal(&self.settings, &new.settings) && may_equal(&self.tools, &new.tools);
+        is_equal.then_some(quality)
     }
 
     /// Returns the number of equal messages at the beginning.
-    fn common_messages(&self, new: &Self, equal: fn(&Value, &Value) -> bool) -> usize {
+    fn common_messages(&self, new: &Self) -> usize {
         let pairs = self.messages.iter().zip(&new.messages);
-        let equal = |(a, b): &(&Arc<CanonicalMessage>, &Arc<CanonicalMessage>)| {
-            equal(&a.message, &b.message)
-        };
-        pairs.take_while(equal).count()
+        let equal = pairs.take_while(|((a, a_ids), (b, b_ids))| {
+            a_ids == b_ids && may_equal(&a.message, &b.message)
+        });
+        equal.count()
     }
 
     /// Returns a value that is larger for a recorded request that is more similar to a new one.
     pub(super) fn similarity(&self, new: &Self) -> (usize, std::cmp::Reverse<usize>) {
-        let common = self.common_messages(new, may_equal);
+        let common = self.common_messages(new);
         (common, std::cmp::Reverse(self.messages.len()))
     }
 
     /// Returns the position and the values of the first difference.
     pub(super) fn difference(&self, new: &Self) -> Option<String> {
-        let (mut recorded_uses, mut new_uses) = (self.tool_uses.as_slice(), &new.tool_uses[..]);
-        for position in 0..self.messages.len().max(new.messages.len()) {
-            let recorded = next_message(&self.messages, position, &mut recorded_uses);
-            let new = next_message(&new.messages, position, &mut new_uses);
-            let found = difference(&format!("messages[{position}]"), &recorded, &new);
-            if found.is_some() {
-                return found;
-            }
-        }
-        difference("tools", &self.tools, &new.tools)
+        let messages = |request: &Self| {
+            let messages = request.messages.iter().map(|(message, numbers)| {
+                let mut message = message.message.clone();
+                for (id, number) in ids_mut(&mut message).zip(numbers) {
+                    *id = format!("call-{number}");
+                }
+                message
+            });
+            Value::Array(messages.collect())
+        };
+        difference("messages", &messages(self), &messages(new))
+            .or_else(|| difference("tools", &self.tools, &new.tools))
             .or_else(|| difference("settings", &self.settings, &new.settings))
     }
 
     /// Returns an excerpt of the last text or result.
     pub(super) fn last_text(&self) -> String {
-        let parts = self.messages.last().map(|message| message.parts());
-        let part = parts.and_then(<[Value]>::last);
+        let part = self
+            .messages
+            .last()
+            .and_then(|(message, _)| parts(&message.message).last());
         let text = part.and_then(|part| {
             let result = || part.pointer("/content/0/text");
             part.get("text").or_else(result).or(Some(part))
@@ -196,18 +169,14 @@ impl CanonicalRequest {
     }
 }
 
-/// Returns the message with numbered tool uses, or null after the last one.
-fn next_message(
-    messages: &[Arc<CanonicalMessage>],
-    position: usize,
-    tool_uses: &mut &[usize],
-) -> Value {
-    let Some(message) = messages.get(position) else {
-        return Value::Null;
-    };
-    let (own, later) = tool_uses.split_at(message.ids.len().min(tool_uses.len()));
-    *tool_uses = later;
-    message.numbered(own)
+fn parts(message: &Value) -> &[Value] {
+    let parts = message.get("parts").and_then(Value::as_array);
+    parts.map(Vec::as_slice).unwrap_or_default()
+}
+
+fn has_redacted_input(message: &Value) -> bool {
+    let mut inputs = parts(message).iter().filter_map(|part| part.get("input"));
+    inputs.any(is_redacted)
 }
 
 fn difference(path: &str, recorded: &Value, new: &Value) -> Option<String> {
@@ -274,8 +243,9 @@ pub(super) fn excerpt(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use switchboard_domain::{Part, redact::Redactor};
-    use switchboard_domain::{Role, ToolInput, ToolResult, ToolUse};
+    use switchboard_domain::{
+        Message, Part, Role, ToolInput, ToolResult, ToolUse, redact::Redactor,
+    };
 
     use super::*;
 
@@ -299,7 +269,7 @@ mod tests {
         let matches = |other: &ChatRequest| one.matches(&canonical(other));
         assert_eq!(
             matches(&conversation("toolu_01", "7")),
-            Some(Quality::Exact)
+            Some(Quality::Equal)
         );
         assert_eq!(matches(&conversation("call_a", "8")), None);
         let mut other_use = conversation("a", "7");

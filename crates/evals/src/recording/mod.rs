@@ -31,5 +31,5 @@ pub use error::RecordingError;
 pub use matching::Matching;
 pub use player::Player;
 pub use recorder::Recorder;
-pub(crate) use redacted::{is_redacted, text_may_equal};
+pub(crate) use redacted::{is_redacted, may_equal};
 pub(crate) use redaction::Redaction;

@@ -291,7 +291,7 @@ impl Player {
             let rank = self.selection.rank(conversation, self.matching, &state)?;
             let quality = match self.matching {
                 Matching::Exact => recorded_request.matches(&request)?,
-                Matching::Order => Quality::Exact,
+                Matching::Order => Quality::Equal,
             };
             let is_candidate = recorded.model == *model && !call.is_used;
             is_candidate.then_some((rank, quality, position))
@@ -365,10 +365,8 @@ impl Player {
             let conversation = recorded.conversation.as_ref();
             let rank = self.selection.rank(conversation, self.matching, &state)?;
             let recorded_input = Value::Object(recorded.input.clone());
-            let quality = if recorded_input == *input {
-                Quality::Exact
-            } else if may_equal(&recorded_input, input) {
-                Quality::Redacted
+            let quality = if may_equal(&recorded_input, input) {
+                Quality::Equal
             } else if self.matching == Matching::Order {
                 Quality::AfterRedactedInput
             } else {

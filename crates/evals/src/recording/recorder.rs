@@ -14,15 +14,17 @@ use futures_core::Stream;
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::{
-    ChatModel, ChatRequest, JsonObject, Message, ModelCapabilities, ModelError, ModelEvent,
-    ModelId, ModelStream, ToolCall, ToolCallError, ToolCatalog, ToolDefinition, ToolHost,
-    ToolHostChanges, ToolOutput, redact::Redactor,
+    ChatModel, ChatRequest, JsonObject, ModelCapabilities, ModelError, ModelEvent, ModelId,
+    ModelStream, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges, ToolOutput,
+    redact::Redactor,
 };
 use switchboard_orchestration::tools::arguments::ContextInjection;
 
 use super::{
     RecordingError, Redaction,
-    format::{CallResult, EarlyEnd, Header, Line, ModelCall, RecordedToolCall, StoredModelError},
+    format::{
+        CallResult, Catalog, EarlyEnd, Header, Line, ModelCall, RecordedToolCall, StoredModelError,
+    },
 };
 
 /// Maximum number of messages and lists of tools that the recorder recognizes. Then it forgets all
@@ -169,21 +171,13 @@ impl Writer {
             .map_err(RecordingError::Write)
     }
 
-    fn message(&mut self, message: Message) -> Result<usize, RecordingError> {
-        self.numbered(message, |number, message| Line::Message { number, message })
-    }
-
-    fn tools(&mut self, tools: Vec<Arc<ToolDefinition>>) -> Result<usize, RecordingError> {
-        self.numbered(tools, |number, tools| Line::Tools { number, tools })
-    }
-
-    /// Returns the number of an item and writes the item if it is new.
-    fn numbered<T: Serialize>(
+    /// Returns the number of a message or a list of tools, and writes it if it is new.
+    fn numbered(
         &mut self,
-        item: T,
-        line: impl FnOnce(usize, T) -> Line,
+        item: Value,
+        line: impl FnOnce(usize, Value) -> Line,
     ) -> Result<usize, RecordingError> {
-        let json = serde_json::to_string(&item).map_err(RecordingError::Serialize)?;
+        let json = item.to_string();
         let hash = self.hash_keys.each_ref().map(|key| key.hash_one(&json));
         if let Some(number) = self.numbers.get(&hash) {
             return Ok(*number);
@@ -265,17 +259,21 @@ impl RecordedStream {
         recorder.write(|writer, redaction| {
             let mut messages = Vec::new();
             for message in &response.request.messages {
-                messages.push(writer.message(redaction.message(message))?);
+                let message = redaction.json(message)?;
+                let line = |number, message| Line::Message { number, message };
+                messages.push(writer.numbered(message, line)?);
             }
+            let tools = redaction.json(&response.request.tools)?;
+            let tools = writer.numbered(tools, |number, tools| Line::Tools { number, tools })?;
             let call = ModelCall {
                 conversation: recorder.conversation.clone(),
                 catalogs: response.catalogs,
                 model: redaction.model(&response.model),
                 capabilities: response.capabilities,
                 messages,
-                tools: writer.tools(redaction.tools(&response.request.tools))?,
-                settings: redaction.settings(&response.request),
-                redacted_inputs: redaction.events(&mut response.events),
+                tools,
+                settings: redaction.settings(&response.request)?,
+                redacted_inputs: redaction.events(&mut response.events)?,
                 events: response.events,
                 end: end.map(|end| redacted_end(end, redaction)),
             };
@@ -350,7 +348,9 @@ impl ToolHost for RecordedTools {
         self.recorder.write(|writer, redaction| {
             // The run requests the catalog before each request to the model.
             if writer.catalog.as_ref() != Some(&catalog) {
-                writer.write(&Line::Catalog(redaction.catalog(&catalog).into()))?;
+                writer.write(&Line::Catalog(
+                    redaction.item(&Catalog::from(catalog.clone()))?,
+                ))?;
                 writer.catalog = Some(catalog.clone());
                 writer.catalogs += 1;
             }
@@ -428,7 +428,7 @@ impl PendingCall {
                 _ => JsonObject::new(),
             };
             let result = match result {
-                CallResult::Output(output) => CallResult::Output(redaction.output(&output)),
+                CallResult::Output(output) => CallResult::Output(redaction.item(&output)?),
                 CallResult::Error(mut error) => {
                     if let Some(text) = error_text(&mut error) {
                         *text = redaction.text(text);

@@ -349,7 +349,8 @@ async fn repeated_messages_and_tools_are_written_once() {
         ),
         (25, 1, 1, 13, 12)
     );
-    // Each word in the pieces of the answer, in the message that they make, in the call and in its results.
+    // Each word in the pieces of the answer, in the message that they make, in the call and in its
+    // results.
     assert!(text.len() < 12 * 8 * 1_100, "{} bytes", text.len());
 }
 
@@ -664,9 +665,6 @@ fn a_damaged_line_is_an_error_unless_it_is_an_incomplete_last_line() {
     bytes.push(b'\n');
     let damaged = Player::read(bytes.as_slice()).unwrap_err().to_string();
     assert!(damaged.contains("line 3"), "{damaged}");
-    let message = r#"{"type":"message","number":1,"message":{}}"#;
-    let damaged = read(&format!("{HEADER}\n{message}\n")).unwrap_err();
-    assert!(damaged.contains("line 2"), "{damaged}");
     let call = json!({
         "type": "model_call", "catalogs": 0, "model": "a/b", "capabilities": {}, "messages": [7],
         "tools": 1, "settings": {"messages": []}, "events": [],
@@ -728,7 +726,7 @@ proptest! {
             events.push(ModelEvent::TextDelta { index: 0, text: whole[from..cut].to_owned() });
             from = cut;
         }
-        redaction().events(&mut events);
+        redaction().events(&mut events).unwrap();
         let text: String = events.iter().map(|event| match event {
             ModelEvent::TextDelta { text, .. } => text.as_str(),
             _ => "",

@@ -15,7 +15,7 @@ pub(crate) fn is_redacted(value: &Value) -> bool {
 
 /// Returns whether `value` may be the recorded one before redaction. Redacted text matches any
 /// text, and a completely redacted value matches any value except null.
-pub(super) fn may_equal(recorded: &Value, value: &Value) -> bool {
+pub(crate) fn may_equal(recorded: &Value, value: &Value) -> bool {
     match (recorded, value) {
         // Numbers and lists are redacted as well.
         (Value::String(recorded), value) if recorded == REDACTED => !value.is_null(),
@@ -34,7 +34,7 @@ pub(super) fn may_equal(recorded: &Value, value: &Value) -> bool {
 }
 
 /// Returns whether a text may be the recorded one before redaction.
-pub(crate) fn text_may_equal(recorded: &str, text: &str) -> bool {
+fn text_may_equal(recorded: &str, text: &str) -> bool {
     let Some((start, after)) = recorded.split_once(REDACTED) else {
         return recorded == text;
     };

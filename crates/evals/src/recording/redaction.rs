@@ -1,12 +1,11 @@
 //! Removal of secrets from messages, tools and events.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, Media, MediaSource, Message, ModelEvent, ModelId, Part, PartStart, ProviderState,
-    ResponseFormat, ToolCatalog, ToolChoice, ToolContent, ToolDefinition, ToolInput, ToolOrigin,
-    ToolOutput, ToolResult,
+    ChatRequest, ModelEvent, ModelId, Part, PartStart, ProviderState,
     redact::{Redactor, SizeLimits},
 };
 
@@ -58,145 +57,48 @@ impl Redaction {
         ModelId::new(self.label(&id.provider), self.label(&id.name))
     }
 
-    pub(super) fn message(&self, message: &Message) -> Message {
-        let parts = message.parts.iter();
-        Message::new(message.role, parts.map(|part| self.part(part.clone())))
+    /// Redacts the JSON form of a message, a tool, an output or settings.
+    pub(super) fn json(&self, item: &impl Serialize) -> Result<Value, serde_json::Error> {
+        let mut value = serde_json::to_value(item)?;
+        self.redact_fields(&mut value);
+        Ok(value)
     }
 
-    fn part(&self, mut part: Part) -> Part {
-        match &mut part {
-            Part::Text(text) => {
-                text.text = self.text(&text.text);
-                self.state(text.provider_state.as_mut());
-            }
-            Part::Reasoning(reasoning) => {
-                reasoning.text = self.text(&reasoning.text);
-                self.state(reasoning.provider_state.as_mut());
-            }
-            Part::Image(media) | Part::Audio(media) => self.media(media),
-            Part::Document(document) => {
-                self.media(&mut document.media);
-                document.title = document.title.as_deref().map(|title| self.text(title));
-            }
-            Part::ToolUse(tool_use) => {
-                tool_use.id = self.name(&tool_use.id);
-                tool_use.name = self.name(&tool_use.name);
-                tool_use.input = self.input(&tool_use.input);
-                self.state(tool_use.provider_state.as_mut());
-            }
-            Part::ToolResult(result) => self.result(result),
-            Part::Opaque(opaque) => {
-                opaque.text = opaque.text.as_deref().map(|text| self.text(text));
-                self.state(Some(&mut opaque.provider_state));
+    /// Redacts a message, a tool or an output.
+    pub(super) fn item<T>(&self, item: &T) -> Result<T, serde_json::Error>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        serde_json::from_value(self.json(item)?)
+    }
+
+    fn redact_fields(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_fields(item)),
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    self.redact_field(name, value);
+                }
             }
             _ => {}
         }
-        part
     }
 
-    /// Redacts only known secrets, because a provider needs the other data unchanged.
-    fn state(&self, state: Option<&mut ProviderState>) {
-        if let Some(state) = state {
-            self.redactor.redact_known_in_value(&mut state.data);
-        }
-    }
-
-    fn media(&self, media: &mut Media) {
-        if let MediaSource::Url(url) = &mut media.source {
-            *url = self.redactor.redact_text(url);
-        }
-    }
-
-    fn input(&self, input: &ToolInput) -> ToolInput {
-        match input {
-            ToolInput::Object(object) => match self.value(&object.to_value()) {
-                Value::Object(clean) => clean.into(),
-                _ => input.clone(),
-            },
-            ToolInput::Malformed { raw, reason } => {
-                ToolInput::malformed(self.text(raw), self.text(reason))
+    fn redact_field(&self, name: &str, value: &mut Value) {
+        match (name, value) {
+            // A provider needs the other data unchanged.
+            ("provider_state", value) => {
+                self.redactor.redact_known_in_value(value);
             }
-        }
-    }
-
-    fn result(&self, result: &mut ToolResult) {
-        result.tool_use_id = self.name(&result.tool_use_id);
-        result.name = self.name(&result.name);
-        result.content = result
-            .content
-            .iter()
-            .map(|part| self.content(part))
-            .collect();
-        let structured = result.structured.as_ref();
-        result.structured = structured.map(|value| Arc::new(self.value(value)));
-    }
-
-    fn content(&self, content: &ToolContent) -> ToolContent {
-        let mut content = content.clone();
-        match &mut content {
-            ToolContent::Text { text } => *text = self.text(text),
-            ToolContent::Image(media) | ToolContent::Audio(media) => self.media(media),
-            ToolContent::Resource { uri, text, .. } => {
-                *uri = self.redactor.redact_text(uri);
-                *text = text.as_deref().map(|text| self.text(text));
+            ("id" | "tool_use_id" | "name" | "server" | "tool", Value::String(name)) => {
+                *name = self.name(name);
             }
-            ToolContent::ResourceLink {
-                uri,
-                name,
-                description,
-                ..
-            } => {
-                *uri = self.redactor.redact_text(uri);
-                *name = self.redactor.redact_text(name);
-                *description = description.as_deref().map(|text| self.text(text));
-            }
-            ToolContent::Unknown { value } => *value = self.value(value),
-            _ => {}
+            ("type" | "role" | "media_type" | "base64" | "blob", Value::String(_)) => {}
+            ("input" | "structured" | "value" | "extra", value) => *value = self.value(value),
+            ("input_schema" | "output_schema" | "schema", value) => *value = self.schema(value),
+            (_, value) => self.redact_fields(value),
         }
-        content
-    }
-
-    pub(super) fn output(&self, output: &ToolOutput) -> ToolOutput {
-        ToolOutput {
-            content: output
-                .content
-                .iter()
-                .map(|part| self.content(part))
-                .collect(),
-            structured: output.structured.as_ref().map(|value| self.value(value)),
-            is_error: output.is_error,
-        }
-    }
-
-    pub(super) fn catalog(&self, catalog: &ToolCatalog) -> ToolCatalog {
-        let mut problems = catalog.problems.clone();
-        for problem in &mut problems {
-            problem.message = self.text(&problem.message);
-        }
-        ToolCatalog {
-            tools: self.tools(&catalog.tools),
-            problems,
-        }
-    }
-
-    pub(super) fn tools(&self, tools: &[Arc<ToolDefinition>]) -> Vec<Arc<ToolDefinition>> {
-        let clean = tools.iter().map(|tool| {
-            let origin = tool.origin.as_ref().map(|origin| ToolOrigin {
-                server: self.name(&origin.server),
-                tool: self.name(&origin.tool),
-            });
-            Arc::new(ToolDefinition {
-                name: self.name(&tool.name),
-                title: tool.title.as_deref().map(|title| self.text(title)),
-                description: self.text(&tool.description),
-                input_schema: self.schema(&tool.input_schema),
-                output_schema: tool.output_schema.as_ref().map(|it| self.schema(it)),
-                annotations: tool.annotations,
-                origin,
-                sequential: tool.sequential,
-            })
-        });
-        clean.collect()
     }
 
     /// Redacts the texts of a schema. Property names, types and enum values stay: a replay checks
@@ -216,33 +118,22 @@ impl Redaction {
     }
 
     /// Returns a request without messages, tools and secrets.
-    pub(super) fn settings(&self, request: &ChatRequest) -> ChatRequest {
-        let mut settings = ChatRequest {
+    pub(super) fn settings(&self, request: &ChatRequest) -> Result<Value, serde_json::Error> {
+        self.json(&ChatRequest {
             messages: Vec::new(),
             tools: Vec::new(),
             ..request.clone()
-        };
-        if let ToolChoice::Only(names) = &mut settings.tool_choice {
-            *names = names.iter().map(|name| self.name(name)).collect();
-        }
-        if let ResponseFormat::JsonSchema { schema, .. } = &mut settings.response_format {
-            *schema = self.schema(schema);
-        }
-        let stop = &mut settings.sampling.stop;
-        *stop = stop.iter().map(|text| self.text(text)).collect();
-        if let Value::Object(extra) = self.value(&Value::Object(settings.extra)) {
-            settings.extra = extra;
-        } else {
-            settings.extra = serde_json::Map::new();
-        }
-        settings
+        })
     }
 
     /// Redacts the events of one response. Returns the ids of the tool uses whose input changed.
     ///
     /// Also finds secrets that are split between deltas. The first delta of such a part then has
     /// the complete text, and the others are empty.
-    pub(super) fn events(&self, events: &mut [ModelEvent]) -> Vec<String> {
+    pub(super) fn events(
+        &self,
+        events: &mut [ModelEvent],
+    ) -> Result<Vec<String>, serde_json::Error> {
         let mut redacted = Vec::new();
         let mut ids: BTreeMap<u32, String> = BTreeMap::new();
         let mut deltas: BTreeMap<(u32, DeltaKind), Vec<usize>> = BTreeMap::new();
@@ -255,7 +146,7 @@ impl Redaction {
                         ids.insert(*index, id.clone());
                     }
                     PartStart::Whole { part } => {
-                        let clean = self.part((**part).clone());
+                        let clean: Part = self.item(&**part)?;
                         if let (Part::ToolUse(before), Part::ToolUse(after)) = (&**part, &clean)
                             && before.input != after.input
                         {
@@ -265,7 +156,7 @@ impl Redaction {
                     }
                     _ => {}
                 },
-                ModelEvent::PartState { state, .. } => self.state(Some(state)),
+                ModelEvent::PartState { state, .. } => self.state(state),
                 ModelEvent::Warning { warning } => warning.message = self.text(&warning.message),
                 ModelEvent::Finished { raw, .. } => {
                     *raw = raw.as_deref().map(|raw| self.text(raw));
@@ -301,7 +192,11 @@ impl Redaction {
                 }
             }
         }
-        redacted
+        Ok(redacted)
+    }
+
+    fn state(&self, state: &mut ProviderState) {
+        self.redactor.redact_known_in_value(&mut state.data);
     }
 }
 

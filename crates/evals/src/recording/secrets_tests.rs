@@ -210,14 +210,15 @@ fn only_known_secrets_are_removed_from_provider_state() {
         });
         serde_json::from_value(json!({"role": "assistant", "parts": [part]})).unwrap()
     };
-    assert_eq!(redaction().message(&message(KEY)), message("[redacted]"));
+    let redacted = redaction().item(&message(KEY)).unwrap();
+    assert_eq!(redacted, message("[redacted]"));
     let state = |key: &str| -> Vec<ModelEvent> {
         let state = json!({"provider": "a", "data": data(key)});
         let event = json!({"type": "part_state", "index": 0, "state": state});
         vec![serde_json::from_value(event).unwrap()]
     };
     let mut redacted = state(KEY);
-    redaction().events(&mut redacted);
+    redaction().events(&mut redacted).unwrap();
     assert_eq!(redacted, state("[redacted]"));
     // The same data in a tool input.
     let input = redaction().value(&data(KEY)).to_string();
@@ -322,7 +323,7 @@ fn tool_uses_with_redacted_input_are_listed() {
         }],
     ]
     .concat();
-    let mut redacted = redaction().events(&mut events);
+    let mut redacted = redaction().events(&mut events).unwrap();
     redacted.sort();
     assert_eq!(redacted, ["three", "two"]);
 }

@@ -83,6 +83,32 @@ impl Metric {
         }
     }
 
+    /// Returns an explanation for people.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Self::Passed => "The share of runs that met all expectations.",
+            Self::Accuracy => {
+                "Right tool, arguments and position, as a share of all expected and unexpected \
+                 calls. A missing call is not right."
+            }
+            Self::Calls => "Tool calls of the model.",
+            Self::Successful => "The tool returned a result, whether the call was expected or not.",
+            Self::Failed => "The tool or its server failed or did not respond.",
+            Self::Hallucinated => {
+                "The tool does not exist, or the arguments violate its schema or differ from the \
+                 expected ones. The latter calls are executed, and also count as successful or \
+                 failed."
+            }
+            Self::Unnecessary => "Not expected, or the result was already known.",
+            Self::Forbidden => "Calls of forbidden tools.",
+            Self::MedianTurn => "Half of the turns, with their tools, were not slower.",
+            Self::SlowTurn => "19 of 20 turns were not slower.",
+            Self::InputTokens => "Tokens of the prompts, if the provider reported all of them.",
+            Self::OutputTokens => "Tokens of the responses, if the provider reported all of them.",
+            Self::Cost => "US dollars, if all prices and all tokens are known.",
+        }
+    }
+
     /// Returns the value, or `None` if it is undefined or not known.
     pub fn of(self, summary: &ModelSummary) -> Option<f64> {
         let counts = &summary.counts;

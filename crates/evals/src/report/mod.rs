@@ -3,7 +3,7 @@
 //! | question | source |
 //! |---|---|
 //! | calls, successful, failed | [`CallCounts`] |
-//! | hallucinated: invalid or invented arguments | [`CallCounts::hallucinated`]; only [`CallCounts::invalid`] calls were not executed |
+//! | hallucinated: invalid or invented arguments | [`CallCounts::hallucinated`] |
 //! | unnecessary and forbidden calls | [`CallCounts::unnecessary`], [`CallCounts::forbidden`] |
 //! | accuracy: right tool, arguments and order | [`CallCounts::accuracy`] |
 //! | duration | [`ModelSummary::turn_ms`], [`ToolSummary::call_ms`] |

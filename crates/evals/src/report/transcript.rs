@@ -1,8 +1,8 @@
 //! The events of a turn, for people.
 //!
 //! A transcript is limited: 64 KiB per text, 16 KiB per input or result, 256 KiB of text per turn
-//! and 2,000 entries. The numbers of omitted bytes and entries are stored. Media are described, not
-//! included. Progress of tools is omitted.
+//! and 2,000 entries. The numbers of omitted bytes and entries are stored. Media and progress of
+//! tools are omitted.
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ModelId, Usage};
@@ -81,7 +81,7 @@ pub enum Event {
     Note {
         /// The name of the run event, such as `warning`.
         kind: String,
-        /// Description.
+        /// The fields of the run event.
         #[serde(flatten)]
         text: Excerpt,
     },
@@ -93,7 +93,8 @@ pub enum Event {
 /// The beginning of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Excerpt {
-    /// The text.
+    /// The text. It is empty for media in reports of earlier programs.
+    #[serde(default)]
     pub text: String,
     /// Number of omitted bytes after it.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -130,7 +131,7 @@ pub struct CallNote {
     pub at_ms: u64,
     /// The name of the run event, such as `tool_approved`.
     pub kind: String,
-    /// Description.
+    /// The fields of the run event.
     #[serde(flatten)]
     pub text: Excerpt,
 }
@@ -151,37 +152,8 @@ pub struct CallResult {
     pub attempts: u32,
     /// Duration of all attempts in milliseconds.
     pub duration_ms: u64,
-    /// The content for the model.
-    pub content: Vec<ContentPart>,
-    /// Number of omitted parts.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub omitted: u64,
-}
-
-/// A part of a result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ContentPart {
-    /// Text.
-    Text(Excerpt),
-    /// A description of other content.
-    Media {
-        /// `image`, `audio` or `resource`.
-        kind: String,
-        /// The media type.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        media_type: Option<String>,
-        /// The address.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        uri: Option<Excerpt>,
-        /// Size in bytes, if the content was included.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        bytes: Option<u64>,
-    },
-    /// Content of a newer program.
-    #[serde(other)]
-    Unknown,
+    /// The content for the model as text. Media are described.
+    pub content: Vec<Excerpt>,
 }
 
 #[cfg(test)]

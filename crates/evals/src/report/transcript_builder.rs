@@ -1,13 +1,10 @@
 //! Builds a transcript from the events of a run.
 
-use serde::Serialize;
 use serde_json::Value;
-use switchboard_domain::{Media, MediaSource, ToolContent, ToolHostChange};
+use switchboard_domain::ToolContent;
 use switchboard_orchestration::{RunEventKind, ToolCallRecord, ToolFailure};
 
-use super::transcript::{
-    Call, CallNote, CallResult, ContentPart, Entry, Event, Excerpt, Transcript,
-};
+use super::transcript::{Call, CallNote, CallResult, Entry, Event, Excerpt, Transcript};
 use crate::recording::Redaction;
 
 /// Maximum size of a text of the model in bytes.
@@ -19,11 +16,8 @@ const MAX_DETAIL_BYTES: usize = 16 << 10;
 /// Maximum size of all texts of a turn in bytes.
 const MAX_TURN_BYTES: usize = 256 << 10;
 
-/// Maximum number of entries of a turn, notes of a call, and parts of a result.
+/// Maximum number of entries of a turn, and of notes of a call.
 const MAX_ENTRIES: usize = 2_000;
-
-/// Maximum size of a secret in bytes.
-const MAX_SECRET_BYTES: usize = 16 << 10;
 
 /// Maximum size of a name in bytes.
 const MAX_NAME_BYTES: usize = 512;
@@ -155,71 +149,70 @@ impl<'a> TranscriptBuilder<'a> {
                 };
                 self.push(Event::Call(Box::new(call)), at_ms);
             }
-            RunEventKind::ToolInputRepaired { id, repairs, input } => {
-                let input = self.redaction.value(input);
-                let text = format!("{}: {input}", repairs.join("; "));
-                self.add_call_note(id, "tool_input_repaired", &text, at_ms);
-            }
-            RunEventKind::ToolFinished { .. } => self.add_result(event, at_ms),
-            event => {
-                if let Some((id, kind, text)) = call_note(event) {
-                    self.add_call_note(id, kind, &text, at_ms);
-                } else if let Some((kind, text)) = note(event) {
-                    let text = self.excerpt(&text, MAX_DETAIL_BYTES);
-                    let kind = kind.to_owned();
-                    self.push(Event::Note { kind, text }, at_ms);
+            RunEventKind::ToolFinished {
+                id,
+                is_error,
+                failure,
+                cached,
+                attempts,
+                duration_ms,
+                content,
+                structured,
+            } => {
+                let content: Vec<String> = content.iter().map(ToolContent::as_text).collect();
+                let content = match structured {
+                    Some(structured) if content.is_empty() => self.json(structured),
+                    _ => self.excerpt(&content.join("\n"), MAX_DETAIL_BYTES),
+                };
+                let result = CallResult {
+                    at_ms,
+                    is_error: *is_error,
+                    failure: failure.map(ToolFailure::as_str).map(str::to_owned),
+                    cached: *cached,
+                    attempts: *attempts,
+                    duration_ms: *duration_ms,
+                    content: vec![content],
+                };
+                if let Some(call) = self.call(id) {
+                    call.result = Some(result);
                 }
             }
+            RunEventKind::RunFinished { report } if report.error.is_none() => {}
+            event => self.add_note(event, at_ms),
         }
     }
 
-    fn add_result(&mut self, event: &RunEventKind, at_ms: u64) {
-        let RunEventKind::ToolFinished {
-            id,
-            is_error,
-            failure,
-            cached,
-            attempts,
-            duration_ms,
-            content,
-            structured,
-        } = event
-        else {
+    /// Adds the name and the fields of another event, to its call if it has one.
+    fn add_note(&mut self, event: &RunEventKind, at_ms: u64) {
+        let Ok(Value::Object(mut fields)) = serde_json::to_value(event) else {
             return;
         };
-        let mut parts = Vec::new();
-        for part in content.iter().take(MAX_ENTRIES) {
-            parts.push(self.content_part(part));
+        if let RunEventKind::RunFinished { report } = event {
+            let error = report.error.as_ref().map(|it| Value::from(&*it.message));
+            fields.retain(|name, _| name == "type");
+            fields.extend(error.map(|error| ("error".to_owned(), error)));
         }
-        if let (true, Some(structured)) = (content.is_empty(), structured) {
-            parts.push(ContentPart::Text(self.json(structured)));
-        }
-        let result = CallResult {
-            at_ms,
-            is_error: *is_error,
-            failure: failure.map(ToolFailure::as_str).map(str::to_owned),
-            cached: *cached,
-            attempts: *attempts,
-            duration_ms: *duration_ms,
-            content: parts,
-            omitted: content.len().saturating_sub(MAX_ENTRIES) as u64,
+        let mut name = |field: &str| match fields.shift_remove(field) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
         };
-        if let Some(call) = self.call(id) {
-            call.result = Some(result);
-        }
-    }
-
-    fn add_call_note(&mut self, id: &str, kind: &str, text: &str, at_ms: u64) {
-        let text = self.excerpt(text, MAX_DETAIL_BYTES);
-        let note = CallNote {
-            at_ms,
-            kind: kind.to_owned(),
-            text,
+        let (kind, id) = (name("type").unwrap_or_default(), name("id"));
+        let Value::Object(fields) = self.redaction.value(&Value::Object(fields)) else {
+            return;
         };
-        if let Some(call) = self.call(id)
-            && call.notes.len() < MAX_ENTRIES
-        {
-            call.notes.push(note);
+        let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
+        let fields = fields.map(|(name, value)| match value {
+            Value::String(text) => format!("{name}: {text}"),
+            value => format!("{name}: {value}"),
+        });
+        let text = fields.collect::<Vec<_>>().join("; ");
+        let text = self.cut(&text, MAX_DETAIL_BYTES);
+        match id.and_then(|id| self.call(&id)) {
+            Some(call) if call.notes.len() < MAX_ENTRIES => {
+                call.notes.push(CallNote { at_ms, kind, text });
+            }
+            Some(_) => {}
+            None => self.push(Event::Note { kind, text }, at_ms),
         }
     }
 
@@ -245,25 +238,10 @@ impl<'a> TranscriptBuilder<'a> {
         self.cut(&clean, MAX_DETAIL_BYTES)
     }
 
-    /// Returns the beginning of a text without secrets. Redacts only a part of a very long text,
-    /// and drops the end of that part, which may contain half a secret.
+    /// Returns the beginning of a text without secrets.
     fn excerpt(&mut self, text: &str, max_bytes: usize) -> Excerpt {
-        if self.bytes_left == 0 {
-            return self.cut(text, 0);
-        }
-        let end = text.floor_char_boundary(max_bytes + 2 * MAX_SECRET_BYTES);
-        let mut clean = self.redaction.text(&text[..end]);
-        if end < text.len() {
-            let certain = clean.len().saturating_sub(MAX_SECRET_BYTES);
-            clean.truncate(clean.floor_char_boundary(certain));
-        }
-        let clean_bytes = clean.len();
-        let mut excerpt = self.cut(&clean, max_bytes);
-        let shown = excerpt.text.len();
-        if shown < clean_bytes || end < text.len() {
-            excerpt.omitted = text.len().saturating_sub(shown).max(1) as u64;
-        }
-        excerpt
+        let clean = self.redaction.text(text);
+        self.cut(&clean, max_bytes)
     }
 
     fn cut(&mut self, text: &str, max_bytes: usize) -> Excerpt {
@@ -274,176 +252,8 @@ impl<'a> TranscriptBuilder<'a> {
             omitted: (text.len() - end) as u64,
         }
     }
-
-    fn content_part(&mut self, content: &ToolContent) -> ContentPart {
-        let (kind, media_type, uri, bytes) = match content {
-            ToolContent::Image(media) => {
-                ("image", Some(&media.media_type), uri(media), size(media))
-            }
-            ToolContent::Audio(media) => {
-                ("audio", Some(&media.media_type), uri(media), size(media))
-            }
-            ToolContent::Resource {
-                uri,
-                media_type,
-                text: None,
-                blob,
-            } => {
-                let size = blob.as_deref().map(decoded_size);
-                ("resource", media_type.as_ref(), Some(uri.as_str()), size)
-            }
-            text => return ContentPart::Text(self.excerpt(&text.as_text(), MAX_DETAIL_BYTES)),
-        };
-        ContentPart::Media {
-            kind: kind.to_owned(),
-            media_type: media_type.map(|it| short_name(it)),
-            uri: uri.map(|it| self.excerpt(it, MAX_DETAIL_BYTES)),
-            bytes,
-        }
-    }
 }
 
 fn short_name(name: &str) -> String {
     name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned()
-}
-
-fn uri(media: &Media) -> Option<&str> {
-    match &media.source {
-        MediaSource::Url(url) => Some(url),
-        _ => None,
-    }
-}
-
-fn size(media: &Media) -> Option<u64> {
-    match &media.source {
-        MediaSource::Base64(data) => Some(decoded_size(data)),
-        _ => None,
-    }
-}
-
-/// Returns the size of base64 data after decoding.
-fn decoded_size(base64: &str) -> u64 {
-    let data = base64.trim_end_matches('=');
-    (data.len() as u64).saturating_mul(3) / 4
-}
-
-/// Returns the call id, the event name and the text of an event between call and result.
-fn call_note(event: &RunEventKind) -> Option<(&str, &'static str, String)> {
-    let (id, kind, text) = match event {
-        RunEventKind::ToolAwaitingApproval { id } => (id, "tool_awaiting_approval", String::new()),
-        RunEventKind::ToolApproved {
-            id,
-            edited,
-            remembered,
-            ..
-        } => {
-            let text = match (*edited, *remembered) {
-                (true, _) => "with another input",
-                (false, true) => "by an earlier decision",
-                (false, false) => "",
-            };
-            (id, "tool_approved", text.to_owned())
-        }
-        RunEventKind::ToolDenied { id, reason } => (id, "tool_denied", reason.clone()),
-        RunEventKind::ToolRetried { id, retry } => {
-            let text = format!("attempt {}: {}", retry.attempt, retry.reason);
-            (id, "tool_retried", text)
-        }
-        _ => return None,
-    };
-    Some((id, kind, text))
-}
-
-/// Returns the name and the text of another event, or `None` if it is not relevant.
-fn note(event: &RunEventKind) -> Option<(&'static str, String)> {
-    Some(match event {
-        RunEventKind::ToolsUnavailable { problem } => (
-            "tools_unavailable",
-            format!("{}: {}", problem.server, problem.message),
-        ),
-        RunEventKind::ServerChanged { change } => ("server_changed", server_change(change)),
-        RunEventKind::PhaseStarted { phase, mode } => {
-            let mode = mode.as_deref().map(|mode| format!(" by {mode}"));
-            ("phase_started", plain(phase) + &mode.unwrap_or_default())
-        }
-        RunEventKind::HistoryTrimmed {
-            left_out,
-            tokens_before,
-            tokens_after,
-            ..
-        } => (
-            "history_trimmed",
-            format!(
-                "{left_out} messages omitted; about {tokens_before} tokens became {tokens_after}"
-            ),
-        ),
-        RunEventKind::HistorySummarised { model, error, .. } => {
-            let error = error.as_ref().map(|error| format!(": {}", error.message));
-            (
-                "history_summarised",
-                format!("{model}{}", error.unwrap_or_default()),
-            )
-        }
-        RunEventKind::ModelSwitched { from, to, reason } => {
-            ("model_switched", format!("from {from} to {to}: {reason}"))
-        }
-        RunEventKind::ToolsDropped { reason } => ("tools_dropped", reason.clone()),
-        RunEventKind::AskedAgain { attempt, reason } => {
-            ("asked_again", format!("attempt {attempt}: {reason}"))
-        }
-        RunEventKind::FormatRepaired { repairs } => ("format_repaired", repairs.join("; ")),
-        RunEventKind::ModelCallRetried {
-            attempt,
-            delay_ms,
-            reason,
-            ..
-        } => (
-            "model_call_retried",
-            format!("attempt {attempt} after {delay_ms} ms: {reason}"),
-        ),
-        RunEventKind::ModelCallFailed { error, .. } => ("model_call_failed", error.message.clone()),
-        RunEventKind::Warning { warning } => {
-            let text = format!("{}: {}", plain(&warning.kind), warning.message);
-            ("warning", text)
-        }
-        RunEventKind::QuestionAsked { question, .. } => {
-            let text = format!("{}: {}", question.server, question.message);
-            ("question_asked", text)
-        }
-        RunEventKind::QuestionAnswered { action, .. } => ("question_answered", plain(action)),
-        RunEventKind::RunParked { waiting } => ("run_parked", waiting.join(", ")),
-        RunEventKind::RunFinished { report } => {
-            ("run_finished", report.error.as_ref()?.message.clone())
-        }
-        _ => return None,
-    })
-}
-
-fn server_change(change: &ToolHostChange) -> String {
-    match change {
-        ToolHostChange::ToolsChanged { server } => format!("{server}: tools changed"),
-        ToolHostChange::ToolRedefined { server, tool, .. } => {
-            format!("{server}: definition of `{tool}` changed")
-        }
-        ToolHostChange::PromptsChanged { server } => format!("{server}: prompts changed"),
-        ToolHostChange::ResourcesChanged { server } => format!("{server}: resources changed"),
-        ToolHostChange::ServerState {
-            server,
-            state,
-            reason,
-        } => {
-            let reason = reason.as_deref().map(|reason| format!(": {reason}"));
-            format!("{server} is {state}{}", reason.unwrap_or_default())
-        }
-        other => plain(other),
-    }
-}
-
-/// Returns the name of a protocol value for people.
-fn plain(value: &impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::String(name)) => name.replace('_', " "),
-        Ok(other) => other.to_string(),
-        Err(_) => String::new(),
-    }
 }

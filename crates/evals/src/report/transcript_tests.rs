@@ -5,9 +5,9 @@ use switchboard_orchestration::RunEventKind;
 use super::*;
 use crate::{recording::Redaction, report::TranscriptBuilder};
 
-/// The transcript of these events, one after each other millisecond.
-fn of(scrubber: &Redaction, events: impl IntoIterator<Item = Value>) -> Transcript {
-    let mut builder = TranscriptBuilder::new(scrubber);
+/// Returns the transcript of these events, one per millisecond.
+fn of(redaction: &Redaction, events: impl IntoIterator<Item = Value>) -> Transcript {
+    let mut builder = TranscriptBuilder::new(redaction);
     for (at, event) in events.into_iter().enumerate() {
         let event: RunEventKind = serde_json::from_value(event).unwrap();
         builder.add(&event, at as u64);
@@ -33,7 +33,7 @@ fn excerpt(text: &str, omitted: u64) -> Excerpt {
 }
 
 #[test]
-fn pieces_of_a_text_are_one_and_calls_hold_what_became_of_them() {
+fn deltas_are_joined_and_calls_have_their_events_and_results() {
     let transcript = of(
         &Redaction::new(Redactor::default()),
         [
@@ -58,27 +58,27 @@ fn pieces_of_a_text_are_one_and_calls_hold_what_became_of_them() {
             text("done"),
         ],
     );
-    let told = serde_json::to_value(&transcript.entries).unwrap();
+    let entries = serde_json::to_value(&transcript.entries).unwrap();
     assert_eq!(
-        told,
+        entries,
         json!([
             {"at_ms": 0, "type": "reasoning", "text": "I think so"},
             {"at_ms": 2, "type": "text", "text": "Let me see"},
             {"at_ms": 6, "type": "call", "id": "1", "server": "shop", "tool": "look_up", "input": {"text": "{\"id\":\"7\"}"},
                 "notes": [
-                    {"at_ms": 8, "kind": "tool_input_repaired", "text": "`id` became a number: {\"id\":7}"},
-                    {"at_ms": 12, "kind": "tool_retried", "text": "attempt 2: it broke"},
+                    {"at_ms": 8, "kind": "tool_input_repaired", "text": "repairs: [\"`id` became a number\"]; input: {\"id\":7}"},
+                    {"at_ms": 12, "kind": "tool_retried", "text": "attempt: 2; reason: it broke"},
                 ],
-                "result": {"at_ms": 16, "is_error": false, "cached": false, "attempts": 2, "duration_ms": 7, "content": [{"type": "text", "text": "Ann"}]}},
+                "result": {"at_ms": 16, "is_error": false, "cached": false, "attempts": 2, "duration_ms": 7, "content": [{"text": "Ann"}]}},
             {"at_ms": 7, "type": "call", "id": "2", "server": "shop", "tool": "look_up", "input": {"text": "{}"},
                 "notes": [
                     {"at_ms": 9, "kind": "tool_awaiting_approval", "text": ""},
-                    {"at_ms": 10, "kind": "tool_denied", "text": "not now"},
+                    {"at_ms": 10, "kind": "tool_denied", "text": "reason: not now"},
                 ]},
-            {"at_ms": 13, "type": "note", "kind": "warning", "text": "option dropped: no temperature"},
-            {"at_ms": 14, "type": "note", "kind": "question_asked", "text": "shop: Sure?"},
-            {"at_ms": 15, "type": "note", "kind": "question_answered", "text": "decline"},
-            {"at_ms": 17, "type": "note", "kind": "model_call_failed", "text": "later"},
+            {"at_ms": 13, "type": "note", "kind": "warning", "text": "kind: option_dropped; message: no temperature"},
+            {"at_ms": 14, "type": "note", "kind": "question_asked", "text": r#"question: {"server":"shop","message":"Sure?","form":"fields","schema":{}}"#},
+            {"at_ms": 15, "type": "note", "kind": "question_answered", "text": "action: decline"},
+            {"at_ms": 17, "type": "note", "kind": "model_call_failed", "text": "step: 2; error: {\"kind\":\"overloaded\",\"message\":\"later\"}"},
             {"at_ms": 18, "type": "text", "text": "done"},
         ])
     );
@@ -90,41 +90,12 @@ fn pieces_of_a_text_are_one_and_calls_hold_what_became_of_them() {
 }
 
 #[test]
-fn what_is_no_text_is_told_by_kind_and_size() {
-    let content = json!([
-        {"type": "image", "media_type": "image/png", "source": {"base64": "AAAAAA=="}},
-        {"type": "audio", "media_type": "audio/wav", "source": {"url": "https://a.example/x.wav"}},
-        {"type": "resource", "uri": "file:///a", "blob": "AAAA"},
-        {"type": "resource", "uri": "file:///b", "text": "words"},
-        {"type": "resource_link", "uri": "file:///c", "name": "c"},
-    ]);
-    let transcript = of(
-        &Redaction::new(Redactor::default()),
-        [planned("1", &json!({})), finished("1", &content)],
-    );
-    let Event::Call(call) = &transcript.entries[0].event else {
-        panic!("{transcript:?}")
-    };
-    let told = serde_json::to_value(&call.result.as_ref().unwrap().content).unwrap();
-    assert_eq!(
-        told,
-        json!([
-            {"type": "media", "kind": "image", "media_type": "image/png", "bytes": 4},
-            {"type": "media", "kind": "audio", "media_type": "audio/wav", "uri": {"text": "https://a.example/x.wav"}},
-            {"type": "media", "kind": "resource", "uri": {"text": "file:///a"}, "bytes": 3},
-            {"type": "text", "text": "words"},
-            {"type": "text", "text": "[resource c: file:///c]"},
-        ])
-    );
-}
-
-#[test]
-fn what_is_long_is_cut_and_counted() {
-    let scrubber = Redaction::new(Redactor::default());
+fn long_texts_are_shortened_and_omitted_bytes_counted() {
+    let redaction = Redaction::new(Redactor::default());
     let long = "é".repeat(50_000);
     let result = json!([{"type": "text", "text": long}]);
     let transcript = of(
-        &scrubber,
+        &redaction,
         [
             text(&long),
             planned("1", &json!({})),
@@ -139,21 +110,19 @@ fn what_is_long_is_cut_and_counted() {
         panic!("{transcript:?}")
     };
     let content = &call.result.as_ref().unwrap().content;
-    assert_eq!(
-        content[..],
-        [ContentPart::Text(excerpt(&long[..16_384], 83_616))]
-    );
+    assert_eq!(*content, [excerpt(&long[..16_384], 83_616)]);
 
     // All texts of a turn together, and all entries.
-    let warning = |_| json!({"type": "warning", "kind": "option_dropped", "message": long});
-    let transcript = of(&scrubber, (0..2_005).map(warning));
+    let warning =
+        |_| json!({"type": "warning", "kind": "option_dropped", "message": &long[..1_000]});
+    let transcript = of(&redaction, (0..2_005).map(warning));
     assert_eq!((transcript.entries.len(), transcript.omitted), (2_000, 5));
     let sizes: usize = transcript
         .entries
         .iter()
         .map(|entry| match &entry.event {
             Event::Note { text, .. } => {
-                assert_eq!(text.text.len() as u64 + text.omitted, 100_016);
+                assert_eq!(text.text.len() as u64 + text.omitted, 1_031);
                 text.text.len()
             }
             other => panic!("{other:?}"),
@@ -163,10 +132,10 @@ fn what_is_long_is_cut_and_counted() {
 }
 
 #[test]
-fn a_secret_that_came_in_pieces_is_not_told() {
-    let scrubber = Redaction::new(Redactor::default().with_secrets(["tango-4711-foxtrot"]));
+fn a_secret_that_is_split_between_deltas_is_redacted() {
+    let redaction = Redaction::new(Redactor::default().with_secrets(["tango-4711-foxtrot"]));
     let transcript = of(
-        &scrubber,
+        &redaction,
         [
             text("It is tango-47"),
             text("11-foxtrot."),

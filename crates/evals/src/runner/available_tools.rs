@@ -1,15 +1,10 @@
 //! The tools of a conversation.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{BTreeSet, HashSet};
 
-use switchboard_domain::{JsonObject, ToolDefinition};
-use switchboard_orchestration::{Agent, RunReport, ToolCallRecord, tools::arguments::Validators};
+use switchboard_orchestration::{Agent, RunReport};
 
 use crate::{
-    recording::is_redacted,
     scoring::{CallOutcome, call_outcome},
     suite::{ExpectedCall, ToolPattern, Turn, is_builtin_tool},
 };
@@ -17,9 +12,8 @@ use crate::{
 /// All tools that existed in a conversation, whether the recipe offered them or not.
 #[derive(Default)]
 pub(super) struct AvailableTools {
-    /// Definitions by server and tool. A called tool may be gone.
-    tools: BTreeMap<(Option<String>, String), Option<Arc<ToolDefinition>>>,
-    validators: Validators,
+    /// Server and name of each tool.
+    tools: BTreeSet<(Option<String>, String)>,
 }
 
 impl AvailableTools {
@@ -27,32 +21,17 @@ impl AvailableTools {
     pub(super) async fn update(&mut self, agent: &Agent, report: &RunReport) {
         if let Some(host) = agent.tools() {
             let tools = host.tools().await.tools;
-            self.tools.extend(tools.iter().map(|tool| {
-                let name = match &tool.origin {
+            self.tools
+                .extend(tools.iter().map(|tool| match &tool.origin {
                     Some(origin) => (Some(origin.server.clone()), origin.tool.clone()),
                     None => (None, tool.name.clone()),
-                };
-                (name, Some(Arc::clone(tool)))
-            }));
+                }));
         }
+        // A called tool may be removed by now.
         let calls = report.tool_calls.iter();
-        for call in calls.filter(|call| call_outcome(call) != CallOutcome::Hallucinated) {
-            let name = (call.server.clone(), call.tool.clone());
-            self.tools.entry(name).or_default();
-        }
-    }
-
-    /// Returns the redacted input of a call after repairs, or `None` if the original input cannot
-    /// match the schema.
-    pub(super) fn repaired_input(
-        &self,
-        agent: &Agent,
-        call: &ToolCallRecord,
-    ) -> Option<JsonObject> {
-        let definition = self.tools.get(&(call.server.clone(), call.tool.clone()));
-        let visible = agent.context().visible(definition?.as_ref()?);
-        self.validators
-            .examine_recorded(&visible, &call.input, &is_redacted)
+        let calls = calls.filter(|call| call_outcome(call) != CallOutcome::Hallucinated);
+        let called = calls.map(|call| (call.server.clone(), call.tool.clone()));
+        self.tools.extend(called);
     }
 
     /// Returns the required calls and patterns of a turn that match no tool, one sentence each.
@@ -63,14 +42,14 @@ impl AvailableTools {
             let all: Vec<&ExpectedCall> = std::iter::once(call).chain(&call.or).collect();
             if !all.iter().any(|call| self.has(call)) {
                 let names: Vec<String> = all.iter().map(|call| call.name()).collect();
-                missing.push(format!("there is no tool `{}`", names.join("` or `")));
+                missing.push(format!("unknown tool `{}`", names.join("` or `")));
             }
         }
         // Without tools, a pattern need not match.
         let patterns = turn.forbidden.iter().filter(|_| !self.tools.is_empty());
         for text in patterns {
             let pattern = ToolPattern::new(text);
-            let mut tools = self.tools.keys();
+            let mut tools = self.tools.iter();
             let matches = tools.any(|(server, tool)| pattern.matches(server.as_deref(), tool));
             if !matches && !is_builtin_tool(&pattern) {
                 missing.push(format!(
@@ -87,7 +66,7 @@ impl AvailableTools {
         let is_tool = |(server, tool): &(Option<String>, String)| {
             *tool == call.tool && (call.server.is_none() || call.server == *server)
         };
-        self.tools.keys().any(is_tool)
+        self.tools.iter().any(is_tool)
             || (call.server.is_none() && is_builtin_tool(&ToolPattern::new(&call.tool)))
     }
 }

@@ -9,7 +9,7 @@ use switchboard_orchestration::ApprovalPolicy;
 
 use super::*;
 use crate::{
-    report::transcript::{ContentPart, Event},
+    report::transcript::Event,
     scoring::CallOutcome,
     suite::{DECLARED_SERVER, DeclaredTool},
 };
@@ -179,7 +179,7 @@ async fn run(suite: &Suite, engine: &TestEngine, models: &[&str]) -> Vec<RunResu
 }
 
 #[tokio::test]
-async fn every_scenario_is_run_with_every_model_and_told_in_order() {
+async fn every_scenario_runs_with_every_model_in_order() {
     let suite = suite(json!({"repetitions": 2, "scenarios": [
         {"name": "known", "kind": "k", "tools": look_up(), "turns": [
             {"say": "Who is 42?", "calls": [{"tool": "look_up", "server": "scenario", "input": {"id": 42}}], "answer": {"contains": ["Ann"]}},
@@ -245,7 +245,7 @@ async fn a_call_where_none_is_expected_is_a_fault() {
 }
 
 #[tokio::test]
-async fn what_comes_after_a_failure_is_not_reached() {
+async fn turns_after_a_failure_are_not_reached() {
     let calls = json!([{"tool": "look_up", "input": {"id": 7}}]);
     let suite = suite(json!({"scenarios": [
         {"name": "fails", "tools": look_up(), "turns": [{"say": "the end of the world"}, {"say": "Who is 7?", "calls": calls}]},
@@ -276,7 +276,7 @@ async fn what_comes_after_a_failure_is_not_reached() {
 }
 
 #[tokio::test]
-async fn tools_of_a_scenario_change_nothing_and_need_no_word() {
+async fn declared_tools_need_no_approval() {
     let suite = suite(
         json!({"scenarios": [{"name": "a", "tools": look_up(), "turns": [{"say": "Who is 1?", "calls": [{"tool": "look_up"}]}]}]}),
     );
@@ -287,7 +287,7 @@ async fn tools_of_a_scenario_change_nothing_and_need_no_word() {
     assert!(run(&suite, &engine, &["acme/one"]).await[0].passed);
 }
 
-/// What happened in a turn, in words.
+/// Describes the events of a turn.
 fn told(transcript: &Transcript) -> Vec<String> {
     let entries = transcript.entries.iter();
     let told = entries.map(|entry| match &entry.event {
@@ -296,11 +296,8 @@ fn told(transcript: &Transcript) -> Vec<String> {
         Event::ModelResponse { reason, .. } => format!("ends with {reason}"),
         Event::Call(call) => {
             let notes: Vec<&str> = call.notes.iter().map(|note| &*note.kind).collect();
-            let result = call.result.as_ref().map(|it| match &it.content[..] {
-                [ContentPart::Text(text)] => text.text.clone(),
-                other => format!("{other:?}"),
-            });
-            let (input, result) = (&call.input.text, result.as_deref().unwrap_or("nothing"));
+            let result = call.result.as_ref().map(|it| it.content[0].text.as_str());
+            let (input, result) = (&call.input.text, result.unwrap_or("nothing"));
             format!("calls {} {input} {notes:?} {result}", call.tool)
         }
         other => format!("{other:?}"),
@@ -309,7 +306,7 @@ fn told(transcript: &Transcript) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_whole_course_of_a_turn_is_told() {
+async fn a_transcript_has_all_events_of_a_turn() {
     let suite = suite(
         json!({"recipe": "known", "scenarios": [{"name": "a", "tools": look_up(), "turns": [{"say": "Who is 42?"}]}]}),
     );
@@ -340,7 +337,7 @@ async fn the_whole_course_of_a_turn_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_done_is_kept_when_it_is_stopped() {
+async fn a_stopped_evaluation_returns_the_finished_runs() {
     let suite =
         suite(json!({"repetitions": 5, "scenarios": [{"name": "a", "turns": [{"say": "Hi"}]}]}));
     let engine = TestEngine::default();
@@ -366,7 +363,7 @@ async fn what_is_done_is_kept_when_it_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_turn_that_waits_for_a_word_is_told_as_far_as_it_came() {
+async fn a_turn_that_waits_for_an_approval_is_unfinished() {
     let turns = json!([{"say": "Who is 7?", "calls": [{"tool": "look_up"}]}, {"say": "Bye"}]);
     let suite = suite(json!({"scenarios": [{"name": "a", "tools": look_up(), "turns": turns}]}));
     let engine = TestEngine {
@@ -388,7 +385,7 @@ async fn a_turn_that_waits_for_a_word_is_told_as_far_as_it_came() {
 }
 
 #[tokio::test]
-async fn tokens_that_nobody_told_have_no_price() {
+async fn unreported_tokens_have_no_cost() {
     let suite = suite(json!({"scenarios": [{"name": "a", "turns": [{"say": "Hi"}]}]}));
     let results = run(&suite, &TestEngine::default(), &["acme/silent", "acme/one"]).await;
     let turns: Vec<_> = results.iter().map(|it| &it.turns[0]).collect();
@@ -397,7 +394,7 @@ async fn tokens_that_nobody_told_have_no_price() {
 }
 
 #[tokio::test]
-async fn secrets_are_in_no_result() {
+async fn secrets_are_redacted_in_results() {
     let secret = "tango-4711-foxtrot";
     let tools = json!([{"name": "look_up", "result": {"note": secret}}]);
     let suite = suite(
@@ -426,7 +423,7 @@ async fn secrets_are_in_no_result() {
 }
 
 #[tokio::test]
-async fn what_no_tool_is_called_is_told() {
+async fn expectations_of_unknown_tools_are_faults() {
     let engine = TestEngine {
         shop: serde_json::from_value(look_up()).unwrap(),
         ..TestEngine::default()
@@ -448,8 +445,8 @@ async fn what_no_tool_is_called_is_told() {
     assert_eq!(
         faults(0)[2..],
         [
-            "there is no tool `look_upp`",
-            "there is no tool `store/look_up` or `find`",
+            "unknown tool `look_upp`",
+            "unknown tool `store/look_up` or `find`",
             "`delete_*` forbids nothing: no `tool` or `server/tool` matches",
             "`shop/*_down` forbids nothing: no `tool` or `server/tool` matches",
             "`shop__look_up` forbids nothing: no `tool` or `server/tool` matches",
@@ -467,7 +464,7 @@ async fn what_no_tool_is_called_is_told() {
     let results = run(&suite, &TestEngine::default(), &["acme/one"]).await;
     assert!(results[2].passed);
     let none = &results[1].turns[0].faults;
-    assert_eq!(none[1..], ["there is no tool `shop/look_up` or `find`"]);
+    assert_eq!(none[1..], ["unknown tool `shop/look_up` or `find`"]);
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ pub(super) fn assign(
     let is_match = |one: usize, call: usize| {
         let call = &calls[call];
         call.outcome != CallOutcome::Hallucinated
-            && matchers[one].match_result(call.record, call.redaction) == MatchResult::Yes
+            && matchers[one].match_result(call.record, call.is_redacted) == MatchResult::Yes
     };
     let all: Vec<usize> = (0..matchers.len()).collect();
     let in_order = if turn.any_order {

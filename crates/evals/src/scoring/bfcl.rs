@@ -4,20 +4,20 @@
 use switchboard_orchestration::{Outcome, RunErrorKind, RunReport, ToolCallRecord, ToolFailure};
 
 use super::{
-    CallMatcher, CallOutcome, InputRedaction, ScoredCall, TurnScore, Verdict, describe,
-    failure_text, redacted_outcome, unknown_reason,
+    CallMatcher, CallOutcome, ScoredCall, TurnScore, Verdict, describe, failure_text,
+    redacted_outcome, unknown_reason,
 };
 use crate::suite::{MatchResult, Turn};
 
-/// Scores the calls of a first response. `redaction` is as in [`super::score_turn`].
+/// Scores the calls of a first response. `is_redacted` is as in [`super::score_turn`].
 pub(crate) fn score_turn(
     turn: &Turn,
     calls: &[ToolCallRecord],
-    redaction: &dyn Fn(&ToolCallRecord) -> InputRedaction,
+    is_redacted: &dyn Fn(&ToolCallRecord) -> bool,
 ) -> TurnScore {
     let expected = turn.calls.as_deref().unwrap_or_default();
     let matchers: Vec<CallMatcher<'_>> = expected.iter().map(CallMatcher::with_null).collect();
-    let result = |one: usize, call| matchers[one].match_result(call, redaction(call));
+    let result = |one: usize, call| matchers[one].match_result(call, is_redacted(call));
     // As in the benchmark, each expected call takes the first matching call and keeps it.
     let mut assigned = vec![None; calls.len()];
     for one in 0..matchers.len() {
@@ -33,7 +33,7 @@ pub(crate) fn score_turn(
         .collect();
     let mut is_unknown = vec![false; calls.len()];
     for (position, call) in calls.iter().enumerate() {
-        if redaction(call) != InputRedaction::None && assigned[position].is_none() {
+        if is_redacted(call) && assigned[position].is_none() {
             let mut ones = left.iter();
             let possible = ones.position(|one| result(*one, call) == MatchResult::Unknown);
             is_unknown[position] = possible.map(|place| left.remove(place)).is_some();
@@ -42,7 +42,7 @@ pub(crate) fn score_turn(
     let missing = left.iter().map(|one| describe(&expected[*one])).collect();
     let mut attempted = 0;
     let scored = calls.iter().enumerate().map(|(position, call)| {
-        let outcome = redacted_outcome(call, redaction(call));
+        let outcome = redacted_outcome(call, is_redacted(call));
         // The rules accept some arguments that violate the schema.
         let accepted = match outcome {
             CallOutcome::Hallucinated => CallOutcome::NotExecuted,
@@ -59,7 +59,7 @@ pub(crate) fn score_turn(
         } else if let Some(place) = left.iter().position(|one| matchers[*one].is_tool_of(call)) {
             attempted += 1;
             let one = left.remove(place);
-            let reason = matchers[one].difference(call, redaction(call));
+            let reason = matchers[one].difference(call, is_redacted(call));
             (Verdict::WrongInput, reason)
         } else {
             let reason = "the call is not expected".to_owned();

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value};
 use switchboard_orchestration::ToolCallRecord;
 
-use super::InputRedaction;
 use crate::suite::{ExpectedCall, MatchResult, Matcher};
 
 /// An expected call with parsed matchers.
@@ -53,14 +52,10 @@ impl<'a> CallMatcher<'a> {
     }
 
     /// Compares a call with this expected call and its alternatives.
-    pub(super) fn match_result(
-        &self,
-        call: &ToolCallRecord,
-        redaction: InputRedaction,
-    ) -> MatchResult {
+    pub(super) fn match_result(&self, call: &ToolCallRecord, is_redacted: bool) -> MatchResult {
         let results = self.all().filter(|it| it.has_tool_of(call)).map(|it| {
             let is_at_least =
-                |least: MatchResult| it.first_difference(call, redaction, least).is_none();
+                |least: MatchResult| it.first_difference(call, is_redacted, least).is_none();
             let mut best = [MatchResult::Yes, MatchResult::Unknown].into_iter();
             best.find(|least| is_at_least(*least))
                 .unwrap_or(MatchResult::No)
@@ -69,22 +64,18 @@ impl<'a> CallMatcher<'a> {
     }
 
     /// Describes the first wrong argument. Certain differences come before possible ones.
-    pub(super) fn difference(
-        &self,
-        call: &ToolCallRecord,
-        redaction: InputRedaction,
-    ) -> Option<String> {
+    pub(super) fn difference(&self, call: &ToolCallRecord, is_redacted: bool) -> Option<String> {
         let matcher = self.all().find(|it| it.has_tool_of(call)).unwrap_or(self);
         matcher
-            .first_difference(call, redaction, MatchResult::Unknown)
-            .or_else(|| matcher.first_difference(call, redaction, MatchResult::Yes))
+            .first_difference(call, is_redacted, MatchResult::Unknown)
+            .or_else(|| matcher.first_difference(call, is_redacted, MatchResult::Yes))
     }
 
     /// Describes the first argument whose match result is less than `least`.
     fn first_difference(
         &self,
         call: &ToolCallRecord,
-        redaction: InputRedaction,
+        is_redacted: bool,
         least: MatchResult,
     ) -> Option<String> {
         let empty = Map::new();
@@ -94,7 +85,7 @@ impl<'a> CallMatcher<'a> {
         };
         for (name, matcher) in &self.arguments {
             let found = input.get(*name);
-            if argument_result(matcher, found, redaction) < least {
+            if argument_result(matcher, found, is_redacted) < least {
                 let expected = readable(&self.call.input[*name]);
                 return Some(match found {
                     Some(found) => format!("`{name}` is {found}, expected {expected}"),
@@ -113,16 +104,14 @@ impl<'a> CallMatcher<'a> {
     }
 }
 
-fn argument_result(
-    matcher: &Matcher,
-    argument: Option<&Value>,
-    redaction: InputRedaction,
-) -> MatchResult {
-    match redaction {
-        // A placeholder is normal text of the model here.
-        InputRedaction::None if matcher.matches(argument) => MatchResult::Yes,
-        InputRedaction::None => MatchResult::No,
-        InputRedaction::Valid | InputRedaction::Invalid => matcher.match_redacted(argument),
+fn argument_result(matcher: &Matcher, argument: Option<&Value>, is_redacted: bool) -> MatchResult {
+    // A placeholder is normal text of the model in a call that is not redacted.
+    if is_redacted {
+        matcher.match_redacted(argument)
+    } else if matcher.matches(argument) {
+        MatchResult::Yes
+    } else {
+        MatchResult::No
     }
 }
 

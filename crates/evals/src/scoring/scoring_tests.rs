@@ -30,17 +30,13 @@ fn failed(tool: &str, input: Value, failure: ToolFailure) -> ToolCallRecord {
 }
 
 /// A live run has no redaction.
-fn unredacted(_: &ToolCallRecord) -> InputRedaction {
-    InputRedaction::None
+fn unredacted(_: &ToolCallRecord) -> bool {
+    false
 }
 
-/// A recording whose input is valid apart from redaction.
-fn redacted(call: &ToolCallRecord) -> InputRedaction {
-    if crate::recording::is_redacted(&call.input) {
-        InputRedaction::Valid
-    } else {
-        InputRedaction::None
-    }
+/// Calls of a recording.
+fn redacted(call: &ToolCallRecord) -> bool {
+    is_redacted(&call.input)
 }
 
 fn turn(value: impl Into<Value>) -> Turn {
@@ -65,7 +61,7 @@ type Judged = (Vec<Verdict>, usize, usize);
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn each_call_is_worth_what_it_is_worth() {
+fn calls_have_the_expected_verdicts() {
     use Verdict::{Forbidden, Hallucinated, Right, Unjudged, Unnecessary, WrongInput, WrongOrder};
     let (a, b, c) = (
         || call("a", json!({"id": 1})),
@@ -242,7 +238,7 @@ fn each_call_is_worth_what_it_is_worth() {
 }
 
 #[test]
-fn a_tool_of_the_program_itself_is_not_for_a_scenario_to_judge() {
+fn calls_of_builtin_tools_are_not_judged() {
     let own = ToolCallRecord {
         server: None,
         ..call("search_tools", json!({"query": "x"}))
@@ -254,7 +250,7 @@ fn a_tool_of_the_program_itself_is_not_for_a_scenario_to_judge() {
 }
 
 #[test]
-fn what_was_learnt_in_an_earlier_turn_need_not_be_asked_again() {
+fn a_repeated_call_with_a_known_result_is_unnecessary() {
     let first = call("a", json!({"id": 1}));
     let judged = score_turn(
         &turn(json!({"calls": []})),
@@ -281,7 +277,7 @@ fn what_was_learnt_in_an_earlier_turn_need_not_be_asked_again() {
 }
 
 #[test]
-fn a_call_is_the_same_however_it_is_written() {
+fn equal_input_is_recognized_in_other_spellings() {
     let why = |first: Value, second: Value| {
         let judged = score_turn(
             &turn(json!({"calls": []})),
@@ -319,7 +315,7 @@ fn a_call_is_the_same_however_it_is_written() {
 }
 
 #[test]
-fn what_was_right_and_did_not_run_is_told() {
+fn right_calls_that_were_not_executed_are_listed() {
     let told = |value: Value, calls: &[ToolCallRecord]| {
         let judged = score_turn(&turn(value), calls, &[], &unredacted);
         assert_eq!(judged.calls[0].verdict, Verdict::Right);
@@ -362,7 +358,7 @@ fn what_was_right_and_did_not_run_is_told() {
 }
 
 #[test]
-fn the_argument_that_is_wrong_is_named() {
+fn the_reason_names_the_wrong_argument() {
     let turn =
         turn(json!({"calls": [{"tool": "a", "input": {"id": {"$one_of": [1, 2]}, "name": "x"}}]}));
     let why = |input: Value| {
@@ -397,7 +393,7 @@ fn the_argument_that_is_wrong_is_named() {
 }
 
 #[test]
-fn matchers_mean_what_the_table_says() {
+fn matchers_accept_the_documented_values() {
     let table = [
         (json!(42), json!(42.0), true),
         (
@@ -478,7 +474,7 @@ fn matchers_mean_what_the_table_says() {
     }
 }
 
-/// The most that can be paired, by trying all.
+/// Returns the size of a maximum matching by exhaustive search.
 fn most(grid: &[Vec<bool>], one: usize, used: u32) -> usize {
     let Some(row) = grid.get(one) else { return 0 };
     let without = most(grid, one + 1, used);
@@ -489,9 +485,8 @@ fn most(grid: &[Vec<bool>], one: usize, used: u32) -> usize {
 }
 
 proptest! {
-    /// As many are paired as can be, no other twice, and only such as fit.
     #[test]
-    fn pairs_are_the_most_there_can_be(grid in prop::collection::vec(prop::collection::vec(any::<bool>(), 5), 0..5)) {
+    fn a_matching_is_maximal(grid in prop::collection::vec(prop::collection::vec(any::<bool>(), 5), 0..5)) {
         let paired = maximum_matching(grid.len(), 5, |one, other| grid[one][other]);
         let used: Vec<usize> = paired.iter().flatten().copied().collect();
         prop_assert_eq!(used.iter().collect::<HashSet<_>>().len(), used.len());
@@ -503,9 +498,8 @@ proptest! {
         prop_assert_eq!(used.len(), most(&grid, 0, 0));
     }
 
-    /// The same in order: the positions grow.
     #[test]
-    fn an_alignment_stands_in_order(grid in prop::collection::vec(prop::collection::vec(any::<bool>(), 5), 0..5), optional in any::<u8>()) {
+    fn an_alignment_is_in_order(grid in prop::collection::vec(prop::collection::vec(any::<bool>(), 5), 0..5), optional in any::<u8>()) {
         let paired = aligned(grid.len(), 5, |one| optional & (1 << one) != 0, |one, other| grid[one][other]);
         let used: Vec<usize> = paired.iter().flatten().copied().collect();
         prop_assert!(used.windows(2).all(|two| two[0] < two[1]));
@@ -513,9 +507,8 @@ proptest! {
     }
 }
 
-/// What a replay gives for a call out of which a secret was struck.
 #[test]
-fn what_was_struck_out_of_a_recording_is_neither_right_nor_wrong() {
+fn calls_with_redacted_arguments_are_unknown_if_the_rest_is_right() {
     use Verdict::{Right, Unknown, WrongInput};
     let log_in = |user: &str, password: &str| {
         let login = json!({"user": user, "password": password});
@@ -580,9 +573,28 @@ fn what_was_struck_out_of_a_recording_is_neither_right_nor_wrong() {
     assert_eq!(judged(&twice, &cut, true), (vec![Unknown], 1, 0));
 }
 
-/// What stands in the place of a secret may not fit the tool's schema.
 #[test]
-fn what_a_schema_refuses_of_a_recording_is_no_fault_of_the_model() {
+fn redacted_arguments_match_except_for_the_secret() {
+    use Verdict::{Right, Unknown, WrongInput};
+    for (found, expected, verdict) in [
+        (json!("key: [redacted]!"), json!("key: tulip!"), Unknown),
+        (json!("key: [redacted]!"), json!("Berlin"), WrongInput),
+        (json!("[redacted]"), json!({"$exactly": [5]}), Unknown),
+        (json!("[redacted]"), json!({"$between": [1, 5]}), Unknown),
+        (json!(["[redacted]", "b"]), json!(["a", "b"]), Unknown),
+        (json!(["[redacted]", "b"]), json!(["a", "c"]), WrongInput),
+        (json!("[redacted]"), json!({"$any": true}), Right),
+        (json!("[redacted]"), json!({"$absent": true}), WrongInput),
+    ] {
+        let turn = turn(json!({"calls": [{"tool": "a", "input": {"note": expected}}]}));
+        let calls = [call("a", json!({"note": found}))];
+        let scored = &score_turn(&turn, &calls, &[], &redacted).calls[0];
+        assert_eq!(scored.verdict, verdict, "{found} {expected}");
+    }
+}
+
+#[test]
+fn redacted_input_that_violates_the_schema_is_unknown() {
     let turn = turn(json!({"calls": [{"tool": "pay", "input": {"pin": 1234, "sum": 5}}]}));
     let input = json!({"pin": "[redacted]", "sum": 5});
     let refused = [failed("pay", input, ToolFailure::InvalidInput)];
@@ -598,7 +610,7 @@ fn what_a_schema_refuses_of_a_recording_is_no_fault_of_the_model() {
 }
 
 #[test]
-fn a_call_that_the_tool_refuses_weighs_once() {
+fn a_rejected_call_counts_once() {
     use Verdict::{Hallucinated, Right, WrongInput};
     let turn = turn(json!({"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]}));
     let refused = || failed("a", json!({"id": "x"}), ToolFailure::InvalidInput);
@@ -627,6 +639,3 @@ fn a_call_that_the_tool_refuses_weighs_once() {
         assert_eq!(verdict(&turn, &calls), judged);
     }
 }
-
-#[path = "redacted_tests.rs"]
-mod struck_out;

@@ -6,11 +6,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{
-    python_value::{PythonType, equal, is_among, is_empty_text, normalized, normalized_text},
-    redacted_match::may_be,
+use super::python_value::{
+    PythonType, equal, is_among, is_empty_text, normalized, normalized_text,
 };
-use crate::recording::is_redacted;
 
 /// The accepted values of one argument, as in `$bfcl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,16 +79,6 @@ impl BfclParameter {
             (Some(_), None) => false,
             (Some(value), Some(declared)) => self.is_right(value, declared),
         }
-    }
-
-    /// Returns whether the original of a redacted argument may be right.
-    pub(super) fn may_match(&self, found: &Value) -> bool {
-        // An undeclared argument must be absent, and an empty text is not redacted.
-        let answers = self.allowed.iter().filter(|it| !is_empty_text(it));
-        self.declared.is_some()
-            && answers
-                .into_iter()
-                .any(|answer| may_be_answer(found, answer))
     }
 
     fn is_right(&self, value: &Value, declared: BfclType) -> bool {
@@ -187,28 +175,6 @@ fn sequence(value: &Value) -> Option<Vec<Value>> {
         Value::String(text) => Some(text.chars().map(|it| Value::from(it.to_string())).collect()),
         Value::Object(fields) if fields.is_empty() => Some(Vec::new()),
         _ => None,
-    }
-}
-
-/// Returns whether a redacted value may be this answer. Each field of a dict has several answers.
-fn may_be_answer(found: &Value, answer: &Value) -> bool {
-    match (found, answer) {
-        (Value::Array(items), Value::Array(answers)) => {
-            let mut pairs = items.iter().zip(answers);
-            items.len() == answers.len() && pairs.all(|(item, answer)| may_be_answer(item, answer))
-        }
-        (Value::Object(fields), Value::Object(answers)) => {
-            let is_field = |(name, value): (&String, &Value)| {
-                let allowed = answers.get(name).and_then(sequence).unwrap_or_default();
-                allowed.iter().any(|answer| may_be_answer(value, answer))
-            };
-            let mut others = answers
-                .iter()
-                .filter(|(name, _)| !fields.contains_key(*name));
-            fields.iter().all(is_field) && others.all(|(_, allowed)| is_optional(allowed))
-        }
-        (found, answer) if is_redacted(found) => may_be(&normalized(found), &normalized(answer)),
-        (found, answer) => equal(&normalized(answer), &normalized(found)),
     }
 }
 

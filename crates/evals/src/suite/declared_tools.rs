@@ -45,7 +45,7 @@ fn check_turn(turn: &Turn, names: &BTreeSet<&str>, place: &str) -> Result<(), Su
         for call in std::iter::once(call).chain(&call.or) {
             if !is_declared(call, names) {
                 let name = call.name();
-                let reason = format!("there is no tool `{name}`: {}", tools());
+                let reason = format!("unknown tool `{name}`: {}", tools());
                 return error(format!("{place}.calls[{at}].tool"), reason);
             }
         }

@@ -222,7 +222,7 @@ fn contains(argument: &Value, expected: &Value) -> bool {
 }
 
 /// Returns whether two values are equal, with the tolerance of plain values.
-pub(super) fn equal(argument: Option<&Value>, expected: &Value) -> bool {
+fn equal(argument: Option<&Value>, expected: &Value) -> bool {
     match (argument.unwrap_or(&Value::Null), expected) {
         // Large whole numbers are not exact as fractions.
         (Value::Number(a), Value::Number(b)) => {

@@ -259,7 +259,7 @@ impl Suite {
         if self.scenarios.is_empty() {
             return wrong(
                 "scenarios".to_owned(),
-                "there is no scenario: add one with a name and turns",
+                "the suite has no scenario: add one with a name and turns",
             );
         }
         if self.repetitions == 0 || self.repetitions > MAX_REPETITIONS {
@@ -309,7 +309,7 @@ impl Suite {
             if scenario.turns.is_empty() {
                 return wrong(
                     format!("{place}.turns"),
-                    "there is no turn: add one with `say`",
+                    "the scenario has no turn: add one with `say`",
                 );
             }
             for (number, turn) in scenario.turns.iter().enumerate() {

@@ -7,17 +7,20 @@ fn refused(value: Value) -> String {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_by_its_place() {
+fn invalid_suites_are_refused_with_the_path() {
     let one = |turn: Value| json!({"scenarios": [{"name": "a", "turns": [turn]}]});
     let table = [
-        (json!({"scenarios": []}), "scenarios: there is no scenario"),
+        (
+            json!({"scenarios": []}),
+            "scenarios: the suite has no scenario",
+        ),
         (
             json!({"scenarios": [{"name": " ", "turns": []}]}),
             "scenarios[0].name: must not be empty",
         ),
         (
             json!({"scenarios": [{"name": "a", "turns": []}]}),
-            "scenarios[0].turns: there is no turn",
+            "scenarios[0].turns: the scenario has no turn",
         ),
         (
             json!({"repetitions": 0, "scenarios": [{"name": "a", "turns": [{"say": "x"}]}]}),
@@ -104,7 +107,7 @@ fn what_cannot_be_meant_is_refused_by_its_place() {
 }
 
 #[test]
-fn declared_tools_must_be_such_as_a_model_can_be_given() {
+fn invalid_declared_tools_are_refused() {
     let declared = |tools: Value, turn: Value| json!({"scenarios": [{"name": "a", "tools": tools, "turns": [turn]}]});
     let said = || json!({"say": "x"});
     let two = || json!([{"name": "get"}, {"name": "delete_all"}]);
@@ -148,17 +151,17 @@ fn declared_tools_must_be_such_as_a_model_can_be_given() {
         (
             two(),
             json!({"say": "x", "calls": [{"tool": "gett"}]}),
-            "turns[0].calls[0].tool: there is no tool `gett`: the scenario's tools are `delete_all`, `get`",
+            "turns[0].calls[0].tool: unknown tool `gett`: the scenario's tools are `delete_all`, `get`",
         ),
         (
             two(),
             json!({"say": "x", "calls": [{"tool": "get", "server": "shop"}]}),
-            "turns[0].calls[0].tool: there is no tool `shop/get`",
+            "turns[0].calls[0].tool: unknown tool `shop/get`",
         ),
         (
             two(),
             json!({"say": "x", "calls": [{"tool": "get", "or": [{"tool": "fetch"}]}]}),
-            "turns[0].calls[0].tool: there is no tool `fetch`",
+            "turns[0].calls[0].tool: unknown tool `fetch`",
         ),
         (
             two(),
@@ -187,7 +190,7 @@ fn declared_tools_must_be_such_as_a_model_can_be_given() {
 }
 
 #[test]
-fn an_answer_is_told_what_is_wrong_with_it() {
+fn failed_answer_checks_are_listed() {
     let check = AnswerCheck {
         contains: vec!["42".to_owned(), "Euro".to_owned()],
         contains_any: vec!["a".to_owned(), "b".to_owned()],

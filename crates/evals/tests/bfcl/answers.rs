@@ -27,8 +27,8 @@ impl Entry {
         named.next().map_or(&Value::Null, |it| &it["parameters"])
     }
 
-    /// The right calls: of each argument the first value that it may have; what may be left out and has no other
-    /// value, or is not declared, is left out.
+    /// The right calls: of each argument the first value that it may have; what may be left out and
+    /// has no other value, or is not declared, is left out.
     pub(crate) fn right(&self) -> Vec<(String, Map<String, Value>)> {
         let right = self.expected().map(|(name, arguments)| {
             let parameters = self.parameters(name);
@@ -149,7 +149,8 @@ pub(crate) fn as_calls(calls: &[(String, Map<String, Value>)]) -> Vec<Call> {
     calls.iter().map(call).collect()
 }
 
-/// A value that an answer allows, as it is written in a call: fields of objects have lists of values there.
+/// A value that an answer allows, as it is written in a call: fields of objects have lists of
+/// values there.
 fn written(allowed: &Value) -> Value {
     match allowed {
         Value::Object(fields) => {

@@ -1,6 +1,8 @@
-//! The importer of the Berkeley Function Calling Leaderboard, with the data and the checker of its own package.
+//! The importer of the Berkeley Function Calling Leaderboard, with the data and the checker of its
+//! own package.
 //!
-//! `cargo xtask bfcl` installs the package and runs what is ignored here. What is not has entries of our own.
+//! `cargo xtask bfcl` installs the package and runs what is ignored here. What is not has entries
+//! of our own.
 #![allow(
     clippy::print_stdout,
     reason = "what was compared is for whoever runs it"
@@ -39,8 +41,8 @@ const CATEGORIES: [&str; 8] = [
 /// The same, with few entries.
 const SMALL: [&str; 2] = ["live_parallel", "live_parallel_multiple"];
 
-/// Entries to which the benchmark's own checker takes no answer: a required parameter that no answer allows, or the
-/// other way round.
+/// Entries to which the benchmark's own checker takes no answer: a required parameter that no
+/// answer allows, or the other way round.
 const IMPOSSIBLE: [&str; 4] = [
     "live_simple_106-63-0",
     "live_simple_112-68-0",

@@ -1,4 +1,5 @@
-//! Entries of our own, in the form of the benchmark's, through the whole way: importer, loop, judge, report.
+//! Entries of our own, in the form of the benchmark's, through the whole way: importer, loop,
+//! judge, report.
 
 use std::collections::HashMap;
 

@@ -16,17 +16,10 @@ const MAX_ROWS: usize = 120;
 #[derive(Serialize)]
 pub(super) struct Chart {
     title: &'static str,
-    groups: Vec<Group>,
+    rows: Vec<Row>,
     /// Class and text of each color.
     legend: &'static [(&'static str, &'static str)],
     hidden_rows: usize,
-}
-
-/// Rows with a common heading, which may be empty.
-#[derive(Serialize)]
-struct Group {
-    heading: String,
-    rows: Vec<Row>,
 }
 
 #[derive(Serialize)]
@@ -47,21 +40,16 @@ struct Piece {
 impl Chart {
     fn new(
         title: &'static str,
-        mut groups: Vec<Group>,
+        mut rows: Vec<Row>,
         legend: &'static [(&'static str, &'static str)],
     ) -> Self {
-        let total: usize = groups.iter().map(|group| group.rows.len()).sum();
-        let mut left = MAX_ROWS;
-        for group in &mut groups {
-            group.rows.truncate(left);
-            left -= group.rows.len();
-        }
-        groups.retain(|group| !group.rows.is_empty());
+        let hidden_rows = rows.len().saturating_sub(MAX_ROWS);
+        rows.truncate(MAX_ROWS);
         Self {
             title,
-            groups,
+            rows,
             legend,
-            hidden_rows: total.saturating_sub(MAX_ROWS),
+            hidden_rows,
         }
     }
 }
@@ -98,32 +86,22 @@ pub(super) fn charts(summary: &[ModelSummary]) -> [Chart; 3] {
 
 /// Passed runs by kind and model.
 fn passed(summary: &[ModelSummary]) -> Chart {
-    let row = |label: String, (runs, passed): (u64, u64)| {
-        let value = format!("{passed} of {runs}");
-        Row::new(label, value, &[("f-main", share(passed, runs))])
-    };
-    let groups = if let [model] = summary {
-        let kinds = model.kinds.iter();
-        let rows = kinds.map(|(kind, counts)| row(kind_name(kind).to_owned(), *counts));
-        vec![Group {
-            heading: model.model.to_string(),
-            rows: rows.collect(),
-        }]
-    } else {
-        let kinds: BTreeSet<&String> = summary.iter().flat_map(|it| it.kinds.keys()).collect();
-        let group = |kind: &String| {
-            let rows = summary.iter().filter_map(|model| {
-                let counts = model.kinds.get(kind)?;
-                Some(row(model.model.to_string(), *counts))
-            });
-            Group {
-                heading: kind_name(kind).to_owned(),
-                rows: rows.collect(),
-            }
-        };
-        kinds.into_iter().map(group).collect()
-    };
-    Chart::new("Runs that passed, by kind", groups, &[])
+    let kinds: BTreeSet<&String> = summary.iter().flat_map(|it| it.kinds.keys()).collect();
+    let mut rows = Vec::new();
+    for kind in kinds {
+        for model in summary {
+            let Some((runs, passed)) = model.kinds.get(kind).copied() else {
+                continue;
+            };
+            let label = match summary {
+                [_] => kind_name(kind).to_owned(),
+                _ => format!("{}: {}", kind_name(kind), model.model),
+            };
+            let value = format!("{passed} of {runs}");
+            rows.push(Row::new(label, value, &[("f-main", share(passed, runs))]));
+        }
+    }
+    Chart::new("Runs that passed, by kind", rows, &[])
 }
 
 /// Outcomes of calls by model.
@@ -157,7 +135,11 @@ fn calls(summary: &[ModelSummary]) -> Chart {
         ),
         ("f-none", "not executed: denied, skipped or over a limit"),
     ];
-    Chart::new("Outcomes of calls", by_model(summary, row), legend)
+    Chart::new(
+        "Outcomes of calls",
+        summary.iter().map(row).collect(),
+        legend,
+    )
 }
 
 /// Durations of turns by model.
@@ -180,12 +162,9 @@ fn durations(summary: &[ModelSummary]) -> Chart {
         ("f-main", "half of the turns"),
         ("f-soft", "95 of 100 turns"),
     ];
-    Chart::new("Duration of a turn", by_model(summary, row), legend)
-}
-
-fn by_model(summary: &[ModelSummary], row: impl Fn(&ModelSummary) -> Row) -> Vec<Group> {
-    vec![Group {
-        heading: String::new(),
-        rows: summary.iter().map(row).collect(),
-    }]
+    Chart::new(
+        "Duration of a turn",
+        summary.iter().map(row).collect(),
+        legend,
+    )
 }

@@ -8,7 +8,7 @@ mod chart;
 mod escape;
 mod table;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::{Environment, Value, context};
 use serde::Serialize;
@@ -20,14 +20,13 @@ use super::{
     metric::{self, Metric},
     transcript::Event,
 };
-use crate::scoring::ScoredCall;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Allows only this style and this script, by their SHA-256. A test compares the hashes.
 const POLICY: &str = "default-src 'none'; \
-    style-src 'sha256-ioNoYuYZ14TbYflYNn+Mq1PpQiUkanu9DfRNZ1EuGRw='; \
+    style-src 'sha256-z/RsGm2Qhxhs8n1ZI0CoufHRSPRV/ZSZA9UGN1jq7AA='; \
     script-src 'sha256-aPGNVALmKMzDfcZ8XaPDW9AGFai94BSWkbTh8SCqAUc='; \
     base-uri 'none'; form-action 'none'";
 
@@ -55,7 +54,7 @@ pub struct PageError(#[from] minijinja::Error);
 pub fn html(report: &Report, earlier: Option<&Report>) -> Result<String, PageError> {
     let environment = environment()?;
     let summary = report.summary();
-    let metrics = table::METRICS.map(|(name, meaning, _)| (name, meaning));
+    let metrics = Metric::ALL.map(|metric| (metric.title(), metric.meaning()));
     let models = numbered(report.runs.iter().map(|run| run.model.to_string()));
     let kinds = numbered(report.runs.iter().map(|run| run.kind.clone()));
     let runs = runs(&environment, report, &models, &kinds)?;
@@ -192,7 +191,7 @@ fn status(report: &Report) -> Vec<StatusBox> {
         .filter_map(|(name, share, metric)| Some(format!("{name} {}", metric.text(share?))));
     let thresholds: Vec<String> = thresholds.collect();
     let text = match thresholds.as_slice() {
-        [] => "There are no thresholds.".to_owned(),
+        [] => "The suite has no thresholds.".to_owned(),
         thresholds => format!("Thresholds for each model: {}.", thresholds.join(", ")),
     };
     let missed = report.missed();
@@ -273,40 +272,19 @@ fn comparison<'a>(earlier: &'a Report, later: &Report) -> ComparisonView<'a> {
 struct TurnView<'a> {
     #[serde(flatten)]
     turn: &'a TurnResult,
-    /// The calls that are not in the transcript.
-    unlisted_calls: Vec<CallView<'a>>,
     /// The answer is not in the transcript.
     has_unlisted_answer: bool,
 }
 
-#[derive(Serialize)]
-struct CallView<'a> {
-    #[serde(flatten)]
-    call: &'a ScoredCall,
-    input_text: String,
-}
-
 impl<'a> TurnView<'a> {
     fn new(turn: &'a TurnResult) -> Self {
-        let mut listed = HashSet::new();
-        let mut has_answer = turn.answer.trim().is_empty();
-        for entry in &turn.transcript.entries {
-            match &entry.event {
-                Event::Call(call) => listed.extend(call.scored_call),
-                Event::Text(text) => has_answer |= text.text.trim() == turn.answer.trim(),
-                _ => {}
-            }
-        }
-        let calls = turn.score.calls.iter().enumerate();
-        let unlisted = calls.filter(|(position, _)| !listed.contains(position));
-        let unlisted = unlisted.map(|(_, call)| CallView {
-            call,
-            input_text: serde_json::to_string_pretty(&call.input).unwrap_or_default(),
-        });
+        let answer = turn.answer.trim();
+        let mut entries = turn.transcript.entries.iter();
+        let is_listed = entries
+            .any(|entry| matches!(&entry.event, Event::Text(text) if text.text.trim() == answer));
         Self {
             turn,
-            unlisted_calls: unlisted.collect(),
-            has_unlisted_answer: !has_answer,
+            has_unlisted_answer: !answer.is_empty() && !is_listed,
         }
     }
 }

@@ -19,12 +19,8 @@ fn report(text: &str) -> Report {
         {"at_ms": 8, "type": "model_response", "step": 1, "model": text, "reason": text, "usage": {"input_tokens": 100, "output_tokens": 20}},
         {"at_ms": 9, "type": "call", "id": "1", "server": text, "tool": text, "scored_call": 0, "input": {"text": json!({"a": text}).to_string()},
             "notes": [{"at_ms": 10, "kind": text, "text": text}],
-            "result": {"at_ms": 20, "is_error": true, "failure": text, "cached": true, "attempts": 2, "duration_ms": 12, "omitted": 1, "content": [
-                {"type": "text", "text": text, "omitted": 3},
-                {"type": "media", "kind": text, "media_type": text, "uri": excerpt(0), "bytes": 1_234},
-                {"type": "future"},
-            ]}},
-        {"at_ms": 21, "type": "call", "id": "2", "tool": text, "input": excerpt(0)},
+            "result": {"at_ms": 20, "is_error": true, "failure": text, "cached": true, "attempts": 2, "duration_ms": 12, "content": [excerpt(3)]}},
+        {"at_ms": 21, "type": "call", "id": "2", "tool": text, "scored_call": 1, "input": excerpt(0)},
         {"at_ms": 22, "type": "note", "kind": text, "text": text},
         {"at_ms": 23, "type": "future"},
     ]);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::super::{
     CallCounts, ModelSummary, Report,
     comparison::{Change, ModelComparison, UNKNOWN},
-    metric::{Metric, dollars, duration, grouped},
+    metric::{Metric, duration, grouped},
     share,
 };
 
@@ -52,96 +52,6 @@ impl Table {
     }
 }
 
-type Value = fn(&ModelSummary) -> String;
-
-/// Name, meaning and value of each metric.
-pub(super) const METRICS: [(&str, &str, Value); 17] = [
-    (
-        "Runs",
-        "Conversations: scenarios times repetitions.",
-        |it| count(it.runs),
-    ),
-    (
-        "Passed",
-        "Runs that met all expectations. Not known: passed runs of a replay with calls whose \
-         arguments were redacted.",
-        |it| match it.passed_unknown {
-            0 => part(it.passed, it.runs),
-            some => format!("{}, {} not known", part(it.passed, it.runs), count(some)),
-        },
-    ),
-    ("Calls", "Tool calls of the model.", |it| {
-        count(it.counts.calls)
-    }),
-    (
-        "Successful",
-        "The tool returned a result, whether the call was expected or not.",
-        |it| part(it.counts.successful, it.counts.calls),
-    ),
-    (
-        "Failed",
-        "The tool or its server failed or did not respond.",
-        |it| part(it.counts.failed, it.counts.calls),
-    ),
-    (
-        "Hallucinated",
-        "The tool does not exist, or the arguments violate its schema or differ from the expected \
-         ones. The latter calls are executed, and also count as successful or failed.",
-        |it| part(it.counts.hallucinated, it.counts.calls),
-    ),
-    ("Not executed", "Denied, skipped or over a limit.", |it| {
-        part(it.counts.not_executed, it.counts.calls)
-    }),
-    (
-        "Unnecessary",
-        "Not expected, or the result was already known.",
-        |it| part(it.counts.unnecessary, it.counts.calls),
-    ),
-    ("Forbidden", "Calls of forbidden tools.", |it| {
-        part(it.counts.forbidden, it.counts.calls)
-    }),
-    (
-        "Right",
-        "Right tool, arguments and position, as a part of all expected and unexpected calls.",
-        |it| format!("{} of {}", count(it.counts.right), count(it.counts.judged)),
-    ),
-    (
-        "Not known",
-        "Calls of a replay whose arguments were redacted. They are neither right nor wrong.",
-        |it| count(it.counts.unknown),
-    ),
-    (
-        "Accuracy",
-        "The share of right calls. A missing call is not right.",
-        |it| or_unknown(it.counts.accuracy().map(|it| Metric::Accuracy.text(it))),
-    ),
-    (
-        "Turn, median",
-        "Half of the turns, with their tools, were not slower.",
-        |it| or_unknown(it.turn_ms.map(|it| duration(it.0))),
-    ),
-    (
-        "Turn, 95 % within",
-        "19 of 20 turns were not slower.",
-        |it| or_unknown(it.turn_ms.map(|it| duration(it.1))),
-    ),
-    (
-        "Input tokens",
-        "Tokens of all prompts that the provider reported.",
-        |it| tokens(it, it.usage.input_tokens),
-    ),
-    (
-        "Output tokens",
-        "Tokens of all responses that the provider reported.",
-        |it| tokens(it, it.usage.output_tokens),
-    ),
-    (
-        "Cost",
-        "US dollars, if all prices and all tokens are known.",
-        |it| or_unknown(it.cost_usd.map(dollars)),
-    ),
-];
-
 fn header(first: &str, summary: &[ModelSummary]) -> Vec<Cell> {
     let models = summary.iter();
     let models = models.map(|model| cell(model.model.to_string(), "model"));
@@ -150,14 +60,21 @@ fn header(first: &str, summary: &[ModelSummary]) -> Vec<Cell> {
 
 /// The metrics of each model.
 pub(super) fn models(summary: &[ModelSummary]) -> Table {
-    let row = |(name, _, value): &(&str, &str, Value)| {
+    let row = |name: &str, value: &dyn Fn(&ModelSummary) -> String| {
         let values = summary.iter().map(|model| cell(value(model), ""));
-        std::iter::once(cell(*name, "")).chain(values).collect()
+        std::iter::once(cell(name, "")).chain(values).collect()
     };
-    let rows = match summary {
-        [] => Vec::new(),
-        _ => METRICS.iter().map(row).collect(),
-    };
+    let mut rows: Vec<Vec<Cell>> = Vec::new();
+    if !summary.is_empty() {
+        rows.push(row("Runs", &|model| match model.passed_unknown {
+            0 => count(model.runs),
+            some => format!("{}, {} not known", count(model.runs), count(some)),
+        }));
+        rows.extend(Metric::ALL.map(|metric| {
+            let text = |model: &ModelSummary| metric.of(model).map(|it| metric.text(it));
+            row(metric.title(), &|model| or_unknown(text(model)))
+        }));
+    }
     Table::new("Metrics of each model", header("Metric", summary), rows)
 }
 
@@ -309,17 +226,4 @@ fn part(part: u64, whole: u64) -> String {
 
 fn or_unknown(text: Option<String>) -> String {
     text.unwrap_or_else(|| UNKNOWN.to_owned())
-}
-
-fn tokens(model: &ModelSummary, tokens: Option<u64>) -> String {
-    match (tokens, model.unmetered_turns) {
-        (None, _) => UNKNOWN.to_owned(),
-        (Some(tokens), 0) => count(tokens),
-        (Some(tokens), unknown) => format!(
-            "at least {}, unknown for {} of {} turns",
-            count(tokens),
-            count(unknown),
-            count(model.turns)
-        ),
-    }
 }
