@@ -11,7 +11,7 @@ use switchboard_testkit::trapi::{Reply, Seen, Service};
 use tokio::time::timeout;
 
 use crate::{
-    client::{Client, call, data, text},
+    client::{Client, call, calls, contents, data, text, texts},
     graph::client_of,
 };
 
@@ -39,47 +39,23 @@ fn refusal(result: &CallToolResult) -> &str {
     text(result)
 }
 
-fn good_calls() -> Vec<(&'static str, Value)> {
-    vec![
-        ("query_bte_getall", json!({"entityId": MPO})),
-        ("query_bte_getall", json!({"entityId": MPO, "limit": 1})),
-        ("query_bte_getall", json!({"entityId": "NCBIGene:404"})),
-        (
-            "query_bte_by_categories",
-            json!({"entityId": MPO, "categories": ["biolink:Gene", "biolink:Gene"]}),
-        ),
-        (
-            "query_bte",
-            json!({"query_graph": {
-                "nodes": {"n0": {"ids": [MPO]}, "n1": {"categories": ["Gene"]}},
-                "edges": {"e0": {"subject": "n0", "object": "n1"}},
-            }}),
-        ),
-        (
-            "query_bte",
-            json!({"query_graph": {
-                "nodes": {
-                    "gene": {"ids": [MPO]},
-                    "between": {"categories": ["biolink:Gene"]},
-                    "drug": {"categories": ["biolink:SmallMolecule"]},
-                },
-                "edges": {
-                    "first": {"subject": "gene", "object": "between", "predicates": ["interacts_with", "affects"]},
-                    "second": {"subject": "between", "object": "drug"},
-                },
-            }}),
-        ),
-        ("get_meta_knowledge_graph", json!({})),
-        (
-            "get_meta_knowledge_graph",
-            json!({"objectCategory": "gene", "limit": 1}),
-        ),
-        (
-            "get_meta_knowledge_graph",
-            json!({"predicate": "biolink:cures"}),
-        ),
-    ]
-}
+const GOOD_CALLS: &str = r#"
+query_bte_getall {"entityId": "NCBIGene:4353"}
+query_bte_getall {"entityId": "NCBIGene:4353", "limit": 1}
+query_bte_getall {"entityId": "NCBIGene:404"}
+query_bte_by_categories {"entityId": "NCBIGene:4353", "categories": ["biolink:Gene",
+    "biolink:Gene"]}
+query_bte {"query_graph": {"nodes": {"n0": {"ids": ["NCBIGene:4353"]},
+    "n1": {"categories": ["Gene"]}}, "edges": {"e0": {"subject": "n0", "object": "n1"}}}}
+query_bte {"query_graph": {"nodes": {"gene": {"ids": ["NCBIGene:4353"]},
+    "between": {"categories": ["biolink:Gene"]},
+    "drug": {"categories": ["biolink:SmallMolecule"]}}, "edges": {"first": {"subject": "gene",
+    "object": "between", "predicates": ["interacts_with", "affects"]},
+    "second": {"subject": "between", "object": "drug"}}}}
+get_meta_knowledge_graph {}
+get_meta_knowledge_graph {"objectCategory": "gene", "limit": 1}
+get_meta_knowledge_graph {"predicate": "biolink:cures"}
+"#;
 
 #[tokio::test]
 async fn the_lists_of_tools() {
@@ -117,28 +93,10 @@ async fn the_lists_of_tools() {
 async fn the_texts_of_results_and_their_structured_content() {
     let service = Service::good().await;
     let client = client(&service).await;
-    let tools = client.list_all_tools().await.unwrap();
-    let mut texts = String::new();
-    let mut first = Value::Null;
-    for (name, arguments) in good_calls() {
-        let tool: &Tool = tools.iter().find(|tool| tool.name == name).unwrap();
-        let mut schema = tool.output_schema.as_deref().unwrap().clone();
-        // A field that the schema forgot would pass otherwise.
-        schema.insert("additionalProperties".to_owned(), json!(false));
-        let validator = jsonschema::validator_for(&Value::Object(schema)).unwrap();
-        let result = call(&client, name, arguments.clone()).await;
-        write!(texts, "{name} {arguments}\n{}\n\n", text(&result)).unwrap();
-        let content = data(result);
-        if let Err(error) = validator.validate(&content) {
-            panic!("{name} {arguments}: {error}");
-        }
-        if first.is_null() {
-            first = content;
-        }
-    }
-    insta::assert_snapshot!(texts);
-    insta::assert_json_snapshot!(first);
-    assert_eq!(service.metas(), 1, "the meta knowledge graph is kept");
+    insta::assert_snapshot!(texts(&client, calls(GOOD_CALLS), false).await);
+    let contents = contents(&client, calls(GOOD_CALLS)).await;
+    insta::assert_json_snapshot!(contents[0]["content"]);
+    assert_eq!(service.metas(), 1, "the meta knowledge graph is cached");
 }
 
 #[tokio::test]
@@ -247,56 +205,40 @@ async fn results_are_added_to_the_graph_of_the_conversation() {
     assert_eq!(other["metadata"]["nodeCount"], 0);
 }
 
+const WRONG_ARGUMENTS: &str = r#"
+query_bte_getall {}
+query_bte_getall {"entityId": "MPO"}
+query_bte_getall {"entityId": "NCBIGene:4353", "addToGraph": true}
+query_bte_by_categories {"entityId": "NCBIGene:4353", "categories": []}
+query_bte_by_categories {"entityId": "NCBIGene:4353", "categories": ["Genes"]}
+query_bte {"query_graph": {"nodes": {}, "edges": {}}}
+query_bte {"query_graph": {"nodes": {"n0": {"id": "NCBIGene:4353"}}, "edges": {}}}
+query_bte {"query_graph": {"nodes": {"n0": {"ids": ["NCBIGene:4353"]},
+    "n1": {"categories": ["biolink:Gene"]}}, "edges": {"e0": {"subject": "n0", "object": "n2",
+    "predicates": ["Interacts"]}}}}
+get_meta_knowledge_graph {"category": "biolink:Gene"}
+"#;
+
 #[tokio::test]
 async fn the_texts_of_wrong_arguments() {
     let service = Service::good().await;
-    let client = client(&service).await;
-    let mut seen = String::new();
-    for (tool, arguments) in [
-        ("query_bte_getall", json!({})),
-        ("query_bte_getall", json!({"entityId": "MPO"})),
-        (
-            "query_bte_getall",
-            json!({"entityId": MPO, "addToGraph": true}),
-        ),
-        (
-            "query_bte_by_categories",
-            json!({"entityId": MPO, "categories": []}),
-        ),
-        (
-            "query_bte_by_categories",
-            json!({"entityId": MPO, "categories": ["Genes"]}),
-        ),
-        (
-            "query_bte",
-            json!({"query_graph": {"nodes": {}, "edges": {}}}),
-        ),
-        (
-            "query_bte",
-            json!({"query_graph": {"nodes": {"n0": {"id": MPO}}, "edges": {}}}),
-        ),
-        (
-            "query_bte",
-            json!({"query_graph": {
-                "nodes": {"n0": {"ids": [MPO]}, "n1": {"categories": ["biolink:Gene"]}},
-                "edges": {"e0": {"subject": "n0", "object": "n2", "predicates": ["Interacts"]}},
-            }}),
-        ),
-        (
-            "get_meta_knowledge_graph",
-            json!({"category": "biolink:Gene"}),
-        ),
-    ] {
-        let result = call(&client, tool, arguments.clone()).await;
-        write!(seen, "{tool} {arguments}\n{}\n\n", refusal(&result)).unwrap();
-    }
-    assert_eq!(
-        service.queries(),
-        Vec::<Value>::new(),
-        "nothing wrong is sent"
-    );
-    insta::assert_snapshot!(seen);
+    let texts = texts(&client(&service).await, calls(WRONG_ARGUMENTS), true).await;
+    assert_eq!(service.queries(), Vec::<Value>::new());
+    insta::assert_snapshot!(texts);
 }
+
+const FOUND_NAMES: &str = r#"
+lookup_name {"name": "mpo", "category": "biolink:Gene", "taxon": "NCBITaxon:9606"}
+lookup_name {"name": "M"}
+lookup_name {"name": "M", "limit": 1}
+lookup_name {"name": "a & b = c / ß # ?"}
+"#;
+
+const WRONG_NAMES: &str = r#"
+lookup_name {"name": ""}
+lookup_name {"name": "MPO", "category": "genes"}
+lookup_name {"name": "MPO", "taxon": "human"}
+"#;
 
 #[tokio::test]
 async fn names_are_looked_up_where_there_is_a_resolver() {
@@ -311,27 +253,10 @@ async fn names_are_looked_up_where_there_is_a_resolver() {
         .find(|tool| tool.name == "lookup_name")
         .unwrap();
     insta::assert_json_snapshot!(tool);
-    let mut seen = String::new();
-    for arguments in [
-        json!({"name": "mpo", "category": "biolink:Gene", "taxon": "NCBITaxon:9606"}),
-        json!({"name": "M"}),
-        json!({"name": "M", "limit": 1}),
-        json!({"name": "a & b = c / ß # ?"}),
-    ] {
-        let result = call(&client, "lookup_name", arguments.clone()).await;
-        write!(seen, "{arguments}\n{}\n\n", text(&result)).unwrap();
-        let content = data(result);
-        let validator = jsonschema::validator_for(&json!(tool.output_schema)).unwrap();
-        validator.validate(&content).unwrap();
-    }
-    for arguments in [
-        json!({"name": ""}),
-        json!({"name": "MPO", "category": "genes"}),
-        json!({"name": "MPO", "taxon": "human"}),
-    ] {
-        let result = call(&client, "lookup_name", arguments.clone()).await;
-        write!(seen, "{arguments}\n{}\n\n", refusal(&result)).unwrap();
-    }
+    let found = calls(FOUND_NAMES);
+    let mut seen = texts(&client, found.clone(), false).await;
+    seen += &texts(&client, calls(WRONG_NAMES), true).await;
+    contents(&client, found).await;
     insta::assert_snapshot!(seen);
 }
 

@@ -131,3 +131,58 @@ pub(crate) fn data(result: CallToolResult) -> Value {
     assert_eq!(result.is_error, Some(false), "{}", text(&result));
     result.structured_content.unwrap()
 }
+
+/// Reads calls, each a tool with its arguments in JSON. Indented lines continue a call.
+pub(crate) fn calls(text: &str) -> Vec<(String, Value)> {
+    let text = text.trim().replace("\n    ", " ");
+    let calls = text.lines().map(|line| {
+        let (tool, arguments) = line.split_once(' ').unwrap();
+        (tool.to_owned(), serde_json::from_str(arguments).unwrap())
+    });
+    calls.collect()
+}
+
+/// Executes calls, and returns them with the texts of their results.
+pub(crate) async fn texts(
+    client: &Client,
+    calls: Vec<(String, Value)>,
+    are_errors: bool,
+) -> String {
+    let mut texts = Vec::new();
+    for (tool, arguments) in calls {
+        let mut shown = format!("{tool} {arguments}");
+        let result = call(client, &tool, arguments).await;
+        assert_eq!(
+            result.is_error,
+            Some(are_errors),
+            "{shown}: {}",
+            text(&result)
+        );
+        assert_eq!(result.structured_content.is_none(), are_errors, "{shown}");
+        if shown.len() > 330 {
+            shown = format!("{tool} ({} bytes)", shown.len() - tool.len() - 1);
+        }
+        texts.push(format!("{shown}\n{}\n\n", text(&result)));
+    }
+    texts.concat()
+}
+
+/// Executes calls. Returns them with their structured contents, which match the output schemas.
+pub(crate) async fn contents(client: &Client, calls: Vec<(String, Value)>) -> Vec<Value> {
+    let tools = client.list_all_tools().await.unwrap();
+    let mut contents = Vec::new();
+    for (name, arguments) in calls {
+        let tool = tools.iter().find(|tool| tool.name == name).unwrap();
+        let mut schema = tool.output_schema.as_deref().unwrap().clone();
+        // The schema must contain all fields.
+        schema.insert("additionalProperties".to_owned(), Value::Bool(false));
+        let validator = jsonschema::validator_for(&Value::Object(schema)).unwrap();
+        let content = data(call(client, &name, arguments.clone()).await);
+        if let Err(error) = validator.validate(&content) {
+            panic!("{name} {arguments}: {error}");
+        }
+        contents
+            .push(serde_json::json!({"tool": name, "arguments": arguments, "content": content}));
+    }
+    contents
+}

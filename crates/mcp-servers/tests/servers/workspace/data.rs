@@ -5,7 +5,7 @@ use std::{fmt::Write as _, fs, time::Duration};
 use serde_json::{Value, json};
 
 use super::support::Workspace;
-use crate::client::text;
+use crate::client::{calls, text, texts};
 
 async fn shop() -> Workspace {
     let workspace = Workspace::with(|it| it.with_query_timeout(Duration::from_secs(20))).await;
@@ -32,38 +32,33 @@ fn fill(workspace: &Workspace) {
     workspace.write("data/deeper/more.ndjson", "{\"a\": 1}\n");
 }
 
+const GOOD_CALLS: &str = r#"
+data_list {}
+data_list {"path": "data"}
+data_list {"recursive": true}
+data_read {"path": "data/sales 2026.csv"}
+data_read {"path": "data/sales 2026.csv", "offset": 1, "limit": 1, "columns": ["amount", "id"]}
+data_read {"path": "data/customers.json"}
+data_read {"path": "data/log.jsonl"}
+data_read {"path": "data/points.tsv"}
+"#;
+
+/// Calls that fail.
+const BAD_CALLS: &str = r#"
+data_read {"path": "data/broken.json"}
+data_read {"path": "data/notes.txt"}
+data_read {"path": "data/points.csv"}
+data_read {"path": "data/points.tsv", "columns": ["z"]}
+data_read {"path": "data/customers.json", "columns": ["nam"]}
+data_read {"path": "data/points.tsv", "offset": 1}
+data_read {"path": "data/points.tsv", "limit": 0}
+"#;
+
 #[tokio::test]
 async fn data_files_are_listed_and_read() {
     let workspace = shop().await;
-    let mut seen = String::new();
-    for (tool, arguments) in [
-        ("data_list", json!({})),
-        ("data_list", json!({"path": "data"})),
-        ("data_list", json!({"recursive": true})),
-        ("data_read", json!({"path": "data/sales 2026.csv"})),
-        (
-            "data_read",
-            json!({"path": "data/sales 2026.csv", "offset": 1, "limit": 1, "columns": ["amount", "id"]}),
-        ),
-        ("data_read", json!({"path": "data/customers.json"})),
-        ("data_read", json!({"path": "data/log.jsonl"})),
-        ("data_read", json!({"path": "data/points.tsv"})),
-    ] {
-        let result = workspace.call(tool, arguments.clone()).await;
-        writeln!(seen, "{tool} {arguments}\n{}\n", text(&result)).unwrap();
-    }
-    for arguments in [
-        json!({"path": "data/broken.json"}),
-        json!({"path": "data/notes.txt"}),
-        json!({"path": "data/points.csv"}),
-        json!({"path": "data/points.tsv", "columns": ["z"]}),
-        json!({"path": "data/customers.json", "columns": ["nam"]}),
-        json!({"path": "data/points.tsv", "offset": 1}),
-        json!({"path": "data/points.tsv", "limit": 0}),
-    ] {
-        let refused = workspace.refused("data_read", arguments.clone()).await;
-        writeln!(seen, "data_read {arguments}\n{refused}\n").unwrap();
-    }
+    let mut seen = texts(&workspace.client, calls(GOOD_CALLS), false).await;
+    seen += &texts(&workspace.client, calls(BAD_CALLS), true).await;
     insta::assert_snapshot!(seen);
     let records = workspace
         .data("data_read", json!({"path": "data/customers.json"}))
