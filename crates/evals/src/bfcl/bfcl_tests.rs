@@ -281,138 +281,80 @@ fn a_required_parameter_without_an_answer_makes_every_call_wrong() {
     }
 }
 
+/// The id of a question, a value in it that is replaced, its answer, and the message.
+const INVALID_ENTRIES: &str = r#"
+simple_java_0 |  |  | `simple_java_0` has the unsupported category `simple_java`;
+    supported: simple_python, multiple
+multi_turn_base_0 |  |  | `multi_turn_base_0` has the unsupported category `multi_turn_base`
+multi_turn_base_1 | /function null |  |
+    `multi_turn_base_1` has the unsupported category `multi_turn_base`
+irrelevance_1 | /function null |  | `irrelevance_1`: it has no `function`
+odd |  |  | `odd` has the unsupported category ``
+multiple_0 |  |  | `multiple_0` has no answer: `multiple` needs the file
+multiple_0 | /question [[], []] | [{"geometry.area": {"base": [10], "height": [5.0]}}] |
+    `multiple_0`: it has several turns
+multiple_0 | /question [[]] | [{"geometry.area": {"base": [10], "height": [5.0]}}] |
+    `multiple_0`: it has no message
+multiple_0 | /question/0/0/role "assistant" | [{"geometry.area": {"base": [10],
+    "height": [5.0]}}] | `multiple_0`: its last message must be a text of the user
+multiple_0 |  | [{"geometry.area": {"base": [10]}}, {"geometry.area": {"base": [20]}}] |
+    `multiple_0`: its answer must have exactly one call
+multiple_0 |  | [{"a": {}, "b": {}}] | `multiple_0`: a call must have one function
+multiple_0 |  | [{"geometry.length": {}}] |
+    `multiple_0`: the answer calls the unknown function `geometry.length`
+multiple_0 |  | [{"geometry.area": {"base": 10}}] |
+    `multiple_0`: the values of `base` must be a list
+multiple_0 | /function/0/parameters/properties/base {"type": "HashMap"} |
+    [{"geometry.area": {"base": [10], "height": [5.0]}}] |
+    `multiple_0`: `base` has the unknown type "HashMap"
+multiple_0 | /function/0/parameters/properties/base {} | [{"geometry.area": {"base": [10],
+    "height": [5.0]}}] | `multiple_0`: `base` has no type
+multiple_0 | /function/0/parameters/properties/base {"type": "array"} |
+    [{"geometry.area": {"base": [10], "height": [5.0]}}] |
+    `multiple_0`: the items of `base` have no type
+"#;
+
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn invalid_entries_are_refused() {
-    let id = "multiple_0";
-    let with = |calls: Value| answer(id, &calls);
-    let fine = with(json!([area(10)]));
-    let table: Vec<(String, Option<String>, &str)> = vec![
-        (String::new(), None, "the question file has no entry"),
-        ("[]".to_owned(), None, "the question file has no entry"),
-        (
-            "{}".to_owned(),
-            None,
-            "entry 1 of the question file: missing field `id`",
-        ),
-        (
-            format!("{}\n{{", question("irrelevance_0", |_| {})),
-            None,
-            "entry 2 of the question file: EOF",
-        ),
-        (
-            question(id, |_| {}),
-            Some("x".to_owned()),
-            "entry 1 of the answer file: expected value",
-        ),
-        (
-            question("simple_java_0", |_| {}),
-            None,
-            "`simple_java_0` has the unsupported category `simple_java`; supported: simple_python, multiple",
-        ),
-        (
-            question("multi_turn_base_0", |_| {}),
-            None,
-            "`multi_turn_base_0` has the unsupported category `multi_turn_base`",
-        ),
-        (
-            // They have none.
-            question("multi_turn_base_1", |it| {
-                it.as_object_mut().unwrap().remove("function");
-            }),
-            None,
-            "`multi_turn_base_1` has the unsupported category `multi_turn_base`",
-        ),
-        (
-            question("irrelevance_1", |it| {
-                it.as_object_mut().unwrap().remove("function");
-            }),
-            None,
-            "`irrelevance_1`: it has no `function`",
-        ),
-        (
-            question("odd", |_| {}),
-            None,
-            "`odd` has the unsupported category ``",
-        ),
-        (
-            question(id, |_| {}),
-            None,
-            "`multiple_0` has no answer: `multiple` needs the file",
-        ),
-        (
-            question(id, |_| {}),
-            Some(answer("multiple_1", &json!([area(10)]))),
-            "`multiple_0` has no answer",
-        ),
-        (
-            format!("{}\n{}", question(id, |_| {}), question(id, |_| {})),
-            Some(fine.clone()),
-            "`multiple_0`: another entry has this id",
-        ),
-        (
-            question(id, |it| it["question"] = json!([[], []])),
-            Some(fine.clone()),
-            "`multiple_0`: it has several turns",
-        ),
-        (
-            question(id, |it| it["question"] = json!([[]])),
-            Some(fine.clone()),
-            "`multiple_0`: it has no message",
-        ),
-        (
-            question(id, |it| {
-                it["question"] = json!([[{"role": "assistant", "content": "x"}]]);
-            }),
-            Some(fine.clone()),
-            "`multiple_0`: its last message must be a text of the user",
-        ),
-        (
-            question(id, |_| {}),
-            Some(with(json!([area(10), area(20)]))),
-            "`multiple_0`: its answer must have exactly one call",
-        ),
-        (
-            question(id, |_| {}),
-            Some(with(json!([{"a": {}, "b": {}}]))),
-            "`multiple_0`: a call must have one function",
-        ),
-        (
-            question(id, |_| {}),
-            Some(with(json!([{"geometry.length": {}}]))),
-            "`multiple_0`: the answer calls the unknown function `geometry.length`",
-        ),
-        (
-            question(id, |_| {}),
-            Some(with(json!([{"geometry.area": {"base": 10}}]))),
-            "`multiple_0`: the values of `base` must be a list",
-        ),
-        (
-            question(id, |it| {
-                it["function"][0]["parameters"]["properties"]["base"]["type"] = json!("HashMap");
-            }),
-            Some(fine.clone()),
-            "`multiple_0`: `base` has the unknown type \"HashMap\"",
-        ),
-        (
-            question(id, |it| {
-                it["function"][0]["parameters"]["properties"]["base"] = json!({});
-            }),
-            Some(fine.clone()),
-            "`multiple_0`: `base` has no type",
-        ),
-        (
-            question(id, |it| {
-                it["function"][0]["parameters"]["properties"]["base"] = json!({"type": "array"});
-            }),
-            Some(fine),
-            "`multiple_0`: the items of `base` have no type",
-        ),
-    ];
-    for (questions, answers, said) in table {
-        let error = read(&questions, answers.as_deref())
-            .unwrap_err()
-            .to_string();
-        assert!(error.starts_with(said), "{error}");
+    let refused = |questions: &str, answers: Option<&str>, message: &str| {
+        let error = read(questions, answers).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}");
+    };
+    let table = INVALID_ENTRIES.trim().replace("\n    ", " ");
+    for row in table.lines() {
+        let row: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [id, change, calls, message] = row[..].try_into().unwrap();
+        let question = question(id, |it| {
+            if let Some((pointer, value)) = change.split_once(' ') {
+                *it.pointer_mut(pointer).unwrap() = serde_json::from_str(value).unwrap();
+            }
+        });
+        let calls = serde_json::from_str::<Value>(calls).ok();
+        let answer = calls.map(|calls| answer(id, &calls));
+        refused(&question, answer.as_deref(), message);
     }
+    let one = question("multiple_0", |_| {});
+    let answers = answer("multiple_0", &json!([area(10)]));
+    refused("", None, "the question file has no entry");
+    refused("[]", None, "the question file has no entry");
+    refused(
+        "{}",
+        None,
+        "entry 1 of the question file: missing field `id`",
+    );
+    let cut = format!("{}\n{{", question("irrelevance_0", |_| {}));
+    refused(&cut, None, "entry 2 of the question file: EOF");
+    refused(
+        &one,
+        Some("x"),
+        "entry 1 of the answer file: expected value",
+    );
+    let other = answer("multiple_1", &json!([area(10)]));
+    refused(&one, Some(&other), "`multiple_0` has no answer");
+    let twice = format!("{one}\n{one}");
+    refused(
+        &twice,
+        Some(&answers),
+        "`multiple_0`: another entry has this id",
+    );
 }

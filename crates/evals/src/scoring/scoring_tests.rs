@@ -59,181 +59,99 @@ fn verdict(turn: &Turn, calls: &[ToolCallRecord]) -> Judged {
 
 type Judged = (Vec<Verdict>, usize, usize);
 
+/// The expectations of a turn, calls such as `a`, `a=7` with an id and `a!denied` with a failure,
+/// their verdicts, the number of missing calls, and the number of those that were attempted.
+const VERDICTS: &str = r#"
+{"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]} | a b | right right | 0 | 0
+{"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]} | b a | right wrong_order | 1 | 1
+{"any_order": true, "calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]} | b a |
+    right right | 0 | 0
+{"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]} | a c b |
+    right unnecessary right | 0 | 0
+{"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]} | a a b |
+    right unnecessary right | 0 | 0
+{"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]} | a=7 b | wrong_input right | 1 | 1
+{"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]} | a=7 a b |
+    unnecessary right right | 0 | 0
+{"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]} |  |  | 2 | 0
+{"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]} | a=7!invalid_input a b |
+    hallucinated right right | 0 | 0
+# A right call may be denied or fail.
+{"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]} | a b!denied | right right | 0 | 0
+{"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]} | a b!tool_error | right right |
+    0 | 0
+{"calls": []} | a | unnecessary | 0 | 0
+# A turn without expectations.
+{} | a b b | unjudged unjudged unjudged | 0 | 0
+{"forbidden": ["shop/a", "c"]} | a b c | forbidden unjudged forbidden | 0 | 0
+{"forbidden": ["*"]} | a | forbidden | 0 | 0
+{"forbidden": ["s*/?"], "calls": [{"tool": "a"}]} | a create | forbidden unnecessary | 0 | 0
+{"forbidden": ["cr*_ticket"]} | create_ticket create | forbidden unjudged | 0 | 0
+{"calls": [{"tool": "a", "server": "other"}]} | a | unnecessary | 1 | 0
+# An optional call does not take the call of a required one.
+{"calls": [{"tool": "a", "optional": true}, {"tool": "a", "input": {"id": 1}}]} | a | right |
+    0 | 0
+{"any_order": true, "calls": [{"tool": "a", "optional": true}, {"tool": "a",
+    "input": {"id": 1}}]} | a | right | 0 | 0
+{"calls": [{"tool": "a"}, {"tool": "b", "optional": true}, {"tool": "c"}]} | b a |
+    wrong_order right | 1 | 0
+# A failed call may be repeated, and a successful one need not be.
+{"calls": [{"tool": "a"}]} | a!timeout a a | right unjudged unnecessary | 0 | 0
+{"calls": [{"tool": "a", "input": {"id": 7}, "optional": true}]} | a | unnecessary | 0 | 0
+{"calls": [{"tool": "a", "input": {"id": 7}, "optional": true}, {"tool": "a",
+    "input": {"id": 8}}]} | a | wrong_input | 1 | 1
+{"calls": [{"tool": "a"}]} | a!timeout a | right unjudged | 0 | 0
+{"calls": [{"tool": "a", "optional": true}]} |  |  | 0 | 0
+# Alternatives.
+{"calls": [{"tool": "a", "input": {"id": 1}, "or": [{"tool": "b"}]}]} | b | right | 0 | 0
+{"calls": [{"tool": "a", "or": [{"tool": "b"}]}]} | b a | right unnecessary | 0 | 0
+{"calls": [{"tool": "a", "or": [{"tool": "b"}]}]} | c | unnecessary | 1 | 0
+{"calls": [{"tool": "c", "or": [{"tool": "b", "input": {"id": 3}}]}]} | b | wrong_input | 1 | 1
+{"calls": [{"tool": "a", "exactly": true}]} | a | wrong_input | 1 | 1
+"#;
+
+/// The columns of a table. Indented lines continue a row.
+fn rows<const N: usize>(table: &str) -> Vec<[String; N]> {
+    let table = table.trim().replace("\n    ", " ");
+    let rows = table.lines().filter(|line| !line.starts_with('#'));
+    let rows = rows.map(|line| line.split('|').map(|it| it.trim().to_owned()));
+    rows.map(|row| row.collect::<Vec<_>>().try_into().unwrap())
+        .collect()
+}
+
+fn short_call(text: &str) -> ToolCallRecord {
+    let (text, failure) = text.split_once('!').unwrap_or((text, ""));
+    let (tool, id) = text.split_once('=').unwrap_or((
+        text,
+        match text {
+            "a" => "1",
+            "b" => "2",
+            _ => "",
+        },
+    ));
+    let input = match id.parse::<u32>() {
+        Ok(id) => json!({"id": id}),
+        Err(_) => json!({}),
+    };
+    match serde_json::from_value(json!(failure)) {
+        Ok(failure) => failed(tool, input, failure),
+        Err(_) => call(tool, input),
+    }
+}
+
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn calls_have_the_expected_verdicts() {
-    use Verdict::{Forbidden, Hallucinated, Right, Unjudged, Unnecessary, WrongInput, WrongOrder};
-    let (a, b, c) = (
-        || call("a", json!({"id": 1})),
-        || call("b", json!({"id": 2})),
-        || call("c", json!({})),
-    );
-    let ab = json!({"calls": [{"tool": "a", "input": {"id": 1}}, {"tool": "b"}]});
-    let table: Vec<(Value, Vec<ToolCallRecord>, Judged)> = vec![
-        (ab.clone(), vec![a(), b()], (vec![Right, Right], 0, 0)),
-        (ab.clone(), vec![b(), a()], (vec![Right, WrongOrder], 1, 1)),
-        (
-            json!({"any_order": true, "calls": ab["calls"]}),
-            vec![b(), a()],
-            (vec![Right, Right], 0, 0),
-        ),
-        (
-            ab.clone(),
-            vec![a(), c(), b()],
-            (vec![Right, Unnecessary, Right], 0, 0),
-        ),
-        (
-            ab.clone(),
-            vec![a(), a(), b()],
-            (vec![Right, Unnecessary, Right], 0, 0),
-        ),
-        (
-            ab.clone(),
-            vec![call("a", json!({"id": 7})), b()],
-            (vec![WrongInput, Right], 1, 1),
-        ),
-        (
-            ab.clone(),
-            vec![call("a", json!({"id": 7})), a(), b()],
-            (vec![Unnecessary, Right, Right], 0, 0),
-        ),
-        (ab.clone(), vec![], (vec![], 2, 0)),
-        (
-            ab.clone(),
-            vec![
-                failed("a", json!({"id": "x"}), ToolFailure::InvalidInput),
-                a(),
-                b(),
-            ],
-            (vec![Hallucinated, Right, Right], 0, 0),
-        ),
-        // The right call that a person denied, or that failed, was the right one to make.
-        (
-            ab.clone(),
-            vec![a(), failed("b", json!({}), ToolFailure::Denied)],
-            (vec![Right, Right], 0, 0),
-        ),
-        (
-            ab,
-            vec![a(), failed("b", json!({}), ToolFailure::ToolError)],
-            (vec![Right, Right], 0, 0),
-        ),
-        (json!({"calls": []}), vec![a()], (vec![Unnecessary], 0, 0)),
-        (
-            // Nothing is said about calls, and so nothing of them is judged.
-            json!({}),
-            vec![a(), b(), b()],
-            (vec![Unjudged, Unjudged, Unjudged], 0, 0),
-        ),
-        (
-            json!({"forbidden": ["shop/a", "c"]}),
-            vec![a(), b(), c()],
-            (vec![Forbidden, Unjudged, Forbidden], 0, 0),
-        ),
-        (
-            json!({"forbidden": ["*"]}),
-            vec![a()],
-            (vec![Forbidden], 0, 0),
-        ),
-        (
-            json!({"forbidden": ["s*/?"], "calls": [{"tool": "a"}]}),
-            vec![a(), call("create", json!({}))],
-            (vec![Forbidden, Unnecessary], 0, 0),
-        ),
-        (
-            json!({"forbidden": ["cr*_ticket"]}),
-            vec![call("create_ticket", json!({})), call("create", json!({}))],
-            (vec![Forbidden, Unjudged], 0, 0),
-        ),
-        (
-            json!({"calls": [{"tool": "a", "server": "other"}]}),
-            vec![a()],
-            (vec![Unnecessary], 1, 0),
-        ),
-        // The optional one does not take the call that is needed.
-        (
-            json!({"calls": [{"tool": "a", "optional": true}, {"tool": "a", "input": {"id": 1}}]}),
-            vec![a()],
-            (vec![Right], 0, 0),
-        ),
-        (
-            json!({"any_order": true, "calls": [{"tool": "a", "optional": true}, {"tool": "a", "input": {"id": 1}}]}),
-            vec![a()],
-            (vec![Right], 0, 0),
-        ),
-        // The stray is optional, so that the one that is missing is a fault of its own.
-        (
-            json!({"calls": [{"tool": "a"}, {"tool": "b", "optional": true}, {"tool": "c"}]}),
-            vec![b(), a()],
-            (vec![WrongOrder, Right], 1, 0),
-        ),
-        // What failed may be tried again, and once it is there it need not be asked again.
-        (
-            json!({"calls": [{"tool": "a"}]}),
-            vec![
-                failed("a", json!({"id": 1}), ToolFailure::Timeout),
-                a(),
-                a(),
-            ],
-            (vec![Right, Unjudged, Unnecessary], 0, 0),
-        ),
-        // Nobody needed the optional call, so that another one is not one with wrong arguments.
-        (
-            json!({"calls": [{"tool": "a", "input": {"id": 7}, "optional": true}]}),
-            vec![a()],
-            (vec![Unnecessary], 0, 0),
-        ),
-        (
-            json!({"calls": [{"tool": "a", "input": {"id": 7}, "optional": true}, {"tool": "a", "input": {"id": 8}}]}),
-            vec![a()],
-            (vec![WrongInput], 1, 1),
-        ),
-        (
-            json!({"calls": [{"tool": "a"}]}),
-            vec![failed("a", json!({"id": 1}), ToolFailure::Timeout), a()],
-            (vec![Right, Unjudged], 0, 0),
-        ),
-        (
-            json!({"calls": [{"tool": "a", "optional": true}]}),
-            vec![],
-            (vec![], 0, 0),
-        ),
-        // One of several is enough, and the others are not needed then.
-        (
-            json!({"calls": [{"tool": "a", "input": {"id": 1}, "or": [{"tool": "b"}]}]}),
-            vec![b()],
-            (vec![Right], 0, 0),
-        ),
-        (
-            json!({"calls": [{"tool": "a", "or": [{"tool": "b"}]}]}),
-            vec![b(), a()],
-            (vec![Right, Unnecessary], 0, 0),
-        ),
-        (
-            json!({"calls": [{"tool": "a", "or": [{"tool": "b"}]}]}),
-            vec![c()],
-            (vec![Unnecessary], 1, 0),
-        ),
-        (
-            json!({"calls": [{"tool": "c", "or": [{"tool": "b", "input": {"id": 3}}]}]}),
-            vec![b()],
-            (vec![WrongInput], 1, 1),
-        ),
-        (
-            json!({"calls": [{"tool": "a", "exactly": true}]}),
-            vec![a()],
-            (vec![WrongInput], 1, 1),
-        ),
-    ];
-    for (value, calls, expected) in table {
-        let what = format!(
-            "{value} {:?}",
-            calls
-                .iter()
-                .map(|it| (&it.tool, &it.input))
-                .collect::<Vec<_>>()
+    for [expectations, calls, verdicts, missing, attempted] in rows(VERDICTS) {
+        let turn = turn(serde_json::from_str::<Value>(&expectations).unwrap());
+        let made: Vec<_> = calls.split_whitespace().map(short_call).collect();
+        let verdicts: Vec<&str> = verdicts.split_whitespace().collect();
+        let verdicts = serde_json::from_value(json!(verdicts)).unwrap();
+        let expected = (
+            verdicts,
+            missing.parse().unwrap(),
+            attempted.parse().unwrap(),
         );
-        assert_eq!(verdict(&turn(value), &calls), expected, "{what}");
+        assert_eq!(verdict(&turn, &made), expected, "{expectations} {calls}");
     }
 }
 
@@ -392,85 +310,61 @@ fn the_reason_names_the_wrong_argument() {
     assert_eq!(why(json!("text")).unwrap(), "the input is not an object");
 }
 
+/// A matcher, an argument, and whether it is accepted. A matcher may check an absent argument.
+const MATCHERS: &str = r#"
+42 | 42.0 | true
+9007199254740993 | 9007199254740992 | false
+"a" | " a " | true
+"a" | "A" | false
+null | null | true
+{"$any": true} | 0 | true
+{"$any": true} | null | false
+{"$absent": true} | null | true
+{"$absent": true} | "" | false
+{"$one_of": [1, {"$matches": "^b"}]} | "bee" | true
+{"$one_of": [1, 2]} | 3 | false
+{"$contains": "EE"} | "bees" | true
+{"$contains": 2} | [1, 2.0] | true
+{"$contains": 2} | 2 | false
+{"$ignoring_case": "New York"} | "new york " | true
+{"$between": [1, 5]} | 5 | true
+{"$between": [1, 5]} | 5.1 | false
+{"$between": [1, 5]} | "3" | false
+{"$optional": 3} | null | true
+{"$optional": 3} | 4 | false
+{"a": 1} | {"a": 1, "b": 2} | true
+{"$exactly": {"a": 1}} | {"a": 1, "b": 2} | false
+{"$exactly": {"a": 1}} | {"a": 1.0} | true
+[1, {"$any": true}] | [1, 9] | true
+[1] | [1, 1] | false
+{"$unordered": [1, {"$any": true}]} | [7, 1] | true
+{"$unordered": [1, 2]} | [2, 2] | false
+{"a": {"$matches": "\\d"}} | {"a": "x1"} | true
+"#;
+
+const INVALID_MATCHERS: &str = r#"
+{"$like": 1} | unknown matcher `$like`
+{"$any": true, "b": 1} | `$any` must be the only field
+{"$any": 1} | `$any` needs `true`
+{"$between": [1]} | `$between` needs two numbers
+{"$matches": "("} | `$matches`:
+[{"$one_of": 1}] | `$one_of` needs a list
+{"$one_of": []} | `$one_of` needs a list that is not empty
+{"$between": [5, 1]} | `$between` needs two numbers, the smaller one first
+"#;
+
 #[test]
 fn matchers_accept_the_documented_values() {
-    let table = [
-        (json!(42), json!(42.0), true),
-        (
-            json!(9_007_199_254_740_993_u64),
-            json!(9_007_199_254_740_992_u64),
-            false,
-        ),
-        (json!("a"), json!(" a "), true),
-        (json!("a"), json!("A"), false),
-        (json!(null), Value::Null, true),
-        (json!({"$any": true}), json!(0), true),
-        (json!({"$any": true}), Value::Null, false),
-        (json!({"$absent": true}), Value::Null, true),
-        (json!({"$absent": true}), json!(""), false),
-        (
-            json!({"$one_of": [1, {"$matches": "^b"}]}),
-            json!("bee"),
-            true,
-        ),
-        (json!({"$one_of": [1, 2]}), json!(3), false),
-        (json!({"$contains": "EE"}), json!("bees"), true),
-        (json!({"$contains": 2}), json!([1, 2.0]), true),
-        (json!({"$contains": 2}), json!(2), false),
-        (
-            json!({"$ignoring_case": "New York"}),
-            json!("new york "),
-            true,
-        ),
-        (json!({"$between": [1, 5]}), json!(5), true),
-        (json!({"$between": [1, 5]}), json!(5.1), false),
-        (json!({"$between": [1, 5]}), json!("3"), false),
-        (json!({"$optional": 3}), Value::Null, true),
-        (json!({"$optional": 3}), json!(4), false),
-        (json!({"a": 1}), json!({"a": 1, "b": 2}), true),
-        (
-            json!({"$exactly": {"a": 1}}),
-            json!({"a": 1, "b": 2}),
-            false,
-        ),
-        (json!({"$exactly": {"a": 1}}), json!({"a": 1.0}), true),
-        (json!([1, {"$any": true}]), json!([1, 9]), true),
-        (json!([1]), json!([1, 1]), false),
-        (
-            json!({"$unordered": [1, {"$any": true}]}),
-            json!([7, 1]),
-            true,
-        ),
-        (json!({"$unordered": [1, 2]}), json!([2, 2]), false),
-        (json!({"a": {"$matches": "\\d"}}), json!({"a": "x1"}), true),
-    ];
-    for (matcher, argument, expected) in table {
-        let found = Matcher::read(&matcher)
-            .unwrap()
-            .matches((!argument.is_null()).then_some(&argument));
-        assert_eq!(found, expected, "{matcher} {argument}");
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    for [matcher, argument, expected] in rows(MATCHERS) {
+        let read = Matcher::read(&parsed(&matcher)).unwrap();
+        let value = parsed(&argument);
+        let found = read.matches((!value.is_null()).then_some(&value));
+        assert_eq!(found.to_string(), expected, "{matcher} {argument}");
     }
-    for (matcher, said) in [
-        (json!({"$like": 1}), "unknown matcher `$like`"),
-        (
-            json!({"$any": true, "b": 1}),
-            "`$any` must be the only field",
-        ),
-        (json!({"$any": 1}), "`$any` needs `true`"),
-        (json!({"$between": [1]}), "`$between` needs two numbers"),
-        (json!({"$matches": "("}), "`$matches`:"),
-        (json!([{"$one_of": 1}]), "`$one_of` needs a list"),
-        (
-            json!({"$one_of": []}),
-            "`$one_of` needs a list that is not empty",
-        ),
-        (
-            json!({"$between": [5, 1]}),
-            "`$between` needs two numbers, the smaller one first",
-        ),
-    ] {
-        let error = Matcher::read(&matcher).unwrap_err().to_string();
-        assert!(error.starts_with(said), "{error}");
+    for [matcher, message] in rows(INVALID_MATCHERS) {
+        let error = Matcher::read(&parsed(&matcher)).unwrap_err().to_string();
+        assert!(error.starts_with(&message), "{error}");
     }
 }
 
