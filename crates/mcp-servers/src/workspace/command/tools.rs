@@ -42,30 +42,16 @@ impl Runner {
     }
 }
 
-/// The commands of one tool.
-struct Commands {
+/// `test_run` or `compile`.
+pub(in crate::workspace) struct CommandTool<const RUNS_TESTS: bool> {
     runner: Arc<Runner>,
     /// At least one.
     list: Vec<Command>,
 }
 
-pub(in crate::workspace) struct Compile(Commands);
+pub(in crate::workspace) type Compile = CommandTool<false>;
 
-pub(in crate::workspace) struct TestRun(Commands);
-
-impl Compile {
-    /// Returns `None` without a command.
-    pub(in crate::workspace) fn new(runner: &Arc<Runner>, all: &[Command]) -> Option<Self> {
-        Commands::new(runner, all, Purpose::Compile).map(Self)
-    }
-}
-
-impl TestRun {
-    /// Returns `None` without a command.
-    pub(in crate::workspace) fn new(runner: &Arc<Runner>, all: &[Command]) -> Option<Self> {
-        Commands::new(runner, all, Purpose::Test).map(Self)
-    }
-}
+pub(in crate::workspace) type TestRun = CommandTool<true>;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -108,71 +94,46 @@ pub(in crate::workspace) enum Outcome {
     Signalled,
 }
 
-impl BundledTool for Compile {
+impl<const RUNS_TESTS: bool> BundledTool for CommandTool<RUNS_TESTS> {
     type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "compile";
-    const TITLE: &'static str = "Compile";
-    const DESCRIPTION: &'static str = "Compiles or checks the code of the workspace and returns the \
-        end of the output.";
+    const NAME: &'static str = if RUNS_TESTS { "test_run" } else { "compile" };
+    const TITLE: &'static str = if RUNS_TESTS { "Run tests" } else { "Compile" };
+    const DESCRIPTION: &'static str = if RUNS_TESTS {
+        "Runs the tests of the workspace and returns the end of the output. Failed tests are a \
+         result, not an error."
+    } else {
+        "Compiles or checks the code of the workspace and returns the end of the output."
+    };
 
+    /// The commands have all permissions of the user.
     fn annotations(&self) -> ToolAnnotations {
-        command_annotations()
+        ToolAnnotations::new()
+            .read_only(false)
+            .destructive(true)
+            .idempotent(false)
+            .open_world(true)
     }
 
     fn description(&self) -> Option<String> {
-        Some(self.0.describe(Self::DESCRIPTION))
+        Some(self.describe(Self::DESCRIPTION))
     }
 
     fn adjust_input(&self, schema: &mut JsonObject) {
-        self.0.adjust(schema);
+        self.adjust(schema);
     }
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        self.0.run(input).await
+        self.run(input).await
     }
 }
 
-impl BundledTool for TestRun {
-    type Input = Input;
-    type Output = Output;
-
-    const NAME: &'static str = "test_run";
-    const TITLE: &'static str = "Run tests";
-    const DESCRIPTION: &'static str = "Runs the tests of the workspace and returns the end of the \
-        output. Failed tests are a result, not an error.";
-
-    fn annotations(&self) -> ToolAnnotations {
-        command_annotations()
-    }
-
-    fn description(&self) -> Option<String> {
-        Some(self.0.describe(Self::DESCRIPTION))
-    }
-
-    fn adjust_input(&self, schema: &mut JsonObject) {
-        self.0.adjust(schema);
-    }
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        self.0.run(input).await
-    }
-}
-
-/// Returns the annotations of tools that run code of the workspace, which has all permissions of
-/// the user.
-fn command_annotations() -> ToolAnnotations {
-    ToolAnnotations::new()
-        .read_only(false)
-        .destructive(true)
-        .idempotent(false)
-        .open_world(true)
-}
-
-impl Commands {
-    fn new(runner: &Arc<Runner>, all: &[Command], purpose: Purpose) -> Option<Self> {
-        let list = all.iter().filter(|command| command.purpose == purpose);
+impl<const RUNS_TESTS: bool> CommandTool<RUNS_TESTS> {
+    /// Returns `None` without a command.
+    pub(in crate::workspace) fn new(runner: &Arc<Runner>, all: &[Command]) -> Option<Self> {
+        let runs_tests = |command: &&Command| command.purpose == Purpose::Test;
+        let list = all.iter().filter(|it| runs_tests(it) == RUNS_TESTS);
         let list: Vec<Command> = list.cloned().collect();
         let runner = Arc::clone(runner);
         (!list.is_empty()).then_some(Self { runner, list })
