@@ -101,7 +101,7 @@ fn scenarios_are_matched_by_name_and_repetitions_are_pooled() {
 }
 
 #[test]
-fn figures_are_better_or_worse_by_what_they_mean() {
+fn metrics_are_better_or_worse_by_their_direction() {
     let earlier = report(&[("a/one", "s", true, &["right", "unnecessary"])]);
     let mut later = report(&[(
         "a/one",
@@ -148,7 +148,7 @@ fn figures_are_better_or_worse_by_what_they_mean() {
 }
 
 #[test]
-fn a_report_is_like_itself_and_like_none_that_shares_nothing() {
+fn equal_and_unrelated_reports_have_no_changes() {
     let one = report(&[
         ("a/one", "s", true, &["right"]),
         ("a/two", "s", false, &["unnecessary"]),

@@ -76,7 +76,7 @@ fn report(runs: Vec<(bool, Vec<TurnResult>)>) -> Report {
 }
 
 #[test]
-fn every_call_is_counted_for_what_it_is() {
+fn calls_are_counted_by_outcome_and_verdict() {
     use CallOutcome::{Failed, Hallucinated, NotExecuted, Successful};
     let calls = vec![
         call("a", Successful, Verdict::Right, 5),
@@ -136,7 +136,7 @@ fn every_call_is_counted_for_what_it_is() {
 }
 
 #[test]
-fn nothing_expected_and_nothing_done_is_no_share() {
+fn shares_without_calls_are_undefined() {
     let report = report(vec![(true, vec![turn(Vec::new(), 0, 0, 1, None)])]);
     let counts = report.summary()[0].counts;
     assert_eq!(
@@ -146,7 +146,7 @@ fn nothing_expected_and_nothing_done_is_no_share() {
 }
 
 #[test]
-fn what_was_not_reached_is_not_right() {
+fn calls_that_were_not_reached_are_not_right() {
     let right = call("a", CallOutcome::Successful, Verdict::Right, 1);
     let mut report = report(vec![(false, vec![turn(vec![right], 0, 0, 1, None)])]);
     report.runs[0].not_reached = vec!["b {}".to_owned(), "c {}".to_owned()];
@@ -161,7 +161,7 @@ fn what_was_not_reached_is_not_right() {
 }
 
 #[test]
-fn a_threshold_that_is_missed_is_named_with_both_numbers() {
+fn a_missed_threshold_is_named_with_both_values() {
     let right = || call("a", CallOutcome::Successful, Verdict::Right, 1);
     let extra = call("a", CallOutcome::Successful, Verdict::Unnecessary, 1);
     let mut report = report(vec![
@@ -191,7 +191,7 @@ fn a_threshold_that_is_missed_is_named_with_both_numbers() {
 }
 
 #[test]
-fn a_threshold_with_nothing_to_judge_is_not_held_by_that() {
+fn a_threshold_without_calls_is_missed() {
     let all = json!({"passed": 0.5, "accuracy": 0.5, "hallucinated": 0, "unnecessary": 0});
     // Nothing was expected and nothing done: no call was invented, and none can have been right.
     let mut casual = report(vec![(true, vec![turn(Vec::new(), 0, 0, 1, None)])]);
@@ -228,7 +228,7 @@ fn a_threshold_with_nothing_to_judge_is_not_held_by_that() {
 }
 
 #[test]
-fn runs_with_the_same_error_are_told_together() {
+fn runs_with_the_same_error_are_reported_together() {
     let mut report = report(vec![
         (false, Vec::new()),
         (false, Vec::new()),
@@ -251,7 +251,7 @@ fn runs_with_the_same_error_are_told_together() {
 }
 
 #[test]
-fn tokens_that_were_told_in_part_are_no_whole_sum() {
+fn partly_reported_tokens_have_no_metric() {
     let mut partly = turn(Vec::new(), 0, 0, 1, None);
     partly.unmetered = 1;
     let report = report(vec![(
@@ -271,7 +271,7 @@ fn tokens_that_were_told_in_part_are_no_whole_sum() {
 }
 
 #[test]
-fn times_are_those_of_the_nearest_rank() {
+fn percentiles_are_of_the_nearest_rank() {
     let turns = |count: u64| {
         (1..=count)
             .map(|ms| turn(Vec::new(), 0, 0, ms, None))

@@ -8,7 +8,7 @@ fn parameter(value: Value) -> BfclParameter {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn an_argument_is_right_as_the_benchmark_says() {
+fn arguments_are_checked_as_in_the_benchmark() {
     let string = |allowed: Value| json!({"type": "string", "allowed": allowed});
     let integer = |allowed: Value| json!({"type": "integer", "allowed": allowed});
     let float = |allowed: Value| json!({"type": "float", "allowed": allowed});
@@ -154,7 +154,7 @@ fn an_argument_is_right_as_the_benchmark_says() {
 }
 
 #[test]
-fn what_may_be_left_out_is_said_by_an_empty_text() {
+fn an_empty_text_marks_an_optional_argument() {
     for (value, right) in [
         (json!({"type": "string", "allowed": ["a", ""]}), true),
         (json!({"type": "string", "allowed": ["a"]}), false),

@@ -64,7 +64,7 @@ async fn passes(id: &str, calls: &[Call]) -> bool {
 }
 
 #[tokio::test]
-async fn one_call_is_judged_as_the_model_wrote_it() {
+async fn one_call_is_judged_without_repairs() {
     let right = r#"{"width": 3, "height": 4}"#;
     for (text, expected) in [
         (right, true),
@@ -96,7 +96,7 @@ async fn one_call_is_judged_as_the_model_wrote_it() {
 }
 
 #[tokio::test]
-async fn several_calls_come_in_any_order_and_no_more() {
+async fn several_calls_match_in_any_order() {
     let three = || area(r#"{"width": 3, "height": 4}"#);
     let five = || area(r#"{"width": 5, "height": 4}"#);
     for (calls, expected) in [
@@ -112,7 +112,7 @@ async fn several_calls_come_in_any_order_and_no_more() {
 }
 
 #[tokio::test]
-async fn where_nothing_helps_nothing_is_called() {
+async fn irrelevant_functions_must_not_be_called() {
     assert!(passes("irrelevance_0", &[]).await);
     assert!(!passes("irrelevance_0", &[area("{}")]).await);
     assert!(!passes("irrelevance_0", &[Call::new("love", &json!({}))]).await);

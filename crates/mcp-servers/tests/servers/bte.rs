@@ -100,7 +100,7 @@ async fn the_texts_of_results_and_their_structured_content() {
 }
 
 #[tokio::test]
-async fn everything_is_asked_for_in_parts() {
+async fn a_query_for_everything_is_sent_in_parts() {
     let service = Service::good().await;
     data(getall(&client(&service).await).await);
     let queries = service.queries();
@@ -124,7 +124,7 @@ async fn everything_is_asked_for_in_parts() {
 }
 
 #[tokio::test]
-async fn a_part_that_fails_does_not_spoil_the_others() {
+async fn a_failed_part_is_a_warning_with_the_results_of_the_others() {
     let service = Service::scripted(|_, query| {
         let categories = query["nodes"]["n1"]["categories"].to_string();
         if categories.contains("biolink:Gene\"") {
@@ -146,7 +146,7 @@ async fn a_part_that_fails_does_not_spoil_the_others() {
 }
 
 #[tokio::test]
-async fn results_go_into_the_graph_unchanged() {
+async fn results_can_be_added_to_the_graph_unchanged() {
     let service = Service::good().await;
     let bte = client(&service).await;
     let graph = client_of("graph", ServerOptions::new()).await;
@@ -241,7 +241,7 @@ lookup_name {"name": "MPO", "taxon": "human"}
 "#;
 
 #[tokio::test]
-async fn names_are_looked_up_where_there_is_a_resolver() {
+async fn names_are_looked_up_with_a_resolver() {
     let service = Service::good().await;
     let without = client(&service).await.list_all_tools().await.unwrap();
     assert!(without.iter().all(|tool| tool.name != "lookup_name"));
@@ -339,7 +339,7 @@ async fn the_texts_of_failures() {
 }
 
 #[tokio::test]
-async fn an_empty_answer_is_no_error() {
+async fn an_empty_response_is_not_an_error() {
     for message in [
         json!({}),
         json!({"knowledge_graph": null, "results": null}),
@@ -366,7 +366,7 @@ async fn an_empty_answer_is_no_error() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_busy_is_asked_again() {
+async fn requests_to_a_busy_service_are_repeated() {
     let service = Service::scripted(|number, _| match number {
         0 => Reply::text(503, "").with("retry-after", "0"),
         1 => Reply::text(429, "").with("retry-after", "Sat, 21 Nov 2020 12:00:00 GMT"),
@@ -383,7 +383,7 @@ async fn a_service_that_is_busy_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_silent_is_not_waited_for() {
+async fn requests_to_a_silent_service_time_out() {
     let mut service = Service::scripted(|_, _| Reply::Silence).await;
     let bte = BteOptions::new(&service.url).with_timeout(Duration::from_millis(250));
     let client = client_of("bte", ServerOptions::new().with_bte(bte)).await;
@@ -403,7 +403,7 @@ async fn a_service_that_is_silent_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cancelled_gives_its_requests_up() {
+async fn a_cancelled_call_cancels_its_requests() {
     let mut service = Service::scripted(|_, _| Reply::Silence).await;
     let client = Arc::new(client(&service).await);
     let ask = json!({"entityId": MPO, "categories": ["biolink:Gene"]});
@@ -422,7 +422,7 @@ async fn a_call_that_is_cancelled_gives_its_requests_up() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_large_is_not_read() {
+async fn a_too_large_response_is_an_error() {
     let announced = Service::scripted(|_, _| Reply::text(200, LARGE)).await;
     let unannounced = Service::scripted(|_, _| {
         let chunks = (0..64).map(|_| Ok::<_, std::io::Error>(LARGE));
@@ -453,7 +453,7 @@ const LARGE: &str = {
 };
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_none() {
+async fn an_incomplete_response_is_an_error() {
     let service = Service::scripted(|_, _| {
         let chunks = [Ok("{\"message\": {"), Err(std::io::Error::other("gone"))];
         Reply::Body(200, Vec::new(), Body::from_stream(stream::iter(chunks)))
@@ -469,7 +469,7 @@ async fn an_answer_that_breaks_off_is_none() {
 }
 
 #[tokio::test]
-async fn what_is_known_of_thousands_is_listed_in_part() {
+async fn long_results_are_shortened_but_added_completely() {
     let node = |index: usize| {
         let node = json!({"name": format!("gene {index}"), "categories": ["biolink:Gene"], "attributes": []});
         (format!("NCBIGene:{index}"), node)
@@ -521,7 +521,7 @@ async fn what_is_known_of_thousands_is_listed_in_part() {
 }
 
 #[tokio::test]
-async fn without_a_service_the_server_does_not_start() {
+async fn the_server_does_not_start_without_a_valid_service() {
     for (options, expected) in [
         (
             ServerOptions::new(),

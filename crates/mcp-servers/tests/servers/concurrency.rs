@@ -12,7 +12,7 @@ use crate::client::{call, data, over_pipe};
 const CALLS: i64 = 40;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_of_one_client_do_not_disturb_each_other() {
+async fn concurrent_calls_of_a_client_are_independent() {
     let piped = over_pipe(ServerOptions::new(), ProtocolVersion::LATEST).await;
     let client = Arc::new(piped.client);
     let mut calls = JoinSet::new();

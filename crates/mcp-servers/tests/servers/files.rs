@@ -33,7 +33,7 @@ async fn problem(file: &Path) -> (DataProblem, String) {
 }
 
 #[tokio::test]
-async fn tickets_stay_for_the_next_server_and_the_file_is_filled_once() {
+async fn tickets_are_stored_and_the_file_is_filled_once() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shop.db");
     let ticket = json!({"customer_id": 42, "subject": "Broken", "priority": "low"});
@@ -84,7 +84,7 @@ async fn tickets_stay_for_the_next_server_and_the_file_is_filled_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_that_start_at_once_on_a_new_file_share_it() {
+async fn servers_that_start_together_share_a_new_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shop.db");
     let start = || {
@@ -104,7 +104,7 @@ async fn servers_that_start_at_once_on_a_new_file_share_it() {
 }
 
 #[tokio::test]
-async fn a_file_of_another_kind_is_refused_and_left_alone() {
+async fn a_file_of_another_kind_is_refused_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("notes.txt");
     let notes = "Buy coffee.\n".repeat(1000);
@@ -116,7 +116,7 @@ async fn a_file_of_another_kind_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn the_database_of_another_program_is_refused_and_left_alone() {
+async fn the_database_of_another_program_is_refused_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("other.db");
     let other = database(&file);
@@ -133,7 +133,7 @@ async fn the_database_of_another_program_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_layout_of_the_future_is_refused() {
+async fn a_newer_layout_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shop.db");
     let options = ServerOptions::new().with_data(&file);
@@ -152,7 +152,7 @@ async fn a_layout_of_the_future_is_refused() {
 }
 
 #[tokio::test]
-async fn a_folder_and_a_missing_folder_are_told_apart() {
+async fn a_folder_and_a_missing_folder_have_separate_errors() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path().join("here");
     std::fs::create_dir(&here).unwrap();
@@ -172,7 +172,7 @@ async fn a_folder_and_a_missing_folder_are_told_apart() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_place_where_nothing_can_be_created_is_named_as_such() {
+async fn a_file_that_cannot_be_created_has_an_error() {
     // Write protection does not hold for root, who runs many containers; a name that is too long
     // for the file system holds for everyone.
     let folder = tempfile::tempdir().unwrap();

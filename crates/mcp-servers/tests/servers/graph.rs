@@ -152,7 +152,7 @@ async fn the_texts_of_errors() {
 }
 
 #[tokio::test]
-async fn every_conversation_has_a_graph_of_its_own() {
+async fn each_conversation_has_a_separate_graph() {
     let client = fresh().await;
     let context = |id: &str| {
         json!({
@@ -202,7 +202,7 @@ async fn every_conversation_has_a_graph_of_its_own() {
 }
 
 #[tokio::test]
-async fn pages_have_everything_once() {
+async fn pages_contain_each_entry_once() {
     let client = fresh().await;
     let nodes: Vec<Value> = (0..25)
         .map(|index| json!({"id": format!("n{index}")}))
@@ -235,7 +235,7 @@ async fn pages_have_everything_once() {
 }
 
 #[tokio::test]
-async fn a_graph_in_a_file_stays_and_is_shared() {
+async fn a_stored_graph_is_kept_and_shared() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("graph.db");
     let options = || ServerOptions::new().with_data(&file);
@@ -256,7 +256,7 @@ async fn a_graph_in_a_file_stays_and_is_shared() {
 }
 
 #[tokio::test]
-async fn the_file_of_another_server_is_left_alone() {
+async fn the_file_of_another_server_is_refused_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("customers.db");
     let customers = client_of("customer-service", ServerOptions::new().with_data(&file)).await;
@@ -274,7 +274,7 @@ async fn the_file_of_another_server_is_left_alone() {
 }
 
 #[tokio::test]
-async fn adding_at_the_same_time_loses_nothing() {
+async fn concurrent_additions_are_all_stored() {
     let client = fresh().await;
     let add = |caller: usize| {
         let client = &client;

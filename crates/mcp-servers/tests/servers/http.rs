@@ -85,7 +85,7 @@ fn token() -> AccessToken {
 }
 
 #[tokio::test]
-async fn a_request_needs_nothing_before_it_and_is_answered_as_json() {
+async fn a_request_needs_no_session_and_gets_json() {
     let listening = over_http(ServerOptions::new()).await;
     let answer = post(&listening, "/mcp", &[]).await;
     assert_eq!(answer.status, 200);
@@ -158,7 +158,7 @@ async fn further_hosts_can_be_allowed() {
 }
 
 #[tokio::test]
-async fn another_path_is_answered_with_the_right_one() {
+async fn the_error_of_another_path_names_the_right_one() {
     let listening = over_http(ServerOptions::new()).await;
     let answer = post(&listening, "/sse", &[]).await;
     assert_eq!(answer.status, 404);
@@ -184,7 +184,7 @@ async fn the_bound_address_is_known_before_serving() {
 }
 
 #[tokio::test]
-async fn an_address_that_others_can_reach_needs_a_token() {
+async fn a_public_address_requires_a_token() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[2001:db8::1]:80"] {
         let error = bind_http(NAME, address.parse().unwrap(), ServerOptions::new())
             .await
@@ -230,7 +230,7 @@ async fn only_requests_with_the_token_are_answered() {
 }
 
 #[tokio::test]
-async fn a_taken_port_is_named() {
+async fn the_error_of_a_used_port_names_it() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = taken.local_addr().unwrap();
     let error = bind_http(NAME, address, ServerOptions::new())
@@ -253,7 +253,7 @@ async fn a_taken_port_is_named() {
 }
 
 #[tokio::test]
-async fn an_answer_in_flight_survives_the_shutdown() {
+async fn a_running_request_is_answered_during_the_shutdown() {
     let listening = over_http(ServerOptions::new()).await;
     let address = address(&listening);
     let mut connection = TcpStream::connect(address).await.unwrap();
@@ -320,7 +320,7 @@ async fn idle_clients_do_not_delay_the_shutdown() {
 }
 
 #[tokio::test]
-async fn a_client_that_never_finishes_does_not_hold_the_server() {
+async fn an_incomplete_request_does_not_delay_the_shutdown() {
     let listening = over_http(ServerOptions::new()).await;
     let mut connection = TcpStream::connect(address(&listening)).await.unwrap();
     let half = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\

@@ -54,7 +54,7 @@ async fn exchange(input: &str) -> (Result<(), ServerError>, String) {
 }
 
 #[tokio::test]
-async fn the_last_answer_is_written_though_the_input_is_closed_at_once() {
+async fn requests_are_answered_after_the_input_is_closed() {
     let (ended, output) = exchange(&session()).await;
     ended.unwrap();
     let messages = messages(&output);
@@ -65,7 +65,7 @@ async fn the_last_answer_is_written_though_the_input_is_closed_at_once() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_being_worked_on_is_answered_before_the_end() {
+async fn a_running_call_is_answered_before_the_end() {
     for by_shutdown in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("shop.db");
@@ -122,7 +122,7 @@ async fn a_call_that_is_being_worked_on_is_answered_before_the_end() {
 }
 
 #[tokio::test]
-async fn noise_on_the_input_is_passed_over() {
+async fn invalid_input_lines_are_ignored() {
     let noisy = session().replace('\n', "\nnot json\n\n{\"half\": \n");
     let (ended, output) = exchange(&noisy).await;
     ended.unwrap();
@@ -130,14 +130,14 @@ async fn noise_on_the_input_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_without_a_word_is_no_error() {
+async fn a_closed_input_is_not_an_error() {
     let (ended, output) = exchange("").await;
     ended.unwrap();
     assert_eq!(output, "");
 }
 
 #[tokio::test]
-async fn a_client_that_begins_with_a_notification_is_told_off() {
+async fn a_notification_before_the_initialization_is_an_error() {
     let secret =
         r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{"key":"sk-1"}}"#;
     let (ended, output) = exchange(&format!("{secret}\n")).await;
@@ -148,7 +148,7 @@ async fn a_client_that_begins_with_a_notification_is_told_off() {
 }
 
 #[tokio::test]
-async fn a_shutdown_ends_a_server_with_a_client_and_one_without() {
+async fn a_shutdown_ends_servers_with_and_without_a_client() {
     for connected in [false, true] {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(far);

@@ -52,7 +52,7 @@ async fn the_list_of_tools() {
 }
 
 #[tokio::test]
-async fn the_server_introduces_itself() {
+async fn the_server_describes_itself() {
     let client = fresh().await;
     let info = client.peer_info().unwrap();
     let server = info.server_info.as_ref().unwrap();
@@ -90,7 +90,7 @@ async fn structured_content_matches_the_output_schema() {
 }
 
 #[tokio::test]
-async fn recent_customers_are_the_latest_first_and_since_filters() {
+async fn recent_customers_are_sorted_and_filtered_by_date() {
     let client = fresh().await;
     let all = data(call(&client, "get_recent_customers", json!({"limit": 50})).await);
     let all = all["customers"].as_array().unwrap();
@@ -121,7 +121,7 @@ async fn recent_customers_are_the_latest_first_and_since_filters() {
 }
 
 #[tokio::test]
-async fn what_clients_mean_is_understood() {
+async fn null_and_whole_floats_are_accepted() {
     let client = fresh().await;
     // Strict modes send null for what is left out; Python writes 42.0.
     let recent = json!({"limit": 2.0, "since": null});
@@ -137,7 +137,7 @@ async fn what_clients_mean_is_understood() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_there_is_an_error_of_the_protocol() {
+async fn an_unknown_tool_is_a_protocol_error() {
     let client = fresh().await;
     let request = request("get_recent_customer", json!({}));
     let error = client.call_tool(request).await.unwrap_err();

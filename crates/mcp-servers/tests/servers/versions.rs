@@ -30,7 +30,7 @@ async fn conversation(client: &Client, version: &ProtocolVersion) -> String {
 }
 
 #[tokio::test]
-async fn every_version_over_every_transport_gives_the_same() {
+async fn all_versions_and_transports_give_equal_results() {
     assert_eq!(ProtocolVersion::KNOWN_VERSIONS.len(), 5);
     let mut seen = Vec::new();
     for version in ProtocolVersion::KNOWN_VERSIONS {
@@ -51,7 +51,7 @@ async fn every_version_over_every_transport_gives_the_same() {
 }
 
 #[tokio::test]
-async fn a_client_of_an_earlier_version_works_across_a_restart() {
+async fn a_client_of_an_earlier_version_survives_a_restart() {
     let listening = over_http(ServerOptions::new()).await;
     let client = listening.client(ProtocolVersion::V_2025_06_18).await;
     let address = listening.url.clone();

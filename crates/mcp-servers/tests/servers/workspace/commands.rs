@@ -33,7 +33,7 @@ async fn with_script(script: &str) -> Workspace {
 }
 
 #[tokio::test]
-async fn a_command_runs_in_the_root_and_tells_how_it_went() {
+async fn a_command_runs_in_the_root_and_returns_its_outcome() {
     let workspace = with_script("echo out; echo err >&2; pwd; cat; echo \"$@\"; exit $2").await;
     let failed = json!({"args": ["module::test", "3"]});
     let result = workspace.call("test_run", failed.clone()).await;
@@ -89,7 +89,7 @@ test_run {"args": ["x"]}
 "#;
 
 #[tokio::test]
-async fn only_what_is_on_the_list_runs() {
+async fn only_listed_commands_run() {
     let workspace = Workspace::with(|options| {
         options
             .with_command("compile: sh one.sh")
@@ -124,7 +124,7 @@ async fn only_what_is_on_the_list_runs() {
 }
 
 #[tokio::test]
-async fn commands_see_the_variables_that_they_may() {
+async fn commands_get_only_allowed_variables() {
     let workspace = Workspace::with(|options| {
         options
             .with_command("test: sh script.sh")
@@ -159,7 +159,7 @@ async fn commands_see_the_variables_that_they_may() {
 }
 
 #[tokio::test]
-async fn of_a_long_output_the_end_is_kept() {
+async fn the_end_of_a_long_output_is_kept() {
     let workspace = with_script("i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; printf '\\033[31mred\\033[0m 10%%\\r100%%'").await;
     let result = workspace.data("test_run", json!({})).await;
     let output = result["output"].as_str().unwrap();
@@ -219,7 +219,7 @@ const FAMILY: &str = "
 ";
 
 #[tokio::test]
-async fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
+async fn a_time_out_ends_a_command_with_its_child_processes() {
     let workspace = Workspace::with(|options| {
         options
             .with_command("test: sh script.sh")
@@ -249,7 +249,7 @@ async fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_running_is_ended_with_it() {
+async fn background_processes_end_with_their_command() {
     let workspace = with_script(&format!(
         "{FAMILY} until [ -e up-1 ] && [ -e up-2 ]; do :; done"
     ))
@@ -264,7 +264,7 @@ async fn what_a_command_leaves_running_is_ended_with_it() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cancelled_ends_its_command() {
+async fn a_cancelled_call_ends_its_command() {
     let workspace = with_script(&format!("{FAMILY} wait")).await;
     let alive = Alive::watch(&workspace.root(), 3);
     tokio::select! {
@@ -282,7 +282,7 @@ async fn a_call_that_is_cancelled_ends_its_command() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_ends_its_command() {
+async fn a_closed_connection_ends_its_command() {
     let workspace = with_script(&format!("{FAMILY} wait")).await;
     let alive = Alive::watch(&workspace.root(), 3);
     let call = workspace
@@ -304,7 +304,7 @@ async fn a_client_that_leaves_ends_its_command() {
 }
 
 #[tokio::test]
-async fn over_http_a_client_that_hangs_up_ends_its_command() {
+async fn a_closed_http_connection_ends_its_command() {
     let parent = folder();
     let root = parent.path().join("root");
     write(&root, "script.sh", format!("{FAMILY} wait"));
@@ -341,7 +341,7 @@ async fn one_command_runs_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_client_hears_that_a_long_command_is_at_work() {
+async fn a_long_command_reports_progress() {
     let parent = folder();
     let root = parent.path().join("root");
     write(
@@ -399,7 +399,7 @@ fn serves_its_standard_input() {
 }
 
 #[tokio::test]
-async fn a_command_does_not_outlive_a_server_that_is_killed() {
+async fn a_killed_server_ends_its_command() {
     let parent = folder();
     let root = parent.path().join("root");
     write(&root, "script.sh", format!("{FAMILY} wait"));

@@ -56,7 +56,7 @@ fn uses(path: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-async fn every_use_is_refused(workspace: &Workspace, path: &str) -> Vec<String> {
+async fn all_uses_are_refused(workspace: &Workspace, path: &str) -> Vec<String> {
     let before = outside(workspace.parent());
     let mut seen = Vec::new();
     for (tool, arguments) in uses(path) {
@@ -69,7 +69,7 @@ async fn every_use_is_refused(workspace: &Workspace, path: &str) -> Vec<String> 
 }
 
 #[tokio::test]
-async fn paths_that_lead_out_are_refused() {
+async fn paths_outside_of_the_root_are_refused() {
     let workspace = Workspace::new().await;
     workspace.write("a/b.csv", "x\n1\n");
     let outside = workspace
@@ -99,7 +99,7 @@ async fn paths_that_lead_out_are_refused() {
         "a\0/../../outside.txt",
         "a/b.csv\0.csv",
     ] {
-        every_use_is_refused(&workspace, path).await;
+        all_uses_are_refused(&workspace, path).await;
     }
     let refused = workspace
         .refused("file_load", json!({"path": "../outside.txt"}))
@@ -112,7 +112,7 @@ async fn paths_that_lead_out_are_refused() {
 }
 
 #[tokio::test]
-async fn names_that_are_off_limits_are_refused() {
+async fn names_with_secrets_are_refused() {
     let workspace = Workspace::with(|options| {
         options
             .with_allowed_name(".github")
@@ -129,7 +129,7 @@ async fn names_that_are_off_limits_are_refused() {
         ".npmrc",
     ] {
         workspace.write(file, SECRET);
-        let seen = every_use_is_refused(&workspace, file).await;
+        let seen = all_uses_are_refused(&workspace, file).await;
         assert!(
             seen.iter()
                 .any(|text| text.contains("usually contains secrets")),
@@ -250,7 +250,7 @@ mod unix {
             "zero.csv",
             "a/link.txt",
         ] {
-            let seen = every_use_is_refused(&workspace, path).await;
+            let seen = all_uses_are_refused(&workspace, path).await;
             let told = |text: &&String| text.contains("is a link, and links are not followed.");
             assert!(seen.iter().filter(told).count() >= 5, "{path}: {seen:?}");
         }
@@ -267,7 +267,7 @@ mod unix {
     }
 
     #[tokio::test]
-    async fn a_link_that_takes_the_place_of_a_file_between_two_calls_is_not_followed() {
+    async fn a_link_that_replaces_a_file_between_two_calls_is_not_followed() {
         let workspace = Workspace::new().await;
         workspace.write("a/b.txt", "mine");
         let hash = workspace
@@ -301,7 +301,7 @@ mod unix {
     }
 
     #[tokio::test]
-    async fn a_root_that_is_renamed_stays_the_root_and_what_takes_its_place_does_not() {
+    async fn a_renamed_root_stays_the_root() {
         let workspace = Workspace::with(|it| it.with_command("sh check.sh")).await;
         workspace.write("a.txt", "mine");
         workspace.write("check.sh", "echo inside");
@@ -329,7 +329,7 @@ mod unix {
 
     /// A folder is changed for a link and back as fast as possible while files in it are used.
     #[tokio::test]
-    async fn a_race_for_a_folder_is_not_won() {
+    async fn a_folder_that_alternates_with_a_link_is_safe() {
         let workspace = Workspace::new().await;
         let root = workspace.root();
         fs::create_dir(root.join("real")).unwrap();
@@ -393,7 +393,7 @@ mod unix {
     }
 
     #[tokio::test]
-    async fn pipes_sockets_and_devices_are_neither_read_nor_waited_for() {
+    async fn pipes_sockets_and_devices_are_refused() {
         let workspace = Workspace::new().await;
         for pipe in ["pipe", "pipe.csv"] {
             let made = Command::new("mkfifo")
@@ -424,7 +424,7 @@ mod unix {
     }
 
     #[tokio::test]
-    async fn saving_a_hard_link_leaves_the_other_name_alone() {
+    async fn saving_a_hard_link_does_not_change_its_other_name() {
         let workspace = Workspace::new().await;
         let before = outside(workspace.parent());
         let inside = workspace.root().join("twin.txt");

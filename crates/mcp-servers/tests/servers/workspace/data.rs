@@ -68,7 +68,7 @@ async fn data_files_are_listed_and_read() {
 }
 
 #[tokio::test]
-async fn long_values_and_many_records_come_in_pieces() {
+async fn long_values_are_shortened_and_records_paged() {
     let workspace = Workspace::new().await;
     let rows: Vec<String> = (0..3000)
         .map(|it| format!("{it},{}\n", "x".repeat(100)))
@@ -148,7 +148,7 @@ async fn queries_are_answered() {
 }
 
 #[tokio::test]
-async fn files_of_one_name_are_tables_of_two() {
+async fn files_with_equal_names_have_separate_tables() {
     let workspace = Workspace::new().await;
     for (file, value) in [
         ("a/x.csv", 1),
@@ -173,7 +173,7 @@ async fn files_of_one_name_are_tables_of_two() {
 }
 
 #[tokio::test]
-async fn a_query_reads_its_tables_and_does_nothing_else() {
+async fn a_query_can_only_read_its_tables() {
     let workspace = shop().await;
     let database = workspace.root().join("new.db");
     let path = database.display();
@@ -222,7 +222,7 @@ const ENDLESS: &str =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n";
 
 #[tokio::test]
-async fn a_query_without_end_is_stopped() {
+async fn an_endless_query_is_stopped() {
     let workspace = Workspace::with(|it| it.with_query_timeout(Duration::from_millis(200))).await;
     fill(&workspace);
     let endless = json!({"sql": ENDLESS, "files": ["data/points.tsv"]});
@@ -242,7 +242,7 @@ async fn a_query_without_end_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_query_that_nobody_waits_for_is_stopped() {
+async fn a_cancelled_query_is_stopped() {
     let workspace = Workspace::with(|it| it.with_query_timeout(Duration::from_hours(1))).await;
     fill(&workspace);
     let endless = || {
@@ -261,7 +261,7 @@ async fn a_query_that_nobody_waits_for_is_stopped() {
 }
 
 #[tokio::test]
-async fn queries_take_their_turns() {
+async fn concurrent_queries_wait_for_each_other() {
     let workspace = shop().await;
     let ask = |number: usize| {
         let sql = format!("SELECT {number}");
@@ -279,11 +279,11 @@ async fn queries_take_their_turns() {
 /// In a process of its own, because the limit is one for all of SQLite in a process: other tests
 /// would get no memory either.
 #[tokio::test]
-async fn a_query_gets_no_more_memory_than_it_may_have() {
+async fn the_memory_of_a_query_is_limited() {
     let ended = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "workspace::data::asks_for_too_much_memory",
+            "workspace::data::queries_need_too_much_memory",
             "--ignored",
         ])
         .kill_on_drop(true)
@@ -299,7 +299,7 @@ async fn a_query_gets_no_more_memory_than_it_may_have() {
 
 #[tokio::test]
 #[ignore = "takes all the memory of SQLite: the test above starts it as a child process"]
-async fn asks_for_too_much_memory() {
+async fn queries_need_too_much_memory() {
     let workspace = shop().await;
     for sql in [
         "SELECT zeroblob(900000000) || zeroblob(900000000)",
@@ -323,7 +323,7 @@ async fn asks_for_too_much_memory() {
 }
 
 #[tokio::test]
-async fn small_files_that_stand_for_huge_tables_are_refused() {
+async fn small_files_with_huge_tables_are_refused() {
     let workspace = Workspace::new().await;
     let wide: Vec<String> = (0..3000).map(|it| format!("{{\"c{it}\":1}}\n")).collect();
     workspace.write("wide.jsonl", wide.concat());

@@ -37,7 +37,7 @@ async fn a_file_is_loaded_with_numbers_and_a_hash() {
 }
 
 #[tokio::test]
-async fn a_long_file_comes_in_pieces_that_make_up_the_whole() {
+async fn a_long_file_is_loaded_in_parts() {
     let workspace = Workspace::new().await;
     let long: Vec<String> = (0..9000).map(|line| format!("line {line} ä\r\n")).collect();
     let long = long.concat();
@@ -75,7 +75,7 @@ async fn a_long_file_comes_in_pieces_that_make_up_the_whole() {
 }
 
 #[tokio::test]
-async fn a_file_is_made_with_its_folders() {
+async fn a_file_is_created_with_its_folders() {
     let workspace = Workspace::new().await;
     let new = json!({"path": "a/b/c.txt", "content": "x\ny\n"});
     let saved = workspace.data("file_save", new.clone()).await;
@@ -98,7 +98,7 @@ async fn a_file_is_made_with_its_folders() {
 }
 
 #[tokio::test]
-async fn nothing_is_overwritten_unseen() {
+async fn replacing_a_file_requires_its_current_hash() {
     let workspace = Workspace::new().await;
     workspace.write("a.txt", "first\n");
     let unseen = json!({"path": "a.txt", "content": "mine\n"});
@@ -139,7 +139,7 @@ async fn nothing_is_overwritten_unseen() {
 }
 
 #[tokio::test]
-async fn a_passage_is_changed_where_it_is_the_only_one() {
+async fn a_unique_passage_is_replaced() {
     let workspace = Workspace::new().await;
     workspace.write("src/main.rs", CODE);
     let edit = json!({"path": "src/main.rs", "old_text": "(\"two\")", "new_text": "(\"2\")"});
@@ -172,7 +172,7 @@ async fn a_passage_is_changed_where_it_is_the_only_one() {
 }
 
 #[tokio::test]
-async fn calls_at_the_same_time_lose_nothing() {
+async fn concurrent_changes_are_all_saved() {
     let workspace = Workspace::new().await;
     let words: Vec<String> = (0..20).map(|number| format!("<{number}>")).collect();
     workspace.write("a.txt", words.join("\n"));
@@ -200,7 +200,7 @@ async fn calls_at_the_same_time_lose_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_or_too_large_is_refused() {
+async fn binary_and_too_large_files_are_refused() {
     let workspace = Workspace::with(|options| options.with_max_file_bytes(100)).await;
     workspace.write("picture.png", [0x89, b'P', 0, 0xff]);
     workspace.write("latin.txt", [b'a', 0xe4]);
@@ -257,7 +257,7 @@ async fn what_is_no_text_or_too_large_is_refused() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn permissions_are_kept_and_minded() {
+async fn permissions_are_kept_and_respected() {
     use std::{fs, os::unix::fs::PermissionsExt};
     let workspace = Workspace::new().await;
     workspace.write("run.sh", "echo one\n");

@@ -28,7 +28,7 @@ async fn the_list_of_tools() {
 }
 
 #[tokio::test]
-async fn read_only_leaves_out_what_changes_or_runs_something() {
+async fn read_only_servers_have_only_reading_tools() {
     let workspace = Workspace::with(|options| options.with_read_only(true)).await;
     let tools = workspace.client.list_all_tools().await.unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
@@ -58,7 +58,7 @@ async fn read_only_leaves_out_what_changes_or_runs_something() {
 }
 
 #[tokio::test]
-async fn settings_that_cannot_work_are_told_at_the_start() {
+async fn invalid_settings_are_refused_at_the_start() {
     let parent = folder();
     let root = parent.path().join("root");
     let file = parent.path().join("outside.txt");
@@ -135,7 +135,7 @@ async fn files_are_listed() {
 }
 
 #[tokio::test]
-async fn a_long_list_ends_and_says_so() {
+async fn long_lists_are_truncated() {
     let workspace = Workspace::new().await;
     for number in 0..501 {
         workspace.write(&format!("f/{number:03}.csv"), "a\n1\n");
