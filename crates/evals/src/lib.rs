@@ -14,3 +14,7 @@ pub mod report;
 pub mod runner;
 pub mod scoring;
 pub mod suite;
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod test_table;

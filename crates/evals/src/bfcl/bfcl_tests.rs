@@ -5,6 +5,7 @@ use super::*;
 use crate::{
     scoring::{CallOutcome, Verdict, bfcl::score_turn},
     suite::{MessageRole, Scenario, Turn},
+    test_table::rows,
 };
 
 fn question(id: &str, change: impl FnOnce(&mut Value)) -> String {
@@ -320,18 +321,15 @@ fn invalid_entries_are_refused() {
         let error = read(questions, answers).unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}");
     };
-    let table = INVALID_ENTRIES.trim().replace("\n    ", " ");
-    for row in table.lines() {
-        let row: Vec<&str> = row.split('|').map(str::trim).collect();
-        let [id, change, calls, message] = row[..].try_into().unwrap();
-        let question = question(id, |it| {
+    for [id, change, calls, message] in rows(INVALID_ENTRIES) {
+        let question = question(&id, |it| {
             if let Some((pointer, value)) = change.split_once(' ') {
                 *it.pointer_mut(pointer).unwrap() = serde_json::from_str(value).unwrap();
             }
         });
-        let calls = serde_json::from_str::<Value>(calls).ok();
-        let answer = calls.map(|calls| answer(id, &calls));
-        refused(&question, answer.as_deref(), message);
+        let calls = serde_json::from_str::<Value>(&calls).ok();
+        let answer = calls.map(|calls| answer(&id, &calls));
+        refused(&question, answer.as_deref(), &message);
     }
     let one = question("multiple_0", |_| {});
     let answers = answer("multiple_0", &json!([area(10)]));

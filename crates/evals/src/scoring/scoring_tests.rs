@@ -3,7 +3,7 @@ use serde_json::json;
 use switchboard_orchestration::RecordedResult;
 
 use super::{alignment::aligned, *};
-use crate::suite::Matcher;
+use crate::{suite::Matcher, test_table::rows};
 
 fn call(tool: &str, input: Value) -> ToolCallRecord {
     ToolCallRecord {
@@ -109,15 +109,6 @@ const VERDICTS: &str = r#"
 {"calls": [{"tool": "c", "or": [{"tool": "b", "input": {"id": 3}}]}]} | b | wrong_input | 1 | 1
 {"calls": [{"tool": "a", "exactly": true}]} | a | wrong_input | 1 | 1
 "#;
-
-/// The columns of a table. Indented lines continue a row.
-fn rows<const N: usize>(table: &str) -> Vec<[String; N]> {
-    let table = table.trim().replace("\n    ", " ");
-    let rows = table.lines().filter(|line| !line.starts_with('#'));
-    let rows = rows.map(|line| line.split('|').map(|it| it.trim().to_owned()));
-    rows.map(|row| row.collect::<Vec<_>>().try_into().unwrap())
-        .collect()
-}
 
 fn short_call(text: &str) -> ToolCallRecord {
     let (text, failure) = text.split_once('!').unwrap_or((text, ""));

@@ -1,155 +1,90 @@
 use serde_json::json;
 
 use super::*;
+use crate::test_table::rows;
 
 fn parameter(value: Value) -> BfclParameter {
     serde_json::from_value(value).unwrap()
 }
 
+const ARGUMENTS: &str = r#"
+# Texts ignore case, spaces and punctuation, and have one kind of quotation marks.
+{"type": "string", "allowed": ["New York, NY"]} | "new-york_ny." | true
+{"type": "string", "allowed": ["it's 2^3*4/5"]} | "IT\"S 2345" | true
+{"type": "string", "allowed": ["a", "b"]} | "b" | true
+{"type": "string", "allowed": ["a"]} | "a!" | false
+{"type": "string", "allowed": ["a"]} | ["a"] | false
+{"type": "string", "allowed": ["a", ""]} | "" | true
+{"type": "any", "allowed": ["5"]} | "5" | true
+{"type": "any", "allowed": ["5"]} | 5 | false
+# Integers are floats, but floats are not integers.
+{"type": "float", "allowed": [5.0]} | 5 | true
+{"type": "float", "allowed": [5]} | 5 | true
+{"type": "float", "allowed": [0.1]} | "0.1" | false
+{"type": "integer", "allowed": [5]} | 5.0 | false
+{"type": "integer", "allowed": [5]} | 6 | false
+{"type": "integer", "allowed": [5]} | true | false
+{"type": "boolean", "allowed": [true]} | true | true
+{"type": "boolean", "allowed": [true]} | 1 | false
+{"type": "boolean", "allowed": [true]} | "true" | false
+# Answers of another type than declared: both types are right, and compared unchanged.
+{"type": "integer", "allowed": ["user_id"]} | "user_id" | true
+{"type": "integer", "allowed": ["user_id"]} | "User id" | false
+{"type": "string", "allowed": [null, ""]} | null | true
+{"type": "string", "allowed": ["a", ""]} | null | false
+{"type": "string", "allowed": [true]} | true | true
+{"type": "string", "allowed": [true]} | "true" | false
+# Lists keep their order.
+{"type": "array", "items": "string", "allowed": [["Chest", "back"]]} | ["chest", "BACK"] | true
+{"type": "array", "items": "string", "allowed": [["a", "b"]]} | ["b", "a"] | false
+{"type": "array", "items": "string", "allowed": [["a"]]} | ["a", "a"] | false
+{"type": "array", "items": "float", "allowed": [[1.5, 2.0]]} | [1.5, 2.0] | true
+# Items are not converted: an integer is not a float.
+{"type": "array", "items": "float", "allowed": [[1.5, 2.0]]} | [1.5, 2] | false
+{"type": "array", "items": "float", "allowed": [[1, 2]]} | [1, 2] | true
+{"type": "array", "items": "integer", "allowed": [[1, 2], [3]]} | [1, "2"] | false
+{"type": "tuple", "items": "integer", "allowed": [[1, 2]]} | [1, 2] | true
+{"type": "array", "items": "array", "allowed": [[[1, 2], [3]]]} | [[1, 2.0], [3]] | true
+# An empty text in place of a list is an empty list, as in Python.
+{"type": "array", "items": "integer", "allowed": [[1], ""]} | [] | true
+{"type": "array", "items": "string", "allowed": [["z"], "ab"]} | ["a", "b"] | true
+{"type": "array", "items": "string", "allowed": [["a"], null]} | ["a"] | false
+{"type": "array", "items": "integer", "allowed": []} | [] | false
+# Each field of an object has a list of right values.
+{"type": "dict", "allowed": [{"a": [1, 2], "b": ["x", ""]}]} | {"a": 2, "b": "X."} | true
+{"type": "dict", "allowed": [{"a": [1], "b": ["x", ""]}]} | {"a": 1} | true
+{"type": "dict", "allowed": [{"a": [1], "b": ["x"]}]} | {"a": 1} | false
+{"type": "dict", "allowed": [{"a": [1]}]} | {"a": 1, "c": 1} | false
+{"type": "dict", "allowed": [{"a": [1]}, {"a": [2]}]} | {"a": 2} | true
+{"type": "dict", "allowed": ["", {"a": [1]}]} | {"a": 1} | true
+{"type": "dict", "allowed": [{"a": [1]}]} | [["a", 1]] | false
+{"type": "dict", "allowed": [{"a": [{"b": 1}]}]} | {"a": {"b": 1.0}} | true
+{"type": "dict", "allowed": [{"a": "xy"}]} | {"a": "x"} | true
+{"type": "dict", "allowed": [{"a": "xy"}]} | {} | true
+{"type": "dict", "allowed": [{"a": {"": 1}}]} | {} | true
+{"type": "dict", "allowed": [{"a": 1}]} | {} | false
+{"type": "dict", "allowed": [[1]]} | {} | false
+# Lists of objects have an equal number and order.
+{"type": "array", "items": "dict", "allowed": [[{"a": [1]}, {"a": [2]}]]} | [{"a": 1},
+    {"a": 2}] | true
+{"type": "array", "items": "dict", "allowed": [[{"a": [1]}, {"a": [2]}]]} | [{"a": 2},
+    {"a": 1}] | false
+{"type": "array", "items": "dict", "allowed": [[{"a": [1]}]]} | [{"a": 1}, {"a": 1}] | false
+{"type": "array", "items": "dict", "allowed": [[{"a": [1]}], ""]} | [] | true
+{"type": "array", "items": "dict", "allowed": [[{"a": [1]}], ""]} | [1] | false
+{"type": "array", "items": "dict", "allowed": [[{"a": [1]}]]} | [1] | false
+{"type": "array", "items": "dict", "allowed": [7]} | [{}] | false
+# An undeclared parameter.
+{"allowed": [1, ""]} | 1 | false
+"#;
+
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table")]
 fn arguments_are_checked_as_in_the_benchmark() {
-    let string = |allowed: Value| json!({"type": "string", "allowed": allowed});
-    let integer = |allowed: Value| json!({"type": "integer", "allowed": allowed});
-    let float = |allowed: Value| json!({"type": "float", "allowed": allowed});
-    let array =
-        |items: &str, allowed: Value| json!({"type": "array", "items": items, "allowed": allowed});
-    let dict = |allowed: Value| json!({"type": "dict", "allowed": allowed});
-    let table = [
-        // Texts: without spaces and punctuation, upper and lower case alike, one kind of quotation mark.
-        (string(json!(["New York, NY"])), json!("new-york_ny."), true),
-        (string(json!(["it's 2^3*4/5"])), json!("IT\"S 2345"), true),
-        (string(json!(["a", "b"])), json!("b"), true),
-        (string(json!(["a"])), json!("a!"), false),
-        (string(json!(["a"])), json!(["a"]), false),
-        (string(json!(["a", ""])), json!(""), true),
-        (json!({"type": "any", "allowed": ["5"]}), json!("5"), true),
-        (json!({"type": "any", "allowed": ["5"]}), json!(5), false),
-        // Whole numbers are taken for fractions, but not the other way.
-        (float(json!([5.0])), json!(5), true),
-        (float(json!([5])), json!(5), true),
-        (float(json!([0.1])), json!("0.1"), false),
-        (integer(json!([5])), json!(5.0), false),
-        (integer(json!([5])), json!(6), false),
-        (integer(json!([5])), json!(true), false),
-        (
-            json!({"type": "boolean", "allowed": [true]}),
-            json!(true),
-            true,
-        ),
-        (
-            json!({"type": "boolean", "allowed": [true]}),
-            json!(1),
-            false,
-        ),
-        (
-            json!({"type": "boolean", "allowed": [true]}),
-            json!("true"),
-            false,
-        ),
-        // The answers are of another type than declared: both types, compared as they are.
-        (integer(json!(["user_id"])), json!("user_id"), true),
-        (integer(json!(["user_id"])), json!("User id"), false),
-        (string(json!([null, ""])), Value::Null, true),
-        (string(json!(["a", ""])), Value::Null, false),
-        (string(json!([true])), json!(true), true),
-        (string(json!([true])), json!("true"), false),
-        // Lists: in their order; texts in them as texts.
-        (
-            array("string", json!([["Chest", "back"]])),
-            json!(["chest", "BACK"]),
-            true,
-        ),
-        (
-            array("string", json!([["a", "b"]])),
-            json!(["b", "a"]),
-            false,
-        ),
-        (array("string", json!([["a"]])), json!(["a", "a"]), false),
-        (array("float", json!([[1.5, 2.0]])), json!([1.5, 2.0]), true),
-        // Items are not made fractions of: a whole one is no `float`.
-        (array("float", json!([[1.5, 2.0]])), json!([1.5, 2]), false),
-        (array("float", json!([[1, 2]])), json!([1, 2]), true),
-        (
-            array("integer", json!([[1, 2], [3]])),
-            json!([1, "2"]),
-            false,
-        ),
-        (
-            json!({"type": "tuple", "items": "integer", "allowed": [[1, 2]]}),
-            json!([1, 2]),
-            true,
-        ),
-        (
-            array("array", json!([[[1, 2], [3]]])),
-            json!([[1, 2.0], [3]]),
-            true,
-        ),
-        // An empty text in place of a list is an empty list to Python.
-        (array("integer", json!([[1], ""])), json!([]), true),
-        (
-            array("string", json!([["z"], "ab"])),
-            json!(["a", "b"]),
-            true,
-        ),
-        (array("string", json!([["a"], null])), json!(["a"]), false),
-        (array("integer", json!([])), json!([]), false),
-        // Objects: each field by its own list.
-        (
-            dict(json!([{"a": [1, 2], "b": ["x", ""]}])),
-            json!({"a": 2, "b": "X."}),
-            true,
-        ),
-        (
-            dict(json!([{"a": [1], "b": ["x", ""]}])),
-            json!({"a": 1}),
-            true,
-        ),
-        (
-            dict(json!([{"a": [1], "b": ["x"]}])),
-            json!({"a": 1}),
-            false,
-        ),
-        (dict(json!([{"a": [1]}])), json!({"a": 1, "c": 1}), false),
-        (dict(json!([{"a": [1]}, {"a": [2]}])), json!({"a": 2}), true),
-        (dict(json!(["", {"a": [1]}])), json!({"a": 1}), true),
-        (dict(json!([{"a": [1]}])), json!([["a", 1]]), false),
-        (
-            dict(json!([{"a": [{"b": 1}]}])),
-            json!({"a": {"b": 1.0}}),
-            true,
-        ),
-        (dict(json!([{"a": "xy"}])), json!({"a": "x"}), true),
-        (dict(json!([{"a": "xy"}])), json!({}), true),
-        (dict(json!([{"a": {"": 1}}])), json!({}), true),
-        (dict(json!([{"a": 1}])), json!({}), false),
-        (dict(json!([[1]])), json!({}), false),
-        // Lists of objects: as many, in their order.
-        (
-            array("dict", json!([[{"a": [1]}, {"a": [2]}]])),
-            json!([{"a": 1}, {"a": 2}]),
-            true,
-        ),
-        (
-            array("dict", json!([[{"a": [1]}, {"a": [2]}]])),
-            json!([{"a": 2}, {"a": 1}]),
-            false,
-        ),
-        (
-            array("dict", json!([[{"a": [1]}]])),
-            json!([{"a": 1}, {"a": 1}]),
-            false,
-        ),
-        (array("dict", json!([[{"a": [1]}], ""])), json!([]), true),
-        (array("dict", json!([[{"a": [1]}], ""])), json!([1]), false),
-        (array("dict", json!([[{"a": [1]}]])), json!([1]), false),
-        (array("dict", json!([7])), json!([{}]), false),
-        // What the function does not declare may not be there.
-        (json!({"allowed": [1, ""]}), json!(1), false),
-    ];
-    for (value, argument, right) in table {
-        let found = parameter(value.clone()).matches(Some(&argument));
-        assert_eq!(found, right, "{argument} by {value}");
+    for [value, argument, expected] in rows(ARGUMENTS) {
+        let parameter: BfclParameter = serde_json::from_str(&value).unwrap();
+        let argument: Value = serde_json::from_str(&argument).unwrap();
+        let found = parameter.matches(Some(&argument));
+        assert_eq!(found.to_string(), expected, "{argument} by {value}");
     }
 }
 
