@@ -34,8 +34,9 @@ fn schema_values_match_the_domain_types() {
 #[test]
 fn parameters_match_their_schema() {
     let given = json!({
-        "temperature": 0.5, "top_p": 1.0, "stop": ["x"], "seed": 1, "max_steps": 2, "max_output_tokens": 3,
-        "tool_choice": {"only": ["t"]}, "reasoning": "low", "parallel_tool_use": true, "approve": "ask", "tools": true,
+        "temperature": 0.5, "top_p": 1.0, "stop": ["x"], "seed": 1, "max_steps": 2,
+        "max_output_tokens": 3, "tool_choice": {"only": ["t"]}, "reasoning": "low",
+        "parallel_tool_use": true, "approve": "ask", "tools": true,
     });
     let read: Parameters = serde_json::from_value(given.clone()).unwrap();
     read.check().unwrap();

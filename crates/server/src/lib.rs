@@ -7,38 +7,31 @@
 //! | module | content |
 //! |---|---|
 //! | `hub` | the active runs, their events and readers |
-//! | `routes` | the native routes |
-//! | `project` | the dialects: the same events in the protocols of other clients |
-//! | `security` | hosts, origins, and tokens |
-//! | `limits` | limits on concurrent requests and runs |
-//! | `serve`, `write_timeout` | connections and the shutdown |
-//! | `page` | the web page |
+//! | `router`, `state` | all routes with their middleware, and the state of the handlers |
+//! | `routes` | the native routes and the web page |
+//! | `dialects` | the same events in the protocols of other clients |
+//! | `http` | connections, limits, access control, extractors, server-sent events |
+//! | `openapi` | the OpenAPI document |
+//! | `monitoring` | metrics and readiness |
 #![deny(missing_docs)]
 
-mod app;
-mod counts;
 mod dialects;
-mod document;
 mod engine;
+mod http;
 mod hub;
-mod limits;
+mod monitoring;
+mod openapi;
 mod options;
-mod page;
 mod problem;
-mod read;
-mod readiness;
+mod router;
 mod routes;
-mod schema;
-mod security;
-mod serve;
-mod sse;
-mod write_timeout;
+mod state;
 
-pub(crate) use app::App;
 pub use engine::{
     Approve, Engine, ModelInfo, Observer, Parameters, RecipeInfo, RunSettings, RunSettingsError,
     ToolPage,
 };
+pub use http::serve::{Server, ServerError, Shutdown};
 pub use options::{AccessToken, MIN_TOKEN_LENGTH, ServerOptions};
 pub use problem::Problem;
-pub use serve::{Server, ServerError, Shutdown};
+pub(crate) use state::App;

@@ -16,7 +16,7 @@ use switchboard_orchestration::{
 };
 
 use super::{ActiveRun, Hub, LoggedEvent, RunStatus, lock};
-use crate::{Observer, limits::RunSlots};
+use crate::{Observer, http::limits::RunSlots};
 
 /// The event stream of a run that this process executes.
 pub(super) enum Execution {

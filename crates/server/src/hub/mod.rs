@@ -29,7 +29,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Engine, Problem, RunSettings, ServerOptions, limits::RunLimits};
+use crate::{Engine, Problem, RunSettings, ServerOptions, http::limits::RunLimits};
 pub(crate) use log::{LoggedEvent, type_of};
 use log::{RunLog, RunStatus};
 use pending_approvals::PendingApprovals;

@@ -138,7 +138,7 @@ impl Hub {
                 Ok(agent) => {
                     if let Some(error) = first_error {
                         let run = &leased.record().id;
-                        tracing::warn!(run, %error, "the run continues with another model or recipe");
+                        tracing::warn!(run, %error, "the model or recipe of the run was replaced");
                     }
                     return Ok(agent);
                 }

@@ -20,7 +20,7 @@ use super::{
     ActiveRun, ConversationInput, Hub, PendingApprovals, RunLog, StartRequest, StartedRun,
     drive::Execution, run_to_completion,
 };
-use crate::{Problem, RunSettings, limits::RunSlots};
+use crate::{Problem, RunSettings, http::limits::RunSlots};
 
 /// Maximum characters of a session's title that is made from the first message.
 const MAX_TITLE: usize = 80;

@@ -4,7 +4,7 @@ use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{App, Problem, ToolPage, read::ReadQuery};
+use crate::{App, Problem, ToolPage, http::read::ReadQuery};
 
 /// The available pages.
 #[derive(Debug, Serialize, ToSchema)]
@@ -35,7 +35,11 @@ pub(crate) struct PageContent {
 /// List the tools that have a page
 #[utoipa::path(
     get, path = "/mcp/apps", operation_id = "listApps", tag = "offers",
-    responses((status = 200, description = "The tools of ready servers that have a page.", body = PageList))
+    responses((
+        status = 200,
+        description = "The tools of ready servers that have a page.",
+        body = PageList
+    ))
 )]
 pub(super) async fn list(State(app): State<App>) -> Json<PageList> {
     let apps = app.engine().tool_pages().await;
@@ -48,7 +52,11 @@ pub(super) async fn list(State(app): State<App>) -> Json<PageList> {
     params(PageQuery),
     responses(
         (status = 200, description = "The page.", body = PageContent),
-        (status = 404, description = "The page does not exist or its server does not return it.", body = Problem, content_type = "application/problem+json"),
+        (
+            status = 404,
+            description = "The page does not exist or its server does not return it.",
+            body = Problem
+        ),
     )
 )]
 pub(super) async fn show(

@@ -15,10 +15,12 @@ use utoipa::ToSchema;
 
 use crate::{
     App, Parameters, Problem, RunSettings,
+    http::{
+        read::{ReadJson, check_id, check_text},
+        security::Caller,
+    },
     hub::{ConversationInput, StartRequest, StartedRun, WaitResult},
-    read::{ReadJson, check_id, check_text},
-    schema,
-    security::Caller,
+    openapi::schema,
 };
 
 /// A question.
@@ -70,11 +72,15 @@ pub(crate) struct RunAccepted {
     post, path = "/chat", operation_id = "chat", tag = "chat",
     request_body = ChatRequest,
     responses(
-        (status = 200, description = "The run is finished; `outcome` contains its outcome.", body = schema::RunReport),
+        (
+            status = 200,
+            description = "The run is finished; `outcome` contains its outcome.",
+            body = schema::RunReport
+        ),
         (status = 202, description = "The run continues.", body = RunAccepted,
             headers(("location" = String, description = "The run: `/runs/{id}`."))),
-        (status = 404, description = "The session does not exist.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "The session has an unfinished run.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "The session does not exist.", body = Problem),
+        (status = 409, description = "The session has an unfinished run.", body = Problem),
     )
 )]
 pub(super) async fn chat(

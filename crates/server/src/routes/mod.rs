@@ -3,6 +3,7 @@
 mod apps;
 mod chat;
 mod offers;
+pub(crate) mod page;
 mod probes;
 mod runs;
 mod sessions;
@@ -38,5 +39,4 @@ pub(crate) fn open() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::readyz))
-        .routes(routes!(probes::openapi))
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use switchboard_domain::{ServerProblem, ToolAnnotations, ToolDefinition};
 use utoipa::ToSchema;
 
-use crate::{App, ModelInfo, RecipeInfo, schema};
+use crate::{App, ModelInfo, RecipeInfo, openapi::schema};
 
 /// The available tools.
 #[derive(Debug, Serialize, ToSchema)]

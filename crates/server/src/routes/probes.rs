@@ -1,15 +1,15 @@
-//! Monitoring: health, readiness, metrics, and the OpenAPI document.
+//! Monitoring: health, readiness, and metrics.
 
 use axum::{
     Json,
-    extract::{Request, State},
+    extract::State,
     http::{HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{App, Problem, app::prefix, document};
+use crate::{App, Problem};
 
 /// The health of the server.
 #[derive(Debug, Serialize, ToSchema)]
@@ -39,7 +39,11 @@ pub(super) async fn healthz() -> Json<Health> {
     get, path = "/readyz", operation_id = "readiness", tag = "operation", security(()),
     responses(
         (status = 200, description = "The server is ready.", body = Health),
-        (status = 503, description = "The server is not ready; `detail` contains the reason.", body = Problem, content_type = "application/problem+json"),
+        (
+            status = 503,
+            description = "The server is not ready; `detail` contains the reason.",
+            body = Problem
+        ),
     )
 )]
 pub(super) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
@@ -62,24 +66,15 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
 /// contain names of models and tools.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "metrics", tag = "operation",
-    responses((status = 200, description = "Counters and gauges.", body = String, content_type = "application/openmetrics-text"))
+    responses((
+        status = 200,
+        description = "Counters and gauges.",
+        body = String, content_type = "application/openmetrics-text"
+    ))
 )]
 pub(super) async fn metrics(State(app): State<App>) -> Response {
     let text = app.metrics().text(app.hub());
     let content_type =
         HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     ([(header::CONTENT_TYPE, content_type)], text).into_response()
-}
-
-/// Read this document
-///
-/// Needs no token.
-#[utoipa::path(
-    get, path = "/openapi.json", operation_id = "openapi", tag = "operation", security(()),
-    responses((status = 200, description = "An OpenAPI 3.1 document.", body = serde_json::Value))
-)]
-pub(super) async fn openapi(State(app): State<App>, request: Request) -> Response {
-    let content_type = HeaderValue::from_static("application/json");
-    let document = document::nested(app.document(), prefix(&request));
-    ([(header::CONTENT_TYPE, content_type)], document).into_response()
 }

@@ -18,11 +18,13 @@ use utoipa::ToSchema;
 use super::{chat::RunAccepted, sessions::EventsQuery};
 use crate::{
     App, Problem,
+    http::{
+        read::{ReadJson, ReadPath, ReadQuery, check_id, check_object, check_text},
+        security::Caller,
+        sse,
+    },
     hub::type_of,
-    read::{ReadJson, ReadPath, ReadQuery, check_id, check_object, check_text},
-    schema,
-    security::Caller,
-    sse,
+    openapi::schema,
 };
 
 /// A run with its waiting calls and questions.
@@ -211,10 +213,17 @@ pub(super) async fn show(
     params(
         ("id" = String, Path, description = "The run."),
         EventsQuery,
-        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that the client has."),
+        (
+            "Last-Event-ID" = Option<String>, Header,
+            description = "The number of the last event that the client has."
+        ),
     ),
     responses(
-        (status = 200, description = "Events, each with a `RunEvent` as its data.", body = schema::RunEvent, content_type = "text/event-stream"),
+        (
+            status = 200,
+            description = "Events, each with a `RunEvent` as its data.",
+            body = schema::RunEvent, content_type = "text/event-stream"
+        ),
         (status = 204, description = "The run is finished and has no later event."),
     )
 )]
@@ -243,11 +252,14 @@ pub(super) async fn events(
 /// Decisions may arrive in any order. A stored run is resumed by the first one.
 #[utoipa::path(
     post, path = "/runs/{id}/approvals/{call_id}", operation_id = "decide", tag = "runs",
-    params(("id" = String, Path, description = "The run."), ("call_id" = String, Path, description = "The call: `tool_use.id`.")),
+    params(
+        ("id" = String, Path, description = "The run."),
+        ("call_id" = String, Path, description = "The call: `tool_use.id`."),
+    ),
     request_body = Decision,
     responses(
         (status = 202, description = "The decision was accepted.", body = RunAccepted),
-        (status = 409, description = "The call does not wait for a decision.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "The call does not wait for a decision.", body = Problem),
     )
 )]
 pub(super) async fn decide(
@@ -266,11 +278,14 @@ pub(super) async fn decide(
 /// Answer an elicitation request
 #[utoipa::path(
     post, path = "/runs/{id}/questions/{question_id}", operation_id = "answer", tag = "runs",
-    params(("id" = String, Path, description = "The run."), ("question_id" = String, Path, description = "The question.")),
+    params(
+        ("id" = String, Path, description = "The run."),
+        ("question_id" = String, Path, description = "The question."),
+    ),
     request_body = Answer,
     responses(
         (status = 202, description = "The answer was accepted.", body = RunAccepted),
-        (status = 409, description = "The question is not open.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "The question is not open.", body = Problem),
     )
 )]
 pub(super) async fn answer(
@@ -294,8 +309,12 @@ pub(super) async fn answer(
     post, path = "/runs/{id}/cancel", operation_id = "cancelRun", tag = "runs",
     params(("id" = String, Path, description = "The run.")),
     responses(
-        (status = 202, description = "The run is finished or will finish soon.", body = RunAccepted),
-        (status = 409, description = "Another process executes the run.", body = Problem, content_type = "application/problem+json"),
+        (
+            status = 202,
+            description = "The run is finished or will finish soon.",
+            body = RunAccepted
+        ),
+        (status = 409, description = "Another process executes the run.", body = Problem),
     )
 )]
 pub(super) async fn cancel(
@@ -316,7 +335,11 @@ pub(super) async fn cancel(
     params(("id" = String, Path, description = "The run.")),
     responses(
         (status = 202, description = "The run continues.", body = RunAccepted),
-        (status = 409, description = "The run is finished, or another process executes it.", body = Problem, content_type = "application/problem+json"),
+        (
+            status = 409,
+            description = "The run is finished, or another process executes it.",
+            body = Problem
+        ),
     )
 )]
 pub(super) async fn continue_run(

@@ -14,11 +14,13 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     App, Problem,
+    http::{
+        read::{ReadJson, ReadJsonOrNothing, ReadPath, ReadQuery, check_id, check_text},
+        security::Caller,
+        sse,
+    },
     hub::{SessionReader, type_of},
-    read::{ReadJson, ReadJsonOrNothing, ReadPath, ReadQuery, check_id, check_text},
-    schema,
-    security::Caller,
-    sse,
+    openapi::schema,
 };
 
 /// Maximum number of characters of a title.
@@ -203,7 +205,7 @@ pub(super) async fn rename(
     params(("id" = String, Path, description = "The session.")),
     responses(
         (status = 204, description = "The session was deleted or did not exist."),
-        (status = 409, description = "A run of the session is active.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "A run of the session is active.", body = Problem),
     )
 )]
 pub(super) async fn delete(
@@ -226,10 +228,17 @@ pub(super) async fn delete(
     params(
         ("id" = String, Path, description = "The session."),
         EventsQuery,
-        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that the client has."),
+        (
+            "Last-Event-ID" = Option<String>, Header,
+            description = "The number of the last event that the client has."
+        ),
     ),
     responses(
-        (status = 200, description = "Events, each with a `RunEvent` as its data.", body = schema::RunEvent, content_type = "text/event-stream"),
+        (
+            status = 200,
+            description = "Events, each with a `RunEvent` as its data.",
+            body = schema::RunEvent, content_type = "text/event-stream"
+        ),
     )
 )]
 pub(super) async fn events(

@@ -11,7 +11,10 @@ pub(crate) use stream::AgUiStream;
 use super::{
     conversation::session_id, response::paused_runs::PausedRuns, runs::durable::DurableRequest,
 };
-use crate::{App, Problem, read::ReadJson, security::Caller};
+use crate::{
+    App, Problem,
+    http::{read::ReadJson, security::Caller},
+};
 
 /// Runs the agent in a thread, which is a session, and streams AG-UI events, protocol version 1.0.
 ///
@@ -25,14 +28,17 @@ use crate::{App, Problem, read::ReadJson, security::Caller};
     tag = "dialects",
     request_body = AgUiRequest,
     responses(
-        (status = 200, description = "Server-sent events, each an AG-UI event", body = String, content_type = "text/event-stream"),
-        (status = 400, description = "The body is invalid or contains an unsupported value.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "The run or the session does not exist.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "The call does not wait for a decision, or the session changed.", body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "The body is too large.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "The content type is not JSON.", body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "A value is invalid, such as an unknown model.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "The principal has too many runs.", body = Problem, content_type = "application/problem+json"),
+        (
+            status = 200,
+            description = "Server-sent events, each an AG-UI event",
+            body = String, content_type = "text/event-stream"
+        ),
+        (status = 404, description = "The run or the session does not exist.", body = Problem),
+        (
+            status = 409,
+            description = "The call does not wait for a decision, or the session changed.",
+            body = Problem
+        ),
     )
 )]
 pub(crate) async fn run(

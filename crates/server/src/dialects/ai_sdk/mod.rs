@@ -20,8 +20,10 @@ use super::{
 };
 use crate::{
     App, Problem, RunSettings,
-    read::{ReadJson, ReadPath},
-    security::Caller,
+    http::{
+        read::{ReadJson, ReadPath},
+        security::Caller,
+    },
 };
 
 /// The header with the protocol version (`src/ui-message-stream/ui-message-stream-headers.ts` of
@@ -40,14 +42,17 @@ const PROTOCOL: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-str
     tag = "dialects",
     request_body = AiSdkRequest,
     responses(
-        (status = 200, description = "Server-sent events, each a UI message chunk", body = String, content_type = "text/event-stream"),
-        (status = 400, description = "The body is invalid or contains an unsupported value.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "The run or the session does not exist.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "The call does not wait for a decision, or the session changed.", body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "The body is too large.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "The content type is not JSON.", body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "A value is invalid, such as an unknown model.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "The principal has too many runs.", body = Problem, content_type = "application/problem+json"),
+        (
+            status = 200,
+            description = "Server-sent events, each a UI message chunk",
+            body = String, content_type = "text/event-stream"
+        ),
+        (status = 404, description = "The run or the session does not exist.", body = Problem),
+        (
+            status = 409,
+            description = "The call does not wait for a decision, or the session changed.",
+            body = Problem
+        ),
     )
 )]
 pub(crate) async fn chat(
@@ -85,7 +90,11 @@ pub(crate) async fn chat(
     tag = "dialects",
     params(("id" = String, Path, description = "The chat, which is the session")),
     responses(
-        (status = 200, description = "Server-sent events, each a UI message chunk", body = String, content_type = "text/event-stream"),
+        (
+            status = 200,
+            description = "Server-sent events, each a UI message chunk",
+            body = String, content_type = "text/event-stream"
+        ),
         (status = 204, description = "The chat has no open run"),
     )
 )]

@@ -25,7 +25,10 @@ use super::{
     },
     runs::ephemeral::EphemeralRequest,
 };
-use crate::{App, ModelInfo, Problem, read::ReadJson, security::Caller};
+use crate::{
+    App, ModelInfo, Problem,
+    http::{read::ReadJson, security::Caller},
+};
 
 /// Answers the conversation, as Anthropic's Messages API.
 ///
@@ -39,7 +42,11 @@ use crate::{App, ModelInfo, Problem, read::ReadJson, security::Caller};
     tag = "dialects",
     request_body = AnthropicMessagesRequest,
     responses(
-        (status = 200, description = "The message, or with `stream` server-sent events", body = Object),
+        (
+            status = 200,
+            description = "The message, or with `stream` server-sent events",
+            body = Object
+        ),
         (status = "4XX", description = "An error in Anthropic's format", body = Object),
         (status = "5XX", description = "An error in Anthropic's format", body = Object),
     )

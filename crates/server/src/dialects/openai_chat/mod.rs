@@ -28,8 +28,10 @@ use super::{
 };
 use crate::{
     App, ModelInfo, Problem,
-    read::{ReadJson, ReadPath},
-    security::Caller,
+    http::{
+        read::{ReadJson, ReadPath},
+        security::Caller,
+    },
 };
 
 /// Answers the conversation, as OpenAI's Chat Completions API.
@@ -44,7 +46,11 @@ use crate::{
     tag = "dialects",
     request_body = OpenAiChatRequest,
     responses(
-        (status = 200, description = "The answer, or with `stream` server-sent events of `chat.completion.chunk`", body = Object),
+        (
+            status = 200,
+            description = "The answer, or with `stream` server-sent events of `chat.completion.chunk`",
+            body = Object
+        ),
         (status = "4XX", description = "An error in OpenAI's format", body = Object),
         (status = "5XX", description = "An error in OpenAI's format", body = Object),
     )

@@ -22,8 +22,8 @@ use crate::{
         },
         tools::client_tools::ClientTools,
     },
+    http::sse,
     hub::{CancelOnDrop, EventReader, LoggedEvent, StartedRun},
-    sse,
 };
 
 /// The run of a response, for reading it again, deciding about its calls and cancelling it.

@@ -17,8 +17,8 @@ use crate::{
         },
         tools::client_tools::ClientTools,
     },
+    http::read::check_id,
     hub::{ConversationInput, Hub, StartRequest},
-    read::check_id,
 };
 
 /// Decisions about waiting calls of a run.

@@ -16,6 +16,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
+    time::Duration,
 };
 
 use axum::{
@@ -29,7 +30,7 @@ use hyper::body::{Frame, SizeHint};
 use switchboard_domain::Principal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{App, Problem, ServerOptions};
+use crate::{Problem, ServerOptions};
 
 /// The number of slots that are reserved for control of runs.
 const RESERVED_FOR_CONTROL: usize = 64;
@@ -161,19 +162,23 @@ impl RequestClass {
 
 /// The limits on open requests.
 pub(crate) struct ConcurrencyLimits {
+    max: usize,
     total: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
     each: PrincipalLimit,
     control_each: PrincipalLimit,
+    request_time: Duration,
 }
 
 impl ConcurrencyLimits {
     pub(crate) fn new(options: &ServerOptions) -> Self {
         Self {
+            max: options.max_requests,
             total: semaphore(options.max_requests),
             reserved: semaphore(RESERVED_FOR_CONTROL),
             each: PrincipalLimit::new(options.max_requests_each),
             control_each: PrincipalLimit::new(MAX_CONTROL_EACH),
+            request_time: options.request_time,
         }
     }
 
@@ -195,26 +200,32 @@ impl ConcurrencyLimits {
 }
 
 /// Limits the number of open requests.
-pub(crate) async fn limit(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn limit(
+    State(limits): State<Arc<ConcurrencyLimits>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let class = RequestClass::of(&request);
     let needs_slot = class != RequestClass::Probe;
-    let slot = needs_slot.then(|| app.limits().acquire(class)).flatten();
+    let slot = needs_slot.then(|| limits.acquire(class)).flatten();
     if needs_slot && slot.is_none() {
-        let max = app.options().max_requests;
-        let detail = format!("the server has {max} open requests, which is the maximum: try again");
+        let detail = format!(
+            "the server has {} open requests, which is the maximum: try again",
+            limits.max
+        );
         return Problem::unavailable(detail, None).into_response();
     }
     // Only `POST` waits for runs. The limit ends when the response begins, because it may be a
     // stream.
-    let limit = app.options().request_time;
+    let time_limit = limits.request_time;
     let response = if request.method() == Method::POST {
         next.run(request).await
-    } else if let Ok(response) = tokio::time::timeout(limit, next.run(request)).await {
+    } else if let Ok(response) = tokio::time::timeout(time_limit, next.run(request)).await {
         response
     } else {
         let detail = format!(
             "the request took longer than {} s: try again",
-            limit.as_secs_f64()
+            time_limit.as_secs_f64()
         );
         Problem::unavailable(detail, None).into_response()
     };
@@ -223,7 +234,7 @@ pub(crate) async fn limit(State(app): State<App>, request: Request, next: Next) 
 
 /// Limits the number of open requests of one principal.
 pub(crate) async fn limit_each(
-    app: &App,
+    limits: &ConcurrencyLimits,
     principal: &Principal,
     request: Request,
     next: Next,
@@ -232,7 +243,7 @@ pub(crate) async fn limit_each(
     if class == RequestClass::Probe {
         return next.run(request).await;
     }
-    let limit = app.limits().each(class);
+    let limit = limits.each(class);
     let Some(slot) = limit.acquire(principal) else {
         return Problem::too_many(format!(
             "you have {} open requests (streams count), which is the maximum: end one",

@@ -15,6 +15,8 @@ use utoipa::{
 
 use crate::Problem;
 
+const PROBLEM_JSON: &str = "application/problem+json";
+
 /// Errors of every route.
 const ALWAYS: &[(&str, &str)] = &[
     (
@@ -36,14 +38,14 @@ const WITH_TOKEN: &[(&str, &str)] = &[
         "Too many requests or runs of the principal are active.",
     ),
 ];
-/// Errors of native routes with a path parameter.
+/// Errors of routes with a path parameter.
 const WITH_ID: &[(&str, &str)] = &[("404", "The run or session does not exist.")];
-/// Errors of native routes with a query, a header or a body.
+/// Errors of routes with a query, a header or a body.
 const WITH_INPUT: &[(&str, &str)] = &[
     ("400", "The request is malformed."),
     ("422", "A value is invalid."),
 ];
-/// Errors of native routes with a body.
+/// Errors of routes with a body.
 const WITH_BODY: &[(&str, &str)] = &[
     ("408", "The body took too long."),
     ("413", "The body is too large."),
@@ -99,14 +101,26 @@ pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
     document
 }
 
-/// Adds the common errors that the handler of the operation does not describe.
+/// Adds the common errors that the handler of the operation does not describe, and sets the content
+/// type of all errors.
 fn add_problems(path: &str, operation: &mut Operation) {
     let mut problems = ALWAYS.to_vec();
     if operation.security.is_none() {
         problems.extend(WITH_TOKEN);
     }
-    let tags = operation.tags.iter().flatten();
-    if !tags.into_iter().any(|tag| tag == "dialects") {
+    let responses = &mut operation.responses.responses;
+    // These dialects have their own form of errors.
+    let has_own_form = path.starts_with("/v1/");
+    if !has_own_form {
+        for (status, response) in &mut *responses {
+            if status.starts_with(['4', '5'])
+                && let RefOr::T(response) = response
+                && let Some(content) = response.content.shift_remove("application/json")
+            {
+                let content_type = PROBLEM_JSON.to_owned();
+                response.content.insert(content_type, content);
+            }
+        }
         let mut parameters = operation.parameters.iter().flatten();
         let has_input = parameters.any(|parameter| {
             matches!(parameter, RefOr::T(parameter) if parameter.parameter_in != ParameterIn::Path)
@@ -122,10 +136,7 @@ fn add_problems(path: &str, operation: &mut Operation) {
             problems.extend(WITH_BODY);
         }
     }
-    // These dialects have their own form of errors.
-    let has_own_form = path.starts_with("/v1/");
     for (status, description) in problems {
-        let responses = &mut operation.responses.responses;
         responses
             .entry(status.to_owned())
             .or_insert_with(|| problem(description, has_own_form));
@@ -139,7 +150,7 @@ fn problem(description: &str, has_own_form: bool) -> RefOr<utoipa::openapi::Resp
     } else {
         let schema = RefOr::Ref(Ref::from_schema_name("Problem"));
         let content = ContentBuilder::new().schema(Some(schema)).build();
-        response = response.content("application/problem+json", content);
+        response = response.content(PROBLEM_JSON, content);
     }
     RefOr::T(response.build())
 }

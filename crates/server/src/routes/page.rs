@@ -29,20 +29,23 @@ struct Files;
 
 /// The policy of the page: its own scripts and styles, its own server, and markup only through the
 /// sanitizer (Trusted Types). Images are data of the page; nothing is loaded from other hosts.
-const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
-     media-src data: blob:; font-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'none'; base-uri 'none'; \
-     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify";
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+     img-src 'self' data: blob:; media-src data: blob:; font-src 'self'; connect-src 'self'; \
+     frame-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; \
+     require-trusted-types-for 'script'; trusted-types dompurify";
 
 /// The policy of a frame with a page of a model or a server: its scripts run in a separate origin
 /// without access to this page or the network. [`network_access`] restricts WebRTC and link
 /// elements.
-const FOREIGN_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
-     style-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:; font-src data:; form-action 'none'; \
-     base-uri 'none'; frame-ancestors 'self'";
+const FOREIGN_POLICY: &str = "sandbox allow-scripts; default-src 'none'; \
+     script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; \
+     media-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'; \
+     frame-ancestors 'self'";
 
 /// The policy of the frame that renders diagrams and charts: large libraries with input of a model.
-const DRAWING_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; \
-     img-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
+const DRAWING_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'self'; \
+     style-src 'unsafe-inline'; img-src data: blob:; font-src data:; form-action 'none'; \
+     base-uri 'none'; frame-ancestors 'self'";
 
 /// The policy of all other files, if they are opened directly.
 const FILE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
@@ -52,12 +55,6 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
         .route("/", get(index))
         .route("/assets/{*path}", get(asset))
-}
-
-/// Returns whether a path is a file of the page. These files are public, and sandboxed frames load
-/// them with the origin `null`.
-pub(crate) fn is_asset(path: &str) -> bool {
-    path.starts_with("/assets/")
 }
 
 async fn index(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
@@ -214,7 +211,8 @@ fn common_headers(path: &str) -> HeaderMap {
         ),
         (
             HeaderName::from_static("permissions-policy"),
-            "camera=(), microphone=(), geolocation=(), payment=(), usb=(), serial=(), midi=(), display-capture=()",
+            "camera=(), microphone=(), geolocation=(), payment=(), usb=(), serial=(), midi=(), \
+             display-capture=()",
         ),
     ];
     let network = network_access(path)

@@ -20,15 +20,15 @@ pub(crate) struct StoreCheck {
 }
 
 impl StoreCheck {
-    /// Returns whether `ping` succeeds within two seconds. A result of the last second is reused, and
-    /// `ping` is not polled then.
+    /// Returns whether `ping` succeeds within two seconds. A result of the last second is reused
+    /// without polling `ping`.
     pub(crate) async fn passes(
         &self,
         ping: impl Future<Output = Result<(), SessionStoreError>>,
     ) -> bool {
         let checked = timeout(LIMIT, self.check(ping)).await;
         checked.unwrap_or_else(|_| {
-            tracing::error!(limit = ?LIMIT, "the session store did not respond within the time limit");
+            tracing::error!(limit = ?LIMIT, "the session store did not respond in time");
             false
         })
     }

@@ -14,7 +14,8 @@ use axum::{
 use switchboard_domain::Principal;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use crate::{App, Problem, ServerOptions, limits, options, page};
+use super::limits;
+use crate::{App, Problem, ServerOptions, options};
 
 /// The principal of a request.
 #[derive(Debug, Clone)]
@@ -122,7 +123,7 @@ fn origin_problem(headers: &HeaderMap, uri: &Uri, app: &App, names: &HostNames) 
             ),
         ));
     }
-    if page::is_asset(uri.path()) {
+    if is_asset(uri.path()) {
         return None;
     }
     let mut origins = headers.get_all(header::ORIGIN).iter();
@@ -146,6 +147,12 @@ fn origin_problem(headers: &HeaderMap, uri: &Uri, app: &App, names: &HostNames) 
             ),
         )
     })
+}
+
+/// Returns whether a path is a file of the page. These files are public, and sandboxed frames load
+/// them with the origin `null`.
+fn is_asset(path: &str) -> bool {
+    path.starts_with("/assets/")
 }
 
 /// A host with an optional port.
@@ -232,17 +239,15 @@ pub(crate) async fn authenticate(
     };
     match caller {
         Some(principal) => {
-            request
-                .extensions_mut()
-                .insert(Caller(principal.clone()));
-            limits::limit_each(&app, &principal, request, next).await
+            request.extensions_mut().insert(Caller(principal.clone()));
+            limits::limit_each(app.limits(), &principal, request, next).await
         }
         None => Problem::new(
             StatusCode::UNAUTHORIZED,
             "no-access",
             "Access token required",
-            "the access token is missing or unknown: send one of `serve.tokens` as `Authorization: Bearer \
-             TOKEN`",
+            "the access token is missing or unknown: send one of `serve.tokens` as `Authorization: \
+             Bearer TOKEN`",
         )
         .into_response(),
     }

@@ -1,10 +1,6 @@
 //! The router: all routes and their middleware.
 
-use std::{
-    net::IpAddr,
-    sync::{Arc, OnceLock},
-    time::Instant,
-};
+use std::{net::IpAddr, sync::Arc, time::Instant};
 
 use axum::{
     Router,
@@ -15,91 +11,29 @@ use axum::{
 };
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument as _;
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    Engine, Problem, ServerOptions,
-    counts::ServerMetrics,
-    dialects, document,
-    hub::Hub,
-    limits::{self, ConcurrencyLimits},
-    page,
-    readiness::StoreCheck,
+    App, Problem, dialects,
+    http::{
+        limits,
+        security::{self, HostNames},
+    },
+    openapi::document,
     routes,
-    security::{self, HostNames},
 };
-
-/// The state of all handlers. Clones are cheap.
-#[derive(Clone)]
-pub(crate) struct App {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    hub: Hub,
-    metrics: ServerMetrics,
-    limits: ConcurrencyLimits,
-    store_check: StoreCheck,
-    document: OnceLock<String>,
-}
-
-impl App {
-    pub(crate) fn new(hub: Hub) -> Self {
-        let shared = Shared {
-            limits: ConcurrencyLimits::new(hub.options()),
-            metrics: ServerMetrics::new(hub.metrics()),
-            hub,
-            store_check: StoreCheck::default(),
-            document: OnceLock::new(),
-        };
-        Self {
-            shared: Arc::new(shared),
-        }
-    }
-
-    pub(crate) fn hub(&self) -> &Hub {
-        &self.shared.hub
-    }
-
-    pub(crate) fn engine(&self) -> &dyn Engine {
-        &**self.hub().engine()
-    }
-
-    pub(crate) fn options(&self) -> &ServerOptions {
-        self.hub().options()
-    }
-
-    pub(crate) fn metrics(&self) -> &ServerMetrics {
-        &self.shared.metrics
-    }
-
-    /// Returns whether the session store can be read and written.
-    pub(crate) async fn store_is_ready(&self) -> bool {
-        let ping = self.hub().sessions().ping();
-        self.shared.store_check.passes(ping).await
-    }
-
-    pub(crate) fn limits(&self) -> &ConcurrencyLimits {
-        &self.shared.limits
-    }
-
-    /// Returns the OpenAPI document as JSON.
-    pub(crate) fn document(&self) -> &str {
-        self.shared.document.get_or_init(|| {
-            let text =
-                serde_json::to_string(&document::complete(documented_routes().into_openapi()));
-            text.unwrap_or_default()
-        })
-    }
-}
 
 /// Returns the routes that the OpenAPI document describes.
 pub(crate) fn documented_routes() -> OpenApiRouter<App> {
-    guarded().merge(routes::open())
+    guarded().merge(open())
 }
 
 fn guarded() -> OpenApiRouter<App> {
     routes::guarded().merge(dialects::routes())
+}
+
+fn open() -> OpenApiRouter<App> {
+    routes::open().routes(routes!(openapi))
 }
 
 /// Returns all routes and middleware for a server at this address.
@@ -113,14 +47,17 @@ pub(crate) fn router(app: &App, bound: IpAddr) -> Router {
             app.clone(),
             security::authenticate,
         ));
-    let (open, _) = routes::open().split_for_parts();
-    let open: Router<App> = open.merge(page::routes());
+    let (open, _) = open().split_for_parts();
+    let open: Router<App> = open.merge(routes::page::routes());
     let names = HostNames::new(app.options(), bound);
     let router = open
         .route_layer(middleware::from_fn(add_route))
         .method_not_allowed_fallback(no_method)
         .fallback_service(guarded.with_state(app.clone()))
-        .layer(middleware::from_fn_with_state(app.clone(), limits::limit))
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(app.limits()),
+            limits::limit,
+        ))
         .layer(CatchPanicLayer::custom(panic_response))
         .layer(middleware::from_fn_with_state(
             (app.clone(), names),
@@ -133,6 +70,23 @@ pub(crate) fn router(app: &App, bound: IpAddr) -> Router {
     router
         .layer(middleware::from_fn_with_state(app.clone(), observe))
         .with_state(app.clone())
+}
+
+/// Read this document
+///
+/// Needs no token.
+#[utoipa::path(
+    get, path = "/openapi.json", operation_id = "openapi", tag = "operation", security(()),
+    responses((status = 200, description = "An OpenAPI 3.1 document.", body = serde_json::Value))
+)]
+async fn openapi(State(app): State<App>, request: Request) -> Response {
+    let document = app.document().get_or_init(|| {
+        let document = document::complete(documented_routes().into_openapi());
+        serde_json::to_string(&document).unwrap_or_default()
+    });
+    let content_type = HeaderValue::from_static("application/json");
+    let document = document::nested(document, prefix(&request));
+    ([(header::CONTENT_TYPE, content_type)], document).into_response()
 }
 
 async fn no_route(OriginalUri(uri): OriginalUri) -> Problem {
@@ -224,7 +178,7 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
 }
 
 /// Returns the path below which the routes are nested, or an empty string.
-pub(crate) fn prefix(request: &Request) -> &str {
+fn prefix(request: &Request) -> &str {
     let inner = request.uri().path();
     let original = request.extensions().get::<OriginalUri>();
     let Some(OriginalUri(original)) = original else {

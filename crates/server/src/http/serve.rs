@@ -26,7 +26,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use utoipa::openapi::OpenApi;
 
-use crate::{App, Engine, ServerOptions, app, document, hub::Hub, write_timeout::WriteTimeout};
+use super::write_timeout::WriteTimeout;
+use crate::{App, Engine, ServerOptions, hub::Hub, openapi::document, router};
 
 /// The HTTP server. Clones are cheap.
 #[derive(Clone)]
@@ -92,12 +93,12 @@ impl Server {
     /// token is configured.
     pub fn router(&self, address: SocketAddr) -> Result<Router, ServerError> {
         Self::check(self.app.options(), address)?;
-        Ok(app::router(&self.app, address.ip()))
+        Ok(router::router(&self.app, address.ip()))
     }
 
     /// Returns the OpenAPI document.
     pub fn openapi() -> OpenApi {
-        document::complete(app::documented_routes().into_openapi())
+        document::complete(router::documented_routes().into_openapi())
     }
 
     /// Checks that the server may listen there: on a loopback address, or anywhere with tokens.

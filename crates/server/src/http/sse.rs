@@ -86,11 +86,14 @@ pub(crate) fn after(query: Option<u64>, headers: &HeaderMap) -> Result<u64, Prob
     let header = header.and_then(|it| it.to_str().ok()).map(str::trim);
     match header {
         None | Some("") => Ok(query),
-        Some(last) => last.parse::<u64>().map(|last| last.max(query)).map_err(|_| {
-            Problem::malformed(
-                "the header Last-Event-ID is not the number of an event: omit it to read all events",
-            )
-        }),
+        Some(last) => last
+            .parse::<u64>()
+            .map(|last| last.max(query))
+            .map_err(|_| {
+                Problem::malformed(
+                    "the header Last-Event-ID is not an event number: omit it to read all events",
+                )
+            }),
     }
 }
 

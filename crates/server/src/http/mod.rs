@@ -1,0 +1,8 @@
+//! Connections, extractors and middleware that all routes share.
+
+pub(crate) mod limits;
+pub(crate) mod read;
+pub(crate) mod security;
+pub(crate) mod serve;
+pub(crate) mod sse;
+mod write_timeout;

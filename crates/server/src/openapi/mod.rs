@@ -1,0 +1,4 @@
+//! The OpenAPI document.
+
+pub(crate) mod document;
+pub(crate) mod schema;

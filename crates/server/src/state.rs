@@ -1,0 +1,70 @@
+//! The state of all handlers.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::{
+    Engine, ServerOptions,
+    http::limits::ConcurrencyLimits,
+    hub::Hub,
+    monitoring::{metrics::ServerMetrics, readiness::StoreCheck},
+};
+
+/// The state of all handlers. Clones are cheap.
+#[derive(Clone)]
+pub(crate) struct App {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    hub: Hub,
+    metrics: ServerMetrics,
+    limits: Arc<ConcurrencyLimits>,
+    store_check: StoreCheck,
+    document: OnceLock<String>,
+}
+
+impl App {
+    pub(crate) fn new(hub: Hub) -> Self {
+        let shared = Shared {
+            limits: Arc::new(ConcurrencyLimits::new(hub.options())),
+            metrics: ServerMetrics::new(hub.metrics()),
+            hub,
+            store_check: StoreCheck::default(),
+            document: OnceLock::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.shared.hub
+    }
+
+    pub(crate) fn engine(&self) -> &dyn Engine {
+        &**self.hub().engine()
+    }
+
+    pub(crate) fn options(&self) -> &ServerOptions {
+        self.hub().options()
+    }
+
+    pub(crate) fn metrics(&self) -> &ServerMetrics {
+        &self.shared.metrics
+    }
+
+    pub(crate) fn limits(&self) -> &Arc<ConcurrencyLimits> {
+        &self.shared.limits
+    }
+
+    /// Returns whether the session store can be read and written.
+    pub(crate) async fn store_is_ready(&self) -> bool {
+        let ping = self.hub().sessions().ping();
+        self.shared.store_check.passes(ping).await
+    }
+
+    /// Returns the place for the OpenAPI document as JSON, which is generated on demand.
+    pub(crate) fn document(&self) -> &OnceLock<String> {
+        &self.shared.document
+    }
+}
