@@ -139,8 +139,8 @@ impl Problem {
     /// Returns 404: the session does not exist.
     pub fn no_session(session: &str) -> Self {
         Self::not_found(format!(
-            "session `{session}` does not exist: GET /sessions lists the sessions; omit `session_id` to \
-             create one"
+            "session `{session}` does not exist: GET /sessions lists the sessions; omit \
+             `session_id` to create one"
         ))
     }
 
@@ -152,8 +152,8 @@ impl Problem {
             "The session has an unfinished run",
             format!(
                 "run `{run}` of session `{session}` is not finished: follow it (GET \
-                 /runs/{run}/events), decide about its waiting calls (GET /runs/{run}), continue it \
-                 (POST /runs/{run}/continue) or cancel it (POST /runs/{run}/cancel)"
+                 /runs/{run}/events), decide about its waiting calls (GET /runs/{run}), continue \
+                 it (POST /runs/{run}/continue) or cancel it (POST /runs/{run}/cancel)"
             ),
         )
         .with_run(run)

@@ -2,6 +2,7 @@
 
 pub(crate) mod limits;
 pub(crate) mod read;
+pub(crate) mod run_headers;
 pub(crate) mod security;
 pub(crate) mod serve;
 pub(crate) mod sse;

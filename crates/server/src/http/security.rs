@@ -14,7 +14,7 @@ use axum::{
 use switchboard_domain::Principal;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use super::limits;
+use super::{limits, run_headers};
 use crate::{App, Problem, ServerOptions, options};
 
 /// The principal of a request.
@@ -164,8 +164,8 @@ struct HostPort<'t> {
 }
 
 impl<'t> HostPort<'t> {
-    /// Parses the value of `Host`, or of `Origin` without its scheme (RFC 9110 section 4.2.3). A user,
-    /// an invalid port, and brackets without an IPv6 address are refused.
+    /// Parses the value of `Host`, or of `Origin` without its scheme (RFC 9110 section 4.2.3). A
+    /// user, an invalid port, and brackets without an IPv6 address are refused.
     fn parse(text: &'t str) -> Option<Self> {
         let (host, port) = if text.starts_with('[') {
             let end = text.find(']')?;
@@ -278,8 +278,8 @@ pub(crate) fn cors(options: &ServerOptions) -> Option<CorsLayer> {
         .expose_headers([
             header::LOCATION,
             header::RETRY_AFTER,
-            header::HeaderName::from_static("x-switchboard-run-id"),
-            header::HeaderName::from_static("x-switchboard-session-id"),
+            run_headers::RUN_ID,
+            run_headers::SESSION_ID,
             header::HeaderName::from_static("x-vercel-ai-ui-message-stream"),
         ]);
     Some(layer)

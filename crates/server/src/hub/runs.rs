@@ -225,8 +225,8 @@ impl Hub {
     ) -> Result<RunRecord, Problem> {
         let not_open = || {
             Problem::conflict(format!(
-                "question `{question}` is not open: it was answered, or the run continued without an \
-                 answer; GET /runs/{run} lists the open questions"
+                "question `{question}` is not open: it was answered, or the run continued without \
+                 an answer; GET /runs/{run} lists the open questions"
             ))
         };
         let active = self.active_run(owner, run).ok_or_else(not_open)?;
@@ -371,8 +371,8 @@ impl From<DurableRunError> for Problem {
         match error {
             DurableRunError::Store(error) => error.into(),
             DurableRunError::Unreadable { run, source } => Self::conflict(format!(
-                "run `{run}` cannot be resumed ({source}): cancel it (POST /runs/{run}/cancel) and send the \
-                 message again"
+                "run `{run}` cannot be resumed ({source}): cancel it (POST /runs/{run}/cancel) and send \
+                 the message again"
             )),
             error => {
                 let error = &error as &dyn std::error::Error;

@@ -75,7 +75,7 @@ impl SessionReader {
                 self.last_run = Some(run.id);
                 continue;
             }
-            // Subscribed before the reads, so that a run that starts after them ends the wait below.
+            // Subscribed before the reads, so that a later start of a run ends the wait below.
             let mut changes = self.hub.session_changes(&self.session);
             match self.find_runs(NEWEST_RUNS).await {
                 Ok(true) => {}

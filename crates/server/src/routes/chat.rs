@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::{
     Json,
     extract::State,
-    http::{HeaderName, StatusCode, header},
-    response::{IntoResponse as _, Response},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{Message, RunState, SessionId};
@@ -17,6 +17,7 @@ use crate::{
     App, Parameters, Problem, RunSettings,
     http::{
         read::{ReadJson, check_id, check_text},
+        run_headers::set_run_headers,
         security::Caller,
     },
     hub::{ConversationInput, StartRequest, StartedRun, WaitResult},
@@ -120,7 +121,7 @@ pub(super) async fn chat(
         return Ok(accepted(&started, RunState::Running));
     }
     match started.wait().await {
-        WaitResult::Finished(report) => Ok((id_headers(&started), Json(report)).into_response()),
+        WaitResult::Finished(report) => Ok(with_ids(&started, Json(report))),
         WaitResult::Waiting => Ok(accepted(&started, RunState::Waiting)),
         WaitResult::Interrupted => {
             let run = &started.run;
@@ -141,21 +142,11 @@ fn accepted(started: &StartedRun, state: RunState) -> Response {
         state,
     };
     let location = [(header::LOCATION, format!("/runs/{}", started.run))];
-    let ids = id_headers(started);
-    (StatusCode::ACCEPTED, ids, location, Json(body)).into_response()
+    with_ids(started, (StatusCode::ACCEPTED, location, Json(body)))
 }
 
-/// Returns the headers with the ids of a run and its session.
-fn id_headers(started: &StartedRun) -> [(HeaderName, String); 2] {
-    let session = started.session.as_ref();
-    [
-        (
-            HeaderName::from_static("x-switchboard-run-id"),
-            started.run.to_string(),
-        ),
-        (
-            HeaderName::from_static("x-switchboard-session-id"),
-            session.map(|it| it.0.clone()).unwrap_or_default(),
-        ),
-    ]
+fn with_ids(started: &StartedRun, response: impl IntoResponse) -> Response {
+    let mut response = response.into_response();
+    set_run_headers(&mut response, &started.run, started.session.as_ref());
+    response
 }

@@ -221,8 +221,8 @@ pub(super) async fn delete(
 /// Follow a session
 ///
 /// Server-sent events: `id` is the event's number in the session, `event` its type, `data` the
-/// event (`RunEvent`). The stream contains current and future runs and ends when the server stops. A
-/// client that reconnects with the last number gets all later events.
+/// event (`RunEvent`). The stream contains current and future runs and ends when the server stops.
+/// A client that reconnects with the last number gets all later events.
 #[utoipa::path(
     get, path = "/sessions/{id}/events", operation_id = "followSession", tag = "sessions",
     params(

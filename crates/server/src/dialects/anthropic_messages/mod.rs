@@ -21,13 +21,13 @@ use super::{
         collected::{Collected, CollectedResponse},
         failure::Failure,
         paused_runs::PausedRuns,
-        run_response::{RunResponse, set_run_headers},
+        run_response::RunResponse,
     },
     runs::ephemeral::EphemeralRequest,
 };
 use crate::{
     App, ModelInfo, Problem,
-    http::{read::ReadJson, security::Caller},
+    http::{read::ReadJson, run_headers::set_run_headers, security::Caller},
 };
 
 /// Answers the conversation, as Anthropic's Messages API.

@@ -22,7 +22,7 @@ use super::{
         collected::{Collected, CollectedResponse},
         failure::Failure,
         paused_runs::PausedRuns,
-        run_response::{RunResponse, set_run_headers},
+        run_response::RunResponse,
     },
     runs::ephemeral::EphemeralRequest,
 };
@@ -30,6 +30,7 @@ use crate::{
     App, ModelInfo, Problem,
     http::{
         read::{ReadJson, ReadPath},
+        run_headers::set_run_headers,
         security::Caller,
     },
 };

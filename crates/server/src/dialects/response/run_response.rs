@@ -2,10 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use axum::{
-    http::{HeaderName, HeaderValue},
-    response::Response,
-};
+use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use switchboard_domain::{Principal, SessionId};
@@ -22,14 +19,9 @@ use crate::{
         },
         tools::client_tools::ClientTools,
     },
-    http::sse,
+    http::{run_headers::set_run_headers, sse},
     hub::{CancelOnDrop, EventReader, LoggedEvent, StartedRun},
 };
-
-/// The run of a response, for reading it again, deciding about its calls and cancelling it.
-const RUN: HeaderName = HeaderName::from_static("x-switchboard-run-id");
-/// The session of the run, if it has one.
-const SESSION: HeaderName = HeaderName::from_static("x-switchboard-session-id");
 
 /// Reason of a response that ends before a durable run.
 const INTERRUPTED: &str = "the server stopped before the run finished; the run can be continued";
@@ -319,16 +311,5 @@ impl<E: EventEncoder> RunResponse<E> {
             };
             paused_runs.insert(paused, self.app.options().approval_time);
         }
-    }
-}
-
-/// Sets the headers that name the run and its session.
-pub(crate) fn set_run_headers(response: &mut Response, run: &str, session: Option<&SessionId>) {
-    let headers = response.headers_mut();
-    if let Ok(run) = HeaderValue::from_str(run) {
-        headers.insert(RUN, run);
-    }
-    if let Some(Ok(session)) = session.map(|id| HeaderValue::from_str(&id.0)) {
-        headers.insert(SESSION, session);
     }
 }
