@@ -1,6 +1,6 @@
 //! Selection and descriptions of tools in a recipe.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use serde::Serialize;
 use switchboard_domain::{
@@ -9,7 +9,7 @@ use switchboard_domain::{
 };
 
 use super::Recipe;
-use crate::tools::pattern::Pattern;
+use crate::tools::{pattern::Pattern, per_definition::PerDefinition};
 
 /// Selection and descriptions of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -106,18 +106,12 @@ fn plain(name: &str) -> String {
 
 /// Applies a recipe's [`ToolRules`] to the tools of each step.
 ///
-/// A tool with a replaced description keeps its `Arc` while the original does not change, so that
+/// A tool with a replaced description keeps its `Arc` while the original keeps its own, so that
 /// caches per definition stay valid.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct RecipeTools {
     rules: ToolRules,
-    described: HashMap<String, Described>,
-}
-
-#[derive(Debug, Clone)]
-struct Described {
-    original: Arc<ToolDefinition>,
-    changed: Arc<ToolDefinition>,
+    described: PerDefinition<ToolDefinition>,
 }
 
 /// The tools of one step.
@@ -134,12 +128,12 @@ impl RecipeTools {
     pub fn new(recipe: &Recipe) -> Self {
         Self {
             rules: recipe.tools.clone(),
-            described: HashMap::new(),
+            described: PerDefinition::default(),
         }
     }
 
     /// Returns the offered tools.
-    pub fn apply(&mut self, tools: &[Arc<ToolDefinition>]) -> SelectedTools {
+    pub fn apply(&self, tools: &[Arc<ToolDefinition>]) -> SelectedTools {
         if !self.rules.enabled {
             return SelectedTools::default();
         }
@@ -169,8 +163,11 @@ impl RecipeTools {
         }
         let tools = offered
             .into_iter()
-            .map(|tool| match self.rules.description_of(tool) {
-                Some(text) => with_description(&mut self.described, tool, text),
+            .map(|tool| match rules.description_of(tool) {
+                Some(text) => self.described.of(tool, |tool| ToolDefinition {
+                    description: text.to_owned(),
+                    ..tool.clone()
+                }),
                 None => Arc::clone(tool),
             })
             .collect();
@@ -188,29 +185,6 @@ impl ToolRules {
             .find(|(name, _)| matches(name, tool))
             .map(|(_, text)| text.as_str())
     }
-}
-
-fn with_description(
-    replaced: &mut HashMap<String, Described>,
-    tool: &Arc<ToolDefinition>,
-    text: &str,
-) -> Arc<ToolDefinition> {
-    if let Some(known) = replaced.get_mut(&tool.name)
-        && (Arc::ptr_eq(&known.original, tool) || known.original == *tool)
-    {
-        known.original = Arc::clone(tool);
-        return Arc::clone(&known.changed);
-    }
-    let changed = Arc::new(ToolDefinition {
-        description: text.to_owned(),
-        ..ToolDefinition::clone(tool)
-    });
-    let described = Described {
-        original: Arc::clone(tool),
-        changed: Arc::clone(&changed),
-    };
-    replaced.insert(tool.name.clone(), described);
-    changed
 }
 
 #[cfg(test)]

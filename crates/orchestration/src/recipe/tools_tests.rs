@@ -95,7 +95,7 @@ fn a_description_replaces_the_description_of_the_tool() {
         "*_customer": "About a customer.",
         "find_customer": "Finds one.",
     }}));
-    let mut rules = RecipeTools::new(&recipe);
+    let rules = RecipeTools::new(&recipe);
     let tools = tools();
     let first = rules.apply(&tools).tools;
     let described: Vec<_> = first.iter().map(|tool| tool.description.as_str()).collect();
@@ -107,16 +107,12 @@ fn a_description_replaces_the_description_of_the_tool() {
     assert!(Arc::ptr_eq(&first[2], &tools[2]));
     let second = rules.apply(&tools).tools;
     assert!(first.iter().zip(&second).all(|(a, b)| Arc::ptr_eq(a, b)));
-    // A new list with equal tools.
-    let listed: Vec<_> = self::tools();
-    let third = rules.apply(&listed).tools;
-    assert!(Arc::ptr_eq(&first[0], &third[0]));
     // A changed tool gets a new description.
-    let mut changed = ToolDefinition::clone(&listed[0]);
-    changed.input_schema = json!({"type": "object"});
-    let fourth = rules.apply(&[Arc::new(changed)]).tools;
-    assert_eq!(fourth[0].input_schema, json!({"type": "object"}));
-    assert_eq!(fourth[0].description, "Finds one.");
+    let mut other = ToolDefinition::clone(&tools[0]);
+    other.input_schema = json!({"type": "object"});
+    let changed = rules.apply(&[Arc::new(other)]).tools;
+    assert_eq!(changed[0].input_schema, json!({"type": "object"}));
+    assert_eq!(changed[0].description, "Finds one.");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use switchboard_domain::ModelId;
 
-use super::{CallCounts, Histogram, ModelMetrics, Snapshot, ToolMetrics, snapshot::FinishedCall};
+use super::{CallCounts, Histogram, ModelMetrics, Snapshot, ToolMetrics};
 use crate::{
     Outcome, RunEvent, ToolFailure,
     observe::audit::{
@@ -216,17 +216,10 @@ impl Metrics {
             return;
         }
         run.open_calls.remove(&call.id);
-        let is_error = call.is_error.unwrap_or(false);
         let mut tool = (call.server.clone(), call.tool.clone());
         let key = call_key(&tool, &call.input);
-        let finished = FinishedCall {
-            is_error,
-            failure: call.failure,
-            cached: call.cached.unwrap_or(false),
-            attempts: call.attempts.unwrap_or(0),
-            repeated: run.answered.contains(&key),
-        };
-        if !is_error {
+        let repeated = run.answered.contains(&key);
+        if call.is_error != Some(true) {
             run.newly_answered.push(key);
         }
         let model = run.model.clone();
@@ -237,12 +230,12 @@ impl Metrics {
             tool = (None, "(other)".to_owned());
         }
         let (calls, latency) = self.tools.entry(tool).or_default();
-        calls.add(finished);
-        if finished.attempts > 0 && !finished.cached {
+        calls.add(call, repeated);
+        if call.attempts.unwrap_or(0) > 0 && call.cached != Some(true) {
             latency.record(call.duration_ms.unwrap_or(0));
         }
         if let Some(model) = model {
-            self.model(&model, true).tool_calls.add(finished);
+            self.model(&model, true).tool_calls.add(call, repeated);
         }
     }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::{ModelId, Usage};
 
 use super::Histogram;
-use crate::ToolFailure;
+use crate::{ToolFailure, observe::audit::ToolCallEntry};
 
 /// The counts at one moment. Tools and models are sorted by name.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -72,38 +72,27 @@ impl CallCounts {
         (self.total > 0).then(|| self.useful as f64 / self.total as f64)
     }
 
-    pub(super) fn add(&mut self, call: FinishedCall) {
+    /// Counts a finished call. `repeated`: an earlier model answer already had the
+    /// result of the same call.
+    pub(super) fn add(&mut self, call: &ToolCallEntry, repeated: bool) {
         self.total += 1;
-        let unnecessary = call.repeated || call.failure == Some(ToolFailure::Repeated);
+        let is_error = call.is_error.unwrap_or(false);
+        let unnecessary = repeated || call.failure == Some(ToolFailure::Repeated);
         let end = match call.failure {
             // The earlier result is its result.
-            Some(ToolFailure::Repeated) if !call.is_error => &mut self.successful,
+            None | Some(ToolFailure::Repeated) if !is_error => &mut self.successful,
             Some(failure) if failure.is_hallucination() => &mut self.hallucinated,
-            Some(failure) if is_not_executed(failure, call.attempts) => &mut self.not_executed,
-            Some(_) => &mut self.failed,
-            None if call.is_error => &mut self.failed,
-            None => &mut self.successful,
+            Some(failure) if is_not_executed(failure, call.attempts.unwrap_or(0)) => {
+                &mut self.not_executed
+            }
+            _ => &mut self.failed,
         };
         *end += 1;
-        let successful = match call.failure {
-            Some(failure) => failure == ToolFailure::Repeated && !call.is_error,
-            None => !call.is_error,
-        };
+        let successful = !is_error && matches!(call.failure, None | Some(ToolFailure::Repeated));
         self.unnecessary += u64::from(unnecessary);
         self.useful += u64::from(successful && !unnecessary);
-        self.cached += u64::from(call.cached);
+        self.cached += u64::from(call.cached.unwrap_or(false));
     }
-}
-
-/// The properties of a finished tool call that are counted.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FinishedCall {
-    pub(super) is_error: bool,
-    pub(super) failure: Option<ToolFailure>,
-    pub(super) cached: bool,
-    pub(super) attempts: u32,
-    /// An earlier model answer already had the result of the same call.
-    pub(super) repeated: bool,
 }
 
 /// Returns whether the run decided not to execute the call.

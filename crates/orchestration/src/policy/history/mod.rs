@@ -1,8 +1,9 @@
 //! The size limit of a conversation.
 //!
 //! [`History`] selects the messages of a request by index. It omits whole turns: a message of the
-//! person, all responses to it, and all calls with their results. No call loses its result, and no signed reasoning loses the start of
-//! its turn, which providers reject. These messages are always sent:
+//! person, all responses to it, and all calls with their results. No call loses its result, and no
+//! signed reasoning loses the start of its turn, which providers reject. These messages are always
+//! sent:
 //!
 //! - system messages,
 //! - the first message of the person,

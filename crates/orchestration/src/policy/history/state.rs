@@ -120,11 +120,6 @@ impl History {
         sent
     }
 
-    /// Returns the indices of omitted messages, in order.
-    pub fn left_out(&self) -> &[Range<usize>] {
-        &self.left_out
-    }
-
     /// Returns the indices of messages with shortened tool results, in order.
     pub fn shortened(&self) -> impl Iterator<Item = usize> {
         self.shortened.keys().copied()

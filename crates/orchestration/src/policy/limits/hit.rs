@@ -2,12 +2,10 @@
 
 use std::{fmt, time::Duration};
 
-use serde::{Deserialize, Serialize};
 use switchboard_domain::ModelId;
 
 /// A reached limit. Its text names the used amount, the limit and the setting.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "limit", rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum LimitHit {
     /// Model calls of the run.
@@ -80,27 +78,19 @@ pub enum LimitHit {
 }
 
 impl LimitHit {
-    /// Returns the configuration key of the limit: the field of [`Limits`](super::Limits).
-    pub fn key(&self) -> &'static str {
-        match self {
-            Self::Steps { .. } => "max_steps",
-            Self::ToolCalls { .. } => "max_tool_calls",
-            Self::CallsPerResponse { .. } => "max_calls_per_response",
-            Self::CallsPerMinute { .. } => "max_calls_per_minute",
-            Self::InputTokens { .. } => "max_input_tokens",
-            Self::OutputTokens { .. } => "max_output_tokens",
-            Self::TotalTokens { .. } => "max_total_tokens",
-            Self::AnswerBytes { .. } => "max_answer_bytes",
-            Self::Cost { .. } | Self::PriceUnknown { .. } => "max_cost_usd",
-            Self::WallTime { .. } => "max_wall_time",
-        }
-    }
-
     /// Returns where the limit is set: the command-line option or the configuration key.
-    pub fn setting(&self) -> String {
+    pub fn setting(&self) -> &'static str {
         match self {
-            Self::Steps { .. } => "--max-steps or `max_steps`".to_owned(),
-            other => format!("`limits.{}`", other.key()),
+            Self::Steps { .. } => "--max-steps or `max_steps`",
+            Self::ToolCalls { .. } => "`limits.max_tool_calls`",
+            Self::CallsPerResponse { .. } => "`limits.max_calls_per_response`",
+            Self::CallsPerMinute { .. } => "`limits.max_calls_per_minute`",
+            Self::InputTokens { .. } => "`limits.max_input_tokens`",
+            Self::OutputTokens { .. } => "`limits.max_output_tokens`",
+            Self::TotalTokens { .. } => "`limits.max_total_tokens`",
+            Self::AnswerBytes { .. } => "`limits.max_answer_bytes`",
+            Self::Cost { .. } | Self::PriceUnknown { .. } => "`limits.max_cost_usd`",
+            Self::WallTime { .. } => "`limits.max_wall_time`",
         }
     }
 

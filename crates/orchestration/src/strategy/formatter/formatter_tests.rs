@@ -55,7 +55,7 @@ fn read(state: &mut FormatState, answer: &Message) -> FormatDecision {
 }
 
 #[test]
-fn the_audit_record_has_the_form_of_the_contract() {
+fn the_schema_has_the_form_of_the_contract() {
     let schema = schema();
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&json!({"thinking": "t", "conversation": [
