@@ -46,7 +46,7 @@ fn is_object(schema: &Value) -> bool {
 pub(super) fn read(schema: &Value, mut value: Value) -> Result<(Value, Vec<String>), String> {
     let mut repairs = Vec::new();
     if let Value::String(text) = &value
-        && let Some(found) = json::find(text)
+        && let Some(found) = json::find(text, false)
     {
         repairs.push("JSON inside of a string was decoded".to_owned());
         value = found.value;

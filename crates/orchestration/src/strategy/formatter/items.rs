@@ -82,7 +82,7 @@ impl Reading {
             }
             Value::String(text) => {
                 self.repaired("`conversation` was a string");
-                match json::find(&text).filter(|found| looks_like_answer(&found.value)) {
+                match json::find(&text, false).filter(|found| looks_like_answer(&found.value)) {
                     Some(found) => {
                         self.repaired("JSON inside of a string was decoded");
                         self.answer(found.value);

@@ -13,47 +13,30 @@ pub(super) struct Found {
     pub(super) repair: Option<&'static str>,
 }
 
-/// Finds an object or list in a text. Other values are ignored: any text may start with one.
-pub(super) fn find(text: &str) -> Option<Found> {
-    let text = text.trim();
-    // Fast exit: most texts contain no JSON.
-    let start = text.find(['{', '['])?;
+/// Finds an object or list in a text. Other values are ignored: any text may start with one. A
+/// truncated value counts only if `cut_off` is set.
+pub(super) fn find(text: &str, cut_off: bool) -> Option<Found> {
     if let Some(value) = strict(text) {
         return Some(Found {
             value,
             repair: None,
         });
     }
-    if let Some(value) = fenced(text).and_then(strict) {
-        return Some(Found {
-            value,
-            repair: Some("the code fence around its JSON was removed"),
-        });
-    }
-    let end = text.rfind(['}', ']'])?.max(start);
-    if let Some(value) = text.get(start..=end).and_then(strict) {
-        return Some(Found {
-            value,
-            repair: Some("the text around its JSON was ignored"),
-        });
-    }
-    let from = fenced(text)
-        .map(str::trim_start)
-        .filter(|inside| inside.starts_with(['{', '[']));
-    lenient(from.unwrap_or(&text[start..])).map(|value| Found {
+    let is_value = |text: &&str| text.trim_start().starts_with(['{', '[']);
+    let text = fenced(text).filter(is_value).unwrap_or(text);
+    let (value, is_complete) = read_prefix(&text[text.find(['{', '['])?..]);
+    let value = value.filter(|value| match value {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => false,
+    })?;
+    (is_complete || cut_off).then_some(Found {
         value,
-        repair: Some("its JSON was invalid and was read up to the fault"),
-    })
-}
-
-/// Finds a value like [`find`]. It may also be truncated before its first bracket closes.
-pub(super) fn find_cut_off(text: &str) -> Option<Found> {
-    find(text).or_else(|| {
-        let start = text.find(['{', '['])?;
-        lenient(&text[start..]).map(|value| Found {
-            value,
-            repair: Some("its JSON was truncated and was read to its end"),
-        })
+        repair: Some(if is_complete {
+            "its JSON was found in a text or had faults"
+        } else {
+            "its JSON was truncated and was read to its end"
+        }),
     })
 }
 
@@ -74,19 +57,11 @@ fn fenced(text: &str) -> Option<&str> {
     )
 }
 
-/// Reads an object or list up to the first fault. Accepts superfluous and missing commas, raw
-/// control characters in strings, unknown escapes and truncated input. Keys must be quoted, so that
-/// prose in brackets is not an object.
-fn lenient(text: &str) -> Option<Value> {
-    read_prefix(text).0.filter(|value| match value {
-        Value::Object(fields) => !fields.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        _ => false,
-    })
-}
-
-/// Reads the value at the start of a text that may be incomplete. Returns it, and whether it is
+/// Reads the value at the start of a text up to the first fault. Returns it, and whether it is
 /// complete. Incomplete strings are included, except for keys.
+///
+/// Accepts superfluous and missing commas, raw control characters in strings and unknown escapes.
+/// Keys must be quoted, so that prose in brackets is not an object.
 pub(super) fn read_prefix(text: &str) -> (Option<Value>, bool) {
     let mut reader = Lenient {
         rest: text,
@@ -244,7 +219,7 @@ mod tests {
     use serde_json::json;
 
     fn value(text: &str) -> Option<Value> {
-        find_cut_off(text).map(|found| found.value)
+        find(text, true).map(|found| found.value)
     }
 
     #[test]
@@ -268,7 +243,7 @@ mod tests {
             ("{\"a\": \"\\ud83d\", }", json!({"a": "\u{fffd}"}), true),
             ("{\"a\": 1 \"b\": 2}", json!({"a": 1, "b": 2}), true),
         ] {
-            let found = find(text).unwrap_or_else(|| panic!("nothing was found in {text}"));
+            let found = find(text, false).unwrap_or_else(|| panic!("nothing was found in {text}"));
             assert_eq!(found.value, expected, "{text}");
             assert_eq!(found.repair.is_some(), repaired, "{text}");
         }
@@ -307,7 +282,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_is_too_odd(text in "\\PC*|[\\[\\]{}\",:\\\\u0-9a-f tn`\\n]{0,80}") {
-            if let Some(found) = find_cut_off(&text) {
+            if let Some(found) = find(&text, true) {
                 prop_assert!(found.value.is_object() || found.value.is_array());
                 prop_assert!(serde_json::to_string(&found.value).is_ok());
             }

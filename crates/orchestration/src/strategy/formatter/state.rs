@@ -262,23 +262,18 @@ impl<'a> ResponseParts<'a> {
     /// Returns whether the model used the formatter or the JSON format, as the mode requires.
     fn follows_mode(&self, mode: FormatterMode) -> bool {
         match mode {
-            FormatterMode::Native => json::find_cut_off(&self.text).is_some(),
+            FormatterMode::Native => json::find(&self.text, true).is_some(),
             _ => !self.answers.is_empty(),
         }
     }
 
     fn read(&self, mode: FormatterMode, cut_off: bool) -> Result<Formatted, String> {
-        let find = if cut_off {
-            json::find_cut_off
-        } else {
-            json::find
-        };
         let mut reading = Reading::default();
         for tool_use in &self.answers {
             match &tool_use.input {
                 ToolInput::Object(input) => reading.answer(input.as_value().clone()),
                 ToolInput::Malformed { raw, .. } => {
-                    if let Some(found) = find(raw) {
+                    if let Some(found) = json::find(raw, cut_off) {
                         reading.repaired(found.repair.unwrap_or("its JSON was not an object"));
                         reading.answer(found.value);
                     }
@@ -286,7 +281,7 @@ impl<'a> ResponseParts<'a> {
             }
         }
         if !self.text.is_empty() {
-            self.add_text(&mut reading, mode, find(&self.text));
+            self.add_text(&mut reading, mode, json::find(&self.text, cut_off));
         }
         for other in &self.others {
             reading.repaired(format!(
@@ -358,7 +353,7 @@ impl<'a> ResponseParts<'a> {
             None if self.text.is_empty() => return Err(self.fault()),
             None => (&self.text, "it is not JSON".to_owned()),
         };
-        match json::find(raw) {
+        match json::find(raw, false) {
             Some(found) => custom(schema, found.value, found.repair),
             // The schema may be of a number or a string.
             None => custom(schema, serde_json::from_str(raw).map_err(|_| fault)?, None),
