@@ -3,9 +3,9 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use rmcp::model::{ClientRequest, CustomRequest, ErrorCode, GetExtensions, ServerPeerInfo};
+use rmcp::model::{ClientRequest, ErrorCode, GetExtensions, ServerPeerInfo};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use switchboard_domain::{JsonObject, ToolCallError};
 use tokio::{
     sync::SemaphorePermit,
@@ -23,7 +23,7 @@ use crate::{
     features::error::FeatureError,
     host::McpHost,
     server::{connection::Connection, state::Server},
-    tools::pagination::{PageError, Pages},
+    tools::pagination::{PageError, Pages, page_request},
 };
 
 /// The delay before a request is repeated on the same connection.
@@ -226,9 +226,7 @@ impl<'a> FeatureClient<'a> {
             let cache_key = cursor
                 .as_ref()
                 .map_or_else(String::new, |it| format!("@{it}"));
-            let params = cursor.map(|cursor: String| json!({ "cursor": cursor }));
-            let request = CustomRequest::new(list.method, params);
-            let request = ClientRequest::CustomRequest(request);
+            let request = page_request(list.method, cursor);
             let page = self.request_or_cached(list.capability, request, Some(cache_key));
             cursor = match pages.add(page.await, parse) {
                 Ok(Some(next)) => Some(next),

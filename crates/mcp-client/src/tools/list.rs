@@ -2,7 +2,7 @@
 
 use rmcp::{
     RoleClient,
-    model::{ClientRequest, CustomRequest, ErrorCode},
+    model::ErrorCode,
     service::{Peer, PeerRequestOptions, ServiceError},
 };
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::{
     tools::{
         catalog::ServerTools,
         convert,
-        pagination::{PageError, Pages},
+        pagination::{PageError, Pages, page_request},
     },
     transport::failure::TransportFailure,
 };
@@ -63,8 +63,7 @@ async fn fetch_page(
     cursor: Option<String>,
 ) -> Result<Value, ServiceError> {
     // `Peer::list_tools` fails for a page with one invalid tool.
-    let params = cursor.map(|cursor| json!({ "cursor": cursor }));
-    let request = ClientRequest::CustomRequest(CustomRequest::new("tools/list", params));
+    let request = page_request("tools/list", cursor);
     let options = PeerRequestOptions::no_options();
     let handle = peer.send_request_with_option(request, options).await?;
     let result = handle.await_response().await?;

@@ -2,12 +2,20 @@
 
 use std::{collections::HashSet, fmt};
 
-use serde_json::Value;
+use rmcp::model::{ClientRequest, CustomRequest};
+use serde_json::{Value, json};
 
 use crate::features::list_cache::CacheHint;
 
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 1000;
+
+/// Creates the request for a page. Its `params` are an object in any case: rmcp would send `null`,
+/// which servers reject.
+pub(crate) fn page_request(method: &'static str, cursor: Option<String>) -> ClientRequest {
+    let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+    ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)))
+}
 
 /// The items of all pages of a list.
 pub(crate) struct Pages<T> {
@@ -98,5 +106,20 @@ impl<T> Pages<T> {
         self.problems
             .push(format!("the list of {key} is incomplete: {reason}"));
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parameters_of_a_page_request_are_an_object() {
+        let params = |cursor: Option<&str>| {
+            let request = page_request("tools/list", cursor.map(str::to_owned));
+            serde_json::to_value(request).unwrap()["params"].clone()
+        };
+        assert_eq!(params(None), json!({}));
+        assert_eq!(params(Some("2")), json!({"cursor": "2"}));
     }
 }
