@@ -127,7 +127,7 @@ impl ServerPlan {
         for (name, entry) in self.declared.iter().flatten() {
             let mut entry = entry.clone();
             replace(&mut entry, FILES, ".");
-            if bundled(name, &mut entry, "").is_err() {
+            if bundled(name, &mut entry, "switchboard").is_err() {
                 continue;
             }
             let mut one = json!({ name: entry });
