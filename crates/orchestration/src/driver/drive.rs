@@ -197,8 +197,9 @@ impl Driver {
         }
     }
 
-    /// Publishes events of the run. If there is a response or a result among them, the run is stored
-    /// first, together with the events: a crash loses neither, and no published action is repeated.
+    /// Publishes events of the run. If there is a response or a result among them, the run is
+    /// stored first, together with the events: a crash loses neither, and no published action is
+    /// repeated.
     pub(super) async fn emit_stored(&self, run: &mut Run, kinds: Vec<RunEventKind>) {
         let point = checkpoint_for(&kinds);
         self.emit_at(run, point, kinds).await;
@@ -325,8 +326,8 @@ impl Driver {
         self.agent.prices.as_ref().and_then(|prices| prices(id))
     }
 
-    /// Sets the declared tools. Returns the tools as the model sees them, and problems of the recipe's
-    /// selection.
+    /// Sets the declared tools. Returns the tools as the model sees them, and problems of the
+    /// recipe's selection.
     pub(super) fn visible(
         &mut self,
         tools: Vec<Arc<ToolDefinition>>,
@@ -352,8 +353,8 @@ impl Driver {
         self.declared_tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Checks unstarted calls against the current tools. Returns `false` if the run was stopped before
-    /// the tools were known.
+    /// Checks unstarted calls against the current tools. Returns `false` if the run was stopped
+    /// before the tools were known.
     async fn refresh_tools(&mut self, run: &mut Run) -> bool {
         let Some(host) = self.agent.tools.clone() else {
             return true;
@@ -368,8 +369,8 @@ impl Driver {
         true
     }
 
-    /// Suspends calls of a stored run whose tools are unavailable at the moment, for example because
-    /// their server is down. A person can still deny them.
+    /// Suspends calls of a stored run whose tools are unavailable at the moment, for example
+    /// because their server is down. A person can still deny them.
     async fn suspend_unavailable_calls(&self, run: &mut Run) {
         let mut missing = run.open_tools();
         missing.retain(|name| self.declared_tool(name).is_none());

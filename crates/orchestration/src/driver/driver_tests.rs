@@ -298,7 +298,8 @@ async fn the_model_stream_is_read_at_most_one_group_ahead() {
     while let Some(event) = run.next().await {
         if matches!(event.kind, RunEventKind::TextDelta { .. }) {
             taken += 1;
-            // Available events are emitted in groups. The driver continues when the reader has taken a group.
+            // Available events are emitted in groups. The driver continues when the reader has
+            // taken a group.
             let ahead = read.load(Ordering::SeqCst) - taken;
             assert!(ahead <= MAX_EVENTS_TOGETHER, "{ahead} ahead at {taken}");
         }

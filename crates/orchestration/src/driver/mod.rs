@@ -203,8 +203,8 @@ impl Agent {
         self.settings.tools.as_ref()
     }
 
-    /// Adds the tools of another server. Each of their calls needs an approval, regardless of rules and
-    /// earlier decisions. The tools get no injected input values.
+    /// Adds the tools of another server. Each of their calls needs an approval, regardless of rules
+    /// and earlier decisions. The tools get no injected input values.
     #[must_use]
     pub fn with_asked_tools(self, server: &str, tools: Arc<dyn ToolHost>) -> Self {
         self.with(|settings| {
@@ -218,7 +218,8 @@ impl Agent {
         })
     }
 
-    /// Uses the gather-format strategy with this answer form, regardless of the recipe and the options.
+    /// Uses the gather-format strategy with this answer form, regardless of the recipe and the
+    /// options.
     #[must_use]
     pub fn with_answer_form(self, form: &Form) -> Self {
         self.with(|settings| {

@@ -25,13 +25,13 @@ use crate::{
 /// not delay the reader.
 pub(super) const MAX_EVENTS_TOGETHER: usize = 16;
 
-/// The result of a model call.
+/// The end of a model call.
 enum Answer {
-    Whole(ChatResponse),
-    Failed(ModelError, Option<ChatResponse>),
-    Stopped(StopReason, Option<ChatResponse>),
-    /// A response that reached a limit while it streamed.
-    Limited(LimitHit, Option<ChatResponse>),
+    Whole(Box<ChatResponse>),
+    Failed(ModelError),
+    Stopped(StopReason),
+    /// The response is larger than the limit while it streams.
+    TooLarge(LimitHit),
 }
 
 /// Events since the driver last yielded to the reader.
@@ -55,15 +55,6 @@ struct OutputMapper {
     gathers: bool,
     /// Reads the text of a formatted answer. Boxed, because it is large and rare.
     formatter: Option<Box<(FormatterMode, PartialFormatter)>>,
-}
-
-/// The end of a streamed response.
-enum StreamEnd {
-    Complete,
-    Failed(ModelError),
-    Stopped(StopReason),
-    /// The response is larger than the limit.
-    TooLarge,
 }
 
 impl Driver {
@@ -143,9 +134,9 @@ impl Driver {
         let trace = ChatTrace::begin(run.steps(), model.id(), &request, run.session());
         // Boxed, because it lives while the driver waits.
         let streamed = Box::pin(self.stream_answer(run, model, &request, &mut mapper, &trace));
-        let answer = streamed.instrument(trace.span()).await;
+        let (answer, partial) = streamed.instrument(trace.span()).await;
         run.tick(self.agent.now());
-        let events = self.answered(run, &mapper, trace, answer)?;
+        let events = self.answered(run, &mapper, trace, answer, partial)?;
         self.emit_stored(run, events).await;
         Ok(Flow::Continue)
     }
@@ -157,11 +148,12 @@ impl Driver {
         mapper: &OutputMapper,
         trace: ChatTrace,
         answer: Answer,
+        partial: Option<ChatResponse>,
     ) -> Result<Vec<RunEventKind>, UnexpectedInput> {
         Ok(match answer {
             Answer::Whole(answer) => {
                 trace.answered(&answer);
-                let mut events = run.model_answered(answer)?;
+                let mut events = run.model_answered(*answer)?;
                 if run.outcome() == Some(Outcome::Failed)
                     && let Some(switched) = run.model_declined(self.next_model(run.model()))
                 {
@@ -180,17 +172,17 @@ impl Driver {
                 }
                 events
             }
-            Answer::Failed(error, partial) => {
+            Answer::Failed(error) => {
                 trace.failed(&error);
                 let events = run.model_failed(&error, partial, self.next_model(run.model()))?;
                 run.set_pricing(self.price_of(run.model()));
                 events
             }
-            Answer::Limited(hit, partial) => {
+            Answer::TooLarge(hit) => {
                 run.answer_limited(&hit, partial);
                 Vec::new()
             }
-            Answer::Stopped(reason, partial) => self.stop(run, reason, partial, &HashMap::new()),
+            Answer::Stopped(reason) => self.stop(run, reason, partial, &HashMap::new()),
         })
     }
 
@@ -234,6 +226,7 @@ impl Driver {
         self.stop_reason()
     }
 
+    /// Streams a response. Returns its end, and the received part of an incomplete response.
     async fn stream_answer(
         &self,
         run: &Run,
@@ -241,14 +234,14 @@ impl Driver {
         request: &ChatRequest,
         mapper: &mut OutputMapper,
         trace: &ChatTrace,
-    ) -> Answer {
+    ) -> (Answer, Option<ChatResponse>) {
         // The reader may have taken long for the start event.
         if let Some(reason) = self.stop_reason() {
-            return Answer::Stopped(reason, None);
+            return (Answer::Stopped(reason), None);
         }
         let mut stream = match self.unless_stopped(model.stream(request)).await {
-            Err(reason) => return Answer::Stopped(reason, None),
-            Ok(Err(error)) => return Answer::Failed(error, None),
+            Err(reason) => return (Answer::Stopped(reason), None),
+            Ok(Err(error)) => return (Answer::Failed(error), None),
             Ok(Ok(stream)) => stream,
         };
         let provider = &*model.id().provider;
@@ -258,33 +251,38 @@ impl Driver {
         let mut stopped = pin!(self.stopped());
         // Events that the reader could not take yet.
         let mut events = Unyielded::default();
-        let mut end = loop {
+        let mut end: Option<Answer> = loop {
             let has_unread = events.published > 0;
             let next = tokio::select! {
                 biased;
                 next = stream.next() => Some(next),
                 // Available events are taken together before the driver waits.
                 () = std::future::ready(()), if has_unread => None,
-                reason = &mut stopped, if !has_unread => break StreamEnd::Stopped(reason),
+                reason = &mut stopped, if !has_unread => break Some(Answer::Stopped(reason)),
             };
             match next {
                 None => {}
-                Some(None) => break StreamEnd::Complete,
-                Some(Some(Err(error))) => break StreamEnd::Failed(error),
-                // A provider may retry after output that only the run counts, such as a formatted answer.
+                Some(None) => break None,
+                Some(Some(Err(error))) => break Some(Answer::Failed(error)),
+                // A provider may retry after output that only the run counts, such as a formatted
+                // answer.
                 Some(Some(Ok(ModelEvent::Retrying { retry }))) if mapper.has_output => {
                     let kind = ModelErrorKind::Interrupted;
-                    break StreamEnd::Failed(ModelError::new(provider, kind, retry.reason));
+                    break Some(Answer::Failed(ModelError::new(
+                        provider,
+                        kind,
+                        retry.reason,
+                    )));
                 }
                 Some(Some(Ok(event))) => {
                     if !matches!(event, ModelEvent::Retrying { .. }) {
                         trace.first_chunk();
                     }
                     if meter.count(&event) > max_bytes {
-                        break StreamEnd::TooLarge;
+                        break Some(Answer::TooLarge(LimitHit::AnswerBytes { max: max_bytes }));
                     }
                     if let Err(fault) = answer.push(&event) {
-                        break StreamEnd::Failed(ModelError::from_grammar(provider, fault));
+                        break Some(Answer::Failed(ModelError::from_grammar(provider, fault)));
                     }
                     events.received += 1;
                     let kinds = mapper.map(event, run);
@@ -299,40 +297,32 @@ impl Driver {
             }
             let published = std::mem::take(&mut events).published;
             if let Some(reason) = self.yield_to_reader(published).await {
-                break StreamEnd::Stopped(reason);
+                break Some(Answer::Stopped(reason));
             }
         };
         // A cancellation at the last events has priority.
         if events.published > 0
             && let Some(reason) = self.yield_to_reader(events.published).await
         {
-            end = StreamEnd::Stopped(reason);
+            end = Some(Answer::Stopped(reason));
         }
-        if matches!(end, StreamEnd::Complete) && !answer.is_finished() {
+        if end.is_none() && !answer.is_finished() {
             let fault = GrammarViolation::NoFinish;
-            end = StreamEnd::Failed(ModelError::from_grammar(provider, fault));
+            end = Some(Answer::Failed(ModelError::from_grammar(provider, fault)));
         }
+        let Some(end) = end else {
+            let answer = answer
+                .finish()
+                .map(|answer| Answer::Whole(Box::new(answer)));
+            let failed = |fault| Answer::Failed(ModelError::from_grammar(provider, fault));
+            return (answer.unwrap_or_else(failed), None);
+        };
         let has_output = match end {
             // A fallback model may answer if no output was published.
-            StreamEnd::Failed(_) => mapper.has_output,
+            Answer::Failed(_) => mapper.has_output,
             _ => answer.has_output(),
         };
-        match end {
-            StreamEnd::Complete => match answer.finish() {
-                Ok(answer) => Answer::Whole(answer),
-                Err(fault) => Answer::Failed(ModelError::from_grammar(provider, fault), None),
-            },
-            StreamEnd::Failed(error) => {
-                Answer::Failed(error, has_output.then(|| answer.interrupted()))
-            }
-            StreamEnd::Stopped(reason) => {
-                Answer::Stopped(reason, has_output.then(|| answer.interrupted()))
-            }
-            StreamEnd::TooLarge => {
-                let hit = LimitHit::AnswerBytes { max: max_bytes };
-                Answer::Limited(hit, has_output.then(|| answer.interrupted()))
-            }
-        }
+        (end, has_output.then(|| answer.interrupted()))
     }
 }
 

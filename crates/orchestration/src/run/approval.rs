@@ -71,17 +71,21 @@ impl Run {
                 return Ok(events);
             }
         };
-        let mut events = vec![RunEventKind::ToolDenied {
-            id: id.to_owned(),
-            reason: refusal.clone(),
-        }];
-        let end = CallEnd::failed(failure, format!("Not executed: {refusal}."));
-        events.extend(self.end_call(position, end));
+        let mut events = self.deny(position, failure, refusal);
         if let Some(definition) = definition.filter(|_| is_remembered) {
             events.extend(self.apply_remembered(&definition, ApprovalScope::Session));
         }
         events.extend(self.close_batch_if_settled());
         Ok(events)
+    }
+
+    /// Ends a call that is not allowed to run.
+    pub(super) fn deny(&mut self, position: usize, failure: ToolFailure, reason: String) -> Events {
+        let id = self.state.calls()[position].tool_use.id.clone();
+        let end = CallEnd::failed(failure, format!("Not executed: {reason}."));
+        let mut events = vec![RunEventKind::ToolDenied { id, reason }];
+        events.extend(self.end_call(position, end));
+        events
     }
 
     /// Remembers a decision whose scope covers later calls. Returns whether it was remembered.
@@ -126,10 +130,7 @@ impl Run {
                     });
                 }
                 Verdict::Refuse { reason } => {
-                    let text = format!("Not executed: {reason}.");
-                    events.push(RunEventKind::ToolDenied { id, reason });
-                    let end = CallEnd::failed(ToolFailure::Denied, text);
-                    events.extend(self.end_call(position, end));
+                    events.extend(self.deny(position, ToolFailure::Denied, reason));
                 }
                 Verdict::Ask { .. } => {}
             }

@@ -470,7 +470,7 @@ fn assert_grammar(play: &Play<'_>) {
         .iter()
         .map(|record| record.id.as_str())
         .collect();
-    assert_eq!(order, records, "records stand in the order of the calls");
+    assert_eq!(order, records, "records have the order of the calls");
 }
 
 fn assert_phases(play: &Play<'_>) {
@@ -526,7 +526,7 @@ fn assert_nothing_runs_that_must_not(play: &Play<'_>) {
             match play.script.knobs.approval {
                 0 => {}
                 1 => panic!("{name} ran though it may change something"),
-                _ => assert!(approved, "{id} ran and nobody allowed it"),
+                _ => assert!(approved, "{id} ran without an approval"),
             }
         }
         let record = play

@@ -322,8 +322,8 @@ impl Run {
 
     /// Checks limits and the answer schema before a model call.
     ///
-    /// The formatting phase ignores the limits of steps and calls. Otherwise the gathered data would
-    /// be lost. The gathering phase applies them itself and then starts the formatting phase.
+    /// The formatting phase ignores the limits of steps and calls. Otherwise the gathered data
+    /// would be lost. The gathering phase applies them itself and then starts the formatting phase.
     fn check_before_model_call(&self) -> Result<(), RunError> {
         let limits = &self.state.options.limits;
         if self.is_formatting() || (self.is_gathering() && limits.max_steps > 0) {

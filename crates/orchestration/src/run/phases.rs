@@ -40,21 +40,11 @@ pub(super) enum Stage {
 pub(super) struct Gathering {
     state: GatherState,
     /// The step after the calls of the last response.
-    next: Option<Next>,
+    next: Option<AfterGather>,
     /// Repeated calls of the last response: their id, and the id of the earlier call.
     repeats: HashMap<String, String>,
     /// Whether the start of the phase was reported.
     has_begun: bool,
-}
-
-/// The step after a response of the gathering phase.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Next {
-    /// The model continues. `nudge` is a message for a model that called no tool.
-    Think { nudge: Option<String> },
-    /// The formatting phase starts.
-    Format,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -157,8 +147,8 @@ impl Run {
         }
     }
 
-    /// Returns a reader for the text of a formatted answer that streams, and the formatting mode. Each
-    /// model call needs a new reader.
+    /// Returns a reader for the text of a formatted answer that streams, and the formatting mode.
+    /// Each model call needs a new reader.
     pub fn partial_formatter(&self) -> Option<(FormatterMode, PartialFormatter)> {
         match &self.state.stage {
             Stage::Format(formatting) => {
@@ -240,10 +230,7 @@ impl Run {
                 CallVerdict::Run => None,
             })
             .collect();
-        gathering.next = Some(match decision.next {
-            AfterGather::Think { nudge } => Next::Think { nudge },
-            AfterGather::Format => Next::Format,
-        });
+        gathering.next = Some(decision.next);
     }
 
     /// Returns the id of the earlier call that this one repeats.
@@ -261,11 +248,11 @@ impl Run {
         };
         self.state.phase = Phase::Model;
         match gathering.next.take() {
-            Some(Next::Think { nudge }) => {
+            Some(AfterGather::Think { nudge }) => {
                 self.state.turn.nudge = nudge.map(|text| Arc::new(Message::user(text)));
                 Vec::new()
             }
-            Some(Next::Format) | None => self.begin_formatting(),
+            Some(AfterGather::Format) | None => self.begin_formatting(),
         }
     }
 

@@ -34,7 +34,8 @@ impl Run {
                 .iter()
                 .any(|tool| tool.name == definition.name)
         {
-            // The tool exists and was not offered. The state needs its definition for a later decision.
+            // The tool exists and was not offered. The state needs its definition for a later
+            // decision.
             self.state.turn.tools.push(Arc::clone(definition));
         }
         let origin = definition.as_ref().and_then(|tool| tool.origin.clone());

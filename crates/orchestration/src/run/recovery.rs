@@ -188,10 +188,7 @@ impl Run {
             return self.end_call(position, CallEnd::failed(ToolFailure::InvalidInput, text));
         }
         if let Verdict::Refuse { reason } = verdict {
-            let end = CallEnd::failed(ToolFailure::Denied, format!("Not executed: {reason}."));
-            let mut events = vec![RunEventKind::ToolDenied { id, reason }];
-            events.extend(self.end_call(position, end));
-            return events;
+            return self.deny(position, ToolFailure::Denied, reason);
         }
         self.replace_definition(position, current, is_moved);
         let call = &mut self.state.calls_mut()[position];

@@ -21,9 +21,6 @@ use crate::{
 /// response and for the error of the estimate.
 const WINDOW_PERCENT: u64 = 80;
 
-/// Start of the warning about a long conversation, by which a repeated warning is recognized.
-const TOO_LONG: &str = "the conversation is about";
-
 impl Run {
     /// Starts the next model call with the current tools.
     ///
@@ -74,18 +71,12 @@ impl Run {
             }
         }
         if let Some(over) = &fit.over {
-            // The estimate is not exact, so the provider decides. The number grows with every step;
-            // one warning is enough.
-            let is_known = |warning: &Warning| {
-                warning.kind == WarningKind::HistoryTooLong && warning.message.starts_with(TOO_LONG)
-            };
-            if !self.state.warnings.iter().any(is_known) {
-                let message = format!(
-                    "{TOO_LONG} {} tokens long and {} are allowed; it cannot be shortened further",
-                    over.tokens, over.max_tokens
-                );
-                events.extend(self.warn(Warning::new(WarningKind::HistoryTooLong, message)));
-            }
+            // The estimate is not exact, so the provider decides.
+            let message = format!(
+                "the conversation is longer than {} tokens and cannot be shortened further",
+                over.max_tokens
+            );
+            events.extend(self.warn(Warning::new(WarningKind::HistoryTooLong, message)));
         }
         self.state.phase = Phase::CallingModel;
         self.state.ledger.begin_step();
@@ -117,8 +108,8 @@ impl Run {
         }
     }
 
-    /// Inserts example messages between the instructions and the conversation. It has an effect once,
-    /// before the first request.
+    /// Inserts example messages between the instructions and the conversation. It has an effect
+    /// once, before the first request.
     pub fn add_examples(&mut self, examples: Vec<Message>) {
         let turn = &mut self.state.turn;
         if turn.has_examples || examples.is_empty() || self.state.ledger.steps() > 0 {
@@ -181,8 +172,8 @@ impl Run {
         }
     }
 
-    /// Returns the tools for the request: all of them, or a selection if there are too many, and the
-    /// tools of the loop itself.
+    /// Returns the tools for the request: all of them, or a selection if there are too many, and
+    /// the tools of the loop itself.
     fn offered_tools(&mut self, tools: &[Arc<ToolDefinition>]) -> Vec<Arc<ToolDefinition>> {
         let index = &mut self.caches.index;
         if self.state.turn.tools_dropped.is_some() {

@@ -336,8 +336,8 @@ impl Run {
         self.end_with(RunError::new(kind, message));
     }
 
-    /// Makes the tool use ids of a response unique within the conversation, because results refer to
-    /// them. Some servers start at zero in every response, and some send no ids.
+    /// Makes the tool use ids of a response unique within the conversation, because results refer
+    /// to them. Some servers start at zero in every response, and some send no ids.
     fn make_ids_unique(&self, message: &mut Message) {
         if message.tool_uses().next().is_none() {
             return;

@@ -82,7 +82,8 @@ impl Run {
         events
     }
 
-    /// Skips later calls if this one was denied, or if a guard watches it and its result stops them.
+    /// Skips later calls if this one was denied, or if a guard watches it and its result stops
+    /// them.
     pub(super) fn stop_later_calls(&mut self, position: usize) -> Events {
         let call = &self.state.calls()[position];
         let CallState::Settled { result } = &call.state else {
@@ -212,8 +213,8 @@ impl Run {
         events
     }
 
-    /// Gives repeated calls the result of the earlier call as soon as that has one. The earlier call
-    /// precedes its repetitions.
+    /// Gives repeated calls the result of the earlier call as soon as that has one. The earlier
+    /// call precedes its repetitions.
     fn settle_repeats(&mut self) -> Events {
         let mut events = Vec::new();
         for position in 0..self.state.calls().len() {
@@ -227,7 +228,8 @@ impl Run {
                 Some(CallState::Settled { result }) => Some(result),
                 Some(_) => continue,
                 None => {
-                    // The last result of an id belongs to the run and not to the conversation before.
+                    // The last result of an id belongs to the run and not to the conversation
+                    // before.
                     let mut messages = self.messages.iter().rev();
                     messages.find_map(|message| {
                         message.results().find(|result| result.tool_use_id == *of)

@@ -223,9 +223,9 @@ impl Run {
         std::mem::take(&mut self.caches.replayed_events)
     }
 
-    /// Continues the event numbers of a run whose events are stored beside it. `last` is the number of
-    /// the last stored event. `stored` has the stored events from [`Run::next_event`] on. Pending
-    /// events of the snapshot that are not among them are emitted again.
+    /// Continues the event numbers of a run whose events are stored beside it. `last` is the number
+    /// of the last stored event. `stored` has the stored events from [`Run::next_event`] on.
+    /// Pending events of the snapshot that are not among them are emitted again.
     pub fn continue_events_after<'e>(
         &mut self,
         last: u64,
@@ -245,8 +245,8 @@ impl Run {
     }
 
     /// Returns the messages that the run adds to its session: its own messages, and the text of an
-    /// interrupted response that a person may have read. After the end of the run, every tool use in
-    /// them has a result.
+    /// interrupted response that a person may have read. After the end of the run, every tool use
+    /// in them has a result.
     pub fn session_messages(&self) -> Vec<Arc<Message>> {
         let mut messages = self.new_messages().to_vec();
         let partial = self.state.partial_answer.as_ref();

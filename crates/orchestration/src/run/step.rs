@@ -11,8 +11,8 @@ use crate::RunEventKind;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Step {
-    /// Call the model: [`Run::begin_model_call`](crate::Run::begin_model_call), then the method that
-    /// the purpose of the [`ModelCall`] names.
+    /// Call the model: [`Run::begin_model_call`](crate::Run::begin_model_call), then the method
+    /// that the purpose of the [`ModelCall`] names.
     CallModel,
     /// Request a decision about each of these: [`Run::apply_decision`](crate::Run::apply_decision).
     AskApproval(Vec<ApprovalRequest>),

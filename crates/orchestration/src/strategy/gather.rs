@@ -30,7 +30,8 @@ pub struct GatherDecision {
 }
 
 /// The continuation after the calls of a response have results.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AfterGather {
     /// The model is called again in this phase.
     Think {

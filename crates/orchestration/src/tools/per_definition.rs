@@ -29,7 +29,8 @@ impl<T> PerDefinition<T> {
         if let Some((_, value)) = self.lock().get(&address) {
             return Arc::clone(value);
         }
-        // Without the lock, because compiling a schema is slow. A duplicate computation is harmless.
+        // Without the lock, because compiling a schema is slow. A duplicate computation is
+        // harmless.
         let value = Arc::new(make(definition));
         let mut values = self.lock();
         values.retain(|_, (definition, _)| definition.strong_count() > 0);

@@ -1,8 +1,8 @@
 //! Estimates of token counts.
 //!
 //! Limits and trimming need a number that is fast, equal on every platform, and rather too high
-//! than too low. A tokenizer is slow and fits only some models. Each character has a weight, and the
-//! weights are added:
+//! than too low. A tokenizer is slow and fits only some models. Each character has a weight, and
+//! the weights are added:
 //!
 //! | character | tokens | reason |
 //! |---|---|---|
@@ -14,8 +14,8 @@
 //!
 //! Compared with OpenAI's `o200k_base`, the estimate is 1.1 times the count for English
 //! documentation, 1.25 times for Rust code, and up to twice the count for other scripts. It is
-//! close to `cl100k_base` for these scripts. For random letters and digits (hashes, base64) it is as low
-//! as half the count.
+//! close to `cl100k_base` for these scripts. For random letters and digits (hashes, base64) it is
+//! as low as half the count.
 
 use serde_json::Value;
 use switchboard_domain::{

@@ -125,7 +125,7 @@ async fn after_a_denial_later_calls_are_not_executed() {
             Some(ToolFailure::Skipped)
         ]
     );
-    assert_eq!(person.asked(), 1, "nobody is asked about what will not run");
+    assert_eq!(person.asked(), 1, "a refused call needs no request");
 }
 
 #[tokio::test]

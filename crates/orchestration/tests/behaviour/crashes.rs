@@ -307,11 +307,11 @@ fn assert_log(events: &[RunEvent]) {
         match &event.kind {
             RunEventKind::ToolPlanned { id, .. } => {
                 planned.insert(id);
-                assert!(!ended.contains(&id), "{id} is planned and has its result");
+                assert!(!ended.contains(&id), "{id} is planned after its result");
             }
             RunEventKind::ToolStarted { id } => {
                 assert!(planned.contains(&id));
-                assert!(!ended.contains(&id), "{id} starts and has its result");
+                assert!(!ended.contains(&id), "{id} starts after its result");
             }
             RunEventKind::ToolFinished { id, .. } => {
                 assert!(planned.contains(&id), "{id} was never planned");
@@ -349,7 +349,7 @@ fn assert_kept(
     let messages = disk.messages();
     assert_whole(&messages);
     assert!(messages.iter().all(|it| it.role != Role::System));
-    assert!(!disk.has_state(), "what is over needs no state");
+    assert!(!disk.has_state(), "a finished run needs no state");
     let mut harmful = called.iter().filter(|(name, _)| name != "srv__look");
     let mut once = HashSet::new();
     assert!(harmful.all(|(name, input)| once.insert((name, input.to_string()))));

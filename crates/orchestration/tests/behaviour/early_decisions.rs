@@ -156,7 +156,7 @@ async fn an_early_decision_survives_the_end_of_the_process() {
     assert_eq!(
         tools.called(),
         ["srv__do"],
-        "nobody is asked about it again"
+        "the approval is requested once"
     );
     assert_eq!(disk.record().state, RunState::Waiting);
 }

@@ -223,7 +223,7 @@ async fn a_refusal_after_visible_output_ends_the_run() {
                 RunEventKind::PhaseStarted { mode: Some(_), .. }
             )
         });
-        assert!(!formats, "a phase that never came was told");
+        assert!(!formats, "the phase did not start");
     }
     assert_eq!(second.asked(), 0);
 }
@@ -336,7 +336,7 @@ async fn a_fallback_model_uses_its_own_formatter_mode() {
         })
         .collect();
     assert_eq!(modes.len(), 2);
-    assert_ne!(modes[0], modes[1], "how it is brought about is told");
+    assert_ne!(modes[0], modes[1], "the event names the mode");
 }
 
 /// Two steps with calls of every sort, then an answer.

@@ -37,7 +37,7 @@ async fn a_fallback_model_continues_after_a_failure_without_output() {
         report.steps, 2,
         "the failed call brought nothing and does not count"
     );
-    assert_eq!(tools.called().len(), 1, "what was done is not done again");
+    assert_eq!(tools.called().len(), 1, "no call is repeated");
     assert_eq!(
         second.request(0).messages.len(),
         3,

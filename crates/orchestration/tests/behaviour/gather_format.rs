@@ -460,32 +460,6 @@ async fn the_last_allowed_call_ends_gathering_but_not_the_run() {
     assert_eq!(tools.called().len(), 1);
 }
 
-#[tokio::test]
-async fn a_new_tool_is_in_the_prompt_of_the_next_step() {
-    let tools = Arc::new(
-        Tools::new()
-            .with(tool("find"), echo)
-            .with(tool("late"), echo),
-    );
-    tools.remove("srv__late");
-    let model = Scripted::new([
-        find("NEED MORE DATA: more", "a", 1),
-        find("", "b", 2),
-        form(text("ok")),
-    ]);
-    let agent = Agent::new(model.clone())
-        .with_tools(tools.clone())
-        .with_options(gather_format());
-    let mut stream = agent.ask("go");
-    while let Some(event) = futures_util::StreamExt::next(&mut stream).await {
-        if matches!(event.kind, RunEventKind::ToolFinished { .. }) {
-            tools.define(tool("late"));
-        }
-    }
-    let prompt = |n: usize| model.request(n).messages[0].text();
-    assert!(!prompt(0).contains("srv__late") && prompt(1).contains("srv__late"));
-}
-
 /// Returns options whose answers must fit a schema.
 fn with_schema(schema: Value) -> RunOptions {
     RunOptions {

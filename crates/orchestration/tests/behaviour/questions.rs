@@ -150,7 +150,7 @@ async fn a_question_is_emitted_in_its_run_only() {
     assert_eq!(over["action"], "accept");
     assert!(
         !over.to_string().contains("blue"),
-        "it is the server's to say what it was told"
+        "the answer of the server"
     );
 
     questions

@@ -108,7 +108,7 @@ async fn a_run_is_counted() {
         calls.hallucinated, 2,
         "a tool that is not there, and a number that is none"
     );
-    assert_eq!(calls.not_executed, 1, "the one that was denied");
+    assert_eq!(calls.not_executed, 1, "the denied call");
     assert_eq!(calls.unnecessary, 1, "the second look");
     assert_eq!(calls.cached, 1);
     let accuracy = calls.accuracy().unwrap();

@@ -76,7 +76,7 @@ async fn a_run_that_cannot_be_recorded_does_not_start() {
                 panic!("{end:?}");
             };
             assert_eq!(error.to_string(), "the session store failed to write");
-            assert_eq!(shown.len(), disk.events().len(), "what is shown is stored");
+            assert_eq!(shown.len(), disk.events().len(), "shown events are stored");
             let is_under_way = tools.called().contains(&"srv__wait".to_owned());
             assert_eq!(cancelled.load(Ordering::Relaxed), is_under_way, "at {at}");
             if wall == Wall::FailsOnce {
@@ -129,7 +129,7 @@ async fn a_dropped_run_can_be_resumed() {
     assert_eq!(report.answer, "So be it.");
     assert!(
         tools.called().is_empty(),
-        "one is done, and of the other nobody knows"
+        "one call is done, and the effect of the other is unknown"
     );
     let seen = shown.len() as u64;
     assert!(more[0].event.seq > seen);
@@ -206,7 +206,7 @@ async fn a_run_of_another_format_can_only_be_abandoned() {
     assert_eq!(
         disk.record().state,
         RunState::Waiting,
-        "it is let go of again"
+        "the run is released"
     );
     let last = durable_runs.abandon(&id).await.unwrap();
     assert_eq!(last.len(), 1);

@@ -61,7 +61,7 @@ async fn omitted_messages_are_summarised_by_the_model() {
     assert_eq!(
         (report.answer.as_str(), report.steps),
         ("ok", 2),
-        "a summary is no step"
+        "a summary does not count as a step"
     );
     assert_eq!(
         run.messages().len(),
@@ -419,7 +419,11 @@ async fn a_recipe_provides_prompt_tools_descriptions_and_examples() {
         .with_tools(tools.clone())
         .with_recipe(recipe());
     let (_, report) = ask(&agent, "Pay order 2 back.").await;
-    assert_eq!(tools.called(), ["srv__refund"], "the list is no advice");
+    assert_eq!(
+        tools.called(),
+        ["srv__refund"],
+        "the list does not select tools"
+    );
     assert_eq!(report.tool_calls[1].failure, Some(ToolFailure::UnknownTool));
     let request = model.request(0);
     assert_eq!(offered(&model, 0), ["srv__refund", "srv__weather"]);

@@ -8,14 +8,10 @@ use std::{
 
 use async_trait::async_trait;
 use serde_json::json;
-use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ModelCapabilities, ResponseFormat,
-    WarningKind,
-};
+use switchboard_domain::{ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, WarningKind};
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, Outcome, Run, RunEvent, RunEventKind, RunOptions, RunPhase, ToolFailure,
+    Agent, ApprovalPolicy, Outcome, Run, RunEvent, RunEventKind, RunOptions, ToolFailure,
     persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
-    strategy::{GatherFormat, Strategy, formatter},
 };
 
 use crate::support::{
@@ -194,7 +190,7 @@ async fn an_approval_of_an_unavailable_tool_waits_until_it_is_available() {
             matches!(&event.kind, RunEventKind::Warning { warning }
                 if warning.kind == WarningKind::ToolUnavailable && warning.message.contains("srv__write"))
         });
-        assert!(told, "whoever goes on with it has to hear why it does not");
+        assert!(told, "the warning states the reason for the wait");
     }
     let there = Arc::new(tools());
     let model = Scripted::new([Answer::Says("ok")]);
@@ -318,64 +314,6 @@ async fn a_guarded_call_with_an_invalid_input_stops_later_calls() {
         [Some(ToolFailure::InvalidInput), Some(ToolFailure::Skipped)]
     );
     assert!(tools.called().is_empty());
-}
-
-#[tokio::test]
-async fn a_resumed_formatting_phase_uses_the_mode_of_the_new_model() {
-    let shelf = Arc::new(Shelf {
-        keeps: Some(Checkpoint::Settled),
-        ..Shelf::default()
-    });
-    let tools = Arc::new(Tools::new().with(tool("find"), echo));
-    let form = json!({"conversation": [{"type": "text", "content": "ok"}]});
-    let native = Scripted::named(
-        "native",
-        ModelCapabilities {
-            structured_output: Some(true),
-            ..ModelCapabilities::default()
-        },
-        [
-            calls(&[("a", "srv__find", json!({"n": 1}))]),
-            Answer::Says(Box::leak(form.to_string().into_boxed_str())),
-        ],
-    );
-    let agent = Agent::new(native.clone())
-        .with_tools(tools.clone())
-        .with_checkpoints(shelf.clone())
-        .with_options(RunOptions {
-            strategy: Strategy::GatherFormat(GatherFormat::default()),
-            ..RunOptions::default()
-        });
-    played(agent.ask("go")).await;
-    assert!(matches!(
-        native.request(1).response_format,
-        ResponseFormat::JsonSchema { .. }
-    ));
-
-    // Between gathering and formatting the program ends, and the model is not there any more.
-    let other = Scripted::named(
-        "other",
-        ModelCapabilities {
-            structured_output: Some(false),
-            ..ModelCapabilities::default()
-        },
-        [calls(&[("f", formatter::TOOL, form)])],
-    );
-    let agent = Agent::new(other.clone()).with_tools(tools);
-    let (events, run) = played(agent.resume(shelf.run())).await;
-    assert_eq!(run.report().unwrap().answer, "ok");
-    assert_eq!(other.request(0).tools[0].name, formatter::TOOL);
-    assert_eq!(other.request(0).response_format, ResponseFormat::Text);
-    let told = events.iter().any(|event| {
-        matches!(
-            event.kind,
-            RunEventKind::PhaseStarted {
-                phase: RunPhase::Formatting,
-                ..
-            }
-        )
-    });
-    assert!(told);
 }
 
 #[tokio::test]

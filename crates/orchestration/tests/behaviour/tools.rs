@@ -113,7 +113,7 @@ async fn a_sequential_tool_is_a_barrier() {
     let names: Vec<_> = seen.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["srv__free", "srv__free", "srv__alone", "srv__free"]);
     assert_eq!(seen[2].1, 1, "it ran alone");
-    assert_eq!(seen[3].1, 1, "what is behind it waited");
+    assert_eq!(seen[3].1, 1, "later calls waited");
 }
 
 #[tokio::test]
@@ -307,7 +307,7 @@ async fn injected_values_are_not_visible() {
         let expected = json!({"conversationId": "c-1", "accessToken": SECRET});
         assert_eq!(
             input["databaseContext"], expected,
-            "only what the schema asks for"
+            "only the properties of the schema"
         );
     }
     assert_eq!(tools.called().len(), 2);

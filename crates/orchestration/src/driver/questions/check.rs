@@ -12,8 +12,8 @@ use super::OpenQuestion;
 const MAX_FAULTS: usize = 5;
 
 impl OpenQuestion {
-    /// Validates an answer against the form. Missing fields get their defaults, and fields that are not
-    /// in the form are ignored. A form that cannot be compiled accepts every answer; its server
+    /// Validates an answer against the form. Missing fields get their defaults, and fields that are
+    /// not in the form are ignored. A form that cannot be compiled accepts every answer; its server
     /// validates the answer in any case.
     pub fn check(&self, answer: &ElicitationAnswer) -> Result<(), String> {
         let ElicitationAnswer::Accept { content } = answer else {

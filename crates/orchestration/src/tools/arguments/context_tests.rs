@@ -152,21 +152,6 @@ fn a_tool_gets_the_properties_that_its_schema_names() {
 }
 
 #[test]
-fn values_of_the_model_never_replace_values_of_the_host() {
-    let context = context();
-    let tool =
-        tool(json!({"properties": {"databaseContext": {"properties": {"conversationId": {}}}}}));
-    let forged = object(json!({"databaseContext": {"conversationId": "another", "x": 1}, "a": 1}));
-    let without = context.without(&tool, forged.clone());
-    assert_eq!(Value::Object(without), json!({"a": 1}));
-    let given = context.inject(&tool, forged).unwrap();
-    assert_eq!(
-        given["databaseContext"],
-        json!({"conversationId": "conversation-17"})
-    );
-}
-
-#[test]
 fn values_are_neither_formatted_nor_returned_in_results() {
     let context = context();
     let tool = tool(json!({"properties": {"databaseContext": {}}}));

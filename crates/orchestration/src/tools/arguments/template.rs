@@ -133,8 +133,8 @@ impl ContextTemplate {
         self
     }
 
-    /// Returns the members of an object that `schemas` name, or all if the schemas name none or allow
-    /// others. All schemas describe this value. Other values stay complete.
+    /// Returns the members of an object that `schemas` name, or all if the schemas name none or
+    /// allow others. All schemas describe this value. Other values stay complete.
     ///
     /// Adds the client values that a required member depends on to `needed`.
     pub(super) fn named_part(

@@ -125,8 +125,8 @@ impl FullResults {
         stored
     }
 
-    /// Takes the results out of the messages that [`FullResults::insert_into`] returned. Returns the
-    /// conversation; `None` if results are missing.
+    /// Takes the results out of the messages that [`FullResults::insert_into`] returned. Returns
+    /// the conversation; `None` if results are missing.
     pub(crate) fn take_from(&mut self, stored: Vec<Arc<Message>>) -> Option<Vec<Arc<Message>>> {
         let mut conversation = Vec::with_capacity(stored.len());
         let mut results = self.results.iter_mut().peekable();

@@ -1,5 +1,6 @@
 //! Stems of texts.
 
+use heck::ToSnakeCase;
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -32,14 +33,12 @@ impl Default for Words {
 impl Words {
     /// Appends the stems of a text in order.
     pub(super) fn stems_into(&self, text: &str, stems: &mut Vec<String>) {
-        for piece in text.unicode_words().flat_map(|word| word.split('_')) {
-            for word in split_camel_case(piece) {
-                let word = word.to_lowercase();
-                let word = word.trim_end_matches("'s").trim_end_matches("’s");
-                if word.is_empty() || STOP_WORDS.contains(&word) {
-                    continue;
+        for word in text.unicode_words() {
+            let word = word.trim_end_matches("'s").trim_end_matches("’s");
+            for part in word.to_snake_case().split('_') {
+                if !part.is_empty() && !STOP_WORDS.contains(&part) {
+                    stems.push(self.stemmer.stem(part).into_owned());
                 }
-                stems.push(self.stemmer.stem(word).into_owned());
             }
         }
     }
@@ -52,47 +51,9 @@ impl Words {
     }
 }
 
-/// Splits a name in camel case: `getHTTPStatus` is `get`, `HTTP` and `Status`. Digits do not split.
-fn split_camel_case(word: &str) -> Vec<&str> {
-    let chars: Vec<(usize, char)> = word.char_indices().collect();
-    let mut parts = Vec::new();
-    let mut start = 0;
-    for (i, pair) in chars.windows(2).enumerate() {
-        let [(_, before), (at, current)] = pair else {
-            continue;
-        };
-        let next_is_lower = chars
-            .get(i + 2)
-            .is_some_and(|(_, next)| next.is_lowercase());
-        let starts_word = current.is_uppercase()
-            && (!before.is_uppercase() || next_is_lower)
-            && before.is_alphanumeric();
-        if starts_word {
-            parts.push(&word[start..*at]);
-            start = *at;
-        }
-    }
-    parts.push(&word[start..]);
-    parts
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Words, split_camel_case};
-
-    #[test]
-    fn names_are_split_into_words() {
-        for (name, parts) in [
-            ("getHTTPStatus", &["get", "HTTP", "Status"][..]),
-            ("createEvent", &["create", "Event"]),
-            ("ipv4", &["ipv4"]),
-            ("URL", &["URL"]),
-            ("", &[""]),
-            ("éÀà", &["é", "Àà"]),
-        ] {
-            assert_eq!(split_camel_case(name), parts, "{name}");
-        }
-    }
+    use super::Words;
 
     #[test]
     fn forms_of_a_word_have_the_same_stem() {
