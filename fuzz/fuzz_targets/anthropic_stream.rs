@@ -4,7 +4,6 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 
-use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_anthropic::{
@@ -12,6 +11,7 @@ use switchboard_providers_anthropic::{
     messages::{LocalIds, MessagesDecoder, ToolMapping, events_from_body, to_wire},
 };
 use switchboard_providers_common::decode_sse;
+use switchboard_providers_common::schema::ToolSchemas;
 
 /// Tool mapping of a strict request.
 static TOOL_MAPPING: LazyLock<ToolMapping> = LazyLock::new(|| {
@@ -21,7 +21,13 @@ static TOOL_MAPPING: LazyLock<ToolMapping> = LazyLock::new(|| {
         ..MessagesOptions::default()
     };
     let (request, capabilities) = (streams::request(), capabilities(&model.name));
-    let wire = to_wire(&request, &model, &capabilities, &options, &ToolSchemas::default());
+    let wire = to_wire(
+        &request,
+        &model,
+        &capabilities,
+        &options,
+        &ToolSchemas::default(),
+    );
     wire.map(|wire| wire.tool_mapping).unwrap_or_default()
 });
 

@@ -4,10 +4,10 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 
-use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_common::decode_sse;
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_openai::{
     Profile, ToolMapping, capabilities,
     chat::{ChatDecoder, LocalIds, events_from_body, to_wire},
@@ -19,7 +19,13 @@ static TOOL_MAPPING: LazyLock<ToolMapping> = LazyLock::new(|| {
     let mut profile = Profile::openai();
     profile.strict_tools = true;
     let capabilities = capabilities(&model.name, &profile);
-    let wire = to_wire(&request, &model, &capabilities, &profile, &ToolSchemas::default());
+    let wire = to_wire(
+        &request,
+        &model,
+        &capabilities,
+        &profile,
+        &ToolSchemas::default(),
+    );
     wire.map(|wire| wire.tool_mapping).unwrap_or_default()
 });
 

@@ -4,10 +4,10 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 
-use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
 use switchboard_providers_common::decode_sse;
+use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_providers_openai::{
     Profile, ToolMapping, capabilities,
     responses::{LocalIds, ResponsesDecoder, ResponsesOptions, events_from_body, to_wire},
@@ -20,7 +20,14 @@ static TOOL_MAPPING: LazyLock<ToolMapping> = LazyLock::new(|| {
     profile.strict_tools = true;
     let capabilities = capabilities(&model.name, &profile);
     let options = ResponsesOptions::default();
-    let wire = to_wire(&request, &model, &capabilities, &profile, &options, &ToolSchemas::default());
+    let wire = to_wire(
+        &request,
+        &model,
+        &capabilities,
+        &profile,
+        &options,
+        &ToolSchemas::default(),
+    );
     wire.map(|wire| wire.tool_mapping).unwrap_or_default()
 });
 

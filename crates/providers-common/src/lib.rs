@@ -42,23 +42,15 @@
 //! ```
 #![deny(missing_docs)]
 
-pub mod answer_events;
-pub mod body_fields;
 pub mod catalog;
 pub mod http;
-pub mod joined_text;
 pub mod lenient;
-pub mod local_ids;
-pub mod media;
-pub mod opaque_text;
+pub mod mapping;
 pub mod provider;
-pub mod request;
-pub mod result_text;
 pub mod schema;
 pub mod text_tool_calls;
 pub mod tool_mapping;
 pub mod tool_names;
-pub mod warnings;
 
 pub use self::http::{
     byte_stream::{ByteStream, as_text, read_to_end},
@@ -75,6 +67,10 @@ pub use answer_events::{AnswerEvents, AnswerSummary};
 pub use body_fields::BodyFields;
 pub use joined_text::JoinedText;
 pub use local_ids::LocalIds;
+pub use mapping::{
+    answer_events, body_fields, joined_text, local_ids, media, opaque_text, request, result_text,
+    warnings,
+};
 pub use opaque_text::opaque_text;
 pub use text_tool_calls::TextCalls;
 pub use tool_mapping::{ShapeRestorer, ToolMapping};
