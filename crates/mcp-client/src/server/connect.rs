@@ -152,7 +152,12 @@ async fn attempt_stdio(
     process: &mut Option<ServerProcess>,
     handshake: Handshake,
 ) -> Result<Connected, StartError> {
-    let (started, Pipes { stdin, stdout }) = ServerProcess::spawn(server)?;
+    let (started, Pipes { stdin, stdout }) = ServerProcess::spawn(
+        &server.config,
+        server.new_group(),
+        server.stderr.clone(),
+        server.redactor.clone(),
+    )?;
     let process = process.insert(started);
     let stdio = StdioTransport::new(stdout, stdin, MAX_LINE);
     let transport = InstrumentedTransport::new(stdio, server.config.log_level);

@@ -17,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+use switchboard_domain::redact::Redactor;
 use tokio::{
     process::{Child, ChildStdin, ChildStdout, Command},
     task::AbortHandle,
@@ -25,7 +26,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::ServerTransport,
+    config::{ServerConfig, ServerTransport},
     error::StartError,
     host::options::Grace,
     server::{
@@ -33,7 +34,7 @@ use crate::{
             environment::{child_environment, lookup},
             watchdog::Watchdog,
         },
-        state::Server,
+        stderr::StderrTail,
     },
 };
 
@@ -61,18 +62,22 @@ pub(crate) struct ServerProcess {
 
 impl ServerProcess {
     /// Starts the program of a stdio server in a new process group.
-    pub(crate) fn spawn(server: &Server) -> Result<(Self, Pipes), StartError> {
+    pub(crate) fn spawn(
+        config: &ServerConfig,
+        group: ProcessGroup,
+        stderr: StderrTail,
+        redactor: Redactor,
+    ) -> Result<(Self, Pipes), StartError> {
         let ServerTransport::Stdio {
             command: program,
             args,
             env,
             cwd,
-        } = &server.config.transport
+        } = &config.transport
         else {
             let reason = "it is not a program".to_owned();
             return Err(StartError::Configuration { reason });
         };
-        let group = server.new_group();
         let environment = child_environment(std::env::vars_os(), env);
         let directory = directory(cwd.as_deref())?;
         let executable = executable(program, &directory, &environment)?;
@@ -101,8 +106,7 @@ impl ServerProcess {
         };
         let stderr_ended = CancellationToken::new();
         let ended = stderr_ended.clone().drop_guard();
-        let (name, redactor) = (server.config.name.clone(), server.redactor.clone());
-        let reading = server.stderr.clone().read_all(name, redactor, errors);
+        let reading = stderr.read_all(config.name.clone(), redactor, errors);
         let reader = tokio::spawn(async move {
             reading.await;
             drop(ended);

@@ -56,7 +56,7 @@ impl ConnectionHandler {
         tokio::select! {
             biased;
             () = mcp.ct.cancelled() => None,
-            () = context.closed(&self.open_requests) => None,
+            () = self.open_requests.all_closed(context) => None,
             answer = answer => Some(answer),
         }
     }

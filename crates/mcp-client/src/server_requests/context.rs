@@ -1,11 +1,11 @@
 //! The calls that a request of a server may belong to.
 
-use std::{future::pending, sync::Arc};
+use std::sync::Arc;
 
 use rmcp::model::RequestId;
 use switchboard_domain::Candidates;
 
-use crate::{calls::context::CallContext, transport::open_requests::OpenRequests};
+use crate::calls::context::CallContext;
 
 /// The calls that a request of a server may belong to. One call if it is known.
 #[derive(Clone, Default)]
@@ -33,16 +33,6 @@ impl RequestContext {
                 call: Arc::clone(call),
             }],
             others: false,
-        }
-    }
-
-    /// Waits until the calls have ended, so that no answer is needed.
-    pub(crate) async fn closed(&self, requests: &OpenRequests) {
-        for candidate in &self.calls {
-            match &candidate.request {
-                Some(request) => requests.closed(request).await,
-                None => pending().await,
-            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! The requests of the client that a server has not answered yet, on one connection.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::pending, sync::Arc, time::Duration};
 
 use rmcp::model::RequestId;
 use tokio::{sync::watch, time::Instant};
@@ -117,8 +117,18 @@ impl OpenRequests {
         }
     }
 
+    /// Waits until the calls of a server request have ended, so that no answer is needed.
+    pub(crate) async fn all_closed(&self, context: &RequestContext) {
+        for candidate in &context.calls {
+            match &candidate.request {
+                Some(request) => self.closed(request).await,
+                None => pending().await,
+            }
+        }
+    }
+
     /// Waits until this request is not open.
-    pub(crate) async fn closed(&self, id: &RequestId) {
+    async fn closed(&self, id: &RequestId) {
         let mut requests = self.0.subscribe();
         let is_closed = |requests: &Vec<OpenRequest>| {
             let mut open = requests.iter().filter(|request| request.is_open());
