@@ -1,9 +1,8 @@
 //! Renders Markdown at a terminal while it arrives.
 //!
-//! [`blocks::Splitter`] splits the text into blocks, [`rows::rows`] renders a block as rows, and
-//! [`View`] draws the changed rows.
+//! [`View`] collects the text of the growing block and draws the changed rows. [`rows`] renders a
+//! block as rows.
 
-mod blocks;
 mod inline;
 mod rows;
 mod table;

@@ -4,13 +4,17 @@ use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::{
-    blocks::{Block, Kind},
     inline::{Glyph, glyphs, paint, width, wrap},
     table::Table,
 };
 
 /// Indentation of list items and code in columns.
 const INDENT: usize = 2;
+
+/// The supported extensions of Markdown.
+const OPTIONS: Options = Options::ENABLE_TABLES
+    .union(Options::ENABLE_STRIKETHROUGH)
+    .union(Options::ENABLE_TASKLISTS);
 
 /// The styles.
 #[derive(Debug, Clone, Copy)]
@@ -45,36 +49,50 @@ impl Look {
 }
 
 /// Returns the rows of a block, each at most `most` columns wide.
-pub(crate) fn rows(block: &Block, most: usize, look: Look) -> Vec<String> {
-    let most = most.max(1);
-    let rows = match block.kind {
-        Kind::Fence => Vec::new(),
-        Kind::Code => code_rows(&block.raw, most, look),
-        Kind::Text => Layout::new(most, look).of(&block.raw),
-    };
+pub(super) fn rows(block: &str, most: usize, look: Look) -> Vec<String> {
+    let rows = Layout::new(most.max(1), look).of(block);
     rows.iter().map(|row| paint(row)).collect()
 }
 
-fn code_rows(raw: &str, most: usize, look: Look) -> Vec<Vec<Glyph>> {
+/// Returns the start of the second block in `text`. Items of a list are blocks too, so that a long
+/// list does not stay open.
+pub(super) fn next_block(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    let mut blocks = 0;
+    for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
+        match event {
+            Event::Start(Tag::List(_)) | Event::End(TagEnd::List(_)) if depth == 0 => continue,
+            Event::End(_) => {
+                depth -= 1;
+                continue;
+            }
+            _ if depth == 0 => blocks += 1,
+            _ => {}
+        }
+        if blocks == 2 {
+            return Some(text[..range.start].rfind('\n').map_or(0, |end| end + 1));
+        }
+        depth += i32::from(matches!(event, Event::Start(_)));
+    }
+    None
+}
+
+/// Lays out code, which keeps its spaces and breaks at the end of a row.
+fn code_rows(line: &str, most: usize, look: Look) -> Vec<Vec<Glyph>> {
     let indent = if most > 4 * INDENT { INDENT } else { 0 };
-    let line: Vec<Glyph> = glyphs(raw.trim_end_matches(['\n', '\r']), look.code).collect();
-    // Code keeps its spaces and breaks at the end of a row.
     let mut rows: Vec<Vec<Glyph>> = vec![Vec::new()];
-    let mut used = 0;
-    let room = most - indent;
-    for glyph in line.into_iter().filter(|glyph| glyph.width <= room) {
-        if used + glyph.width > room {
+    let mut used = indent;
+    for glyph in glyphs(line, look.code).filter(|glyph| glyph.width <= most - indent) {
+        if used + glyph.width > most {
             rows.push(Vec::new());
-            used = 0;
+            used = indent;
         }
         used += glyph.width;
         if let Some(row) = rows.last_mut() {
+            if row.is_empty() {
+                row.extend(glyphs(&" ".repeat(indent), Style::new()));
+            }
             row.push(glyph);
-        }
-    }
-    for row in &mut rows {
-        if !row.is_empty() {
-            row.splice(0..0, glyphs(&" ".repeat(indent), Style::new()));
         }
     }
     rows
@@ -102,7 +120,8 @@ struct Layout {
     links: Vec<(String, usize)>,
     table: Option<Table>,
     row: Vec<Vec<Glyph>>,
-    in_code: bool,
+    /// The text of the open code block.
+    code: Option<String>,
 }
 
 impl Layout {
@@ -118,14 +137,12 @@ impl Layout {
             links: Vec::new(),
             table: None,
             row: Vec::new(),
-            in_code: false,
+            code: None,
         }
     }
 
     fn of(mut self, raw: &str) -> Vec<Vec<Glyph>> {
-        let options =
-            Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-        for (event, range) in Parser::new_ext(raw, options).into_offset_iter() {
+        for (event, range) in Parser::new_ext(raw, OPTIONS).into_offset_iter() {
             // A blank line in the source is a blank row.
             if matches!(event, Event::Start(_) | Event::Rule)
                 && self.line.is_empty()
@@ -148,15 +165,10 @@ impl Layout {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
-            Event::Text(text) if self.in_code => {
-                let room = self.room();
-                for line in text.lines() {
-                    for row in code_rows(line, room, self.look) {
-                        self.row(row);
-                    }
-                }
-            }
-            Event::Text(text) => self.text(&text, self.style()),
+            Event::Text(text) => match &mut self.code {
+                Some(code) => code.push_str(&text),
+                None => self.text(&text, self.style()),
+            },
             Event::Code(text) => {
                 let style = over(self.style(), self.look.code);
                 self.text(&text, style);
@@ -207,7 +219,7 @@ impl Layout {
             }
             Tag::CodeBlock(_) => {
                 self.end_line();
-                self.in_code = true;
+                self.code = Some(String::new());
             }
             Tag::List(first) => {
                 self.end_line();
@@ -259,7 +271,14 @@ impl Layout {
                 }
                 self.containers.pop();
             }
-            TagEnd::CodeBlock => self.in_code = false,
+            TagEnd::CodeBlock => {
+                let room = self.room();
+                for line in self.code.take().unwrap_or_default().lines() {
+                    for row in code_rows(line, room, self.look) {
+                        self.row(row);
+                    }
+                }
+            }
             TagEnd::List(_) => {
                 self.lists.pop();
             }
@@ -380,7 +399,8 @@ fn is_blank(row: &[Glyph]) -> bool {
     row.iter().all(|glyph| matches!(glyph.c, ' ' | '│'))
 }
 
-fn ends_with_blank_line(text: &str) -> bool {
+/// Returns whether the last complete line is blank.
+pub(super) fn ends_with_blank_line(text: &str) -> bool {
     let mut lines = text.rsplit('\n');
     // The rest of the line belongs to the next part.
     let own = lines.next().unwrap_or_default();
@@ -392,4 +412,4 @@ fn ends_with_blank_line(text: &str) -> bool {
 
 #[cfg(test)]
 #[path = "rows_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -3,16 +3,40 @@ use proptest::prelude::*;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::*;
-use crate::chat::markdown::blocks::Splitter;
+
+/// Splits a text into its blocks.
+fn blocks(mut text: &str) -> Vec<&str> {
+    let mut blocks = Vec::new();
+    while let Some(end) = next_block(text) {
+        blocks.push(&text[..end]);
+        text = &text[end..];
+    }
+    blocks.push(text);
+    blocks
+}
 
 fn laid_out(text: &str, most: usize) -> String {
-    let mut splitter = Splitter::default();
-    let mut blocks = splitter.push(text);
-    blocks.extend(splitter.finish());
     let look = Look::new(true);
-    let rows = blocks.iter().flat_map(|block| rows(block, most, look));
+    let blocks = blocks(text).into_iter();
+    let rows = blocks.flat_map(|block| rows(block, most, look));
     let rows: Vec<String> = rows.map(|row| strip_str(&row).to_string()).collect();
     rows.join("\n")
+}
+
+#[test]
+fn text_is_split_into_blocks_and_list_items() {
+    let text = "One\ntwo\n\n```rust\n# no heading\n\n```\n| a | b |\n|---|---|\n| 1 | 2 \
+                |\n\n- one\n\n  more\n  ```\n  - no item\n  ```\n- two\n  - below\n\n---\nEnd";
+    let expected = [
+        "One\ntwo\n\n",
+        "```rust\n# no heading\n\n```\n",
+        "| a | b |\n|---|---|\n| 1 | 2 |\n\n",
+        "- one\n\n  more\n  ```\n  - no item\n  ```\n",
+        "- two\n  - below\n\n",
+        "---\n",
+        "End",
+    ];
+    assert_eq!(blocks(text), expected);
 }
 
 #[test]
@@ -94,16 +118,12 @@ fn code_keeps_spaces_and_breaks_at_the_row_end() {
 
 #[test]
 fn styles_end_in_every_row() {
-    let block = Block {
-        kind: Kind::Text,
-        raw: "**bold over the end** `code`".to_owned(),
-        joined: false,
-    };
-    let coloured = rows(&block, 9, Look::new(true));
+    let block = "**bold over the end** `code`";
+    let coloured = rows(block, 9, Look::new(true));
     assert!(coloured.len() > 2);
     assert!(coloured[0].ends_with("\u{1b}[0m"), "{coloured:?}");
     assert!(coloured.concat().contains("\u{1b}[36m"));
-    let plain = rows(&block, 9, Look::new(false)).concat();
+    let plain = rows(block, 9, Look::new(false)).concat();
     assert!(
         !plain.contains("[36m") && plain.contains("\u{1b}[1m"),
         "{plain:?}"
@@ -119,16 +139,40 @@ fn escape_sequences_of_a_model_are_removed() {
     assert_eq!(shown, "a[2Jb c31m\n  ]0;titlex");
 }
 
+/// Generates text with many Markdown marks.
+pub(crate) fn marked_text() -> impl Strategy<Value = String> {
+    let mark = prop::sample::select(vec![
+        "\n",
+        "\n\n",
+        "```",
+        "~~~~\n",
+        "- ",
+        "\n- ",
+        "\n  1. ",
+        "| a | b |\n|--|--|\n| c ",
+        "**",
+        "_`",
+        "# ",
+        "> ",
+        "[x](http://y)",
+        "漢字 👩‍👩‍👧 e\u{301}",
+        "---\n",
+        "    ",
+    ]);
+    let piece = prop_oneof![
+        8 => mark.prop_map(str::to_owned),
+        1 => "[a-zA-Z0-9 .,*_`|<>\\-]{0,30}",
+        1 => "\\PC{0,6}",
+    ];
+    // The screen of the tests drops this character.
+    let pieces = proptest::collection::vec(piece, 0..24);
+    pieces.prop_map(|pieces| pieces.concat().replace('\u{fffd}', "?"))
+}
+
 proptest! {
     #[test]
-    fn no_row_is_wider_than_the_screen(
-        text in super::super::blocks::tests::marked_text(),
-        most in 1_usize..60,
-    ) {
-        let mut splitter = Splitter::default();
-        let mut blocks = splitter.push(&text);
-        blocks.extend(splitter.finish());
-        for block in &blocks {
+    fn no_row_is_wider_than_the_screen(text in marked_text(), most in 1_usize..60) {
+        for block in blocks(&text) {
             for row in rows(block, most, Look::new(true)) {
                 let plain = strip_str(&row).to_string();
                 let columns: usize = plain.chars().map(|c| c.to_string().width()).sum();

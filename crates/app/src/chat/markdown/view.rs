@@ -8,10 +8,11 @@ use std::{
 use anstream::adapter::strip_str;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{
-    blocks::{Block, Kind, Splitter},
-    rows::{Look, rows},
-};
+use super::rows::{Look, ends_with_blank_line, next_block, rows};
+
+/// Maximum size of the growing block in bytes. Longer blocks are split, because the block is laid
+/// out for every delta.
+const MAX_BLOCK_BYTES: usize = 32 * 1024;
 
 /// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub(crate) struct Size {
     pub(crate) rows: usize,
 }
 
-/// Draws finished blocks once and redraws the changed part of the growing ones.
+/// Draws finished blocks once and redraws the changed part of the growing one.
 ///
 /// Every row ends with a line break, so that other output starts on a new row. No row is as wide as
 /// the terminal, because terminals differ in how they wrap.
@@ -30,8 +31,9 @@ pub(crate) struct View<W> {
     look: Look,
     /// The terminal wraps rows again when it becomes narrower.
     reflows: bool,
-    splitter: Splitter,
-    /// Rows that may still change, below the finished ones.
+    /// The text of the growing block.
+    open: String,
+    /// Rows of the growing block on the screen.
     live: Vec<String>,
     size: Size,
     /// A blank row is due before the next block.
@@ -46,7 +48,7 @@ impl<W: Write> View<W> {
             out,
             look,
             reflows,
-            splitter: Splitter::default(),
+            open: String::new(),
             live: Vec::new(),
             size: Size {
                 columns: 80,
@@ -59,15 +61,27 @@ impl<W: Write> View<W> {
 
     /// Adds text.
     pub(crate) fn push(&mut self, text: &str, size: Size) -> io::Result<()> {
-        let ended = self.splitter.push(text);
-        let open = self.splitter.preview();
-        self.draw(&ended, &open, size)
+        let mut finished = Vec::new();
+        // Only complete lines finish a block, so that the size of the deltas does not matter.
+        for c in text.chars() {
+            self.open.push(c);
+            if self.open.len() >= MAX_BLOCK_BYTES {
+                self.split_block(size, &mut finished);
+            } else if c == '\n'
+                && let Some(end) = next_block(&self.open)
+            {
+                self.finish_first(end, size, &mut finished);
+            }
+        }
+        self.draw(finished, size)
     }
 
     /// Ends the text. The next text starts from scratch.
     pub(crate) fn finish(&mut self, size: Size) -> io::Result<()> {
-        let ended = self.splitter.finish();
-        self.draw(&ended, &[], size)?;
+        let mut finished = Vec::new();
+        self.finish_block(size, &mut finished);
+        self.open.clear();
+        self.draw(finished, size)?;
         self.gap = false;
         self.begun = false;
         Ok(())
@@ -75,33 +89,71 @@ impl<W: Write> View<W> {
 
     /// Removes the growing rows while `write` prints above them.
     pub(crate) fn above(&mut self, size: Size, write: impl FnOnce()) -> io::Result<()> {
-        let open = self.splitter.preview();
+        // An unfinished line after a blank one is a new block too.
+        if let Some(end) = next_block(&self.open)
+            && ends_with_blank_line(&self.open[..end])
+        {
+            let mut finished = Vec::new();
+            self.finish_first(end, size, &mut finished);
+            self.draw(finished, size)?;
+        }
         let mut text = String::new();
         self.rewind(0, size, &mut text);
         self.put(&text)?;
         self.live.clear();
         write();
-        self.draw(&[], &open, size)
+        self.draw(Vec::new(), size)
     }
 
-    fn draw(&mut self, ended: &[Block], open: &[Block], size: Size) -> io::Result<()> {
+    /// Returns the rows of the growing block, with a gap before it.
+    fn open_rows(&self, size: Size) -> Vec<String> {
         let width = size.columns.saturating_sub(1).max(1);
-        let (mut gap, mut begun) = (self.gap, self.begun);
-        let mut fixed = Vec::new();
-        for block in ended {
-            lay(block, width, self.look, &mut gap, &mut begun, &mut fixed);
+        let mut rows = rows(&self.open, width, self.look);
+        if self.gap && self.begun && !rows.is_empty() {
+            rows.insert(0, String::new());
         }
-        let (fixed_gap, fixed_begun) = (gap, begun);
-        let mut live = Vec::new();
-        for block in open {
-            lay(block, width, self.look, &mut gap, &mut begun, &mut live);
+        rows
+    }
+
+    /// Finishes the block that ends at `end`.
+    fn finish_first(&mut self, end: usize, size: Size, finished: &mut Vec<String>) {
+        let rest = self.open.split_off(end);
+        self.finish_block(size, finished);
+        self.gap |= ends_with_blank_line(&self.open);
+        self.open = rest;
+    }
+
+    fn finish_block(&mut self, size: Size, finished: &mut Vec<String>) {
+        let rows = self.open_rows(size);
+        if !rows.is_empty() {
+            self.gap = false;
+            self.begun = true;
+            finished.extend(rows);
         }
+    }
+
+    /// Finishes a block that is too long. The rest of a code block remains code.
+    fn split_block(&mut self, size: Size, finished: &mut Vec<String>) {
+        self.finish_block(size, finished);
+        let first = self.open.split_inclusive('\n').next().unwrap_or_default();
+        let is_fence = first.starts_with("```") || first.starts_with("~~~");
+        let fence = first.to_owned();
+        self.open.clear();
+        if is_fence && fence.len() < MAX_BLOCK_BYTES {
+            self.open = fence;
+        }
+    }
+
+    /// Draws the rows of finished blocks, then those of the growing block.
+    fn draw(&mut self, finished: Vec<String>, size: Size) -> io::Result<()> {
+        let mut live = self.open_rows(size);
         // Rows above the screen cannot be redrawn.
         let most = size.rows.saturating_sub(2).max(1);
         if live.len() > most {
             live.drain(..live.len() - most);
         }
-        let wanted: Vec<String> = fixed.iter().chain(&live).cloned().collect();
+        let mut wanted = finished;
+        wanted.extend_from_slice(&live);
         let mut text = String::new();
         let same = if size.columns == self.size.columns {
             let pairs = self.live.iter().zip(&wanted);
@@ -119,7 +171,6 @@ impl<W: Write> View<W> {
         self.put(&text)?;
         self.live = live;
         self.size = size;
-        (self.gap, self.begun) = (fixed_gap, fixed_begun);
         Ok(())
     }
 
@@ -151,30 +202,6 @@ impl<W: Write> View<W> {
         self.out.write_all(whole.as_bytes())?;
         self.out.flush()
     }
-}
-
-/// Returns the rows of a block, with a gap before it.
-fn lay(
-    block: &Block,
-    width: usize,
-    look: Look,
-    gap: &mut bool,
-    begun: &mut bool,
-    out: &mut Vec<String>,
-) {
-    if !block.joined {
-        *gap = *begun;
-    }
-    let rows = rows(block, width, look);
-    // An empty code line is a row, an empty paragraph is not.
-    if rows.is_empty() || (block.kind == Kind::Text && rows.iter().all(String::is_empty)) {
-        return;
-    }
-    if std::mem::take(gap) {
-        out.push(String::new());
-    }
-    *begun = true;
-    out.extend(rows);
 }
 
 #[cfg(test)]

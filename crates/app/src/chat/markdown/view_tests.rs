@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::chat::markdown::blocks::tests::{marked_text, pieces_of};
+use crate::chat::markdown::rows::tests::marked_text;
 
 /// A terminal that is as big as it is said to be.
 struct Terminal {
@@ -190,6 +190,15 @@ fn rows_rewrapped_by_the_terminal_are_removed() {
 }
 
 #[test]
+fn a_long_code_block_is_split_and_remains_code() {
+    let code = "*a* = \"line of code\";\n".repeat(1_700);
+    let rows = shown([format!("```\n{code}```\nEnd").as_str()], 60, 20);
+    assert_eq!(rows.last().unwrap(), "End");
+    let last = &rows[rows.len() - 100..rows.len() - 1];
+    assert!(last.iter().all(|row| row == "  *a* = \"line of code\";"));
+}
+
+#[test]
 fn a_screen_without_size_is_not_an_error() {
     for (columns, rows) in [(1, 1), (2, 1), (3, 2)] {
         let (mut view, _) = view(columns, rows);
@@ -206,6 +215,19 @@ fn a_screen_without_size_is_not_an_error() {
     }
 }
 
+/// Splits text at characters.
+fn pieces_of<'t>(text: &'t str, cuts: &[prop::sample::Index]) -> Vec<&'t str> {
+    let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+    ends.retain(|&end| text.is_char_boundary(end));
+    ends.push(text.len());
+    ends.sort_unstable();
+    let starts = std::iter::once(0).chain(ends.clone());
+    starts
+        .zip(ends)
+        .map(|(start, end)| &text[start..end])
+        .collect()
+}
+
 proptest! {
     #[test]
     fn the_screen_does_not_depend_on_the_deltas(
@@ -217,17 +239,5 @@ proptest! {
         let whole = shown([text.as_str()], columns, rows);
         let pieces = shown(pieces_of(&text, &cuts), columns, rows);
         prop_assert_eq!(whole, pieces);
-    }
-}
-
-#[test]
-fn single_characters_give_the_same_screen() {
-    for (columns, rows) in [(60, 20), (14, 5)] {
-        let whole = shown([ANSWER], columns, rows);
-        let mut characters = Vec::new();
-        for (at, c) in ANSWER.char_indices() {
-            characters.push(&ANSWER[at..at + c.len_utf8()]);
-        }
-        assert_eq!(shown(characters, columns, rows), whole);
     }
 }
