@@ -85,34 +85,3 @@ async fn a_server_of_another_file_is_another_server() {
     let done = place.run(["tools", "list"]).await;
     assert!(!done.stderr.contains("changed"), "{done}");
 }
-
-// On platforms whose data folder depends only on `HOME`.
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn the_pin_file_is_private_and_an_unreadable_one_is_reported() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new();
-    describe(&place, "Lends.");
-    place.run(["tools", "list"]).await;
-    let stored = place
-        .path()
-        .join(".local/share/switchboard/tools/known.json");
-    let mode = std::fs::metadata(&stored).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
-    let text = std::fs::read_to_string(&stored).unwrap();
-    assert!(text.contains(FILE) && text.contains("lend"), "{text}");
-
-    std::fs::write(&stored, "{").unwrap();
-    let done = place.run(["tools", "list"]).await;
-    assert_eq!(done.code, 0, "{done}");
-    assert!(
-        done.stderr
-            .contains("known.json does not contain tool pins of this version"),
-        "{done}"
-    );
-    assert!(
-        done.stderr.contains("delete it to pin the current tools"),
-        "{done}"
-    );
-    assert_eq!(std::fs::read_to_string(&stored).unwrap(), "{");
-}

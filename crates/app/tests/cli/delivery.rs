@@ -93,19 +93,3 @@ async fn answers_are_streamed_by_default() {
         assert_eq!(done.json()["answer"], "Bit by bit.", "{done}");
     }
 }
-
-#[tokio::test]
-async fn an_invalid_boolean_is_named() {
-    for (config, named) in [
-        ("stream: maybe", "`stream` must be true or false"),
-        (
-            "providers: {openai: {stream: sometimes}}",
-            "`providers.openai.stream` must be true or false",
-        ),
-    ] {
-        let place = Place::new().with_file("switchboard.yaml", config);
-        let done = place.run(["ask", "Hi"]).await;
-        assert_eq!(done.code, 2, "{done}");
-        assert!(done.stderr.contains(named), "{done}");
-    }
-}

@@ -9,7 +9,6 @@
 
 mod bad_input;
 mod changed_tools;
-mod context;
 mod delivery;
 mod earlier_data;
 mod eval_files;
@@ -22,10 +21,8 @@ mod offers;
 mod offline;
 #[cfg(feature = "otlp")]
 mod otlp;
-mod peers;
 mod planner_approvals;
 mod proxies;
-mod reannounced;
 mod recipes;
 mod recordings;
 mod redacted_values;
@@ -48,6 +45,5 @@ mod wires;
 fn server() {
     library::serve_stdio();
     planner_approvals::serve_stdio();
-    reannounced::serve_stdio();
     sampling::serve_stdio();
 }

@@ -71,16 +71,3 @@ async fn every_route_accepts_a_model_name_with_its_provider() {
         .collect();
     assert_eq!(sent, vec![json!(DATED); 5]);
 }
-
-#[tokio::test]
-async fn a_model_without_a_provider_is_refused_in_the_form_of_each_route() {
-    let place = Place::new().with_file("switchboard.json", &no_servers().to_string());
-    let server = Serving::start_owned(place, &[]).await;
-    for (path, answered) in ask_all(&server, DATED).await {
-        let expected = if path.starts_with("/v1/") { 404 } else { 422 };
-        assert_eq!(answered.status, expected, "{path}: {answered:?}");
-        for said in ["ANTHROPIC_API_KEY", "offline/planner"] {
-            assert!(answered.text.contains(said), "{path}: {answered:?}");
-        }
-    }
-}
