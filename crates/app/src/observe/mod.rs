@@ -27,6 +27,9 @@ use crate::{
     terminal,
 };
 
+/// The key of the collector in the configuration.
+const OTLP_ENDPOINT: &str = "otlp_endpoint";
+
 /// Starts logging and the export of spans, as configured. Only the first call in a process has an
 /// effect. Log lines contain none of `live`. Needs a runtime.
 ///
@@ -57,6 +60,23 @@ pub(crate) fn start(
     // A second call keeps the first subscriber.
     let _ = subscriber.try_init();
     Ok(())
+}
+
+/// Returns the setting that names a collector, unless the export is disabled. A variable takes
+/// precedence over the configuration.
+fn collector_setting(config: &Config, environment: &Environment) -> Option<&'static str> {
+    let disabled = environment.get("OTEL_SDK_DISABLED").unwrap_or_default();
+    let exporter = environment.get("OTEL_TRACES_EXPORTER");
+    if disabled.eq_ignore_ascii_case("true") || exporter == Some("none") {
+        return None;
+    }
+    let variables = [
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+    ];
+    let mut variables = variables.into_iter();
+    let variable = variables.find(|name| environment.get(name).is_some());
+    variable.or(config.otlp_endpoint.as_ref().map(|_| OTLP_ENDPOINT))
 }
 
 /// Starts logging as the environment says, for a command without configuration.

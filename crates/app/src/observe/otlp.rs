@@ -1,6 +1,7 @@
 //! Spans of runs for an OpenTelemetry collector, by OTLP over HTTP.
-
-mod settings;
+//!
+//! The exporter reads the variables of the OpenTelemetry specification ("OTLP Exporter
+//! Configuration", "SDK environment variables").
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -10,22 +11,24 @@ use std::{
 use async_trait::async_trait;
 use opentelemetry::{Array, KeyValue, StringValue, Value, trace::TracerProvider as _};
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
-use opentelemetry_otlp::{WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_otlp::{Protocol, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::{
     Resource,
     error::OTelSdkResult,
+    resource::{EnvResourceDetector, TelemetryResourceDetector},
     trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter},
 };
 use switchboard_domain::redact::{Redactor, SizeLimits};
 use switchboard_orchestration::observe::trace::{CONTENT, SPANS};
 use switchboard_providers_common::{
-    HttpRequest, HttpTransport, RetryPolicy, StatusClassifier, TransportConfig, read_to_end,
+    Headers, HttpRequest, HttpTransport, RetryPolicy, StatusClassifier, TransportConfig,
+    read_to_end,
 };
 use tokio::runtime::Handle;
 use tracing::{Metadata, Subscriber};
 use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 
-use super::secrets::redactor;
+use super::{OTLP_ENDPOINT, collector_setting, secrets::redactor};
 use crate::config::{Config, environment::Environment};
 
 /// Time limit for the export of the last spans.
@@ -61,13 +64,24 @@ struct Losses {
 
 /// Starts the export if it is configured. Needs a runtime.
 pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option<Export>, String> {
-    let Some(settings) = settings::read(config, environment)? else {
+    let Some(setting) = collector_setting(config, environment) else {
         return Ok(None);
     };
+    let address = config.otlp_endpoint.as_deref();
+    let address = address.filter(|_| setting == OTLP_ENDPOINT);
+    let configured = address.map(|address| request(address, config));
+    let configured = configured.transpose()?;
+    let either = |signal: &str, all: &str| environment.get(signal).or(environment.get(all));
+    let timeout = either(
+        "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+        "OTEL_EXPORTER_OTLP_TIMEOUT",
+    );
+    let timeout = timeout.and_then(|text| text.trim().parse().ok());
+    let timeout = Duration::from_millis(timeout.filter(|ms| *ms > 0).unwrap_or(10_000));
     let transport = TransportConfig {
-        connect_timeout: settings.timeout.min(Duration::from_secs(5)),
-        first_byte_timeout: settings.timeout,
-        idle_timeout: settings.timeout,
+        connect_timeout: timeout.min(Duration::from_secs(5)),
+        first_byte_timeout: timeout,
+        idle_timeout: timeout,
         retry: RetryPolicy {
             max_attempts: 3,
             min_delay: Duration::from_millis(200),
@@ -77,39 +91,72 @@ pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option
         ..TransportConfig::default()
     };
     let transport = HttpTransport::new(COLLECTOR, &transport).map_err(|it| it.to_string())?;
-    let headers = settings.headers.check(COLLECTOR);
-    headers.map_err(|it| it.to_string())?;
     let client = Client {
         transport,
-        request: HttpRequest::new(settings.url.clone()).with_headers(&settings.headers),
+        configured,
         runtime: Handle::try_current().map_err(|it| it.to_string())?,
     };
-    let exporter = opentelemetry_otlp::SpanExporter::builder()
+    let mut exporter = opentelemetry_otlp::SpanExporter::builder()
         .with_http()
         .with_http_client(client)
-        .with_endpoint(settings.url)
-        .with_protocol(settings.protocol)
-        .with_timeout(settings.timeout)
-        .build()
-        .map_err(|error| error.to_string())?;
+        .with_timeout(timeout);
+    if let Some(address) = address {
+        exporter = exporter.with_endpoint(address);
+    }
+    let protocol = either(
+        "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
+        "OTEL_EXPORTER_OTLP_PROTOCOL",
+    );
+    if protocol.is_none() {
+        exporter = exporter.with_protocol(Protocol::HttpJson);
+    }
+    let exporter = exporter.build().map_err(|error| error.to_string())?;
     let losses = Arc::default();
     let exporter = RedactingExporter {
         exporter,
         redactor: redactor(config, environment).with_limits(ATTRIBUTE_LIMITS),
         losses: Arc::clone(&losses),
     };
-    let resource = settings.resource.into_iter();
-    let resource = resource.map(|(key, value)| KeyValue::new(key, value));
+    let resource = Resource::builder_empty()
+        .with_service_name("switchboard")
+        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+        .with_detector(Box::new(TelemetryResourceDetector))
+        .with_detector(Box::new(EnvResourceDetector::new()));
+    let resource = match environment.get("OTEL_SERVICE_NAME") {
+        Some(name) => resource.with_service_name(name.to_owned()),
+        None => resource,
+    };
     let provider = SdkTracerProvider::builder()
-        .with_resource(Resource::builder_empty().with_attributes(resource).build())
+        .with_resource(resource.build())
         .with_sampler(Sampler::AlwaysOn)
         .with_batch_exporter(exporter)
         .build();
+    let content = environment.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT");
+    let with_content = match content {
+        Some(value) => value.eq_ignore_ascii_case("true"),
+        None => config.otlp_content.unwrap_or(false),
+    };
     Ok(Some(Export {
         provider,
-        with_content: settings.content,
+        with_content,
         losses,
     }))
+}
+
+/// Returns the request to the configured base address. The path of spans is appended, and a query
+/// stays at the end.
+fn request(address: &str, config: &Config) -> Result<HttpRequest, String> {
+    let (path, query) = address.split_once('?').unwrap_or((address, ""));
+    let mark = if query.is_empty() { "" } else { "?" };
+    let url = format!("{}/v1/traces{mark}{query}", path.trim_end_matches('/'));
+    let headers = config.otlp_headers.iter().flatten();
+    let headers = headers.fold(Headers::new(), |headers, (name, value)| {
+        headers.with_secret(name, value)
+    });
+    headers
+        .check(COLLECTOR)
+        .map_err(|error| error.to_string())?;
+    Ok(HttpRequest::new(url).with_headers(&headers))
 }
 
 impl Export {
@@ -215,24 +262,32 @@ impl SpanExporter for RedactingExporter {
     }
 }
 
-/// Sends requests with the HTTP transport of the providers. Ignores the address and the headers of
-/// a request except its content type: the headers of the environment belong to an address of the
-/// environment.
+/// Sends requests with the HTTP transport of the providers.
 #[derive(Debug)]
 struct Client {
     transport: HttpTransport,
-    request: HttpRequest,
+    /// The request to a configured address, which does not get the headers of the environment.
+    configured: Option<HttpRequest>,
     runtime: Handle,
 }
 
 #[async_trait]
 impl HttpClient for Client {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let content_type = request.headers().get("content-type");
-        let content_type = content_type.and_then(|it| it.to_str().ok());
-        let content_type = content_type.unwrap_or("application/json").to_owned();
-        let request = self.request.clone().with_json(request.into_body());
-        let request = request.with_header("content-type", &content_type);
+        let (parts, body) = request.into_parts();
+        let mut request = match &self.configured {
+            Some(request) => request.clone(),
+            None => HttpRequest::new(parts.uri.to_string()),
+        }
+        .with_json(body);
+        for (name, value) in &parts.headers {
+            let value = value.to_str()?;
+            if name == "content-type" {
+                request = request.with_header(name.as_str(), value);
+            } else if self.configured.is_none() {
+                request = request.with_secret(name.as_str(), &value.into());
+            }
+        }
         let transport = self.transport.clone();
         // The caller is a thread without a runtime.
         let sending = self.runtime.spawn(async move {

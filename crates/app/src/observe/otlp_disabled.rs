@@ -2,6 +2,7 @@
 
 use tracing_subscriber::layer::Identity;
 
+use super::collector_setting;
 use crate::config::{Config, environment::Environment};
 
 /// The exporter of spans, which this build does not have.
@@ -26,24 +27,11 @@ impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Export {}
 
 /// Returns an error if a collector is configured.
 pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option<Export>, String> {
-    let is_disabled = environment.get("OTEL_SDK_DISABLED") == Some("true")
-        || environment.get("OTEL_TRACES_EXPORTER") == Some("none");
-    let endpoints = [
-        "OTEL_EXPORTER_OTLP_ENDPOINT",
-        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-    ];
-    let mut endpoints = endpoints.into_iter();
-    let name = if config.otlp_endpoint.is_some() {
-        Some("otlp_endpoint")
-    } else {
-        endpoints.find(|name| environment.get(name).is_some())
-    };
-    match name {
-        Some(name) if !is_disabled => Err(format!(
+    match collector_setting(config, environment) {
+        Some(name) => Err(format!(
             "`{name}` is set, and this program was built without the feature `otlp`: build it \
-             with `--features otlp`, \
-             or remove the setting"
+             with `--features otlp`, or remove the setting"
         )),
-        _ => Ok(None),
+        None => Ok(None),
     }
 }
