@@ -1,5 +1,5 @@
 //! A server of one's own: the page and all dialects over an agent that this program makes, with a
-//! Rust function as its tool. Needs no key: the offline planner answers. Try `curl -X POST
+//! Rust function as its tool. Needs no key: the demo model answers. Try `curl -X POST
 //! localhost:8484/chat -H 'content-type: application/json'
 //! -d '{"message": "What is the weather in Oslo?"}'`.
 use std::sync::Arc;
@@ -71,7 +71,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "Returns the current weather of a city.",
         |place: Place| async move { Ok::<_, String>(format!("It rains in {}.", place.city)) },
     );
-    // Else the offline planner asks before it calls the function.
+    // Otherwise the demo model asks before it calls the function.
     let tools = FunctionTools::new().with_function(weather.read_only());
     let engine = Weather {
         model: Arc::new(DemoModel::new()),

@@ -1,4 +1,4 @@
-//! Draws the picture of a terminal in the README: a real conversation with the offline planner and
+//! Draws the picture of a terminal in the README: a real conversation with the demo model and
 //! the bundled server at a pseudo-terminal, and its screen as SVG. `cargo xtask pictures` runs it.
 //!
 //! `terminal_picture FILE`; the program is built before, beside the examples.
@@ -26,7 +26,7 @@ fn main() {
 
 #[cfg(unix)]
 mod picture {
-    use std::{fmt::Write as _, path::PathBuf};
+    use std::{fmt::Write as _, ops::Range, path::PathBuf};
 
     use vt100::{Cell, Color};
 
@@ -104,57 +104,42 @@ mod picture {
             svg,
             "<g font-family=\"ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', \
              monospace\" \
-             font-size=\"14\" fill=\"{INK}\" xml:space=\"preserve\">"
+             font-size=\"14\" fill=\"{INK}\">"
         );
         for row in 0..rows {
-            row_of(screen, row, columns, &mut svg);
+            write_row(screen, row, columns, &mut svg);
         }
         svg.push_str("</g>\n</svg>\n");
         svg
     }
 
-    /// A row as pieces of one style each, every one at its column: fonts differ in how wide they
-    /// are.
-    fn row_of(screen: &vt100::Screen, row: u16, columns: u16, svg: &mut String) {
-        let y = MARGIN + TITLE + f64::from(row) * HEIGHT + 13.0;
-        let mut column = 0;
-        while column < columns {
-            let Some(first) = screen.cell(row, column) else {
-                break;
-            };
-            let style = style_of(first);
-            let from = column;
-            let mut text = String::new();
-            while column < columns {
-                let Some(cell) = screen.cell(row, column) else {
-                    break;
-                };
-                if style_of(cell) != style {
-                    break;
-                }
-                if !cell.is_wide_continuation() {
-                    text.push_str(if cell.has_contents() {
-                        cell.contents()
-                    } else {
-                        " "
-                    });
-                }
-                column += 1;
-            }
-            if text.trim().is_empty() {
+    /// Writes the words of a row. Each is placed at its column, because fonts differ in width.
+    fn write_row(screen: &vt100::Screen, row: u16, columns: u16, svg: &mut String) {
+        let mut words: Vec<(Range<u16>, String, String)> = Vec::new();
+        for column in 0..columns {
+            let cell = screen.cell(row, column).unwrap();
+            if cell.contents().trim().is_empty() {
                 continue;
             }
-            // Viewers disagree about trailing spaces, so they are removed.
-            let before = text.len() - text.trim_start().len();
-            let after = text.len() - text.trim_end().len();
-            let columns = column - from - u16::try_from(before + after).unwrap();
-            let x = MARGIN + (f64::from(from) + f64::from(u32::try_from(before).unwrap())) * WIDTH;
-            let length = f64::from(columns) * WIDTH;
+            let end = column + if cell.is_wide() { 2 } else { 1 };
+            let style = style_of(cell);
+            match words.last_mut() {
+                Some((cells, of, text)) if cells.end == column && *of == style => {
+                    cells.end = end;
+                    text.push_str(cell.contents());
+                }
+                _ => words.push((column..end, style, cell.contents().to_owned())),
+            }
+        }
+        let y = MARGIN + TITLE + f64::from(row) * HEIGHT + 13.0;
+        for (cells, style, text) in words {
+            let x = MARGIN + f64::from(cells.start) * WIDTH;
+            let length = f64::from(cells.end - cells.start) * WIDTH;
             let _ = writeln!(
                 svg,
                 "<text x=\"{x:.1}\" y=\"{y:.1}\" textLength=\"{length:.1}\" \
                  lengthAdjust=\"spacingAndGlyphs\"{style}>{}</text>",
-                escaped(text.trim())
+                escaped(&text)
             );
         }
     }
