@@ -4,17 +4,16 @@ use std::sync::{Arc, atomic::Ordering};
 
 use switchboard_domain::{Message, RunRecord};
 use switchboard_orchestration::{
-    Agent, Outcome, RunEventKind,
+    Agent, RunEvent,
     persistence::{PersistedRun, PersistedRunEnd},
 };
 
 use super::{Chat, Flow};
-use crate::run_session::{conversations::with_remedy, follow::running::Running};
 use crate::{
     run_session::{
+        conversations::with_remedy,
         failure::{Code, Failure},
-        follow::{code_of, print_unapproved_calls},
-        interrupts::Presses,
+        follow::{Stop, events, running::Running},
     },
     storage::sessions::SessionsError,
     terminal::{self, print_error, print_line, print_note},
@@ -104,55 +103,23 @@ impl Chat<'_> {
 
     async fn events(&mut self, run: &mut Running) -> Result<Flow, Failure> {
         let session = self.session.as_ref().map(|session| session.id.0.clone());
-        let mut recorder = self
-            .audit
-            .run(session, Some(self.conversations.owner.clone()));
-        let cancel = run.cancel_handle();
+        let owner = self.conversations.owner.clone();
+        let mut recorder = self.audit.run(session, Some(owner));
         let mut presses = self.presses.clone();
-        let (mut stopped, mut leaving) = (false, false);
-        loop {
-            let event = tokio::select! {
-                biased;
-                () = self.interrupts.second() => return Ok(Flow::Leave(Code::Interrupted)),
-                () = self.interrupts.first(), if !leaving => {
-                    leaving = true;
-                    cancel.cancel();
-                    continue;
-                }
-                () = pressed(&mut presses) => {
-                    if stopped {
-                        print_note("the run is paused: /continue resumes it, /abandon discards it");
-                        return Ok(Flow::On);
-                    }
-                    stopped = true;
-                    cancel.cancel();
-                    continue;
-                }
-                event = run.next() => event,
-            };
-            let Some(event) = event else { break };
-            recorder.observe(&event).await;
-            self.output
-                .show(&event, &self.screen)
-                .map_err(Failure::run)?;
-            match &event.kind {
-                RunEventKind::RunFinished { report } => {
-                    self.code = code_of(report.outcome);
-                    print_unapproved_calls(report);
-                    if report.outcome == Outcome::Cancelled && stopped {
-                        // A cancelled run is not a failure.
-                        self.code = Code::Success;
-                    }
-                }
-                RunEventKind::RunParked { .. } => self.code = Code::Waiting,
-                _ => {}
+        let (output, screen) = (&mut self.output, &self.screen);
+        let show = |event: &RunEvent| output.show(event, screen);
+        let presses = presses.as_mut();
+        let (code, stop) = events(run, &mut recorder, self.interrupts, presses, show).await?;
+        match stop {
+            Stop::Interrupted => return Ok(Flow::Leave(Code::Interrupted)),
+            Stop::Paused => {
+                print_note("the run is paused: /continue resumes it, /abandon discards it");
             }
+            // A cancelled run is not a failure.
+            Stop::Cancelled if code == Code::Interrupted => self.code = Code::Success,
+            Stop::Cancelled | Stop::No => self.code = code,
         }
-        Ok(if leaving {
-            Flow::Leave(Code::Interrupted)
-        } else {
-            Flow::On
-        })
+        Ok(Flow::On)
     }
 
     pub(super) async fn open_run(&self) -> Result<Option<RunRecord>, SessionsError> {
@@ -160,12 +127,5 @@ impl Chat<'_> {
             Some(session) => self.conversations.open_run(&session.id).await,
             None => Ok(None),
         }
-    }
-}
-
-async fn pressed(presses: &mut Option<Presses>) {
-    match presses {
-        Some(presses) => presses.next().await,
-        None => std::future::pending().await,
     }
 }

@@ -1,8 +1,9 @@
 //! Executes the slash commands.
 
-use std::{fmt::Write as _, fs::OpenOptions, io::Write as _, sync::PoisonError};
+use std::{fmt::Write as _, io::Write as _, sync::PoisonError};
 
 use anyhow::{Context as _, anyhow};
+use clap::ValueEnum as _;
 use futures_util::StreamExt as _;
 use switchboard_domain::{
     SessionStore as _,
@@ -20,12 +21,11 @@ use switchboard_orchestration::ApprovalPolicy;
 use crate::{
     models::Readiness,
     run_session::{
-        agent::ApproveArgs,
         arguments::Approve,
         failure::{Code, Failure},
         server_status::{describe, parameters},
     },
-    storage::recipes,
+    storage::{private_file, recipes},
     terminal::{one_line, output, print_line, print_note, print_warning, table::table},
 };
 
@@ -259,12 +259,9 @@ impl Chat<'_> {
     }
 
     async fn approve(&mut self, how: Option<&str>) -> Result<Flow, Failure> {
-        let approve = match how {
-            Some("ask") => Approve::Ask,
-            Some("all") => Approve::All,
-            Some("none") => Approve::None,
-            Some("later") => Approve::Later,
-            Some(other) => {
+        let approve = match how.map(|how| (Approve::from_str(how, false), how)) {
+            Some((Ok(approve), _)) => approve,
+            Some((Err(_), other)) => {
                 return Ok(self.failed(&anyhow!(
                     "/approve takes ask, all, none or later, and not `{}`",
                     one_line(other, 40)
@@ -294,7 +291,7 @@ impl Chat<'_> {
             }
         };
         let mut args = self.args.clone();
-        args.approve = ApproveArgs::in_person(Some(approve));
+        args.approve = Some(approve);
         match self.replan(args).await {
             Ok(()) => {
                 print_note("applies from the next question on");
@@ -345,11 +342,10 @@ impl Chat<'_> {
                 .await?;
             transcript::markdown(session, &messages)
         };
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut options = private_file::options();
         let mut file = options
+            .write(true)
+            .create_new(true)
             .open(&path)
             .with_context(|| format!("{name} cannot be written; /save FILE names another one"))?;
         file.write_all(text.as_bytes())

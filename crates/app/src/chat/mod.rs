@@ -20,7 +20,8 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use switchboard_domain::{Elicitor, ModelId, Session, SessionId, ToolCatalog, ToolHost as _};
+use clap::Args;
+use switchboard_domain::{Elicitor, ModelId, Session, SessionId, ToolCatalog};
 use switchboard_mcp_client::{ClientHandlers, McpHost};
 use switchboard_orchestration::Agent;
 
@@ -29,7 +30,8 @@ use crate::{
     models::current_model::CurrentModel,
     observe::AuditLog,
     run_session::{
-        agent::{AgentArgs, AgentParts, Plan},
+        agent::{AgentArgs, Plan},
+        arguments::ConversationArgs,
         context::{self, Context, values},
         conversations::{self, Conversations},
         failure::{Code, Failure},
@@ -38,7 +40,6 @@ use crate::{
             startup::{self, StartupFailure},
         },
         interrupts::{Interrupts, Presses},
-        recording::{RecordingArgs, RecordingMode},
         servers::Servers,
         unmatched,
     },
@@ -55,14 +56,14 @@ use raw_mode::RawMode;
 use servers::KnownServers;
 use slash_commands::{ParsedLine, parse};
 
-/// Options of the start of a conversation.
-#[derive(Debug, Default)]
-pub(crate) struct ChatStart {
-    /// The id of a new or existing session.
-    pub(crate) session: Option<String>,
-    /// Continue the last session.
-    pub(crate) resume: bool,
-    pub(crate) recording: RecordingArgs,
+/// Arguments of `chat`.
+#[derive(Debug, Args)]
+pub(crate) struct ChatArgs {
+    /// Continue the last conversation
+    #[arg(long, conflicts_with = "session")]
+    resume: bool,
+    #[command(flatten)]
+    conversation: ConversationArgs,
 }
 
 /// The source of input.
@@ -114,29 +115,32 @@ enum Flow {
 
 /// Runs a conversation to its end.
 pub(crate) async fn run(
-    args: AgentArgs,
-    output: AskOutput,
-    beginning: ChatStart,
-    mut context: Context,
+    args: ChatArgs,
+    environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    if let Some(id) = &beginning.session {
+    let ChatArgs {
+        resume,
+        conversation: args,
+    } = args;
+    let mut context = args.context(environment)?;
+    if let Some(id) = &args.session {
         conversations::check_id(id).map_err(Failure::usage)?;
     }
-    let mut plan = args.plan(&context).await?;
+    let mut plan = args.agent.plan(&context).await?;
     follow::print_chosen_model(&plan.chosen, &context);
     let conversations = Conversations::open(&context.config, &context.environment)
         .await
         .map_err(Failure::usage)?;
     let sampled = CurrentModel::new(Arc::clone(&plan.sampled));
-    if let Err(failure) = beginning.recording.begin(&mut context, &mut plan) {
+    if let Err(failure) = args.recording.begin(&mut context, &mut plan) {
         conversations.sessions.close().await;
         return Err(failure);
     }
     let recording = context.recording.clone();
     let begun = begin(
-        args,
-        output,
+        args.agent,
+        args.output,
         (plan, sampled),
         conversations.clone(),
         context,
@@ -145,7 +149,7 @@ pub(crate) async fn run(
     let begun = begun.await;
     let result = match begun {
         Ok(mut chat) => {
-            let result = Box::pin(chat.run_loop(&beginning)).await;
+            let result = Box::pin(chat.run_loop(args.session.as_deref(), resume)).await;
             if let Err(error) = chat.decisions.save() {
                 terminal::print_warning(&format!(
                     "failed to save your approval decisions: {error}"
@@ -273,12 +277,8 @@ async fn begin(
     unmatched::warn(&context.config, &host).await;
     let model = plan.chosen.model.id().clone();
     let approver = approver(&context, &host, &screen, &asking, plan.later);
-    let parts = AgentParts {
-        approver,
-        decisions: &decisions,
-        checkpoints: None,
-    };
-    let agent = plan.agent_with(&context, &host, parts);
+    let agent = plan.agent_with(&context, &host, &decisions);
+    let agent = agent.with_approver(approver);
     let servers = KnownServers::of(&host);
     Ok(Chat {
         context,
@@ -328,12 +328,12 @@ fn approver(
 }
 
 impl Chat<'_> {
-    async fn run_loop(&mut self, beginning: &ChatStart) -> Result<Code, Failure> {
+    async fn run_loop(&mut self, session: Option<&str>, resume: bool) -> Result<Code, Failure> {
         self.update_completion().await;
         if self.has_editor() {
             self.greet();
         }
-        self.open_session(beginning).await?;
+        self.open_session(session, resume).await?;
         loop {
             self.print_server_changes().await;
             let line = match &self.input {
@@ -374,14 +374,8 @@ impl Chat<'_> {
         matches!(self.input, Input::Editor(_))
     }
 
-    /// Returns the current tools. A replay returns the recorded ones.
     async fn catalog(&self) -> ToolCatalog {
-        match &self.context.recording {
-            recording @ RecordingMode::Replay(_) => {
-                recording.tools(Arc::clone(&self.host) as _).tools().await
-            }
-            RecordingMode::Off | RecordingMode::Recording(_) => self.host.tools().await,
-        }
+        self.context.recording.catalog(&self.host).await
     }
 
     fn greet(&self) {
@@ -429,12 +423,8 @@ impl Chat<'_> {
             &self.asking,
             plan.later,
         );
-        let parts = AgentParts {
-            approver,
-            decisions: &self.decisions,
-            checkpoints: None,
-        };
-        self.agent = plan.agent_with(&self.context, &self.host, parts);
+        let agent = plan.agent_with(&self.context, &self.host, &self.decisions);
+        self.agent = agent.with_approver(approver);
         self.args = args;
         Ok(())
     }

@@ -45,18 +45,7 @@ impl Output {
     pub(crate) fn show(&mut self, event: &RunEvent, screen: &Screen) -> io::Result<()> {
         let kind = &event.kind;
         match self {
-            Self::Plain(answer) => {
-                let on_screen_first = matches!(kind, RunEventKind::TextDelta { .. });
-                if on_screen_first {
-                    screen.show(kind);
-                }
-                answer.write(event)?;
-                answer.flush()?;
-                if !on_screen_first {
-                    screen.show(kind);
-                }
-                Ok(())
-            }
+            Self::Plain(answer) => answer.show(event, screen),
             Self::Terminal(view) => match kind {
                 RunEventKind::TextDelta { text } => {
                     screen.show(kind);

@@ -8,7 +8,7 @@ use switchboard_orchestration::{
     Agent, RunParameters, persistence::LeasedRun, tools::functions::ToolSet,
 };
 
-use super::{Chat, ChatStart, Flow, slash_commands::Command, transcript::last_questions};
+use super::{Chat, Flow, slash_commands::Command, transcript::last_questions};
 use crate::run_session::conversations::with_remedy;
 use crate::{
     run_session::failure::{Code, Failure},
@@ -22,16 +22,20 @@ const LISTED: u32 = 12;
 
 impl Chat<'_> {
     /// Continues the session of the command line.
-    pub(super) async fn open_session(&mut self, beginning: &ChatStart) -> Result<(), Failure> {
-        let session = match &beginning.session {
+    pub(super) async fn open_session(
+        &mut self,
+        session: Option<&str>,
+        resume: bool,
+    ) -> Result<(), Failure> {
+        let session = match session {
             Some(id) => {
                 let found = self.conversations.named(id).await.map_err(Failure::run)?;
                 if found.is_none() {
-                    self.requested_id = Some(id.clone());
+                    self.requested_id = Some(id.to_owned());
                 }
                 found
             }
-            None if beginning.resume => {
+            None if resume => {
                 let last = self.conversations.list(1).await.map_err(Failure::run)?;
                 if last.is_empty() {
                     print_note("no session to continue, so this is a new one");

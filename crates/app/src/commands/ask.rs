@@ -10,14 +10,13 @@ use switchboard_domain::Session;
 use crate::{
     config::environment::Environment,
     run_session::{
-        agent::{AgentArgs, Plan},
-        arguments::OutputArgs,
+        agent::Plan,
+        arguments::ConversationArgs,
         context::Context,
         conversations::{Conversations, check_id},
         failure::{Code, Failure},
         follow::{RunStart, execute, print_chosen_model},
         interrupts::Interrupts,
-        recording::RecordingArgs,
     },
     terminal,
 };
@@ -28,15 +27,8 @@ pub(crate) struct AskArgs {
     /// Question to answer; - reads it from standard input. Piped text beside a question is sent
     /// with it
     question: String,
-    /// Continue or start the saved conversation with this id
-    #[arg(long, value_name = "ID")]
-    session: Option<String>,
     #[command(flatten)]
-    agent: AgentArgs,
-    #[command(flatten)]
-    shown: OutputArgs,
-    #[command(flatten)]
-    recording: RecordingArgs,
+    conversation: ConversationArgs,
 }
 
 pub(crate) async fn run(
@@ -44,10 +36,13 @@ pub(crate) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let mut context = Context::load_for(&args.shown.global, &args.recording, environment)?;
-    context.recording = args.recording.replay(&context)?;
+    let AskArgs {
+        question: text,
+        conversation: args,
+    } = args;
+    let mut context = args.context(environment)?;
     let mut plan = args.agent.plan(&context).await?;
-    let question = question(&args.question, interrupts).await?;
+    let question = question(&text, interrupts).await?;
     print_chosen_model(&plan.chosen, &context);
     args.recording.begin(&mut context, &mut plan)?;
     let result = answer(args, question, plan, &context, interrupts).await;
@@ -55,16 +50,17 @@ pub(crate) async fn run(
 }
 
 async fn answer(
-    args: AskArgs,
+    args: ConversationArgs,
     question: String,
     plan: Plan,
     context: &Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let keeps = args.session.is_some() || context.config.sessions.keep == Some(true);
+    // A run that waits for an approval is stored in its session.
+    let keeps = args.session.is_some() || context.config.sessions.keep == Some(true) || plan.later;
     if !keeps {
         let start = RunStart::Question(question);
-        return execute(plan, args.shown.output, context, interrupts, start).await;
+        return execute(plan, args.output, context, interrupts, start).await;
     }
     let conversations = Conversations::open(&context.config, &context.environment)
         .await
@@ -77,7 +73,7 @@ async fn answer(
                 question,
                 Box::new(args.agent),
             );
-            execute(plan, args.shown.output, context, interrupts, start).await
+            execute(plan, args.output, context, interrupts, start).await
         }
         Err(failure) => Err(failure),
     };

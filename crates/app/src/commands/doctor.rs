@@ -18,7 +18,7 @@ use crate::{
 };
 use crate::{
     run_session::{
-        arguments::Global,
+        arguments::{self, Global},
         context::{self, Context},
         failure::{Code, Failure},
         interrupts::Interrupts,
@@ -152,6 +152,7 @@ fn variables(environment: &Environment) -> Vec<Finding> {
         "SWITCHBOARD_LOG",
         "SWITCHBOARD_LOG_FILE",
         "SWITCHBOARD_AUDIT",
+        arguments::APPROVE,
         mcp_server::BTE_URL,
         mcp_server::NAME_RESOLVER_URL,
     ]

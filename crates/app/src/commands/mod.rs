@@ -1,7 +1,6 @@
 //! The command line: one module for each command.
 
 mod ask;
-mod chat;
 mod doctor;
 mod eval;
 pub(crate) mod mcp;
@@ -19,6 +18,7 @@ use clap::{
 };
 
 use crate::{
+    chat::{self, ChatArgs},
     config::environment::Environment,
     observe,
     run_session::{
@@ -49,7 +49,7 @@ enum Command {
     /// Answer one question, with the tools of the MCP servers
     Ask(ask::AskArgs),
     /// Chat with a model and its tools (conversations are saved)
-    Chat(chat::ChatArgs),
+    Chat(Box<ChatArgs>),
     /// List, show, export, import or delete saved conversations
     Sessions(sessions::SessionsArgs),
     /// Serve the web page and the HTTP interface
@@ -118,27 +118,17 @@ fn with_variable(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Returns the variable of the invalid option, if the option is not on the command line.
+/// Returns the variable of the invalid option, if it contains the invalid value.
 fn invalid_variable(command: &clap::Command, error: &clap::Error) -> Option<String> {
-    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidArg) else {
+    let (Some(ContextValue::String(name)), Some(ContextValue::String(value))) = (
+        error.get(ContextKind::InvalidArg),
+        error.get(ContextKind::InvalidValue),
+    ) else {
         return None;
     };
-    let arg = find_argument(command, name)?;
-    let variable = arg
-        .get_env()
-        .filter(|name| std::env::var_os(name).is_some())?;
-    let is_given = std::env::args().skip(1).any(|word| {
-        let long = arg
-            .get_long()
-            .and_then(|long| word.strip_prefix("--")?.strip_prefix(long));
-        let is_long = long.is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
-        // Short options may be combined.
-        let is_short = word.starts_with('-')
-            && !word.starts_with("--")
-            && arg.get_short().is_some_and(|short| word.contains(short));
-        is_long || is_short
-    });
-    (!is_given).then(|| variable.to_string_lossy().into_owned())
+    let variable = find_argument(command, name)?.get_env()?;
+    let is_from_it = std::env::var_os(variable).is_some_and(|it| it == value.as_str());
+    is_from_it.then(|| variable.to_string_lossy().into_owned())
 }
 
 /// Finds an argument of a command or of its subcommands by its display name.
@@ -201,7 +191,7 @@ async fn dispatch(
 ) -> Result<Code, Failure> {
     match command {
         Command::Ask(args) => ask::run(args, environment, interrupts).await,
-        Command::Chat(args) => chat::run(args, environment, interrupts).await,
+        Command::Chat(args) => Box::pin(chat::run(*args, environment, interrupts)).await,
         Command::Sessions(args) => sessions::run(args, environment).await,
         Command::Serve(args) => serve::run(args, environment, interrupts).await,
         Command::Eval(args) => eval::run(*args, environment, interrupts).await,

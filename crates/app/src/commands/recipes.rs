@@ -26,26 +26,19 @@ pub(crate) struct RecipesArgs {
     #[command(subcommand)]
     command: Option<RecipesCommand>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(short, long, global = true, value_enum, default_value_t)]
     output: ListOutput,
 }
 
 #[derive(Debug, Subcommand)]
 enum RecipesCommand {
     /// List the recipes of this folder, of the user and the shipped ones
-    List {
-        /// Output format
-        #[arg(short, long, value_enum, default_value_t)]
-        output: ListOutput,
-    },
+    List,
     /// Show the file of a recipe; as JSON, the parsed recipe and its prompt
     Show {
         /// Name or file of the recipe
         #[arg(value_name = "NAME|FILE")]
         recipe: String,
-        /// Output format
-        #[arg(short, long, value_enum, default_value_t)]
-        output: ListOutput,
     },
 }
 
@@ -63,9 +56,8 @@ struct Row {
 
 pub(crate) fn run(args: &RecipesArgs, environment: &Environment) -> Result<Code, Failure> {
     match &args.command {
-        Some(RecipesCommand::Show { recipe, output }) => show(recipe, *output, environment),
-        Some(RecipesCommand::List { output }) => list(*output, environment),
-        None => list(args.output, environment),
+        Some(RecipesCommand::Show { recipe }) => show(recipe, args.output, environment),
+        Some(RecipesCommand::List) | None => list(args.output, environment),
     }
 }
 

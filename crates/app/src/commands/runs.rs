@@ -17,29 +17,26 @@ use switchboard_orchestration::Run;
 use crate::{
     config::environment::Environment,
     run_session::conversations::{Conversations, with_remedy},
-    storage::{
-        runs::{StoredRunError, StoredRuns},
-        sessions::{Sessions, SessionsError},
-    },
+    storage::sessions::{Sessions, SessionsError},
     terminal::{self, one_line, print_note, print_warning},
 };
 use crate::{
     run_session::{
         agent::ResumedArgs,
-        arguments::{Global, OutputArgs},
+        arguments::Global,
         context::Context,
         failure::{Code, Failure},
         follow,
         interrupts::Interrupts,
     },
     terminal::{
-        output::{self, ListOutput},
+        output::{self, AskOutput, ListOutput},
         table::table,
     },
 };
 use stats::StatsArgs;
 
-/// Maximum number of runs of sessions that are searched for waiting ones.
+/// Maximum number of runs that are searched for waiting ones.
 const MAX_RUNS: u32 = 10_000;
 
 /// Arguments of `runs`.
@@ -62,17 +59,13 @@ enum RunsCommand {
         /// Output format
         #[arg(short, long, value_enum, default_value_t)]
         output: ListOutput,
-        #[command(flatten)]
-        global: Global,
     },
     /// Resume a run; you are asked for the pending approvals
     Resume(Box<ResumeArgs>),
-    /// Discard a run; completed work of a session's run stays in the session
+    /// Discard a run; its completed work stays in the session
     Forget {
         /// Id of the run, or its first characters
         id: String,
-        #[command(flatten)]
-        global: Global,
     },
     /// Print statistics of models and tools from the audit
     Stats(StatsArgs),
@@ -93,15 +86,15 @@ struct ResumeArgs {
     deny: Option<String>,
     #[command(flatten)]
     resumed: ResumedArgs,
-    #[command(flatten)]
-    shown: OutputArgs,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t, env = "SWITCHBOARD_OUTPUT")]
+    output: AskOutput,
 }
 
 #[derive(Debug, Serialize)]
 struct Row {
     run_id: String,
-    /// The session of the run.
-    session_id: Option<String>,
+    session_id: String,
     state: RunState,
     model: String,
     question: String,
@@ -124,51 +117,51 @@ pub(crate) async fn run(
 ) -> Result<Code, Failure> {
     let list_args = RunsCommand::List {
         output: args.output,
-        global: args.global,
     };
     match args.command.unwrap_or(list_args) {
-        RunsCommand::List { output, global } => {
-            let files = StoredRuns::of(&environment).map_err(Failure::usage)?;
-            let context = Context::load(&global, environment)?;
-            list(&files, &context, output).await
+        RunsCommand::List { output } => {
+            let context = Context::load(&args.global, environment)?;
+            list(&context, output).await
         }
-        RunsCommand::Resume(args) => Box::pin(resume(*args, environment, interrupts)).await,
-        RunsCommand::Forget { id, global } => {
-            let files = StoredRuns::of(&environment).map_err(Failure::usage)?;
-            let context = Context::load(&global, environment)?;
-            forget(&id, &files, &context).await
+        RunsCommand::Resume(resumed) => {
+            let context = Context::load(&args.global, environment)?;
+            let work = async |conversations: &Conversations, record: &RunRecord| {
+                resume(&resumed, conversations, record, &context, interrupts).await
+            };
+            Box::pin(with_run(&resumed.id, &context, work)).await
         }
-        RunsCommand::Stats(args) => stats::run(&args, environment),
+        RunsCommand::Forget { id } => {
+            let context = Context::load(&args.global, environment)?;
+            with_run(&id, &context, forget).await
+        }
+        RunsCommand::Stats(stats) => stats::run(&stats, &args.global, environment),
     }
 }
 
-/// A waiting run.
-enum Found {
-    /// A file without a session.
-    File(String),
-    /// A run of a session.
-    Session(Conversations, Box<RunRecord>),
-}
-
-async fn find(id: &str, files: &StoredRuns, context: &Context) -> Result<Found, Failure> {
-    let in_file = files.find(id);
-    if matches!(&in_file, Err(error) if !matches!(error, StoredRunError::NotFound { .. })) {
-        return in_file.map(Found::File).map_err(Failure::usage);
-    }
-    let Some(conversations) = conversations(context).await.map_err(Failure::usage)? else {
-        return in_file.map(Found::File).map_err(Failure::usage);
-    };
-    let in_store = waiting(&conversations).await.map_err(Failure::run)?;
-    let mut in_store = in_store
-        .into_iter()
-        .filter(|record| !id.is_empty() && record.id.starts_with(id));
-    let found = match (in_file, in_store.next(), in_store.next()) {
-        (Err(_), Some(record), None) => return Ok(Found::Session(conversations, Box::new(record))),
-        (in_file, None, _) => in_file.map(Found::File),
-        _ => Err(StoredRunError::Ambiguous { id: id.to_owned() }),
+/// Passes the waiting run with this id or prefix to `work`, and closes the store.
+async fn with_run(
+    id: &str,
+    context: &Context,
+    work: impl AsyncFnOnce(&Conversations, &RunRecord) -> Result<Code, Failure>,
+) -> Result<Code, Failure> {
+    let unknown = || Failure::usage(anyhow!("unknown run `{id}`. See `switchboard runs`"));
+    let opened = conversations(context).await.map_err(Failure::usage)?;
+    let conversations = opened.ok_or_else(unknown)?;
+    let result = match waiting(&conversations).await {
+        Err(error) => Err(Failure::run(error)),
+        Ok(mut runs) => {
+            runs.retain(|record| !id.is_empty() && record.id.starts_with(id));
+            match runs.as_slice() {
+                [] => Err(unknown()),
+                [record] => work(&conversations, record).await,
+                _ => Err(Failure::usage(anyhow!(
+                    "several runs begin with `{id}`: write more of the id"
+                ))),
+            }
+        }
     };
     conversations.sessions.close().await;
-    found.map_err(Failure::usage)
+    result
 }
 
 /// Opens the session store, if it exists.
@@ -177,68 +170,26 @@ async fn conversations(context: &Context) -> Result<Option<Conversations>, Sessi
     Ok(sessions.map(Conversations::of))
 }
 
-/// Returns the waiting and interrupted runs of sessions, oldest first.
+/// Returns the waiting and interrupted runs, oldest first.
 async fn waiting(conversations: &Conversations) -> Result<Vec<RunRecord>, SessionStoreError> {
     let store = conversations.sessions.store();
     let mut runs = store.runs(&conversations.owner, None, MAX_RUNS).await?;
     runs.retain(|run| matches!(run.state, RunState::Waiting | RunState::Interrupted));
-    runs.reverse();
+    runs.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(runs)
 }
 
-async fn forget(id: &str, files: &StoredRuns, context: &Context) -> Result<Code, Failure> {
-    match find(id, files, context).await? {
-        Found::File(id) => {
-            files.forget(&id).map_err(Failure::run)?;
-            print_note(&format!("forgot {id}"));
-        }
-        Found::Session(conversations, record) => {
-            let ended = conversations.durable_runs.abandon(&record.id).await;
-            conversations.sessions.close().await;
-            ended.map_err(|error| Failure::run(with_remedy(error)))?;
-            print_note(&format!(
-                "discarded {}; its completed work stays in session {}",
-                record.id, record.session
-            ));
-        }
-    }
+async fn forget(conversations: &Conversations, record: &RunRecord) -> Result<Code, Failure> {
+    let ended = conversations.durable_runs.abandon(&record.id).await;
+    ended.map_err(|error| Failure::run(with_remedy(error)))?;
+    print_note(&format!(
+        "discarded {}; its completed work stays in session {}",
+        record.id, record.session
+    ));
     Ok(Code::Success)
 }
 
 async fn resume(
-    args: ResumeArgs,
-    environment: Environment,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
-    let files = StoredRuns::of(&environment).map_err(Failure::usage)?;
-    let context = Context::load(&args.shown.global, environment)?;
-    match find(&args.id, &files, &context).await? {
-        Found::File(id) => {
-            let run = files.take(&id).map_err(Failure::usage)?;
-            args.check(&run, &context.environment)?;
-            let how = (&args.resumed, &args.shown);
-            let answer = args.answer();
-            Box::pin(follow::resume(
-                run, files, answer, how, &context, interrupts,
-            ))
-            .await
-        }
-        Found::Session(conversations, record) => {
-            let gone_on = Box::pin(resume_kept(
-                &args,
-                &conversations,
-                &record,
-                &context,
-                interrupts,
-            ))
-            .await;
-            conversations.sessions.close().await;
-            gone_on
-        }
-    }
-}
-
-async fn resume_kept(
     args: &ResumeArgs,
     conversations: &Conversations,
     record: &RunRecord,
@@ -260,8 +211,8 @@ async fn resume_kept(
         taken.release().await;
         return Err(failure);
     }
-    let how = (&args.resumed, &args.shown);
-    follow::resume_taken(
+    let how = (&args.resumed, args.output);
+    follow::resume(
         conversations,
         taken,
         args.answer(),
@@ -317,28 +268,15 @@ fn object(text: &str) -> Result<JsonObject, String> {
     serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
 }
 
-async fn list(files: &StoredRuns, context: &Context, form: ListOutput) -> Result<Code, Failure> {
-    let mut rows = Vec::new();
-    for id in files.ids().map_err(Failure::run)? {
-        match files.load(&id) {
-            Ok(run) => rows.push(row(&run, None)),
-            // An unreadable run does not hide the others.
-            Err(error) => print_warning(&error.to_string()),
-        }
-    }
-    match conversations(context).await {
-        Ok(None) => {}
-        Ok(Some(conversations)) => {
-            let in_store = stored_rows(&conversations).await;
+async fn list(context: &Context, form: ListOutput) -> Result<Code, Failure> {
+    let rows = match conversations(context).await.map_err(Failure::usage)? {
+        None => Vec::new(),
+        Some(conversations) => {
+            let rows = rows(&conversations).await;
             conversations.sessions.close().await;
-            rows.extend(in_store.map_err(Failure::run)?);
+            rows.map_err(Failure::run)?
         }
-        Err(error) => {
-            let error = anyhow::Error::from(error);
-            print_warning(&format!("runs of sessions are not listed: {error:#}"));
-        }
-    }
-    rows.sort_by(|a, b| a.run_id.cmp(&b.run_id));
+    };
     match form {
         ListOutput::Json => output::pretty(&rows).map_err(Failure::run)?,
         ListOutput::Text if rows.is_empty() => print_note("no run waits"),
@@ -358,7 +296,7 @@ async fn list(files: &StoredRuns, context: &Context, form: ListOutput) -> Result
                     [
                         row.run_id.clone(),
                         one_line(&about, 30),
-                        one_line(row.session_id.as_deref().unwrap_or("-"), 40),
+                        one_line(&row.session_id, 40),
                         one_line(&row.question, 60),
                     ]
                 })
@@ -369,68 +307,52 @@ async fn list(files: &StoredRuns, context: &Context, form: ListOutput) -> Result
     Ok(Code::Success)
 }
 
-/// Returns rows for the runs of sessions. An unreadable run shows the data of the store.
-async fn stored_rows(conversations: &Conversations) -> Result<Vec<Row>, SessionStoreError> {
+/// Returns a row for each waiting run. An unreadable run shows the data of the store.
+async fn rows(conversations: &Conversations) -> Result<Vec<Row>, SessionStoreError> {
     let store = conversations.sessions.store();
     let mut rows = Vec::new();
     for record in waiting(conversations).await? {
-        let stored = match store.snapshot(&conversations.owner, &record.id).await {
+        let restored = match store.snapshot(&conversations.owner, &record.id).await {
             Ok(None) => None,
-            Ok(Some(snapshot)) => match Run::restore(snapshot) {
-                Ok(run) => Some(run),
-                Err(error) => {
-                    let error = anyhow::Error::from(error);
-                    print_warning(&format!("run {} cannot be resumed: {error:#}", record.id));
-                    None
-                }
-            },
-            Err(error @ SessionStoreError::Unreadable { .. }) => {
-                let error = anyhow::Error::from(error);
-                print_warning(&format!("run {} cannot be resumed: {error:#}", record.id));
-                None
-            }
+            Ok(Some(snapshot)) => Some(Run::restore(snapshot).map_err(anyhow::Error::from)),
+            Err(error @ SessionStoreError::Unreadable { .. }) => Some(Err(error.into())),
             Err(error) => return Err(error),
         };
-        rows.push(match stored {
-            Some(run) => row(&run, Some(&record)),
-            None => Row {
-                run_id: record.id,
-                session_id: Some(record.session.0),
-                state: record.state,
-                model: record.model,
-                question: String::new(),
-                waiting: Vec::new(),
-            },
+        let run = restored.transpose().unwrap_or_else(|error| {
+            print_warning(&format!("run {} cannot be resumed: {error:#}", record.id));
+            None
+        });
+        rows.push(Row {
+            run_id: record.id,
+            session_id: record.session.0,
+            state: record.state,
+            model: run
+                .as_ref()
+                .map_or(record.model, |run| run.model().to_string()),
+            question: run.as_ref().map(question).unwrap_or_default(),
+            waiting: run.as_ref().map(pending_calls).unwrap_or_default(),
         });
     }
     Ok(rows)
 }
 
-fn row(run: &Run, record: Option<&RunRecord>) -> Row {
-    let question = run
-        .messages()
-        .iter()
-        .rev()
-        .find(|message| message.role == Role::User)
-        .map(|message| message.text())
-        .unwrap_or_default();
-    let waiting = run.pending_approvals().into_iter().map(|request| {
-        let input = request.input_shown();
+fn question(run: &Run) -> String {
+    let mut messages = run.messages().iter().rev();
+    let question = messages.find(|message| message.role == Role::User);
+    question.map(|message| message.text()).unwrap_or_default()
+}
+
+fn pending_calls(run: &Run) -> Vec<Waiting> {
+    let pending = run.pending_approvals().into_iter();
+    let calls = pending.map(|request| {
         let origin = request.origin.as_ref();
         Waiting {
             id: request.tool_use.id.clone(),
             server: origin.map(|origin| origin.server.clone()),
             tool: origin.map_or(&request.tool_use.name, |it| &it.tool).clone(),
-            input,
+            input: request.input_shown(),
             expires_at: request.expires_at.clone(),
         }
     });
-    Row {
-        run_id: run.id().to_owned(),
-        session_id: record.map(|record| record.session.0.clone()),
-        state: record.map_or(RunState::Waiting, |record| record.state),
-        model: run.model().to_string(),
-        question,
-        waiting: waiting.collect(),
-    }
+    calls.collect()
 }

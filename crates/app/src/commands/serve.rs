@@ -30,7 +30,7 @@ use crate::run_session::{
 };
 use crate::{
     config::environment::Environment,
-    models::sampler::ModelSampler,
+    models::current_model::CurrentModel,
     observe::{self, AuditLog},
     run_session::{
         recording::{RecordingArgs, RecordingMode},
@@ -93,7 +93,7 @@ pub(crate) async fn run(
     };
     servers.options.client_handlers = ClientHandlers {
         elicitor: Some(Arc::new(questions.clone()) as Arc<dyn Elicitor>),
-        sampler: Some(Arc::new(ModelSampler::new(Arc::clone(&plan.sampled)))),
+        sampler: Some(Arc::new(CurrentModel::new(Arc::clone(&plan.sampled)))),
         ..ClientHandlers::default()
     };
     let host = Arc::new(context::start(servers)?);
@@ -105,7 +105,7 @@ pub(crate) async fn run(
         recording: recording.clone(),
         args: args.agent,
         questions,
-        decisions,
+        decisions: Arc::new(decisions),
         audit,
     }));
     let shutdown_time = options.shutdown_time();
@@ -171,15 +171,15 @@ async fn close(
     end: Instant,
 ) {
     let keeping = {
-        let engine = Arc::clone(engine);
-        tokio::task::spawn_blocking(move || engine.decisions().save())
+        let decisions = Arc::clone(&engine.parts.decisions);
+        tokio::task::spawn_blocking(move || decisions.save())
     };
     let closing = async {
         let (closed, (), (), ()) = tokio::join!(
             keeping,
-            context::close(engine.host(), interrupts),
+            context::close(&engine.parts.host, interrupts),
             sessions.close(),
-            engine.audit().flush(),
+            engine.parts.audit.flush(),
         );
         if let Ok(Err(error)) = closed {
             terminal::print_warning(&format!("failed to save approval decisions: {error}"));
@@ -194,7 +194,7 @@ async fn close(
              cut off; \
              runs that were under way can be continued",
         );
-        engine.host().kill().await;
+        engine.parts.host.kill().await;
     }
 }
 

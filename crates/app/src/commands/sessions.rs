@@ -60,12 +60,7 @@ struct ListArgs {
 #[derive(Debug, Subcommand)]
 enum SessionsCommand {
     /// List conversations, newest first
-    List {
-        #[command(flatten)]
-        list: ListArgs,
-        #[command(flatten)]
-        global: Global,
-    },
+    List(ListArgs),
     /// Show a conversation as Markdown or JSON
     Show {
         /// Id of the conversation, or its first characters
@@ -73,15 +68,11 @@ enum SessionsCommand {
         /// Output format
         #[arg(short, long, value_enum, default_value_t)]
         output: ListOutput,
-        #[command(flatten)]
-        global: Global,
     },
     /// Write one or all conversations to standard output
     Export {
         /// Id of the conversation, or its first characters
         id: Option<String>,
-        #[command(flatten)]
-        global: Global,
     },
     /// Import exported sessions
     Import {
@@ -90,35 +81,19 @@ enum SessionsCommand {
         /// Give the conversations new ids; without this option an existing id is an error
         #[arg(long)]
         new_ids: bool,
-        #[command(flatten)]
-        global: Global,
     },
     /// Delete a conversation and its runs
     Delete {
         /// Id of the conversation, or its first characters
         id: String,
-        #[command(flatten)]
-        global: Global,
     },
     /// Delete sessions beyond the configured retention
-    Prune {
-        #[command(flatten)]
-        global: Global,
-    },
+    Prune,
 }
 
 pub(crate) async fn run(args: SessionsArgs, environment: Environment) -> Result<Code, Failure> {
-    let command = args.command.unwrap_or(SessionsCommand::List {
-        list: args.list,
-        global: args.global,
-    });
-    let (SessionsCommand::List { global, .. }
-    | SessionsCommand::Show { global, .. }
-    | SessionsCommand::Export { global, .. }
-    | SessionsCommand::Import { global, .. }
-    | SessionsCommand::Delete { global, .. }
-    | SessionsCommand::Prune { global }) = &command;
-    let context = Context::load(global, environment)?;
+    let command = args.command.unwrap_or(SessionsCommand::List(args.list));
+    let context = Context::load(&args.global, environment)?;
     // Reading and exporting deletes nothing.
     let sessions = Sessions::open_unpruned(&context.config, &context.environment)
         .await
@@ -135,10 +110,10 @@ async fn carry_out(
 ) -> Result<(), Failure> {
     let owner = Principal::default();
     match command {
-        SessionsCommand::List { list: args, .. } => list(sessions, &owner, &args).await,
-        SessionsCommand::Show { id, output, .. } => show(sessions, &owner, &id, output).await,
-        SessionsCommand::Export { id, .. } => export(sessions, &owner, id.as_deref()).await,
-        SessionsCommand::Import { file, new_ids, .. } => {
+        SessionsCommand::List(args) => list(sessions, &owner, &args).await,
+        SessionsCommand::Show { id, output } => show(sessions, &owner, &id, output).await,
+        SessionsCommand::Export { id } => export(sessions, &owner, id.as_deref()).await,
+        SessionsCommand::Import { file, new_ids } => {
             let ids = if new_ids {
                 ImportIds::New
             } else {
@@ -146,7 +121,7 @@ async fn carry_out(
             };
             import(sessions, &owner, file, ids, context).await
         }
-        SessionsCommand::Delete { id, .. } => {
+        SessionsCommand::Delete { id } => {
             let session = sessions.find(&owner, &id).await.map_err(Failure::usage)?;
             let store = sessions.store();
             store
@@ -156,7 +131,7 @@ async fn carry_out(
             print_note(&format!("forgot {}", session.id));
             Ok(())
         }
-        SessionsCommand::Prune { .. } => {
+        SessionsCommand::Prune => {
             let Some(retention) = retention(&context.config.sessions) else {
                 return Err(Failure::usage(anyhow!(
                     "the configuration keeps every session: say `sessions: {{keep_days: 90}}` or \

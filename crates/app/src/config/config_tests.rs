@@ -181,27 +181,33 @@ fn text_tool_calls_are_configured_for_a_provider() {
 }
 
 #[test]
-fn anthropic_options_are_read() {
-    let text = "providers: {anthropic: {options: {cache: {scope: turns}, effort: high}}}";
-    let place = Place::with(&[("project/switchboard.yaml", text)]);
-    let config = place.load().unwrap();
-    let options = config.providers[0].anthropic().unwrap();
-    assert_ne!(
-        options.cache,
-        switchboard_providers_anthropic::options::CachePolicy::None
-    );
-    assert!(options.effort.is_some());
-}
-
-#[test]
-fn openai_options_are_read() {
-    let text = "providers: {openai: {options: {strict_tools: true}}, openai-responses: {options: {server_tools: [{type: web_search}], reasoning_summary: auto}}}";
+fn options_of_every_wire_are_read() {
+    let text = "
+providers:
+  anthropic: {options: {cache: {scope: turns}, effort: high}}
+  openai: {options: {strict_tools: true}}
+  openai-responses: {options: {server_tools: [{type: web_search}], reasoning_summary: auto}}
+  gemini: {options: {server_tools: [{type: google_search}]}}
+";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
     let providers = place.load().unwrap().providers;
-    assert_eq!(providers[0].chat().unwrap().strict_tools, Some(true));
-    let responses = providers[1].responses().unwrap();
-    assert_eq!(responses.server_tools.len(), 1);
+    let options: Vec<AdapterOptions> = providers.into_iter().filter_map(|it| it.options).collect();
+    let [
+        AdapterOptions::Anthropic(anthropic),
+        AdapterOptions::Chat(chat),
+        AdapterOptions::Responses(responses),
+        AdapterOptions::Gemini(gemini),
+    ] = options.as_slice()
+    else {
+        panic!("{options:?}");
+    };
+    assert!(anthropic.effort.is_some());
+    assert_eq!(chat.strict_tools, Some(true));
     assert!(responses.reasoning_summary.is_some());
+    assert_eq!(
+        (responses.server_tools.len(), gemini.server_tools.len()),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -211,15 +217,6 @@ fn a_responses_server_has_a_profile() {
     let place = Place::with(&[("project/switchboard.yaml", text)]);
     let providers = place.load().unwrap().providers;
     assert_eq!(providers[0].profile.as_ref().unwrap().name, "llamacpp");
-}
-
-#[test]
-fn gemini_options_are_read() {
-    let text = "providers: {gemini: {options: {server_tools: [{type: google_search}]}}}";
-    let place = Place::with(&[("project/switchboard.yaml", text)]);
-    let config = place.load().unwrap();
-    let options = config.providers[0].gemini().unwrap();
-    assert_eq!(options.server_tools.len(), 1);
 }
 
 #[test]

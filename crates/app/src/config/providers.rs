@@ -148,37 +148,9 @@ impl ProviderEntry {
             streams: true,
         }
     }
-
-    pub(crate) fn anthropic(&self) -> Option<&MessagesOptions> {
-        match &self.options {
-            Some(AdapterOptions::Anthropic(options)) => Some(options),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn chat(&self) -> Option<&ChatOptions> {
-        match &self.options {
-            Some(AdapterOptions::Chat(options)) => Some(options),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn responses(&self) -> Option<&ResponsesOptions> {
-        match &self.options {
-            Some(AdapterOptions::Responses(options)) => Some(options),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn gemini(&self) -> Option<&GeminiOptions> {
-        match &self.options {
-            Some(AdapterOptions::Gemini(options)) => Some(options),
-            _ => None,
-        }
-    }
 }
 
-/// The name of the offline planner's provider.
+/// The name of the demo model's provider.
 pub(crate) const OFFLINE: &str = "offline";
 
 /// The keys of a provider.

@@ -1,16 +1,12 @@
 //! Agents for the conversations of an evaluation.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, Approver, ChatModel, ModelId, ToolCall, ToolCallError,
-    ToolCatalog, ToolHost, ToolHostChanges, ToolOutput, Usage, redact::Redactor,
+    ChatModel, ModelId, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges,
+    ToolOutput, Usage, redact::Redactor,
 };
 use switchboard_evals::runner::{Conversation, Engine};
 use switchboard_mcp_client::McpHost;
@@ -19,15 +15,17 @@ use switchboard_orchestration::{
     tools::arguments::ContextInjection,
 };
 use switchboard_server::Parameters;
-use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::servers::{ServerPlan, Started};
+use super::{
+    files::SuiteTools,
+    servers::{Closing, ServerPlan, Started},
+};
 use crate::{
     models::{ChoiceReason, Chosen, Provider, list_price},
     observe::{AuditLog, Recorder},
     run_session::{
-        agent::{AgentArgs, AgentParts},
+        agent::AgentArgs,
         context::{self, Context},
         interrupts::Interrupts,
         recording::RecordingMode,
@@ -47,7 +45,7 @@ pub(crate) struct Evaluator<'c> {
     pub(crate) recipes: HashMap<String, Arc<Recipe>>,
     pub(crate) recording: RecordingMode,
     /// Servers that all conversations share.
-    pub(crate) shared: Started,
+    pub(crate) shared: Arc<Started>,
     /// A host without servers.
     pub(crate) nothing: Arc<McpHost>,
     pub(crate) blueprint: ServerPlan,
@@ -62,8 +60,7 @@ pub(crate) struct Evaluator<'c> {
 /// Work beside the conversations.
 #[derive(Default)]
 pub(crate) struct Background {
-    /// Servers of finished conversations that are closing.
-    closing: Arc<Mutex<JoinSet<()>>>,
+    closing: Closing,
     /// Audit recorders of the current runs, by run id.
     audits: tokio::sync::Mutex<HashMap<Arc<str>, Recorder>>,
 }
@@ -71,7 +68,9 @@ pub(crate) struct Background {
 impl Evaluator<'_> {
     /// Closes the servers and the audit. A second interruption kills the servers.
     pub(crate) async fn close(&self, interrupts: &Interrupts) {
-        let mut closing = std::mem::take(&mut *lock(&self.background.closing));
+        let closing = &self.background.closing;
+        let closing = closing.lock().map(|mut tasks| std::mem::take(&mut *tasks));
+        let mut closing = closing.unwrap_or_default();
         tokio::select! {
             biased;
             // Dropping them kills their processes.
@@ -120,13 +119,12 @@ impl Evaluator<'_> {
                 return Err(why);
             }
         }
-        let host: Arc<dyn ToolHost> = if settings.scenario.fresh_servers && !recording.is_replay() {
-            let one = self.fresh().await?;
-            let started = Arc::clone(&one.started);
-            started.with_files(Arc::new(one))
+        let started = if settings.scenario.fresh_servers && !recording.is_replay() {
+            Arc::new(self.fresh().await?)
         } else {
-            self.shared.with_files(Arc::clone(&self.shared.host) as _)
+            Arc::clone(&self.shared)
         };
+        let host: Arc<dyn ToolHost> = Arc::new(SuiteTools(started));
         // The complete list is recorded for all conversations.
         let host = recording.tools(host);
         Ok(match settings.servers {
@@ -139,16 +137,13 @@ impl Evaluator<'_> {
     }
 
     /// Starts servers for one conversation.
-    async fn fresh(&self) -> Result<ConversationServers, String> {
+    async fn fresh(&self) -> Result<Started, String> {
         let started = self.blueprint.start(self.context);
         let started = started.map_err(|failure| format!("{:#}", failure.error))?;
-        let one = ConversationServers {
-            closing: Arc::clone(&self.background.closing),
-            started: Arc::new(started),
-        };
-        let ready = one.started.host.ready().await;
+        let started = started.closing_on_drop(&self.background.closing);
+        let ready = started.host.require_ready().await;
         ready.map_err(|error| error.to_string())?;
-        Ok(one)
+        Ok(started)
     }
 }
 
@@ -169,30 +164,26 @@ impl Engine for Evaluator<'_> {
         };
         let parameters = parameters(settings.parameters)?;
         // A fallback model would be counted as the evaluated one.
-        let mut plan = self.args.settle(self.context, recipe, chosen, Vec::new());
+        let plan = self.args.settle(self.context, recipe, chosen, Vec::new());
+        let mut plan = plan.map_err(|failure| failure.error.to_string())?;
         apply(&parameters, &mut plan.options);
         // A person who runs a suite approves its calls.
         plan.options.approval.approved_in_advance = true;
-        if self.args.max_steps.is_none()
+        if self.args.answers.max_steps.is_none()
             && let Some(steps) = parameters.max_steps
         {
             // The author of the suite may raise the limit, unlike a client.
             plan.options.limits.max_steps = steps;
         }
-        if settings.tools.is_some() && self.args.strategy.is_none() {
+        if settings.tools.is_some() && self.args.answers.strategy.is_none() {
             // Such a scenario evaluates only the calls.
             plan.options.strategy = Strategy::Loop;
         }
         let without = plan.no_tools || parameters.tools == Some(false);
-        let parts = AgentParts {
-            approver: Arc::new(NoApprover),
-            decisions: &self.decisions,
-            checkpoints: None,
-        };
         // The turns of a conversation share server state, separate from other conversations.
         let conversation = Uuid::now_v7().to_string();
         let agent = plan
-            .agent_with(self.context, &self.nothing, parts)
+            .agent_with(self.context, &self.nothing, &self.decisions)
             .with_context(self.injected.clone().in_conversation(conversation));
         if without {
             return Ok(agent);
@@ -226,7 +217,7 @@ impl Engine for Evaluator<'_> {
         let recorder = audits
             .entry(Arc::clone(&event.run_id))
             .or_insert_with(|| self.audit.run(None, None));
-        recorder.observe(event).await;
+        recorder.observe(event);
         if matches!(event.kind, RunEventKind::RunFinished { .. }) {
             audits.remove(&event.run_id);
         }
@@ -236,16 +227,6 @@ impl Engine for Evaluator<'_> {
 /// Parses the run parameters of a scenario.
 pub(crate) fn parameters(fields: &Map<String, Value>) -> Result<Parameters, String> {
     serde_json::from_value(Value::Object(fields.clone())).map_err(|error| error.to_string())
-}
-
-/// An approver without a person.
-struct NoApprover;
-
-#[async_trait]
-impl Approver for NoApprover {
-    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
-        ApprovalDecision::NobodyThere
-    }
 }
 
 /// The tools of selected servers.
@@ -274,40 +255,6 @@ impl ToolHost for SelectedServers {
     fn changes(&self) -> ToolHostChanges {
         self.host.changes()
     }
-}
-
-/// Servers of one conversation. They close when they are dropped.
-struct ConversationServers {
-    closing: Arc<Mutex<JoinSet<()>>>,
-    started: Arc<Started>,
-}
-
-impl Drop for ConversationServers {
-    fn drop(&mut self) {
-        let started = Arc::clone(&self.started);
-        lock(&self.closing).spawn(async move {
-            started.host.close().await;
-        });
-    }
-}
-
-#[async_trait]
-impl ToolHost for ConversationServers {
-    async fn tools(&self) -> ToolCatalog {
-        self.started.host.tools().await
-    }
-
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
-        self.started.host.call(call).await
-    }
-
-    fn changes(&self) -> ToolHostChanges {
-        self.started.host.changes()
-    }
-}
-
-fn lock(closing: &Mutex<JoinSet<()>>) -> std::sync::MutexGuard<'_, JoinSet<()>> {
-    closing.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Evaluator<'_> {

@@ -11,38 +11,40 @@ use switchboard_domain::{
     ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges, ToolOutput,
 };
 
+use super::servers::Started;
+
 /// The placeholder of the folder of a suite's files.
 pub(super) const FILES: &str = "${SUITE_FILES}";
 
-/// A tool host that replaces the placeholder.
-pub(super) struct WithFiles {
-    pub(super) host: Arc<dyn ToolHost>,
-    pub(super) folder: String,
-}
+/// The tools of started servers, with the placeholder replaced.
+pub(super) struct SuiteTools(pub(super) Arc<Started>);
 
 #[async_trait]
-impl ToolHost for WithFiles {
+impl ToolHost for SuiteTools {
     async fn tools(&self) -> ToolCatalog {
-        self.host.tools().await
+        self.0.host.tools().await
     }
 
     async fn call(&self, mut call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        let Some(folder) = self.0.folder() else {
+            return self.0.host.call(call).await;
+        };
         let mut input = Value::Object((*call.input).clone());
-        if replace(&mut input, FILES, &self.folder)
+        if replace(&mut input, FILES, &folder)
             && let Value::Object(input) = input
         {
             call.input = input.into();
         }
-        let output = self.host.call(call).await?;
+        let output = self.0.host.call(call).await?;
         let mut value = serde_json::to_value(&output).unwrap_or_default();
-        if !replace(&mut value, &self.folder, FILES) {
+        if !replace(&mut value, &folder, FILES) {
             return Ok(output);
         }
         Ok(serde_json::from_value(value).unwrap_or(output))
     }
 
     fn changes(&self) -> ToolHostChanges {
-        self.host.changes()
+        self.0.host.changes()
     }
 }
 

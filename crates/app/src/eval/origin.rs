@@ -3,7 +3,6 @@
 use std::fmt;
 
 use anyhow::anyhow;
-use serde_json::{Map, Value};
 
 use super::place::Places;
 
@@ -50,51 +49,8 @@ impl Origin {
     }
 }
 
-/// Returns the path for an error about servers: the path in the message, else the text with the
-/// variable in the message, else the server.
-pub(super) fn place_of(message: &str, server: &str, entry: &Map<String, Value>) -> String {
-    let quoted = message.split('`').skip(1).step_by(2);
-    let own = format!("mcp_servers.{server}");
-    for word in quoted {
-        if word == own || word.starts_with(&format!("{own}.")) {
-            return word.to_owned();
-        }
-        let mut place = own.clone();
-        if entry
-            .iter()
-            .any(|(name, value)| find_variable(value, word, &format!("{own}.{name}"), &mut place))
-        {
-            return place;
-        }
-    }
-    own
-}
-
-/// Finds the text that contains this variable.
-fn find_variable(value: &Value, variable: &str, at: &str, place: &mut String) -> bool {
-    match value {
-        Value::String(text) => {
-            let is_it = text.contains(&format!("${{{variable}"));
-            if is_it {
-                at.clone_into(place);
-            }
-            is_it
-        }
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .any(|(i, item)| find_variable(item, variable, &format!("{at}[{i}]"), place)),
-        Value::Object(fields) => fields
-            .iter()
-            .any(|(name, value)| find_variable(value, variable, &format!("{at}.{name}"), place)),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     const TEXT: &str = "\
@@ -140,22 +96,5 @@ scenarios:
             nowhere.error("recipe", "there is none").to_string(),
             "entries: recipe: there is none"
         );
-    }
-
-    #[test]
-    fn the_place_that_a_message_is_about_is_found() {
-        let entry = json!({"args": ["a", "${ROOT}"], "env": {"KEY": "${KEY:?}"}});
-        let entry = entry.as_object().unwrap();
-        for (message, place) in [
-            ("the variable `ROOT` is not set", "mcp_servers.x.args[1]"),
-            ("the variable `KEY` is not set", "mcp_servers.x.env.KEY"),
-            (
-                "`mcp_servers.x.comand` is no known key",
-                "mcp_servers.x.comand",
-            ),
-            ("a ${ has no closing }", "mcp_servers.x"),
-        ] {
-            assert_eq!(place_of(message, "x", entry), place, "{message}");
-        }
     }
 }

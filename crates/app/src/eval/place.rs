@@ -43,27 +43,6 @@ impl Places {
         let line = node.referenced.line();
         (line > 0).then_some(line)
     }
-
-    /// Returns the path at a line and column, both starting at 1.
-    pub(super) fn at(&self, until: (u64, u64)) -> Option<String> {
-        self.around(until).pop().map(|(place, _)| place)
-    }
-
-    /// Returns the path of the nearest map before a position that has this field.
-    pub(super) fn holding(&self, field: &str, until: (u64, u64)) -> Option<String> {
-        let has =
-            |node: &Node| matches!(node, Node::Map(it) if it.iter().any(|(name, _)| name == field));
-        let mut around = self.around(until);
-        let found = around.iter().rposition(|(_, node)| has(node))?;
-        Some(around.swap_remove(found).0)
-    }
-
-    /// Returns the parts that contain a position, from the document to the innermost.
-    fn around(&self, until: (u64, u64)) -> Vec<(String, &Node)> {
-        let mut around = vec![(String::new(), &self.0.value)];
-        self.0.value.last_until(until, &mut around);
-        around
-    }
 }
 
 impl Node {
@@ -86,29 +65,6 @@ impl Node {
                 let longest = begun.max_by_key(|(length, ..)| *length);
                 longest.map(|(_, node, rest)| (node, rest))
             }
-        }
-    }
-
-    /// Adds the innermost part that starts at or before a position.
-    fn last_until<'n>(&'n self, until: (u64, u64), around: &mut Vec<(String, &'n Self)>) {
-        let begins =
-            |node: &Spanned<Self>| (node.referenced.line(), node.referenced.column()) <= until;
-        let path = around.last().map_or("", |(path, _)| path.as_str());
-        let next = match self {
-            Self::Leaf => None,
-            Self::List(items) => {
-                let last = items.iter().rposition(begins);
-                last.map(|at| (format!("{path}[{at}]"), &items[at].value))
-            }
-            Self::Map(fields) => {
-                let last = fields.iter().rfind(|(_, node)| begins(node));
-                let dot = if path.is_empty() { "" } else { "." };
-                last.map(|(name, node)| (format!("{path}{dot}{name}"), &node.value))
-            }
-        };
-        if let Some((path, node)) = next {
-            around.push((path, node));
-            node.last_until(until, around);
         }
     }
 }
@@ -216,33 +172,6 @@ scenarios:
             ("scenarios[3].name", 5),
         ] {
             assert_eq!(places.line(place), Some(line), "{place}");
-        }
-    }
-
-    #[test]
-    fn the_map_of_a_field_is_named() {
-        let places = Places::of(TEXT).unwrap();
-        for (field, at, place) in [
-            // The value before it is deeper, or one of another map.
-            ("scenarios", (4, 1), ""),
-            ("turns", (6, 5), "scenarios[0]"),
-            ("calls", (8, 21), "scenarios[0].turns[1]"),
-            ("say", (8, 10), "scenarios[0].turns[1]"),
-        ] {
-            assert_eq!(places.holding(field, at).as_deref(), Some(place), "{field}");
-        }
-        assert_eq!(places.holding("nowhere", (8, 21)), None);
-    }
-
-    #[test]
-    fn what_stands_at_a_place_is_named() {
-        let places = Places::of(TEXT).unwrap();
-        for ((line, column), place) in [
-            ((1, 8), "title"),
-            ((5, 11), "scenarios[0].name"),
-            ((7, 14), "scenarios[0].turns[0].say"),
-        ] {
-            assert_eq!(places.at((line, column)).as_deref(), Some(place));
         }
     }
 }

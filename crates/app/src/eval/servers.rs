@@ -4,24 +4,22 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
-use switchboard_domain::{
-    ToolHost,
-    nearest::{did_you_mean, nearest},
-};
+use switchboard_domain::nearest::{did_you_mean, nearest};
 use switchboard_evals::suite::Suite;
-use switchboard_mcp_client::{McpHost, ToolPins, config::ServerConfig};
+use switchboard_mcp_client::{McpHost, ToolPins};
 use switchboard_mcp_servers::catalogue;
 use switchboard_orchestration::tools::arguments::ContextInjection;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::{
-    files::{FILES, WithFiles, replace},
-    origin::{Origin, place_of},
+    files::{FILES, replace},
+    origin::Origin,
 };
 use crate::{
     config,
@@ -48,7 +46,12 @@ pub(crate) struct ServerPlan {
 pub(crate) struct Started {
     pub(crate) host: Arc<McpHost>,
     files: Option<Folder>,
+    /// Receives the task that closes the servers when they belong to one conversation.
+    closing: Option<Closing>,
 }
+
+/// Servers of finished conversations that are closing.
+pub(crate) type Closing = Arc<Mutex<JoinSet<()>>>;
 
 impl Started {
     /// Returns a host without servers.
@@ -56,18 +59,20 @@ impl Started {
         Ok(Self {
             host: Arc::new(context::start(Servers::none())?),
             files: None,
+            closing: None,
         })
     }
 
-    /// Returns the tools with the placeholder of the suite's folder replaced.
-    pub(super) fn with_files(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
-        match &self.files {
-            None => host,
-            Some(files) => Arc::new(WithFiles {
-                host,
-                folder: files.path.to_string_lossy().into_owned(),
-            }),
-        }
+    /// Returns these servers, which close when the value is dropped.
+    pub(super) fn closing_on_drop(mut self, closing: &Closing) -> Self {
+        self.closing = Some(Arc::clone(closing));
+        self
+    }
+
+    /// Returns the folder of the suite's files.
+    pub(super) fn folder(&self) -> Option<String> {
+        let files = self.files.as_ref()?;
+        Some(files.path.to_string_lossy().into_owned())
     }
 
     /// Returns why a server takes no calls.
@@ -76,6 +81,19 @@ impl Started {
         let status = statuses.find(|it| it.name == server && !it.state.takes_calls())?;
         let (state, reason) = (status.state.as_str(), status.reason.unwrap_or_default());
         Some(format!("server `{server}` is {state}: {reason}"))
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(closing) = &self.closing {
+            let (host, files) = (Arc::clone(&self.host), self.files.take());
+            let mut closing = closing.lock().unwrap_or_else(PoisonError::into_inner);
+            closing.spawn(async move {
+                host.close().await;
+                drop(files);
+            });
+        }
     }
 }
 
@@ -162,6 +180,7 @@ impl ServerPlan {
         Ok(Started {
             host: Arc::new(context::start(servers)?),
             files: folder,
+            closing: None,
         })
     }
 
@@ -182,13 +201,14 @@ impl ServerPlan {
         let entries = value.clone();
         let read = config::servers_of(&mut value, &context.environment);
         servers.configs = read.map_err(|problem| {
-            let place = invalid_server_path(&entries, declared, context);
+            let place = invalid_server_path(&entries, context);
             Failure::usage(self.origin.error(&place, problem))
         })?;
         for server in &mut servers.configs {
             // The scenarios need them.
             server.required = true;
-            hide(server, context);
+            // A server may print them.
+            server.secrets.extend(context.config.context_secrets());
         }
         servers.bundled = false;
         // Tool pins of configured servers do not apply.
@@ -200,30 +220,16 @@ impl ServerPlan {
 }
 
 /// Returns the path of the first server that cannot be parsed.
-fn invalid_server_path(
-    entries: &Value,
-    declared: &Map<String, Value>,
-    context: &Context,
-) -> String {
-    let wrong = entries.as_object().into_iter().flatten();
-    let mut wrong = wrong.filter_map(|(name, entry)| {
-        let mut one = json!({ name: entry });
-        let problem = config::servers_of(&mut one, &context.environment).err()?;
-        // The path refers to the suite without the generated command.
-        let nothing = Map::new();
-        let entry = declared.get(name).and_then(Value::as_object);
-        Some(place_of(
-            &problem.to_string(),
-            name,
-            entry.unwrap_or(&nothing),
-        ))
+fn invalid_server_path(entries: &Value, context: &Context) -> String {
+    let mut entries = entries.as_object().into_iter().flatten();
+    let invalid = entries.find(|(name, entry)| {
+        let mut one = json!({ *name: entry });
+        config::servers_of(&mut one, &context.environment).is_err()
     });
-    wrong.next().unwrap_or_else(|| "mcp_servers".to_owned())
-}
-
-/// Redacts context values, because a server may print them.
-fn hide(server: &mut ServerConfig, context: &Context) {
-    server.secrets.extend(context.config.context_secrets());
+    invalid.map_or_else(
+        || "mcp_servers".to_owned(),
+        |(name, _)| format!("mcp_servers.{name}"),
+    )
 }
 
 /// An error at a path of a suite.

@@ -214,27 +214,16 @@ fn ending(path: &Path) -> Option<String> {
 fn yaml(file: &str, text: &str) -> Result<Suite, SuitesError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let options = serde_saphyr::options! { with_snippet: false };
-    let read = serde_saphyr::from_str_with_options::<Suite>(text, options);
-    let suite = read.map_err(|error| {
-        let mut message = error.to_string().trim_end().to_owned();
-        // The parser knows the line, but not always the field.
-        let at = error.location().filter(|at| at.line() > 0);
-        let unknown = message.strip_prefix("unknown field `");
-        let unknown = unknown.and_then(|rest| rest.split_once('`'));
-        let place = at.zip(Places::of(text)).and_then(|(at, places)| {
-            let at = (at.line(), at.column());
-            match unknown {
-                Some((field, _)) => places.holding(field, at),
-                None => places.at(at),
-            }
-        });
-        if let Some(place) = place.filter(|place| !place.is_empty()) {
-            message = format!("{place}: {message}");
-        }
-        SuitesError::Shape {
-            file: file.to_owned(),
-            message,
-        }
+    let mut place = String::new();
+    let read = serde_saphyr::with_deserializer_from_str_with_options(text, options, |yaml| {
+        serde_path_to_error::deserialize(yaml).map_err(|error| {
+            place = format!("{}: ", error.path());
+            error.into_inner()
+        })
+    });
+    let suite = read.map_err(|error| SuitesError::Shape {
+        file: file.to_owned(),
+        message: format!("{place}{error}").trim_end().to_owned(),
     })?;
     checked(file, text, suite)
 }

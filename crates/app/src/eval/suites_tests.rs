@@ -21,12 +21,12 @@ fn errors_in_a_suite_name_their_location() {
         (
             "a.yaml",
             "title: A\nscenarios:\n  - name: One\n    turns:\n      - {say: x, cals: []}\n",
-            "a.yaml: scenarios[0].turns[0]: unknown field `cals`",
+            "a.yaml: scenarios[0].turns[0].cals: unknown field `cals`",
         ),
         (
             "a.yaml",
             "scenarios:\n  - name: One\n    turns:\n      - say: x\n        answer: {contains: [a]}\n        cals: []\n",
-            "a.yaml: scenarios[0].turns[0]: unknown field `cals`",
+            "a.yaml: scenarios[0].turns[0].cals: unknown field `cals`",
         ),
         (
             "a.yaml",

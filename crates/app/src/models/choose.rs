@@ -87,7 +87,7 @@ pub(crate) enum ModelChoiceError {
 
 impl Providers {
     /// Returns the model `named`. Without a name: the default of the first provider with a key,
-    /// else a model of a local Ollama that answers, else the offline planner.
+    /// else a model of a local Ollama that answers, else the demo model.
     pub(crate) async fn choose(&self, named: Option<&str>) -> Result<Chosen, ModelChoiceError> {
         if let Some(text) = named {
             let (provider, name) = self.resolve(text)?;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use secrecy::SecretString;
 use switchboard_domain::{ChatModel, ModelCapabilities, ModelError, ModelErrorKind};
 use switchboard_providers_anthropic::{self as anthropic, AnthropicClient, AnthropicConfig};
-use switchboard_providers_common::{TextCalls, text_tool_calls::RecoveryForms};
+use switchboard_providers_common::{
+    TextCalls, provider::ServedModel, text_tool_calls::RecoveryForms,
+};
 use switchboard_providers_gemini::{
     self as gemini, GeminiClient, GeminiConfig, ProviderConfig as _,
 };
@@ -14,7 +16,8 @@ use switchboard_providers_ollama::{self as ollama, OllamaClient, OllamaConfig, T
 use switchboard_providers_openai::{self as openai, OpenAiClient, OpenAiConfig, Profile};
 
 use crate::config::{
-    PromptedTools, ProviderEntry, ProviderKind, TextCalling, environment::Environment,
+    AdapterOptions, PromptedTools, ProviderEntry, ProviderKind, TextCalling,
+    environment::Environment,
 };
 
 /// A connection to a provider. Its models share a connection pool.
@@ -25,28 +28,6 @@ pub(crate) enum Client {
     Gemini(GeminiClient),
     Ollama(OllamaClient),
     Offline,
-}
-
-/// A model that a provider lists.
-pub(crate) struct Served {
-    pub(crate) name: String,
-    /// Maximum number of prompt and answer tokens together.
-    pub(crate) context_window: Option<u64>,
-}
-
-impl Served {
-    fn all<T>(models: Vec<T>, one: impl Fn(T) -> (String, Option<u64>)) -> Vec<Self> {
-        models
-            .into_iter()
-            .map(|model| {
-                let (name, context_window) = one(model);
-                Self {
-                    name,
-                    context_window,
-                }
-            })
-            .collect()
-    }
 }
 
 /// Returns the variables that may contain the key. Messages name the first one.
@@ -106,7 +87,7 @@ impl Client {
         Ok(match entry.kind {
             ProviderKind::Anthropic => {
                 let mut config = AnthropicConfig::from_lookup(lookup)?;
-                if let Some(options) = entry.anthropic() {
+                if let Some(AdapterOptions::Anthropic(options)) = &entry.options {
                     config.options.clone_from(options);
                 }
                 config.provider.clone_from(&entry.name);
@@ -115,13 +96,13 @@ impl Client {
             ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
                 let mut config = OpenAiConfig::from_lookup(lookup)?;
                 config.provider.clone_from(&entry.name);
-                if let Some(options) = entry.chat() {
+                if let Some(AdapterOptions::Chat(options)) = &entry.options {
                     config.chat.clone_from(options);
                 }
                 if let Some(profile) = &entry.profile {
                     config.profile.clone_from(profile);
                 }
-                if let Some(options) = entry.responses() {
+                if let Some(AdapterOptions::Responses(options)) = &entry.options {
                     config.responses.clone_from(options);
                 }
                 let client = OpenAiClient::new(config)?;
@@ -136,7 +117,7 @@ impl Client {
             }
             ProviderKind::Gemini => {
                 let mut config = GeminiConfig::from_lookup(lookup)?;
-                if let Some(options) = entry.gemini() {
+                if let Some(AdapterOptions::Gemini(options)) = &entry.options {
                     config.options.clone_from(options);
                 }
                 config.provider.clone_from(&entry.name);
@@ -173,25 +154,13 @@ impl Client {
     }
 
     /// Returns the models that the provider lists. `None` if the wire has no list.
-    pub(crate) async fn served(&self) -> Option<Result<Vec<Served>, ModelError>> {
+    pub(crate) async fn served(&self) -> Option<Result<Vec<ServedModel>, ModelError>> {
         Some(match self {
             Self::Offline => return None,
-            Self::Anthropic(client) => client
-                .list_models()
-                .await
-                .map(|models| Served::all(models, |m| (m.name, m.context_window))),
-            Self::Chat(client) | Self::Responses(client) => client
-                .list_models()
-                .await
-                .map(|models| Served::all(models, |m| (m.name, m.context_window))),
-            Self::Gemini(client) => client
-                .list_models()
-                .await
-                .map(|models| Served::all(models, |m| (m.name, m.context_window))),
-            Self::Ollama(client) => client
-                .list_models()
-                .await
-                .map(|models| Served::all(models, |m| (m.name, m.context_window))),
+            Self::Anthropic(client) => client.list_models().await,
+            Self::Chat(client) | Self::Responses(client) => client.list_models().await,
+            Self::Gemini(client) => client.list_models().await,
+            Self::Ollama(client) => client.list_models().await,
         })
     }
 
@@ -242,7 +211,7 @@ fn compatible(
 ) -> Result<OpenAiConfig, ModelError> {
     let address = entry.base_url.as_deref().unwrap_or_default();
     let mut config = OpenAiConfig::compatible(&entry.name, address).with_profile(profile(entry));
-    if let Some(options) = entry.chat() {
+    if let Some(AdapterOptions::Chat(options)) = &entry.options {
         config.chat.clone_from(options);
     }
     let Some(variable) = &entry.api_key_env else {

@@ -1,13 +1,12 @@
-//! The model that servers may use for sampling in a conversation.
+//! Sampling: MCP servers use the model of the run, if the configuration allows it.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use switchboard_domain::{ChatModel, ChatResponse, SampleError, SampleRequest, Sampler};
 
-use super::sampler::ModelSampler;
-
-/// A model that can be replaced. Clones share it.
+/// A sampler that uses the current model of a run. Clones share the model, which can be replaced.
+/// The server's model preferences are ignored, because the user pays.
 #[derive(Clone)]
 pub(crate) struct CurrentModel(Arc<RwLock<Arc<dyn ChatModel>>>);
 
@@ -28,6 +27,7 @@ impl Sampler for CurrentModel {
             let model = self.0.read().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(&model)
         };
-        ModelSampler::new(model).sample(sample).await
+        let answer = model.complete(&sample.request).await;
+        answer.map_err(|error| SampleError::Model(Box::new(error)))
     }
 }

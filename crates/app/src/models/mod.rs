@@ -6,7 +6,6 @@ pub(crate) mod current_model;
 mod prices;
 mod providers;
 mod resolve;
-pub(crate) mod sampler;
 mod whole;
 
 pub(crate) use choose::{ChoiceReason, Chosen, ModelChoiceError};

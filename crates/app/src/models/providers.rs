@@ -50,7 +50,7 @@ pub(crate) struct Provider {
     /// The part of its model names before the slash.
     pub(crate) name: String,
     pub(crate) default_model: Option<String>,
-    /// The connection settings. `None` for the offline planner.
+    /// The connection settings. `None` for the demo model.
     entry: Option<ProviderEntry>,
 }
 
@@ -174,11 +174,9 @@ impl Providers {
             models
                 .into_iter()
                 .map(|model| {
-                    let known = provider.capabilities(&model.name);
-                    let capabilities = ModelCapabilities {
-                        context_window: model.context_window.or(known.context_window),
-                        ..known
-                    };
+                    let mut capabilities = provider.capabilities(&model.name);
+                    capabilities.context_window =
+                        model.context_window.or(capabilities.context_window);
                     (model.name, capabilities)
                 })
                 .collect()

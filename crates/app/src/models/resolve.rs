@@ -132,7 +132,7 @@ impl Providers {
     }
 }
 
-/// Refuses names that the planner in this program does not have.
+/// Refuses names that the demo model does not have.
 fn check_offline_name(provider: &Provider, name: &str) -> Result<(), ModelChoiceError> {
     match &provider.default_model {
         Some(known) if provider.is_offline() && known != name => {

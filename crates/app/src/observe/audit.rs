@@ -1,12 +1,10 @@
 //! The audit file: one JSON line for each model call, tool call and run.
 
 use std::{
-    fmt,
     fs::File,
     io::{self, Write as _},
     path::{Path, PathBuf},
-    sync::Arc,
-    thread,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -15,7 +13,6 @@ use switchboard_orchestration::{
     RunEvent,
     observe::audit::{AuditOptions, AuditTrail, CostFunction},
 };
-use tokio::sync::{mpsc, oneshot};
 
 use super::{log::private_file, secrets::redactor};
 use crate::{
@@ -26,10 +23,6 @@ use crate::{
 };
 
 const FILE: &str = "audit.jsonl";
-
-/// Maximum number of records in the queue. A slow disk blocks the run, because no record may be
-/// lost.
-const QUEUE_SIZE: usize = 4_096;
 
 /// Time limit for the last records at the end of the program.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
@@ -43,10 +36,10 @@ pub(crate) struct AuditError {
     pub(crate) source: io::Error,
 }
 
-/// The audit of this process: one file for all runs. Needs a runtime.
+/// The audit of this process: one file for all runs.
 #[derive(Debug)]
 pub(crate) struct AuditLog {
-    file: Option<AuditFile>,
+    file: Option<Arc<AuditFile>>,
     redactor: Redactor,
     results: bool,
 }
@@ -57,12 +50,12 @@ impl AuditLog {
     pub(crate) fn open(config: &Config, environment: &Environment) -> Result<Self, AuditError> {
         let file = match location(config, environment) {
             Location::Nowhere => None,
-            Location::Named(path) => Some(AuditFile::open(&path).map_err(|source| AuditError {
-                path: path.clone(),
-                source,
-            })?),
+            Location::Named(path) => match AuditFile::open(&path) {
+                Ok(file) => Some(Arc::new(file)),
+                Err(source) => return Err(AuditError { path, source }),
+            },
             Location::Default(path) => match AuditFile::open(&path) {
-                Ok(file) => Some(file),
+                Ok(file) => Some(Arc::new(file)),
                 Err(error) => {
                     tracing::warn!(path = %path.display(), %error, "no audit is kept");
                     None
@@ -95,7 +88,7 @@ impl AuditLog {
         };
         Recorder {
             trail: AuditTrail::new(options),
-            lines: self.file.as_ref().map(|file| file.lines.clone()),
+            file: self.file.clone(),
         }
     }
 
@@ -116,23 +109,18 @@ impl AuditLog {
 #[derive(Debug)]
 pub(crate) struct Recorder {
     trail: AuditTrail,
-    lines: Option<mpsc::Sender<Work>>,
+    file: Option<Arc<AuditFile>>,
 }
 
 impl Recorder {
-    /// Records an event. Blocks only if the queue is full.
-    pub(crate) async fn observe(&mut self, event: &RunEvent) {
-        let Some(lines) = &self.lines else { return };
+    /// Records an event. A slow disk blocks the run, because no record may be lost.
+    pub(crate) fn observe(&mut self, event: &RunEvent) {
+        let Some(file) = &self.file else { return };
         for record in self.trail.observe(event) {
-            let mut line = match serde_json::to_vec(&record) {
-                Ok(line) => line,
-                Err(error) => {
-                    tracing::warn!(%error, "failed to serialize an audit record");
-                    continue;
-                }
-            };
-            line.push(b'\n');
-            let _ = lines.send(Work::Line(line)).await;
+            match serde_json::to_vec(&record) {
+                Ok(line) => file.append(line),
+                Err(error) => tracing::warn!(%error, "failed to serialize an audit record"),
+            }
         }
     }
 }
@@ -178,17 +166,19 @@ fn location(config: &Config, environment: &Environment) -> Location {
     }
 }
 
-/// An append-only file with a writer thread.
+/// An append-only file. One write for each record, so that records of several processes do not mix.
+#[derive(Debug)]
 struct AuditFile {
     path: PathBuf,
-    lines: mpsc::Sender<Work>,
+    file: File,
+    losses: Mutex<Losses>,
 }
 
-#[derive(Debug)]
-enum Work {
-    Line(Vec<u8>),
-    /// Syncs the file and returns the errors since the last flush.
-    Flush(oneshot::Sender<Result<(), String>>),
+/// Records that were not written since the last flush.
+#[derive(Debug, Default)]
+struct Losses {
+    count: u64,
+    reason: String,
 }
 
 impl AuditFile {
@@ -196,81 +186,45 @@ impl AuditFile {
         if let Some(folder) = path.parent() {
             make_folder(folder)?;
         }
-        let file = private_file(path)?;
-        let (lines, work) = mpsc::channel(QUEUE_SIZE);
-        // At the end, the runtime waits for its threads.
-        thread::Builder::new()
-            .name("audit".to_owned())
-            .spawn(move || write(file, work))?;
         Ok(Self {
             path: path.to_owned(),
-            lines,
+            file: private_file(path)?,
+            losses: Mutex::default(),
         })
     }
 
-    async fn flush(&self) -> Result<(), String> {
-        let (done, is_done) = oneshot::channel();
-        let flushed = async {
-            let sent = self.lines.send(Work::Flush(done)).await;
-            sent.map_err(|_| "its writer is gone".to_owned())?;
-            let done = is_done.await;
-            done.unwrap_or_else(|_| Err("its writer is gone".to_owned()))
+    fn append(&self, mut line: Vec<u8>) {
+        line.push(b'\n');
+        if let Err(error) = (&self.file).write_all(&line) {
+            let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+            losses.count += 1;
+            losses.reason = error.to_string();
+        }
+    }
+
+    async fn flush(self: &Arc<Self>) -> Result<(), String> {
+        let file = Arc::clone(self);
+        let syncing = tokio::task::spawn_blocking(move || file.sync());
+        match tokio::time::timeout(FLUSH_TIMEOUT, syncing).await {
+            Ok(synced) => synced.unwrap_or_else(|error| Err(error.to_string())),
+            Err(_) => Err("the disk does not answer".to_owned()),
+        }
+    }
+
+    fn sync(&self) -> Result<(), String> {
+        let losses = {
+            let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *losses)
         };
-        let in_time = tokio::time::timeout(FLUSH_TIMEOUT, flushed).await;
-        in_time.unwrap_or_else(|_| Err("the disk does not answer".to_owned()))
-    }
-}
-
-/// Writes one record at a time in append mode, so that records of several processes do not mix.
-fn write<W: Disk>(mut file: W, mut work: mpsc::Receiver<Work>) {
-    let mut lost = 0_u64;
-    let mut why = String::new();
-    while let Some(next) = work.blocking_recv() {
-        match next {
-            Work::Line(line) => {
-                if let Err(error) = file.append(&line) {
-                    lost += 1;
-                    why = error.to_string();
-                }
-            }
-            Work::Flush(done) => {
-                let synced = file.sync().map_err(|error| error.to_string());
-                let result = match std::mem::take(&mut lost) {
-                    0 => synced,
-                    lost => Err(format!("{lost} records were not written: {why}")),
-                };
-                // The caller may have timed out.
-                let _ = done.send(result);
-            }
+        if losses.count > 0 {
+            let Losses { count, reason } = losses;
+            return Err(format!("{count} records were not written: {reason}"));
         }
-    }
-}
-
-/// A file, or a full disk in tests.
-trait Disk {
-    fn append(&mut self, line: &[u8]) -> io::Result<()>;
-    fn sync(&mut self) -> io::Result<()>;
-}
-
-impl Disk for File {
-    fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        self.write_all(line)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        match self.sync_data() {
+        match self.file.sync_data() {
             // Pipes and devices cannot be synced.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-            synced => synced,
+            Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(error.to_string()),
+            _ => Ok(()),
         }
-    }
-}
-
-impl fmt::Debug for AuditFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuditFile")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
     }
 }
 

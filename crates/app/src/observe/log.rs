@@ -1,7 +1,7 @@
 //! Log lines on standard error or in a file.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, IsTerminal as _},
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -13,6 +13,7 @@ use tracing_subscriber::{EnvFilter, Layer, registry::LookupSpan};
 
 use crate::{
     config::{Config, environment::Environment},
+    storage::private_file,
     terminal,
 };
 
@@ -58,21 +59,9 @@ where
     };
     let hidden = redactor.with_limits(WHOLE);
     let live = live.clone();
-    let lines = tracing_subscriber::fmt::layer();
-    Some(match file {
-        Some(path) => match private_file(&path) {
-            Ok(file) => {
-                let file = Arc::new(Mutex::new(file));
-                lines
-                    .with_ansi(false)
-                    .with_writer(move || Redacting {
-                        to: Arc::clone(&file),
-                        hidden: hidden.clone(),
-                        live: live.clone(),
-                    })
-                    .with_filter(filter)
-                    .boxed()
-            }
+    let (to, ansi): (Arc<Mutex<dyn io::Write + Send>>, bool) = if let Some(path) = file {
+        match private_file(&path) {
+            Ok(file) => (Arc::new(Mutex::new(file)), false),
             Err(error) => {
                 terminal::print_warning(&format!(
                     "the log file {} cannot be written, so nothing is logged: {error}",
@@ -80,17 +69,19 @@ where
                 ));
                 return None;
             }
-        },
-        None => lines
-            .with_ansi(io::stderr().is_terminal() && environment.get("NO_COLOR").is_none())
-            .with_writer(move || Redacting {
-                to: Arc::new(Mutex::new(io::stderr())),
-                hidden: hidden.clone(),
-                live: live.clone(),
-            })
-            .with_filter(filter)
-            .boxed(),
-    })
+        }
+    } else {
+        let ansi = io::stderr().is_terminal() && environment.get("NO_COLOR").is_none();
+        (Arc::new(Mutex::new(io::stderr())), ansi)
+    };
+    let writer = move || RedactingWriter {
+        to: Arc::clone(&to),
+        hidden: hidden.clone(),
+        live: live.clone(),
+    };
+    let lines = tracing_subscriber::fmt::layer();
+    let lines = lines.with_ansi(ansi).with_writer(writer);
+    Some(lines.with_filter(filter).boxed())
 }
 
 /// Lines are not truncated.
@@ -101,13 +92,13 @@ const WHOLE: SizeLimits = SizeLimits {
 };
 
 /// Writes lines with secrets redacted.
-struct Redacting<W> {
-    to: Arc<Mutex<W>>,
+struct RedactingWriter {
+    to: Arc<Mutex<dyn io::Write + Send>>,
     hidden: Redactor,
     live: Redactor,
 }
 
-impl<W: io::Write> io::Write for Redacting<W> {
+impl io::Write for RedactingWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let line_text = String::from_utf8_lossy(line);
         let clean = self.hidden.redact_text(&self.live.redact_known(&line_text));
@@ -134,14 +125,7 @@ fn directives(wanted: &str) -> String {
 
 /// Opens a file for appending. A new file has private access.
 pub(super) fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(path)
+    private_file::options().append(true).create(true).open(path)
 }
 
 #[cfg(test)]
@@ -164,8 +148,8 @@ mod tests {
     fn lines_are_written_without_secrets() {
         use std::io::Write as _;
         let lines = Arc::new(Mutex::new(Vec::new()));
-        let mut writer = Redacting {
-            to: Arc::clone(&lines),
+        let mut writer = RedactingWriter {
+            to: Arc::clone(&lines) as _,
             hidden: Redactor::default()
                 .with_secrets(["known-secret"])
                 .with_limits(WHOLE),

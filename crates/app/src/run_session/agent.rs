@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use clap::{ArgMatches, Args, FromArgMatches, parser::ValueSource};
-use switchboard_domain::{Approver, ChatModel, Delivery, Sampling, ToolHost};
+use clap::Args;
+use switchboard_domain::{ChatModel, Delivery, Sampling, ToolHost};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{
     Agent, Limits, Run, RunOptions, RunParameters,
-    persistence::checkpoint::Checkpoints,
     policy::approval::Approvals,
     recipe::Recipe,
     strategy::Strategy,
@@ -20,7 +19,7 @@ use super::{context::values, recording::RecordingMode};
 use crate::{
     config::environment::Environment,
     models::{Chosen, list_price},
-    storage::{decisions::SavedDecisions, recipes, runs::StoredRuns},
+    storage::{decisions::SavedDecisions, recipes},
     terminal::{self, PresetAnswer, PresetApprover, Screen, TerminalApprover},
 };
 
@@ -43,11 +42,23 @@ pub(crate) struct AgentArgs {
     /// lists them
     #[arg(long, value_name = "NAME|FILE", env = "SWITCHBOARD_RECIPE")]
     pub(crate) recipe: Option<String>,
+    /// Which tool calls need your approval; by default none, except those of offline/planner that
+    /// are not read-only (or the variable `SWITCHBOARD_APPROVE`)
+    #[arg(long, value_enum)]
+    pub(crate) approve: Option<Approve>,
+    #[command(flatten)]
+    pub(crate) answers: AnswerArgs,
+    /// Start no MCP servers and use no tools
+    #[arg(long)]
+    pub(crate) no_tools: bool,
+}
+
+/// How answers are produced.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct AnswerArgs {
     /// How the answer is produced: loop, or gather-format (gather with tools, then format)
     #[arg(long, env = "SWITCHBOARD_STRATEGY")]
     pub(crate) strategy: Option<Strategy>,
-    #[command(flatten)]
-    pub(crate) approve: ApproveArgs,
     /// Maximum number of model calls
     #[arg(
         long,
@@ -59,64 +70,6 @@ pub(crate) struct AgentArgs {
     /// Don't stream; print each answer when it is complete
     #[arg(long)]
     pub(crate) no_stream: bool,
-    /// Start no MCP servers and use no tools
-    #[arg(long)]
-    pub(crate) no_tools: bool,
-}
-
-/// `--approve`, and whether a person gave it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ApproveArgs {
-    pub(crate) approve: Option<Approve>,
-    /// It is from the command line or a conversation, not from a variable.
-    in_person: bool,
-}
-
-#[derive(Args)]
-struct ApproveOption {
-    /// Which tool calls need your approval; by default none, except those of offline/planner that
-    /// are not read-only
-    #[arg(long, value_enum, env = "SWITCHBOARD_APPROVE")]
-    approve: Option<Approve>,
-}
-
-impl ApproveArgs {
-    /// Returns the option as a person gives it.
-    pub(crate) fn in_person(approve: Option<Approve>) -> Self {
-        Self {
-            approve,
-            in_person: true,
-        }
-    }
-
-    fn is_later(self) -> bool {
-        self.approve == Some(Approve::Later)
-    }
-}
-
-impl Args for ApproveArgs {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        ApproveOption::augment_args(command)
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        ApproveOption::augment_args_for_update(command)
-    }
-}
-
-impl FromArgMatches for ApproveArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let ApproveOption { approve } = ApproveOption::from_arg_matches(matches)?;
-        Ok(Self {
-            approve,
-            in_person: matches.value_source("approve") == Some(ValueSource::CommandLine),
-        })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
 }
 
 /// Options of a resumed run. Missing options keep the values of the stored run. The variables of
@@ -143,41 +96,11 @@ pub(crate) struct ResumedArgs {
     /// Don't stream; print each further answer when it is complete
     #[arg(long)]
     no_stream: bool,
-    #[command(flatten)]
-    settled: Settled,
 }
 
-/// Options that apply only at the start of a run. They are accepted to explain this in an error.
-#[derive(Debug, Args)]
-struct Settled {
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
-    recipe: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
-    strategy: Option<String>,
-    #[arg(long, hide = true)]
-    no_tools: bool,
-}
-
-impl Settled {
-    fn check(&self) -> Result<(), Failure> {
-        let (option, what) = if self.recipe.is_some() {
-            ("--recipe", "the recipe")
-        } else if self.strategy.is_some() {
-            ("--strategy", "the strategy")
-        } else if self.no_tools {
-            ("--no-tools", "the tools")
-        } else {
-            return Ok(());
-        };
-        Err(Failure::usage(anyhow!(
-            "{option} applies to new questions only: a resumed run keeps {what}"
-        )))
-    }
-}
-
-/// Applies the option. The rules of the files stay, because a later option may reset the policy.
-fn approve_by(approvals: &mut Approvals, ApproveArgs { approve, in_person }: ApproveArgs) {
-    let Some(approve) = approve else { return };
+/// Applies the option. The rules of the files stay, because a later option may reset the policy. A
+/// variable does not approve calls in advance, because no person gave it for this command.
+fn approve_by(approvals: &mut Approvals, approve: Approve, in_person: bool) {
     approvals.policy = approve.into();
     approvals.policy_overrides_rules = approve == Approve::None;
     approvals.approved_in_advance = in_person && approve == Approve::All;
@@ -195,7 +118,6 @@ impl ResumedArgs {
 
     /// Checks the options that need no configuration.
     pub(crate) fn check(&self, run: &Run) -> Result<(), Failure> {
-        self.settled.check()?;
         match self.max_steps {
             Some(most) if most <= run.steps() => Err(Failure::usage(anyhow!(
                 "the run has asked its model {} times already, and --max-steps counts from its \
@@ -217,9 +139,9 @@ impl ResumedArgs {
         if let Some(steps) = self.max_steps {
             run.limit_steps(steps);
         }
-        if self.approve.is_some() {
+        if let Some(approve) = self.approve {
             let mut approvals = run.options().approval.clone();
-            approve_by(&mut approvals, ApproveArgs::in_person(self.approve));
+            approve_by(&mut approvals, approve, true);
             run.set_approvals(approvals);
         }
         if self.no_stream {
@@ -234,7 +156,6 @@ impl ResumedArgs {
             options: run.options().clone(),
             later: self.decides_later(&context.environment),
             preset: Vec::new(),
-            runs: None,
             no_tools: false,
         })
     }
@@ -288,8 +209,6 @@ pub(crate) struct Plan {
     pub(crate) later: bool,
     /// Answers to pending approval requests.
     pub(crate) preset: Vec<PresetAnswer>,
-    /// The store of a resumed run.
-    pub(crate) runs: Option<StoredRuns>,
     pub(crate) no_tools: bool,
 }
 
@@ -303,7 +222,7 @@ impl AgentArgs {
         let of_recipe = recipe.as_ref().and_then(|recipe| recipe.model.as_deref());
         let named = self.model.as_deref().or(of_recipe);
         let (chosen, fallbacks) = models(context, named, &self.fallback).await?;
-        Ok(self.settle(context, recipe, chosen, fallbacks))
+        self.settle(context, recipe, chosen, fallbacks)
     }
 
     /// Returns the plan with this recipe and these models.
@@ -313,18 +232,19 @@ impl AgentArgs {
         recipe: Option<Arc<Recipe>>,
         chosen: Chosen,
         fallbacks: Vec<Arc<dyn ChatModel>>,
-    ) -> Plan {
-        Plan {
-            options: self.options(context, recipe.as_deref()),
+    ) -> Result<Plan, Failure> {
+        let variable = Approve::of_variable(&context.environment)?;
+        let approve = self.approve.or(variable);
+        Ok(Plan {
+            options: self.options(context, recipe.as_deref(), approve),
             no_tools: self.no_tools || recipe.as_ref().is_some_and(|it| !it.tools.enabled),
-            later: self.approve.is_later(),
+            later: approve == Some(Approve::Later),
             preset: Vec::new(),
-            runs: None,
             sampled: Arc::clone(&chosen.model),
             chosen,
             fallbacks,
             recipe,
-        }
+        })
     }
 
     /// Returns the name of the recipe.
@@ -343,7 +263,12 @@ impl AgentArgs {
 
     /// A flag takes precedence over the recipe, the recipe over the configuration. A recipe can
     /// only lower limits and tighten approvals.
-    fn options(&self, context: &Context, recipe: Option<&Recipe>) -> RunOptions {
+    fn options(
+        &self,
+        context: &Context,
+        recipe: Option<&Recipe>,
+        approve: Option<Approve>,
+    ) -> RunOptions {
         let config = &context.config;
         let reasoning = recipe.and_then(|recipe| recipe.reasoning.effort);
         let temperature = recipe.and_then(|recipe| recipe.temperature);
@@ -355,7 +280,7 @@ impl AgentArgs {
             },
             max_output_tokens: config.max_output_tokens,
             reasoning: reasoning.or(config.reasoning),
-            delivery: if self.no_stream || stream == Some(false) {
+            delivery: if self.answers.no_stream || stream == Some(false) {
                 Delivery::Whole
             } else {
                 Delivery::Streamed
@@ -370,7 +295,9 @@ impl AgentArgs {
         if let Some(approvals) = &config.approvals {
             approvals.apply(&mut options.approval);
         }
-        approve_by(&mut options.approval, self.approve);
+        if let Some(approve) = approve {
+            approve_by(&mut options.approval, approve, self.approve.is_some());
+        }
         options.limits = config.max_steps.map_or_else(Limits::default, Limits::steps);
         if let Some(limits) = &config.limits {
             limits.apply(&mut options.limits);
@@ -383,26 +310,16 @@ impl AgentArgs {
                 options.limits.max_steps = options.limits.max_steps.min(configured);
             }
         }
-        if let Some(steps) = self.max_steps {
+        if let Some(steps) = self.answers.max_steps {
             options.limits.max_steps = steps;
         }
         let of_recipe = recipe.and_then(|recipe| recipe.strategy.clone());
-        let strategy = self.strategy.clone().or(of_recipe);
+        let strategy = self.answers.strategy.clone().or(of_recipe);
         if let Some(strategy) = strategy.or(config.strategy.clone()) {
             options.strategy = strategy;
         }
         options
     }
-}
-
-/// Parts of an agent that are not configured.
-pub(crate) struct AgentParts<'p> {
-    /// Decides about tool calls.
-    pub(crate) approver: Arc<dyn Approver>,
-    /// Remembered approval decisions.
-    pub(crate) decisions: &'p SavedDecisions,
-    /// The store of its runs.
-    pub(crate) checkpoints: Option<Arc<dyn Checkpoints>>,
 }
 
 impl Plan {
@@ -435,37 +352,23 @@ impl Plan {
             self.tools(context, host),
             values::configured(&context.config),
         );
-        let approver: Arc<dyn Approver> = Arc::new(if self.later {
+        let approver = Arc::new(if self.later {
             approver.deferring()
         } else {
             approver
         });
         let preset = std::mem::take(&mut self.preset);
-        let runs = self.runs.take();
-        let runs = runs.map_or_else(|| StoredRuns::of(&context.environment), Ok);
-        let checkpoints = match runs {
-            Ok(runs) => Some(Arc::new(runs) as Arc<dyn Checkpoints>),
-            Err(error) => {
-                if self.later {
-                    terminal::print_warning(&error.to_string());
-                }
-                None
-            }
-        };
-        let parts = AgentParts {
-            approver: Arc::new(PresetApprover::new(preset, approver)),
-            decisions,
-            checkpoints,
-        };
-        self.agent_with(context, host, parts)
+        let approver = PresetApprover::new(preset, approver);
+        let agent = self.agent_with(context, host, decisions);
+        agent.with_approver(Arc::new(approver))
     }
 
-    /// Returns the agent.
+    /// Returns the agent. Without an approver, calls that need approval are denied.
     pub(crate) fn agent_with(
         self,
         context: &Context,
         host: &Arc<McpHost>,
-        parts: AgentParts<'_>,
+        decisions: &SavedDecisions,
     ) -> Agent {
         let config = &context.config;
         let tools = self.tools(context, host);
@@ -474,9 +377,8 @@ impl Plan {
             .with_tools(tools)
             .with_redefined_tools(host.redefined_tools())
             .with_options(self.options)
-            .with_approver(parts.approver)
             .with_steady_clock(context.steady.clone())
-            .with_decisions(parts.decisions.shared.clone())
+            .with_decisions(decisions.shared.clone())
             .with_prices(list_price);
         for fallback in self.fallbacks {
             agent = agent.with_fallback(fallback);
@@ -486,9 +388,6 @@ impl Plan {
         }
         if let Some(recipe) = self.recipe {
             agent = agent.with_recipe(recipe);
-        }
-        if let Some(checkpoints) = parts.checkpoints {
-            agent = agent.with_checkpoints(checkpoints);
         }
         agent = agent.with_context(values::configured(config));
         if let Some(lifetime) = config.cache_results.filter(|it| !it.is_zero()) {

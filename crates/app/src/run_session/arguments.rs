@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use switchboard_orchestration::ApprovalPolicy;
 
-use crate::terminal::output::AskOutput;
+use super::{agent::AgentArgs, context::Context, failure::Failure, recording::RecordingArgs};
+use crate::{config::environment::Environment, terminal::output::AskOutput};
 
 /// The sources of the configuration.
 #[derive(Debug, Clone, Args)]
@@ -30,14 +32,30 @@ pub(crate) struct Global {
     pub(crate) mcp_config: Vec<PathBuf>,
 }
 
-/// Output format and configuration.
+/// Arguments of `ask` and `chat`.
 #[derive(Debug, Args)]
-pub(crate) struct OutputArgs {
+pub(crate) struct ConversationArgs {
+    /// Continue or start the saved conversation with this id
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
     /// Output format
     #[arg(short, long, value_enum, default_value_t, env = "SWITCHBOARD_OUTPUT")]
     pub(crate) output: AskOutput,
     #[command(flatten)]
-    pub(crate) global: Global,
+    global: Global,
+    #[command(flatten)]
+    pub(crate) recording: RecordingArgs,
+}
+
+impl ConversationArgs {
+    /// Loads the configuration and opens the recording of `--replay`.
+    pub(crate) fn context(&self, environment: Environment) -> Result<Context, Failure> {
+        let mut context = Context::load_for(&self.global, &self.recording, environment)?;
+        context.recording = self.recording.replay(&context)?;
+        Ok(context)
+    }
 }
 
 /// Which tool calls need approval.
@@ -51,6 +69,22 @@ pub(crate) enum Approve {
     None,
     /// Store the run when an approval is needed; resume it with `switchboard runs resume`
     Later,
+}
+
+/// The variable of `--approve`. clap does not read it, because only a person may approve calls in
+/// advance.
+pub(crate) const APPROVE: &str = "SWITCHBOARD_APPROVE";
+
+impl Approve {
+    /// Reads the variable.
+    pub(crate) fn of_variable(environment: &Environment) -> Result<Option<Self>, Failure> {
+        let value = environment.get(APPROVE);
+        let read = value.map(|value| {
+            let invalid = |_| anyhow!("the variable {APPROVE} must be ask, all, none or later");
+            Self::from_str(value, false).map_err(|error| Failure::usage(invalid(error)))
+        });
+        read.transpose()
+    }
 }
 
 impl From<Approve> for ApprovalPolicy {

@@ -202,13 +202,17 @@ fn not_ready(status: &ServerStatus) -> anyhow::Error {
     anyhow!("{text}")
 }
 
-/// Runs work until the first interruption.
-pub(crate) async fn until_interrupted(
-    work: impl Future<Output = Result<Code, Failure>>,
+/// Starts servers, runs `work` until the first interruption and closes the servers.
+pub(crate) async fn with_host(
+    servers: Servers,
     interrupts: &Interrupts,
+    work: impl AsyncFnOnce(&McpHost) -> Result<Code, Failure>,
 ) -> Result<Code, Failure> {
-    tokio::select! {
-        result = work => result,
+    let host = start(servers)?;
+    let result = tokio::select! {
+        result = Box::pin(work(&host)) => result,
         () = interrupts.first() => Ok(Code::Interrupted),
-    }
+    };
+    close(&host, interrupts).await;
+    result
 }

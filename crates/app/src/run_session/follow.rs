@@ -3,23 +3,22 @@
 pub(crate) mod running;
 pub(crate) mod startup;
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use anyhow::anyhow;
 use switchboard_domain::{ApprovalDecision, ChatModel, Elicitor, Message, SessionId};
 use switchboard_mcp_client::ClientHandlers;
 use switchboard_orchestration::{
-    Agent, Outcome, Run, RunEventKind, RunParameters, RunReport, ToolFailure,
+    Agent, Outcome, Run, RunEvent, RunEventKind, RunParameters, RunReport, ToolFailure,
     persistence::{LeasedRun, PersistedRunEnd},
 };
 
 use super::{
     agent::{AgentArgs, Plan, ResumedArgs},
-    arguments::OutputArgs,
     context::{self, Context},
     conversations::{Conversations, with_remedy},
     failure::{Code, Failure},
-    interrupts::Interrupts,
+    interrupts::{Interrupts, Presses},
     servers::Servers,
     unmatched,
 };
@@ -27,9 +26,9 @@ use running::Running;
 use startup::{ready, startup_wait};
 
 use crate::{
-    models::{ChoiceReason, Chosen, sampler::ModelSampler},
+    models::{ChoiceReason, Chosen, current_model::CurrentModel},
     observe::{AuditLog, Recorder},
-    storage::{decisions::SavedDecisions, runs::StoredRuns},
+    storage::decisions::SavedDecisions,
     terminal::{
         self, PresetAnswer, Screen, TerminalElicitor,
         output::{Answer, AskOutput},
@@ -42,34 +41,16 @@ pub(crate) enum RunStart {
     Question(String),
     /// The next question of a session.
     InSession(Conversations, SessionId, String, Box<AgentArgs>),
-    /// A stored run without a session.
-    Resumed(Box<Run>),
-    /// A stored run of a session.
-    Taken(Conversations, Box<LeasedRun>),
+    /// A stored run.
+    Resumed(Conversations, Box<LeasedRun>),
 }
 
-/// Resumes a stored run without a session.
+/// Resumes a stored run.
 pub(crate) async fn resume(
-    mut run: Run,
-    runs: StoredRuns,
-    answer: Option<ApprovalDecision>,
-    (resumed, shown): (&ResumedArgs, &OutputArgs),
-    context: &Context,
-    interrupts: &Interrupts,
-) -> Result<Code, Failure> {
-    let mut plan = resumed.plan(&mut run, context).await?;
-    plan.runs = Some(runs);
-    plan.preset = presets(&run, answer.as_ref());
-    let start = RunStart::Resumed(Box::new(run));
-    execute(plan, shown.output, context, interrupts, start).await
-}
-
-/// Resumes a stored run of a session.
-pub(crate) async fn resume_taken(
     conversations: &Conversations,
     mut taken: LeasedRun,
     answer: Option<ApprovalDecision>,
-    (resumed, shown): (&ResumedArgs, &OutputArgs),
+    (resumed, output): (&ResumedArgs, AskOutput),
     context: &Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
@@ -83,8 +64,8 @@ pub(crate) async fn resume_taken(
     let begun = RunParameters::read(taken.record().parameters.as_ref());
     plan.no_tools = begun.is_some_and(|begun| begun.without_tools);
     plan.preset = presets(taken.run(), answer.as_ref());
-    let start = RunStart::Taken(conversations.clone(), Box::new(taken));
-    execute(plan, shown.output, context, interrupts, start).await
+    let start = RunStart::Resumed(conversations.clone(), Box::new(taken));
+    execute(plan, output, context, interrupts, start).await
 }
 
 /// Returns the same answer for every pending approval request.
@@ -119,7 +100,7 @@ pub(crate) async fn execute(
     let (audit, decisions) = match open_stores(context) {
         Ok(read) => read,
         Err(failure) => {
-            if let RunStart::Taken(_, taken) = start {
+            if let RunStart::Resumed(_, taken) = start {
                 taken.release().await;
             }
             context::close(&host, interrupts).await;
@@ -128,8 +109,8 @@ pub(crate) async fn execute(
     };
     let session = match &start {
         RunStart::InSession(_, session, ..) => Some(session.0.clone()),
-        RunStart::Taken(_, taken) => Some(taken.record().session.0.clone()),
-        _ => None,
+        RunStart::Resumed(_, taken) => Some(taken.record().session.0.clone()),
+        RunStart::Question(_) => None,
     };
     let mut recorder = audit.run(session.clone(), None);
     let mut answer = Answer::new(output);
@@ -144,7 +125,7 @@ pub(crate) async fn execute(
             }
         }
         Err(early) => {
-            if let RunStart::Taken(_, taken) = start {
+            if let RunStart::Resumed(_, taken) = start {
                 taken.release().await;
             }
             early.report(session, &model, &screen, &mut answer)
@@ -173,8 +154,7 @@ async fn begin(
     let screen = screen.clone();
     Ok(match start {
         RunStart::Question(question) => Running::ephemeral(agent.ask(question), screen),
-        RunStart::Resumed(run) => Running::ephemeral(agent.resume(*run), screen),
-        RunStart::Taken(conversations, taken) => {
+        RunStart::Resumed(conversations, taken) => {
             Running::persisted(conversations.durable_runs.resume(agent, *taken), screen)
         }
         RunStart::InSession(conversations, session, question, args) => {
@@ -208,12 +188,12 @@ fn answering(screen: &Screen, model: &Arc<dyn ChatModel>) -> ClientHandlers {
         .then(|| Arc::new(TerminalElicitor::new(screen.clone())) as Arc<dyn Elicitor>);
     ClientHandlers {
         elicitor,
-        sampler: Some(Arc::new(ModelSampler::new(Arc::clone(model)))),
+        sampler: Some(Arc::new(CurrentModel::new(Arc::clone(model)))),
         ..ClientHandlers::default()
     }
 }
 
-/// Prints a run as it happens. The first interruption cancels it; the second one returns at once.
+/// Prints a run as it happens.
 async fn follow(
     mut run: Running,
     screen: &Screen,
@@ -221,72 +201,100 @@ async fn follow(
     recorder: &mut Recorder,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
+    let mut run_id = None;
+    // A closed output drops the run and with it the request and the calls.
+    let show = |event: &RunEvent| {
+        run_id.get_or_insert_with(|| Arc::clone(&event.run_id));
+        answer.show(event, screen)
+    };
+    let code = match events(&mut run, recorder, interrupts, None, show).await? {
+        (_, Stop::Interrupted) => Code::Interrupted,
+        (code, _) => code,
+    };
+    if let Some(PersistedRunEnd::Failed(error)) = run.end() {
+        let failure = anyhow!("the answer could not be saved: {error}");
+        return Err(Failure::run(failure));
+    }
+    if code == Code::Waiting {
+        let session = run.session().map(ToString::to_string);
+        terminal::print_note(&format!(
+            "run saved, waiting for approval. Continue with: switchboard runs resume {}, or \
+             switchboard chat --session {}",
+            run_id.unwrap_or_default(),
+            session.unwrap_or_default()
+        ));
+    }
+    Ok(code)
+}
+
+/// Why a run was left or cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    No,
+    /// A signal interrupted the program.
+    Interrupted,
+    /// Ctrl-C cancelled the run.
+    Cancelled,
+    /// A second Ctrl-C left the run before its end.
+    Paused,
+}
+
+/// Passes the events of a run to `show` and the audit. Returns the exit code of the run.
+///
+/// The first interruption cancels the run; the second one returns at once. So do `presses` of
+/// Ctrl-C, which do not end the program.
+pub(crate) async fn events(
+    run: &mut Running,
+    recorder: &mut Recorder,
+    interrupts: &Interrupts,
+    mut presses: Option<&mut Presses>,
+    mut show: impl FnMut(&RunEvent) -> io::Result<()>,
+) -> Result<(Code, Stop), Failure> {
     let cancel = run.cancel_handle();
-    let session = run.session().cloned();
-    let mut interrupted = false;
-    let mut code = Code::Failed;
+    let (mut code, mut stop) = (Code::Failed, Stop::No);
     loop {
+        let key = async {
+            match &mut presses {
+                Some(presses) => presses.next().await,
+                None => std::future::pending().await,
+            }
+        };
         let event = tokio::select! {
             biased;
-            () = interrupts.second() => {
-                // The program ends, so a closed output no longer matters.
-                let _ = answer.flush();
-                return Ok(Code::Interrupted);
+            () = interrupts.second() => return Ok((code, Stop::Interrupted)),
+            () = interrupts.first(), if stop != Stop::Interrupted => {
+                stop = Stop::Interrupted;
+                cancel.cancel();
+                continue;
             }
-            () = interrupts.first(), if !interrupted => {
-                interrupted = true;
+            () = key, if stop != Stop::Interrupted => {
+                if stop == Stop::Cancelled {
+                    return Ok((code, Stop::Paused));
+                }
+                stop = Stop::Cancelled;
                 cancel.cancel();
                 continue;
             }
             event = run.next() => event,
-            // Deltas that arrive together are written together.
-            () = std::future::ready(()), if answer.has_pending() => {
-                answer.flush().map_err(Failure::run)?;
-                continue;
-            }
         };
         let Some(event) = event else {
-            answer.flush().map_err(Failure::run)?;
-            if let Some(PersistedRunEnd::Failed(error)) = run.end() {
-                let failure = anyhow!("the answer could not be saved: {error}");
-                return Err(Failure::run(failure));
-            }
-            return Ok(if interrupted { Code::Interrupted } else { code });
+            return Ok((code, stop));
         };
-        recorder.observe(&event).await;
-        // The answer's line must end before other output on the same terminal.
-        let on_screen_first = matches!(event.kind, RunEventKind::TextDelta { .. });
-        if on_screen_first {
-            screen.show(&event.kind);
-        }
-        // A closed output drops the run and with it the request and the calls.
-        answer.write(&event).map_err(Failure::run)?;
-        if !on_screen_first {
-            answer.flush().map_err(Failure::run)?;
-            screen.show(&event.kind);
-        }
+        recorder.observe(&event);
+        show(&event).map_err(Failure::run)?;
         match &event.kind {
             RunEventKind::RunFinished { report } => {
                 code = code_of(report.outcome);
                 print_unapproved_calls(report);
             }
-            RunEventKind::RunParked { .. } => {
-                code = Code::Waiting;
-                let way_on = match &session {
-                    Some(session) => format!("switchboard chat --session {session}"),
-                    None => format!("switchboard runs resume {}", event.run_id),
-                };
-                terminal::print_note(&format!(
-                    "run saved, waiting for approval. Continue with: {way_on}"
-                ));
-            }
+            RunEventKind::RunParked { .. } => code = Code::Waiting,
             _ => {}
         }
     }
 }
 
 /// Prints the calls that were not approved because no person was present, and how to allow them.
-pub(crate) fn print_unapproved_calls(report: &RunReport) {
+fn print_unapproved_calls(report: &RunReport) {
     let calls = report.tool_calls.iter();
     let mut tools: Vec<String> = calls
         .filter(|call| call.failure == Some(ToolFailure::NotApproved))

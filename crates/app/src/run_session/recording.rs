@@ -11,8 +11,11 @@ use std::{
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use switchboard_domain::{ChatModel, ModelCapabilities, ModelId, ToolHost, redact::Redactor};
+use switchboard_domain::{
+    ChatModel, ModelCapabilities, ModelId, ToolCatalog, ToolHost, redact::Redactor,
+};
 use switchboard_evals::recording::{Matching, Player, Recorder};
+use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{Agent, tools::arguments::ContextInjection};
 
 use super::{
@@ -92,11 +95,6 @@ impl RecordingArgs {
     /// Returns whether a recording is replayed.
     pub(crate) fn is_replay(&self) -> bool {
         self.replay.is_some()
-    }
-
-    /// Returns the files of `--record` and `--replay`.
-    pub(crate) fn files(&self) -> [Option<&Path>; 2] {
-        [self.record.as_deref(), self.replay.as_deref()]
     }
 
     /// Starts the recording of `--record` and records the models of the plan. Called last before
@@ -261,6 +259,14 @@ impl RecordingMode {
             Self::Off => host,
             Self::Recording(recorder) => recorder.tools(host),
             Self::Replay(player) => player.tools().unwrap_or(host),
+        }
+    }
+
+    /// Returns the current tools of a host, or the recorded ones in a replay.
+    pub(crate) async fn catalog(&self, host: &Arc<McpHost>) -> ToolCatalog {
+        match self {
+            Self::Replay(_) => self.tools(Arc::clone(host) as _).tools().await,
+            Self::Off | Self::Recording(_) => host.tools().await,
         }
     }
 

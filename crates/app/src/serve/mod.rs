@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use serde_json::Value;
-use switchboard_domain::{ModelId, Principal, SessionId, ToolCatalog, ToolHost};
+use switchboard_domain::{ModelId, Principal, SessionId, ToolCatalog};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{Agent, questions::Questions};
 use switchboard_server::{
@@ -22,31 +22,21 @@ use switchboard_server::{
 use crate::{
     models::Readiness,
     observe::AuditLog,
-    run_session::{agent::AgentArgs, context::Context, recording::RecordingMode, unmatched},
+    run_session::{
+        agent::AgentArgs, context::Context, follow::startup::startup_wait,
+        recording::RecordingMode, unmatched,
+    },
     storage::{decisions::SavedDecisions, recipes},
 };
 use agents::AgentCache;
 pub(crate) use run_parameters::apply;
 use watch::RunObserver;
 
-/// Default time that the first run waits for optional servers.
-const STARTUP_WAIT: Duration = Duration::from_secs(5);
-
 /// The engine of the HTTP server.
 pub(crate) struct AppEngine {
-    context: Context,
-    /// The recording of all runs.
-    recording: RecordingMode,
+    pub(crate) parts: Parts,
     /// Number of started runs, which identifies them in a recording.
     started_runs: AtomicU64,
-    /// Options of the command line. A request may override them.
-    args: AgentArgs,
-    host: Arc<McpHost>,
-    /// A host without tools.
-    no_host: Arc<McpHost>,
-    questions: Questions,
-    decisions: Arc<SavedDecisions>,
-    audit: AuditLog,
     agents: AgentCache,
     /// Completes when the servers had time to start.
     settled: Shared<BoxFuture<'static, ()>>,
@@ -56,75 +46,57 @@ pub(crate) struct AppEngine {
 pub(crate) struct Parts {
     /// Its recording is off: `recording` has one part for each run.
     pub(crate) context: Context,
+    /// The recording of all runs.
     pub(crate) recording: RecordingMode,
+    /// Options of the command line. A request may override them.
     pub(crate) args: AgentArgs,
     pub(crate) host: Arc<McpHost>,
+    /// A host without tools.
     pub(crate) no_host: Arc<McpHost>,
     pub(crate) questions: Questions,
-    pub(crate) decisions: SavedDecisions,
+    pub(crate) decisions: Arc<SavedDecisions>,
     pub(crate) audit: AuditLog,
 }
 
 impl AppEngine {
     pub(crate) fn new(parts: Parts) -> Self {
-        let startup_wait = parts.context.config.startup_wait.unwrap_or(STARTUP_WAIT);
+        let startup_wait = startup_wait(&parts.context);
         let host = Arc::clone(&parts.host);
         let settled = async move {
             // Later servers are used from the next step on.
             let _ = tokio::time::timeout(startup_wait, host.settled()).await;
         };
         Self {
-            context: parts.context,
-            recording: parts.recording,
+            parts,
             started_runs: AtomicU64::new(0),
-            args: parts.args,
-            host: parts.host,
-            no_host: parts.no_host,
-            questions: parts.questions,
-            decisions: Arc::new(parts.decisions),
-            audit: parts.audit,
             agents: AgentCache::default(),
             settled: settled.boxed().shared(),
         }
     }
 
-    pub(crate) fn decisions(&self) -> &SavedDecisions {
-        &self.decisions
-    }
-
-    pub(crate) fn audit(&self) -> &AuditLog {
-        &self.audit
-    }
-
     /// Warns about rules that match nothing, after the servers had time to start.
     pub(crate) async fn warn_of_unmatched_rules(&self) {
         self.settled.clone().await;
-        unmatched::warn(&self.context.config, &self.host).await;
-    }
-
-    pub(crate) fn host(&self) -> &Arc<McpHost> {
-        &self.host
+        unmatched::warn(&self.parts.context.config, &self.parts.host).await;
     }
 
     /// Returns the default model.
     async fn default_model(&self) -> Option<ModelId> {
-        let chosen = self.context.choose_model(self.args.model.as_deref()).await;
+        let chosen = self
+            .parts
+            .context
+            .choose_model(self.parts.args.model.as_deref())
+            .await;
         Some(chosen.ok()?.model.id().clone())
     }
 
-    /// Returns the current tools. A replay returns the recorded ones.
     async fn catalog(&self) -> ToolCatalog {
-        match &self.recording {
-            recording @ RecordingMode::Replay(_) => {
-                recording.tools(Arc::clone(&self.host) as _).tools().await
-            }
-            RecordingMode::Off | RecordingMode::Recording(_) => self.host.tools().await,
-        }
+        self.parts.recording.catalog(&self.parts.host).await
     }
 
     /// Returns an error message for a required server that takes no calls.
     fn missing(&self) -> Option<String> {
-        let servers = self.host.servers().into_iter();
+        let servers = self.parts.host.servers().into_iter();
         let mut missing = servers.filter(|it| it.required && !it.state.takes_calls());
         missing.next().map(|status| {
             let reason = status
@@ -157,7 +129,7 @@ impl Engine for AppEngine {
 
     async fn models(&self) -> Vec<ModelInfo> {
         let default = self.default_model().await;
-        if let Some(recorded) = self.recording.models() {
+        if let Some(recorded) = self.parts.recording.models() {
             let recorded = recorded.into_iter();
             let models = recorded.map(|(id, capabilities)| ModelInfo {
                 default: default.as_ref() == Some(&id),
@@ -169,7 +141,7 @@ impl Engine for AppEngine {
             });
             return models.collect();
         }
-        let providers = &self.context.providers;
+        let providers = &self.parts.context.providers;
         let mut models = Vec::new();
         for provider in providers.iter() {
             let ready = !matches!(providers.readiness(provider), Readiness::KeyMissing(_));
@@ -202,7 +174,7 @@ impl Engine for AppEngine {
     }
 
     async fn recipes(&self) -> Vec<RecipeInfo> {
-        let environment = self.context.environment.clone();
+        let environment = self.parts.context.environment.clone();
         let listed = tokio::task::spawn_blocking(move || recipes::list(&environment)).await;
         let entries = match listed {
             Ok(Ok(entries)) => entries,
@@ -225,7 +197,7 @@ impl Engine for AppEngine {
     }
 
     async fn servers(&self) -> Vec<Value> {
-        let statuses = self.host.servers();
+        let statuses = self.parts.host.servers();
         let values = statuses.iter().map(serde_json::to_value);
         values.filter_map(Result::ok).collect()
     }
@@ -237,12 +209,12 @@ impl Engine for AppEngine {
 
     async fn tool_pages(&self) -> Vec<ToolPage> {
         let mut pages = Vec::new();
-        for server in self.host.servers() {
+        for server in self.parts.host.servers() {
             if !server.state.takes_calls() {
                 continue;
             }
             // A server without apps has no pages.
-            let Ok(apps) = self.host.apps(&server.name).await else {
+            let Ok(apps) = self.parts.host.apps(&server.name).await else {
                 continue;
             };
             pages.extend(apps.items.into_iter().map(|app| ToolPage {
@@ -255,7 +227,7 @@ impl Engine for AppEngine {
     }
 
     async fn read_tool_page(&self, server: &str, uri: &str) -> Result<String, String> {
-        let page = self.host.read_app(server, uri).await;
+        let page = self.parts.host.read_app(server, uri).await;
         page.map(|page| page.html)
             .map_err(|error| error.to_string())
     }
@@ -265,15 +237,15 @@ impl Engine for AppEngine {
     }
 
     fn knows_model(&self, model: &ModelId) -> bool {
-        if let Some(recorded) = self.recording.models() {
+        if let Some(recorded) = self.parts.recording.models() {
             return recorded.iter().any(|(id, _)| id == model);
         }
         let id = model.to_string();
-        let configured = [&self.args.model, &self.context.config.model];
+        let configured = [&self.parts.args.model, &self.parts.context.config.model];
         if configured.into_iter().flatten().any(|name| *name == id) {
             return true;
         }
-        let providers = &self.context.providers;
+        let providers = &self.parts.context.providers;
         providers.get(&model.provider).is_some_and(|provider| {
             // The catalogue also finds aliases.
             let entry = provider.catalogued(&model.name);
@@ -284,21 +256,22 @@ impl Engine for AppEngine {
     }
 
     fn questions(&self) -> Option<&Questions> {
-        Some(&self.questions)
+        Some(&self.parts.questions)
     }
 
     fn forget(&self, principal: &Principal, session: &str) {
-        let decisions = &self.decisions.shared;
+        let decisions = &self.parts.decisions.shared;
         decisions.change(|decisions| decisions.forget_session(principal, session));
     }
 
     fn observer(&self, principal: &Principal, session: Option<&str>) -> Option<Box<dyn Observer>> {
         let recorder = self
+            .parts
             .audit
             .run(session.map(str::to_owned), Some(principal.clone()));
         Some(Box::new(RunObserver::new(
             recorder,
-            Arc::clone(&self.decisions),
+            Arc::clone(&self.parts.decisions),
         )))
     }
 }

@@ -1,10 +1,9 @@
 //! Creates agents from the parameters of a client.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::atomic::Ordering;
 
-use async_trait::async_trait;
 use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, Approver, ToolChoice,
+    ToolChoice,
     nearest::{did_you_mean, nearest},
 };
 use switchboard_orchestration::{
@@ -16,10 +15,7 @@ use super::{
     AppEngine,
     agents::{AgentKey, CachedAgent},
 };
-use crate::{
-    run_session::agent::{AgentArgs, AgentParts},
-    storage::recipes,
-};
+use crate::{run_session::agent::AgentArgs, storage::recipes};
 
 impl AppEngine {
     pub(super) async fn agent_for(
@@ -55,28 +51,31 @@ impl AppEngine {
         let agent = agent
             .with_options(options)
             // Changed tools may appear while the server runs.
-            .with_redefined_tools(self.host.redefined_tools());
+            .with_redefined_tools(self.parts.host.redefined_tools());
         // The cached agent contains no values of a client.
         let agent = if settings.context.is_empty() {
             agent
         } else {
             let agent = with_client_values(agent, &settings.context)?;
             for text in settings.context.texts() {
-                self.context.live_secrets.add_secret(text);
+                self.parts.context.live_secrets.add_secret(text);
             }
             agent
         };
         let number = self.started_runs.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(self.recording.run(number).of(agent, has_tools))
+        Ok(self.parts.recording.run(number).of(agent, has_tools))
     }
 
     async fn create_agent(&self, key: &AgentKey) -> Result<CachedAgent, RunSettingsError> {
         let args = AgentArgs {
-            model: key.model.clone().or_else(|| self.args.model.clone()),
-            recipe: key.recipe.clone().or_else(|| self.args.recipe.clone()),
-            ..self.args.clone()
+            model: key.model.clone().or_else(|| self.parts.args.model.clone()),
+            recipe: key
+                .recipe
+                .clone()
+                .or_else(|| self.parts.args.recipe.clone()),
+            ..self.parts.args.clone()
         };
-        let plan = args.plan(&self.context).await;
+        let plan = args.plan(&self.parts.context).await;
         let mut plan = plan.map_err(|failure| {
             let message = format!("{:#}", failure.error);
             match &key.model {
@@ -92,17 +91,16 @@ impl AppEngine {
         })?;
         plan.no_tools |= key.without_tools;
         let has_tools = !plan.no_tools;
-        let host = if has_tools { &self.host } else { &self.no_host };
-        let options = plan.options.clone();
-        let parts = AgentParts {
-            // The server sets an approver for every run.
-            approver: Arc::new(NoApprover),
-            decisions: &self.decisions,
-            checkpoints: None,
+        let host = if has_tools {
+            &self.parts.host
+        } else {
+            &self.parts.no_host
         };
+        let options = plan.options.clone();
+        // The server sets an approver for every run.
         let agent = plan
-            .agent_with(&self.context, host, parts)
-            .with_questions(self.questions.clone());
+            .agent_with(&self.parts.context, host, &self.parts.decisions)
+            .with_questions(self.parts.questions.clone());
         Ok(CachedAgent {
             agent,
             options,
@@ -146,7 +144,7 @@ impl AppEngine {
 
     /// Checks a recipe name. A client cannot name a file, so that no other file is read for it.
     async fn check_recipe(&self, name: &str) -> Result<(), RunSettingsError> {
-        let environment = self.context.environment.clone();
+        let environment = self.parts.context.environment.clone();
         let wanted = name.to_owned();
         let is_file = name.contains(['/', '\\', '\0']) || name.contains('.');
         let found = tokio::task::spawn_blocking(move || {
@@ -212,16 +210,6 @@ fn check_name(field: &str, name: &str) -> Result<(), RunSettingsError> {
             "has at most {MAX_NAME_LENGTH} characters, none of them a control character"
         ),
     })
-}
-
-/// An approver without a person.
-struct NoApprover;
-
-#[async_trait]
-impl Approver for NoApprover {
-    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
-        ApprovalDecision::NobodyThere
-    }
 }
 
 /// Applies the parameters of a client. They can only lower limits and tighten approvals.

@@ -27,7 +27,7 @@ impl RunObserver {
 #[async_trait]
 impl Observer for RunObserver {
     async fn observe(&mut self, event: &RunEvent) {
-        self.recorder.observe(event).await;
+        self.recorder.observe(event);
         let may_be_remembered = match &event.kind {
             RunEventKind::ToolApproved {
                 scope, remembered, ..

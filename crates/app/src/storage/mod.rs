@@ -3,5 +3,4 @@
 pub(crate) mod decisions;
 pub(crate) mod private_file;
 pub(crate) mod recipes;
-pub(crate) mod runs;
 pub(crate) mod sessions;

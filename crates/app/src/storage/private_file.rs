@@ -16,7 +16,8 @@ pub(crate) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     make_folder(folder)?;
     let temporary = folder.join(format!(".{}", Uuid::now_v7()));
-    let written = create(&temporary)
+    let created = options().write(true).create_new(true).open(&temporary);
+    let written = created
         .and_then(|mut file| {
             file.write_all(text)?;
             file.sync_all()
@@ -38,21 +39,19 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-fn create(path: &Path) -> io::Result<File> {
+/// Returns options that create files with mode 0600.
+pub(crate) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    options
 }
 
 /// Opens or creates a file with private access.
 pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
     make_folder(path.parent().unwrap_or(Path::new(".")))?;
-    let mut options = OpenOptions::new();
+    let mut options = options();
     options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
 }
 
@@ -67,7 +66,7 @@ pub(crate) fn lock(path: &Path) -> io::Result<File> {
     lock_within(path, LOCK_TIMEOUT)
 }
 
-fn lock_within(path: &Path, startup_wait: Duration) -> io::Result<File> {
+fn lock_within(path: &Path, timeout: Duration) -> io::Result<File> {
     let file = open_or_create(&path.with_extension("lock"))?;
     match file.try_lock() {
         Ok(()) => return Ok(file),
@@ -80,7 +79,7 @@ fn lock_within(path: &Path, startup_wait: Duration) -> io::Result<File> {
     std::thread::spawn(move || {
         let _ = sender.send(file.lock().map(|()| file));
     });
-    receiver.recv_timeout(startup_wait).unwrap_or_else(|_| {
+    receiver.recv_timeout(timeout).unwrap_or_else(|_| {
         Err(io::Error::new(
             io::ErrorKind::TimedOut,
             "another process has been writing it for too long",

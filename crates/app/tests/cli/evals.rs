@@ -180,7 +180,7 @@ async fn errors_in_a_suite_name_their_location() {
                  \"${{NOT_SET_HERE}}\"\n{}",
                 scenario("say: x")
             ),
-            &["a.yaml: line 5: mcp_servers.x.env.KEY: the variable `NOT_SET_HERE` is not set"],
+            &["a.yaml: line 3: mcp_servers.x: the variable `NOT_SET_HERE` is not set"],
         ),
         (
             "a.yaml",
@@ -486,49 +486,6 @@ async fn incomparable_reports_are_not_an_improvement() {
     let compared = ["--compare", "shop.json", "--fail-if-worse"];
     let done = eval(&place, &[&part[..], &compared].concat()).await;
     assert_eq!(done.code, 0, "{done}");
-}
-
-#[tokio::test]
-async fn a_file_has_one_purpose() {
-    let place = Place::new()
-        .with_file("shop.yaml", &suite())
-        .with_file("run.jsonl", "precious")
-        .with_file("before.json", "precious");
-    let table: [(&[&str], &str); 8] = [
-        (&["--json", "x", "--html", "x"], "--json and --html name"),
-        (
-            &["--json", "x", "--record", "./x"],
-            "--json and --record name",
-        ),
-        (&["--record", "shop.yaml"], "--record and the suite name"),
-        (&["--html", "shop.yaml"], "--html and the suite name"),
-        (
-            &["--json", "run.jsonl", "--replay", "run.jsonl"],
-            "--json and --replay name",
-        ),
-        (
-            &["--json", "before.json", "--compare", "before.json"],
-            "--json and --compare name",
-        ),
-        // An existing file that is not a recording stays unchanged.
-        (
-            &["--record", "before.json"],
-            "cannot record to before.json: the file exists and is not a recording",
-        ),
-        (&["--json", "/", "--html", "x"], "it is a folder"),
-    ];
-    for (args, said) in table {
-        let done = eval(&place, &[&["shop.yaml"], args].concat()).await;
-        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{done}");
-        assert!(done.stderr.contains(said), "{said}: {done}");
-    }
-    let text = |file: &str| std::fs::read_to_string(place.path().join(file)).unwrap();
-    assert_eq!(text("shop.yaml"), suite());
-    assert_eq!(
-        (text("run.jsonl"), text("before.json")),
-        ("precious".into(), "precious".into())
-    );
-    assert!(!place.path().join("x").exists());
 }
 
 #[tokio::test]

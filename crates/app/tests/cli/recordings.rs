@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use switchboard_testkit::fake::{Answer, FakeModel, Gate, Request, Say};
+use switchboard_testkit::fake::{Answer, FakeModel, Request, Say};
 
 use crate::support::{Done, Place, calls, program};
 
@@ -213,28 +213,6 @@ async fn a_usage_error_leaves_a_recording_unchanged() {
     assert_eq!(recording(&place), "precious");
 }
 
-#[tokio::test]
-async fn a_recording_file_has_one_writer() {
-    let fake = FakeModel::start().await.unwrap();
-    let gate = Gate::new();
-    let said = [Say::text("The first half"), Say::text(" and the second.")];
-    fake.answer(Answer::openai_chat(said).gate_before(2, &gate));
-    let place = live(&fake);
-    let args = ["-m", MODEL, "--no-tools", "--record", "run.jsonl", "Tell"];
-    let first = place.start([&["ask"], &args[..]].concat());
-    gate.reached().await;
-    let second = ask(&place, &args).await;
-    assert_eq!((second.code, second.stdout.as_str()), (2, ""), "{second}");
-    let said = "cannot record to run.jsonl: another run is recording to it";
-    assert!(second.stderr.contains(said), "{second}");
-    gate.open();
-    let first = Done::from(first.wait_with_output().await.unwrap());
-    assert_eq!(first.code, 0, "{first}");
-    assert_eq!(fake.requests().len(), 1);
-    let done = ask(&place, &["--no-tools", "--replay", "run.jsonl", "Tell"]).await;
-    assert_eq!(done.json()["answer"], "The first half and the second.");
-}
-
 #[cfg(unix)]
 #[tokio::test]
 async fn a_replay_needs_no_variables_of_servers() {
@@ -270,29 +248,6 @@ async fn a_replay_needs_no_variables_of_servers() {
         (0, Some("530.19")),
         "{done}"
     );
-    // The same applies to servers of a suite.
-    let mut shop = counted();
-    shop["command"] = json!("${SHELL_PROGRAM}");
-    let suite = json!({
-        "mcp_servers": {"shop": shop},
-        "thresholds": {"passed": 1.0},
-        "scenarios": [{"name": "One", "turns": [{"say": "Worth of 42?", "answer": {"contains": ["530"]}}]}],
-    });
-    fake.answer(Answer::openai_chat([value_of(42)]));
-    fake.answer(Answer::openai_chat([Say::text("530.19")]));
-    let place = place
-        .with_variable("SHELL_PROGRAM", "sh")
-        .with_file("a.json", &suite.to_string());
-    let record = ["eval", "a.json", "-q", "-m", MODEL, "--record", "run.jsonl"];
-    let done = place.run(record).await;
-    assert_eq!(done.code, 0, "{done}");
-    let other = Place::new()
-        .with_file("switchboard.json", &config())
-        .with_file("a.json", &suite.to_string())
-        .with_file("run.jsonl", &recording(&place));
-    let replay = ["eval", "a.json", "-q", "--replay", "run.jsonl"];
-    let done = other.run(replay).await;
-    assert_eq!((done.code, starts(&other)), (0, 0), "{done}");
     // Commands that start servers need them.
     for args in [
         &["--no-tools", "-m", "offline/planner", "?"][..],
@@ -302,59 +257,6 @@ async fn a_replay_needs_no_variables_of_servers() {
         assert_eq!(done.code, 2, "{done}");
         assert!(done.stderr.contains("`PHRASE` is not set"), "{done}");
     }
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn a_failed_run_is_replayed_as_failed() {
-    let fake = FakeModel::start().await.unwrap();
-    fake.answer(Answer::openai_chat([value_of(42)]));
-    let error = json!({"error": {"message": "the quota is used up", "code": "insufficient_quota"}});
-    fake.otherwise(move |_, _| Answer::json(429, &error));
-    let place = live(&fake);
-    let done = ask(
-        &place,
-        &["-m", MODEL, "--record", "run.jsonl", "Worth of 42?"],
-    )
-    .await;
-    assert_eq!(done.code, 1, "{done}");
-    let first = done.json();
-    let other = elsewhere(&place.path().join("run.jsonl"));
-    let done = ask(&other, &["--replay", "run.jsonl", "Worth of 42?"]).await;
-    assert_eq!(done.code, 1, "{done}");
-    let again = done.json();
-    assert_eq!(again["error"], first["error"]);
-    assert_eq!(calls(&again), calls(&first));
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn an_interrupted_run_leaves_a_partial_recording() {
-    use rustix::process::{Pid, Signal, kill_process};
-    let fake = FakeModel::start().await.unwrap();
-    let gate = Gate::new();
-    let said = [Say::text("The first half"), Say::text(" and the second.")];
-    fake.answer(Answer::openai_chat(said).gate_before(2, &gate));
-    let place = live(&fake);
-    let args = [
-        "ask",
-        "--no-tools",
-        "-m",
-        MODEL,
-        "--record",
-        "run.jsonl",
-        "Tell",
-    ];
-    let child = place.start(args);
-    gate.reached().await;
-    let pid = i32::try_from(child.id().unwrap()).unwrap();
-    kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
-    let done = Done::from(child.wait_with_output().await.unwrap());
-    assert_eq!(done.code, 130, "{done}");
-    let other = elsewhere(&place.path().join("run.jsonl"));
-    let done = ask(&other, &["--no-tools", "--replay", "run.jsonl", "Tell"]).await;
-    assert_eq!(done.code, 1, "{done}");
-    assert!(done.stderr.contains("the recording ends here"), "{done}");
 }
 
 /// A model that creates the same ticket for every question and then repeats the result.

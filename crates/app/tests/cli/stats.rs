@@ -165,28 +165,3 @@ async fn a_missing_audit_is_explained() {
     assert_eq!(off.code, 2, "{off}");
     assert!(off.stderr.contains("no audit is kept"), "{off}");
 }
-
-#[cfg(unix)]
-#[tokio::test]
-async fn a_pipe_without_writer_is_not_awaited() {
-    use rustix::fs::{CWD, FileType, Mode, mknodat};
-
-    let place = Place::new();
-    let pipe = place.path().join("pipe.jsonl");
-    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    let done = stats(&place, &["pipe.jsonl", "-o", "json"]).await;
-    assert_eq!(done.code, 0, "{done}");
-    assert_eq!(done.json()["records"], 0);
-}
-
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn a_pipe_is_read_to_its_end() {
-    let (place, _fake) = eventful().await;
-    let stored = std::fs::read_to_string(place.path().join("kept.jsonl")).unwrap();
-    let done = place
-        .run_with_input(["runs", "stats", "/dev/stdin", "-o", "json"], &stored)
-        .await;
-    assert_eq!(done.code, 0, "{done}");
-    assert_eq!(done.json()["records"], stored.lines().count());
-}

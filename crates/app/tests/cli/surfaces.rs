@@ -185,68 +185,6 @@ async fn models_are_listed_with_their_readiness() {
 }
 
 #[tokio::test]
-async fn a_bundled_server_works_over_http() {
-    let place = Place::new();
-    let mut server = place.start(["mcp-server", "customer-service", "--http", "127.0.0.1:0"]);
-    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
-    let line = lines.next_line().await.unwrap().unwrap();
-    let url = line.rsplit(' ').next().unwrap();
-    let config = json!({"mcp_servers": {"crm": {"url": url}}}).to_string();
-    let place = place.with_file("servers.json", &config);
-    let done = place
-        .run([
-            "ask",
-            "-o",
-            "json",
-            "--mcp-config",
-            "servers.json",
-            "What is the account value of customer 42?",
-        ])
-        .await;
-    let report = done.json();
-    assert_eq!(report["tool_calls"][0]["server"], "crm", "{done}");
-    assert_eq!(report["tool_calls"][0]["is_error"], false, "{done}");
-    server.kill().await.unwrap();
-}
-
-#[tokio::test]
-async fn the_doctor_names_unusable_servers_of_an_editor_file() {
-    let config = json!({"mcpServers": {
-        "unset": {"command": "x", "env": {"K": "${env:NOT_SET}"}},
-        "helped": {"url": "http://127.0.0.1:9/mcp", "headersHelper": "token --secret-1"},
-        "secret": {"url": "http://127.0.0.1:9/mcp", "authorization": {"client_id": "x", "client_secret": "secret-1"}},
-        "crm": {"command": crate::support::program(), "args": ["mcp-server", "customer-service"]},
-    }});
-    let place = Place::new().with_file("mcp.json", &config.to_string());
-    for command in [&["doctor", "--no-network"][..], &["servers"]] {
-        let args = command.iter().chain(&["--mcp-config", "mcp.json"]);
-        let done = place.run(args).await;
-        for expected in [
-            "`mcpServers.unset`: the variable `NOT_SET` is not set",
-            "`mcpServers.helped.headersHelper` is not supported",
-            "`mcpServers.secret.authorization` contains a `client_secret` and also needs an \
-             `issuer`",
-        ] {
-            assert!(done.stdout.contains(expected), "{expected}: {done}");
-        }
-        assert!(!done.stdout.contains("secret-1"), "{done}");
-    }
-    // The other servers are available.
-    let call = [
-        "tools",
-        "call",
-        "--mcp-config",
-        "mcp.json",
-        "crm",
-        "calculate_account_value",
-    ];
-    let done = place
-        .run(call.iter().chain(&[r#"{"customer_id": 42}"#]))
-        .await;
-    assert!(done.stdout.contains("530.19"), "{done}");
-}
-
-#[tokio::test]
 async fn a_public_bundled_server_needs_a_token() {
     let everywhere = ["mcp-server", "customer-service", "--http", "0.0.0.0:0"];
     let done = Place::new().run(everywhere).await;
@@ -292,29 +230,6 @@ async fn a_public_bundled_server_needs_a_token() {
     assert_ne!(done.code, 0, "{done}");
     assert!(!done.stdout.contains("530.19"), "{done}");
     server.kill().await.unwrap();
-}
-
-#[tokio::test]
-async fn the_bundled_server_keeps_its_data_in_a_file() {
-    let config = json!({"mcp_servers": {"crm": {
-        "command": crate::support::program(),
-        "args": ["mcp-server", "customer-service", "--data", "crm.db"],
-    }}});
-    let place = Place::new().with_file("switchboard.json", &config.to_string());
-    let ticket = r#"{"customer_id": 7, "subject": "lost parcel"}"#;
-    let args = [
-        "tools",
-        "call",
-        "crm",
-        "create_support_ticket",
-        ticket,
-        "-o",
-        "json",
-    ];
-    let first = place.run(args).await.json()["structured"]["ticket_id"].clone();
-    let second = place.run(args).await.json()["structured"]["ticket_id"].clone();
-    assert!(first.is_number() || first.is_string(), "{first}");
-    assert_ne!(first, second);
 }
 
 #[tokio::test]
@@ -366,21 +281,24 @@ async fn unknown_options_of_a_bundled_server_are_refused() {
 
 #[tokio::test]
 async fn an_invalid_variable_is_named() {
-    let place = Place::new()
-        .with_variable("SWITCHBOARD_APPROVE", "maybe")
-        .with_variable("SWITCHBOARD_OUTPUT", "xml");
-    let tip = "the value is from the variable SWITCHBOARD_APPROVE";
-    let done = place.run(["ask", "-o", "json", "Hi"]).await;
-    assert_eq!(done.code, 2, "{done}");
-    assert!(done.stderr.contains(tip), "{done}");
-    let args = ["ask", "-o", "json", "--approve", "perhaps", "Hi"];
-    let done = place.run(args).await;
+    let place = Place::new().with_variable("SWITCHBOARD_OUTPUT", "xml");
+    let tip = "the value is from the variable SWITCHBOARD_OUTPUT";
+    // Also below a command of commands.
+    for args in [&["ask", "Hi"][..], &["runs", "resume", "x"]] {
+        let done = place.run(args).await;
+        assert_eq!(done.code, 2, "{done}");
+        assert!(done.stderr.contains(tip), "{done}");
+    }
+    let done = place.run(["ask", "-o", "yaml", "Hi"]).await;
     assert_eq!(done.code, 2, "{done}");
     assert!(!done.stderr.contains("the variable"), "{done}");
-    // Also below a command of commands.
-    let done = place.run(["runs", "resume", "x"]).await;
+    let place = Place::new().with_variable("SWITCHBOARD_APPROVE", "maybe");
+    let done = place.run(["ask", "Hi"]).await;
     assert_eq!(done.code, 2, "{done}");
-    assert!(done.stderr.contains("SWITCHBOARD_OUTPUT"), "{done}");
+    assert!(
+        done.stderr.contains("SWITCHBOARD_APPROVE must be"),
+        "{done}"
+    );
 }
 
 #[tokio::test]

@@ -140,7 +140,7 @@ impl Editor {
         let (main, colours) = (Arc::clone(&self.main), self.colours);
         // Stops this question only.
         let stop = Arc::new(AtomicBool::new(false));
-        let guard = StopOnDrop(Some(Arc::clone(&stop)));
+        let _guard = StopOnDrop(Arc::clone(&stop));
         let reading = tokio::task::spawn_blocking(move || {
             let _terminal = main.lock().unwrap_or_else(PoisonError::into_inner);
             let mut editor = plain_editor(colours, &stop);
@@ -150,9 +150,7 @@ impl Editor {
             }
             line_of(editor.read_line(&prompt))
         });
-        let line = reading.await;
-        guard.disarm();
-        match line {
+        match reading.await {
             Ok(Ok(line)) => line,
             _ => Line::End,
         }
@@ -160,19 +158,11 @@ impl Editor {
 }
 
 /// Withdraws a question when its future is dropped.
-struct StopOnDrop(Option<Arc<AtomicBool>>);
-
-impl StopOnDrop {
-    fn disarm(mut self) {
-        self.0 = None;
-    }
-}
+struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        if let Some(stop) = &self.0 {
-            stop.store(true, Ordering::Relaxed);
-        }
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

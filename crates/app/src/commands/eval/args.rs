@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use switchboard_domain::{ChatModel, ModelId};
 use switchboard_evals::suite::{Suite, Thresholds};
-use switchboard_orchestration::{strategy::Strategy, tools::pattern::Pattern};
+use switchboard_orchestration::tools::pattern::Pattern;
 
 use crate::{
     eval::{
@@ -14,7 +14,7 @@ use crate::{
         suites::{self, Found},
     },
     run_session::{
-        agent::{AgentArgs, ApproveArgs},
+        agent::{AgentArgs, AnswerArgs},
         arguments::{Approve, Global},
         context::Context,
         failure::Failure,
@@ -89,24 +89,12 @@ pub(crate) struct RunArgs {
     /// Recipe for scenarios without one, instead of the suite's recipe
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) recipe: Option<String>,
-    /// How answers are produced: loop, or gather-format
-    #[arg(long, env = "SWITCHBOARD_STRATEGY")]
-    pub(crate) strategy: Option<Strategy>,
     /// Which tool calls are allowed: all; `ask` and `none` allow read-only tools only, because no
     /// person is present
     #[arg(long, value_name = "all|ask|none", env = "SWITCHBOARD_APPROVE", value_parser = approve)]
     pub(crate) approve: Option<Approve>,
-    /// Maximum number of model calls for each answer
-    #[arg(
-        long,
-        value_name = "N",
-        env = "SWITCHBOARD_MAX_STEPS",
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
-    pub(crate) max_steps: Option<u32>,
-    /// Don't stream
-    #[arg(long)]
-    pub(crate) no_stream: bool,
+    #[command(flatten)]
+    pub(crate) answers: AnswerArgs,
 }
 
 #[derive(Debug, Args)]
@@ -198,10 +186,8 @@ impl RunArgs {
     /// Returns the options of every run.
     pub(crate) fn agent(&self) -> AgentArgs {
         AgentArgs {
-            strategy: self.strategy.clone(),
-            approve: ApproveArgs::in_person(self.approve),
-            max_steps: self.max_steps,
-            no_stream: self.no_stream,
+            approve: self.approve,
+            answers: self.answers.clone(),
             ..AgentArgs::default()
         }
     }

@@ -99,7 +99,7 @@ pub(crate) async fn run(
         nothing: Arc::new(context::start(Servers::none())?),
         redactor: redactor(&context),
         context: &context,
-        shared,
+        shared: Arc::new(shared),
         blueprint,
         injected,
         decisions,

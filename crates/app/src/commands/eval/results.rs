@@ -1,10 +1,6 @@
 //! Output of `eval`: files, tables and missed thresholds.
 
-use std::{
-    fs,
-    io::ErrorKind,
-    path::{Path, PathBuf},
-};
+use std::{fs, io::ErrorKind, path::Path};
 
 use anyhow::anyhow;
 use serde::Serialize;
@@ -30,7 +26,7 @@ use crate::{
 };
 
 impl EvalArgs {
-    /// Checks that the output files are writable and contain nothing else, before hours of work.
+    /// Checks that the output files are writable, before hours of work.
     pub(crate) fn check_files(&self, environment: &Environment) -> Result<(), Failure> {
         let results = &self.results;
         for file in [&results.json, &results.html].into_iter().flatten() {
@@ -44,58 +40,7 @@ impl EvalArgs {
             };
             return Err(Failure::usage(anyhow!("{}: {wrong}", file.display())));
         }
-        self.check_different(environment)
-    }
-
-    /// Checks that no output file is used twice.
-    fn check_different(&self, environment: &Environment) -> Result<(), Failure> {
-        let [record, replay] = self.recording.files();
-        let results = &self.results;
-        let written = [
-            ("--json", results.json.as_deref()),
-            ("--html", results.html.as_deref()),
-            ("--record", record),
-        ];
-        let read = [
-            ("the suite", self.suite.as_deref().map(Path::new)),
-            ("--replay", replay),
-            ("--report", self.report.as_deref()),
-            ("--compare", self.compare.as_deref()),
-            ("--recipe", self.run.recipe.as_deref().map(Path::new)),
-            ("--config", self.global.config.as_deref()),
-        ];
-        let lists = [
-            ("--bfcl", &self.bfcl.bfcl),
-            ("--answers", &self.bfcl.answers),
-            ("--mcp-config", &self.global.mcp_config),
-        ];
-        let lists = lists.iter().flat_map(|(what, files)| {
-            let files = files.iter();
-            files.map(|file| (*what, Some(file.as_path())))
-        });
-        let place = |(what, file): (&'static str, Option<&Path>)| {
-            Some((what, place_of(&environment.working_dir.join(file?))?))
-        };
-        let read: Vec<_> = read.into_iter().chain(lists).filter_map(place).collect();
-        let written: Vec<_> = written.into_iter().filter_map(place).collect();
-        for (at, (what, file)) in written.iter().enumerate() {
-            let mut others = written[at + 1..].iter().chain(&read);
-            if let Some((other, _)) = others.find(|(_, it)| it == file) {
-                return Err(Failure::usage(anyhow!(
-                    "{what} and {other} name the same file, {}: name another one for {what}",
-                    file.display()
-                )));
-            }
-        }
         Ok(())
-    }
-}
-
-/// Returns the canonical path of a file. `None` for a pipe or device, which stores nothing.
-fn place_of(path: &Path) -> Option<PathBuf> {
-    match path.canonicalize() {
-        Ok(place) => place.is_file().then_some(place),
-        Err(_) => Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)),
     }
 }
 

@@ -5,10 +5,18 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use switchboard_mcp_client::{CompletionOf, CompletionRequest, FeatureError, Listing, McpHost};
 
-use crate::run_session::{context, failure::Failure};
 use crate::{
-    run_session::servers::Servers,
-    terminal::{self, Screen, one_line},
+    run_session::{
+        context,
+        failure::{Code, Failure},
+        interrupts::Interrupts,
+        servers::Servers,
+    },
+    terminal::{
+        self, Screen, one_line,
+        output::{self, ListOutput},
+        table::table,
+    },
 };
 
 /// Maximum number of suggested values in a message.
@@ -23,12 +31,36 @@ pub(crate) struct Offered<T> {
     pub(crate) item: T,
 }
 
-/// Starts the named server, or all servers.
-pub(crate) fn start(mut servers: Servers, named: Option<&str>) -> Result<McpHost, Failure> {
+/// Runs `work` with the named server, or with all servers.
+pub(crate) async fn with_server(
+    mut servers: Servers,
+    named: Option<&str>,
+    interrupts: &Interrupts,
+    work: impl AsyncFnOnce(&McpHost) -> Result<Code, Failure>,
+) -> Result<Code, Failure> {
     if let Some(name) = named {
         context::only(&mut servers, name)?;
     }
-    context::start(servers)
+    context::with_host(servers, interrupts, work).await
+}
+
+/// Prints items as JSON, as a table, or a note if there are none.
+pub(crate) fn print<T: Serialize, const N: usize>(
+    items: &[Offered<T>],
+    form: ListOutput,
+    none: &str,
+    row: impl Fn(&Offered<T>) -> [String; N],
+) -> Result<Code, Failure> {
+    match form {
+        ListOutput::Json => output::pretty(&items),
+        ListOutput::Text if items.is_empty() => {
+            terminal::print_note(none);
+            Ok(())
+        }
+        ListOutput::Text => output::lines(&table(&items.iter().map(row).collect::<Vec<_>>())),
+    }
+    .map_err(Failure::run)?;
+    Ok(Code::Success)
 }
 
 /// Collects the items of the named server, or of all servers. A server without support for the kind

@@ -9,7 +9,7 @@ use switchboard_mcp_client::{
     CompletionOf, FeatureError, McpHost, Prompt, PromptRole, RenderedPrompt,
 };
 
-use super::offers::{self, gather, known_values};
+use super::offers::{self, gather, known_values, with_server};
 use crate::{
     config::environment::Environment,
     terminal::{self, Screen, one_line},
@@ -17,14 +17,11 @@ use crate::{
 use crate::{
     run_session::{
         arguments::Global,
-        context::{self, Context, until_interrupted},
+        context::{self, Context},
         failure::{Code, Failure},
         interrupts::Interrupts,
     },
-    terminal::{
-        output::{self, ListOutput},
-        table::table,
-    },
+    terminal::output::{self, ListOutput},
 };
 
 /// Arguments of `prompts`.
@@ -32,6 +29,9 @@ use crate::{
 pub(crate) struct PromptsArgs {
     #[command(subcommand)]
     command: PromptsCommand,
+    /// Output format
+    #[arg(short, long, global = true, value_enum, default_value_t)]
+    output: ListOutput,
     #[command(flatten)]
     global: Global,
 }
@@ -42,9 +42,6 @@ enum PromptsCommand {
     List {
         /// Name of the server
         server: Option<String>,
-        /// Output format
-        #[arg(short, long, value_enum, default_value_t)]
-        output: ListOutput,
     },
     /// Get a prompt with its arguments filled in
     Get {
@@ -55,9 +52,6 @@ enum PromptsCommand {
         /// Arguments of the prompt
         #[arg(value_name = "NAME=VALUE")]
         arguments: Vec<String>,
-        /// Output format
-        #[arg(short, long, value_enum, default_value_t)]
-        output: ListOutput,
     },
 }
 
@@ -67,26 +61,21 @@ pub(crate) async fn run(
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let servers = Context::load(&args.global, environment)?.servers()?;
+    let output = args.output;
     match args.command {
-        PromptsCommand::List { server, output } => {
-            let host = offers::start(servers, server.as_deref())?;
-            let work = Box::pin(list(&host, server.as_deref(), output));
-            let result = until_interrupted(work, interrupts).await;
-            context::close(&host, interrupts).await;
-            result
+        PromptsCommand::List { server } => {
+            let server = server.as_deref();
+            let work = async |host: &McpHost| list(host, server, output).await;
+            with_server(servers, server, interrupts, work).await
         }
         PromptsCommand::Get {
             server,
             name,
             arguments,
-            output,
         } => {
             let given = read_arguments(&arguments)?;
-            let host = offers::start(servers, Some(&server))?;
-            let work = Box::pin(get(&host, &server, &name, &given, output));
-            let result = until_interrupted(work, interrupts).await;
-            context::close(&host, interrupts).await;
-            result
+            let work = async |host: &McpHost| get(host, &server, &name, &given, output).await;
+            with_server(servers, Some(&server), interrupts, work).await
         }
     }
 }
@@ -113,27 +102,15 @@ fn read_arguments(arguments: &[String]) -> Result<Vec<(String, String)>, Failure
 async fn list(host: &McpHost, named: Option<&str>, form: ListOutput) -> Result<Code, Failure> {
     let list = async |server: String| host.prompts(&server).await;
     let all = gather(host, named, list).await?;
-    match form {
-        ListOutput::Json => output::pretty(&all),
-        ListOutput::Text if all.is_empty() => {
-            terminal::print_note("no prompts are listed");
-            Ok(())
-        }
-        ListOutput::Text => {
-            let rows = all.iter().map(|offered| {
-                let prompt = &offered.item;
-                let about = prompt.description.as_ref().or(prompt.title.as_ref());
-                [
-                    one_line(&offered.server, 40),
-                    format!("{}({})", one_line(&prompt.name, 64), parameters(prompt)),
-                    one_line(about.map_or("", String::as_str), 100),
-                ]
-            });
-            output::lines(&table(&rows.collect::<Vec<_>>()))
-        }
-    }
-    .map_err(Failure::run)?;
-    Ok(Code::Success)
+    offers::print(&all, form, "no prompts are listed", |offered| {
+        let prompt = &offered.item;
+        let about = prompt.description.as_ref().or(prompt.title.as_ref());
+        [
+            one_line(&offered.server, 40),
+            format!("{}({})", one_line(&prompt.name, 64), parameters(prompt)),
+            one_line(about.map_or("", String::as_str), 100),
+        ]
+    })
 }
 
 /// Returns the argument names. Optional ones have a question mark.

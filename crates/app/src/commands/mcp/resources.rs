@@ -8,7 +8,7 @@ use switchboard_domain::nearest::{did_you_mean, nearest};
 use switchboard_mcp_client::{CompletionOf, FeatureError, McpHost, ResourceBody, ResourceContent};
 
 use super::{
-    offers::{self, gather, known_values},
+    offers::{self, gather, known_values, with_server},
     template::filled_in,
 };
 use crate::{
@@ -18,14 +18,11 @@ use crate::{
 use crate::{
     run_session::{
         arguments::Global,
-        context::{self, Context, until_interrupted},
+        context::{self, Context},
         failure::{Code, Failure},
         interrupts::Interrupts,
     },
-    terminal::{
-        output::{self, ListOutput},
-        table::table,
-    },
+    terminal::output::{self, ListOutput},
 };
 
 /// Arguments of `resources`.
@@ -33,6 +30,9 @@ use crate::{
 pub(crate) struct ResourcesArgs {
     #[command(subcommand)]
     command: ResourcesCommand,
+    /// Output format; json has complete resources, with binary data in base64
+    #[arg(short, long, global = true, value_enum, default_value_t)]
+    output: ListOutput,
     #[command(flatten)]
     global: Global,
 }
@@ -43,17 +43,11 @@ enum ResourcesCommand {
     List {
         /// Name of the server
         server: Option<String>,
-        /// Output format
-        #[arg(short, long, value_enum, default_value_t)]
-        output: ListOutput,
     },
     /// List the URI templates of a server, or of all servers
     Templates {
         /// Name of the server
         server: Option<String>,
-        /// Output format
-        #[arg(short, long, value_enum, default_value_t)]
-        output: ListOutput,
     },
     /// Read a resource; binary data is written unchanged to a file or another program
     Read {
@@ -61,9 +55,6 @@ enum ResourcesCommand {
         server: String,
         /// URI of the resource
         uri: String,
-        /// Output format; json has the complete resource, binary data in base64
-        #[arg(short, long, value_enum, default_value_t)]
-        output: ListOutput,
     },
 }
 
@@ -74,84 +65,50 @@ pub(crate) async fn run(
 ) -> Result<Code, Failure> {
     let servers = Context::load(&args.global, environment)?.servers()?;
     let named = match &args.command {
-        ResourcesCommand::List { server, .. } | ResourcesCommand::Templates { server, .. } => {
+        ResourcesCommand::List { server } | ResourcesCommand::Templates { server } => {
             server.as_deref()
         }
         ResourcesCommand::Read { server, .. } => Some(server.as_str()),
     };
-    let host = offers::start(servers, named)?;
-    let work = async {
-        match &args.command {
-            ResourcesCommand::List { output, .. } => list(&host, named, *output).await,
-            ResourcesCommand::Templates { output, .. } => templates(&host, named, *output).await,
-            ResourcesCommand::Read {
-                server,
-                uri,
-                output,
-            } => read(&host, server, uri, *output).await,
-        }
+    let output = args.output;
+    let work = async |host: &McpHost| match &args.command {
+        ResourcesCommand::List { .. } => list(host, named, output).await,
+        ResourcesCommand::Templates { .. } => templates(host, named, output).await,
+        ResourcesCommand::Read { server, uri } => read(host, server, uri, output).await,
     };
-    let result = until_interrupted(Box::pin(work), interrupts).await;
-    context::close(&host, interrupts).await;
-    result
+    with_server(servers, named, interrupts, work).await
 }
 
 async fn list(host: &McpHost, named: Option<&str>, form: ListOutput) -> Result<Code, Failure> {
     let list = async |server: String| host.resources(&server).await;
     let all = gather(host, named, list).await?;
-    match form {
-        ListOutput::Json => output::pretty(&all),
-        ListOutput::Text if all.is_empty() => {
-            terminal::print_note(
-                "no resources are listed; `switchboard resources templates` has patterns",
-            );
-            Ok(())
-        }
-        ListOutput::Text => {
-            let rows = all.iter().map(|offered| {
-                let resource = &offered.item;
-                let name = resource.title.as_ref().unwrap_or(&resource.name);
-                [
-                    one_line(&offered.server, 40),
-                    one_line(&resource.uri, 200),
-                    one_line(resource.media_type.as_deref().unwrap_or("-"), 40),
-                    described(name, resource.description.as_deref()),
-                ]
-            });
-            output::lines(&table(&rows.collect::<Vec<_>>()))
-        }
-    }
-    .map_err(Failure::run)?;
-    Ok(Code::Success)
+    let none = "no resources are listed; `switchboard resources templates` has patterns";
+    offers::print(&all, form, none, |offered| {
+        let resource = &offered.item;
+        let name = resource.title.as_ref().unwrap_or(&resource.name);
+        [
+            one_line(&offered.server, 40),
+            one_line(&resource.uri, 200),
+            one_line(resource.media_type.as_deref().unwrap_or("-"), 40),
+            described(name, resource.description.as_deref()),
+        ]
+    })
 }
 
 async fn templates(host: &McpHost, named: Option<&str>, form: ListOutput) -> Result<Code, Failure> {
     let list = async |server: String| host.resource_templates(&server).await;
     let all = gather(host, named, list).await?;
-    match form {
-        ListOutput::Json => output::pretty(&all),
-        ListOutput::Text if all.is_empty() => {
-            terminal::print_note(
-                "no patterns are listed; `switchboard resources list` has resources",
-            );
-            Ok(())
-        }
-        ListOutput::Text => {
-            let rows = all.iter().map(|offered| {
-                let template = &offered.item;
-                let name = template.title.as_ref().unwrap_or(&template.name);
-                [
-                    one_line(&offered.server, 40),
-                    one_line(&template.uri_template, 200),
-                    one_line(template.media_type.as_deref().unwrap_or("-"), 40),
-                    described(name, template.description.as_deref()),
-                ]
-            });
-            output::lines(&table(&rows.collect::<Vec<_>>()))
-        }
-    }
-    .map_err(Failure::run)?;
-    Ok(Code::Success)
+    let none = "no patterns are listed; `switchboard resources list` has resources";
+    offers::print(&all, form, none, |offered| {
+        let template = &offered.item;
+        let name = template.title.as_ref().unwrap_or(&template.name);
+        [
+            one_line(&offered.server, 40),
+            one_line(&template.uri_template, 200),
+            one_line(template.media_type.as_deref().unwrap_or("-"), 40),
+            described(name, template.description.as_deref()),
+        ]
+    })
 }
 
 fn described(name: &str, description: Option<&str>) -> String {

@@ -37,15 +37,11 @@ enum ServersCommand {
     Login {
         /// Name of the server
         server: String,
-        #[command(flatten)]
-        global: Global,
     },
     /// Delete the tokens of a server
     Logout {
         /// Name of the server
         server: String,
-        #[command(flatten)]
-        global: Global,
     },
 }
 
@@ -54,19 +50,16 @@ pub(crate) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
+    let servers = Context::load(&args.global, environment)?.servers()?;
     match args.command {
-        Some(ServersCommand::Login { server, global }) => {
-            let servers = Context::load(&global, environment)?.servers()?;
+        Some(ServersCommand::Login { server }) => {
             return login::login(&servers, &server, interrupts).await;
         }
-        Some(ServersCommand::Logout { server, global }) => {
-            let servers = Context::load(&global, environment)?.servers()?;
+        Some(ServersCommand::Logout { server }) => {
             return login::logout(&servers, &server, interrupts).await;
         }
         None => {}
     }
-    let context = Context::load(&args.global, environment)?;
-    let servers = context.servers()?;
     if servers.bundled {
         terminal::print_note("no server is configured, so the bundled one runs");
     }

@@ -9,6 +9,7 @@ use switchboard_domain::nearest::{did_you_mean, nearest};
 use switchboard_domain::{JsonObject, ToolCallError, ToolContent, ToolHost as _, ToolOutput};
 use switchboard_mcp_client::McpHost;
 
+use super::accept::accept;
 use crate::terminal::table::table;
 use crate::{
     config::environment::Environment,
@@ -17,7 +18,7 @@ use crate::{
 use crate::{
     run_session::{
         arguments::Global,
-        context::{self, Context, only, until_interrupted},
+        context::{self, Context, only, with_host},
         failure::{Code, Failure},
         interrupts::Interrupts,
         server_status::parameters,
@@ -30,6 +31,9 @@ use crate::{
 pub(crate) struct ToolsArgs {
     #[command(subcommand)]
     command: ToolsCommand,
+    /// Output format; json has complete schemas
+    #[arg(short, long, global = true, value_enum, default_value_t)]
+    output: ListOutput,
     #[command(flatten)]
     global: Global,
 }
@@ -37,11 +41,7 @@ pub(crate) struct ToolsArgs {
 #[derive(Debug, Subcommand)]
 enum ToolsCommand {
     /// List the tools of all servers
-    List {
-        /// Output format; json has the complete schemas
-        #[arg(short, long, value_enum, default_value_t)]
-        output: ListOutput,
-    },
+    List,
     /// Call one tool
     Call {
         /// Name of the server
@@ -51,9 +51,6 @@ enum ToolsCommand {
         /// Input, a JSON object; - reads it from standard input
         #[arg(default_value = "{}")]
         input: String,
-        /// Output format
-        #[arg(short, long, value_enum, default_value_t)]
-        output: ListOutput,
     },
     /// Accept changed tool definitions
     Accept {
@@ -61,9 +58,6 @@ enum ToolsCommand {
         server: String,
         /// Name of the tool on the server; default: all tools of the server
         tool: Option<String>,
-        /// Output format
-        #[arg(short, long, value_enum, default_value_t)]
-        output: ListOutput,
     },
 }
 
@@ -72,46 +66,27 @@ pub(crate) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load(&args.global, environment)?;
+    let mut servers = Context::load(&args.global, environment)?.servers()?;
+    let output = args.output;
     match args.command {
-        ToolsCommand::List { output } => {
-            let host = context::start(context.servers()?)?;
-            let result = until_interrupted(list(&host, output), interrupts).await;
-            context::close(&host, interrupts).await;
-            result
+        ToolsCommand::List => {
+            with_host(servers, interrupts, async |host| list(host, output).await).await
         }
         ToolsCommand::Call {
             server,
             tool,
             input,
-            output,
         } => {
             let input = read_input(&input)?;
-            let mut servers = context.servers()?;
             only(&mut servers, &server)?;
-            let host = context::start(servers)?;
-            let work = Box::pin(call(&host, &server, &tool, input, output));
-            let result = until_interrupted(work, interrupts).await;
-            context::close(&host, interrupts).await;
-            result
+            let work = async |host: &McpHost| call(host, &server, &tool, input, output).await;
+            with_host(servers, interrupts, work).await
         }
-        ToolsCommand::Accept {
-            server,
-            tool,
-            output,
-        } => {
-            let mut servers = context.servers()?;
+        ToolsCommand::Accept { server, tool } => {
             only(&mut servers, &server)?;
-            let host = context::start(servers)?;
-            let work = Box::pin(super::accept::accept(
-                &host,
-                &server,
-                tool.as_deref(),
-                output,
-            ));
-            let result = until_interrupted(work, interrupts).await;
-            context::close(&host, interrupts).await;
-            result
+            let tool = tool.as_deref();
+            let work = async |host: &McpHost| accept(host, &server, tool, output).await;
+            with_host(servers, interrupts, work).await
         }
     }
 }

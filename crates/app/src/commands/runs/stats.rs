@@ -53,8 +53,6 @@ pub(crate) struct StatsArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: ListOutput,
-    #[command(flatten)]
-    global: Global,
 }
 
 /// The start of the counted period.
@@ -91,10 +89,14 @@ struct Read {
     last: Option<Timestamp>,
 }
 
-pub(crate) fn run(args: &StatsArgs, environment: Environment) -> Result<Code, Failure> {
+pub(crate) fn run(
+    args: &StatsArgs,
+    global: &Global,
+    environment: Environment,
+) -> Result<Code, Failure> {
     let mut read = Read::default();
     if args.files.is_empty() {
-        let context = Context::load(&args.global, environment)?;
+        let context = Context::load(global, environment)?;
         let Some(file) = AuditLog::location(&context.config, &context.environment) else {
             return Err(Failure::usage(anyhow!(
                 "no audit is kept here (`audit: false`), so there is nothing to count: name a file"
@@ -119,23 +121,6 @@ pub(crate) fn run(args: &StatsArgs, environment: Environment) -> Result<Code, Fa
     Ok(Code::Success)
 }
 
-/// Opens a file or a pipe. A pipe without writer is empty and does not block.
-#[cfg(unix)]
-fn open(file: &Path) -> io::Result<File> {
-    use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
-
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let opened = open(file, flags | OFlags::NONBLOCK, Mode::empty())?;
-    // Reading blocks again.
-    fcntl_setfl(&opened, fcntl_getfl(&opened)? - OFlags::NONBLOCK)?;
-    Ok(File::from(opened))
-}
-
-#[cfg(not(unix))]
-fn open(file: &Path) -> io::Result<File> {
-    File::open(file)
-}
-
 fn failed(file: &Path, error: &io::Error) -> Failure {
     let why = match error.kind() {
         io::ErrorKind::NotFound => "file not found".to_owned(),
@@ -147,7 +132,7 @@ fn failed(file: &Path, error: &io::Error) -> Failure {
 
 impl Read {
     fn file(&mut self, file: &Path, since: Option<Since>) -> io::Result<()> {
-        let mut lines = BufReader::new(open(file)?);
+        let mut lines = BufReader::new(File::open(file)?);
         self.files.push(file.to_owned());
         let mut line = Vec::new();
         loop {

@@ -120,8 +120,7 @@ impl StartupFailure {
                 report: Box::new(report),
             },
         };
-        answer.write(&event).map_err(Failure::run)?;
-        screen.show(&event.kind);
+        answer.show(&event, screen).map_err(Failure::run)?;
         Ok(code_of(outcome))
     }
 }

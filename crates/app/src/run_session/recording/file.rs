@@ -1,12 +1,14 @@
 //! The file of a recording.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, TryLockError},
     io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write},
     path::Path,
 };
 
 use serde::Deserialize;
+
+use crate::storage::private_file;
 
 /// Maximum size of the first line, which identifies a recording.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
@@ -41,10 +43,8 @@ struct Line {
 impl RecordingFile {
     /// Opens and locks a private file. Fails if the file exists and is not a recording.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
+        let mut options = private_file::options();
         options.write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         // A pipe or device cannot be opened for reading and writing and has no content.
         let is_special = std::fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
         if is_special {
