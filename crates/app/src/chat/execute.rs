@@ -5,10 +5,7 @@ use std::{fmt::Write as _, io::Write as _, sync::PoisonError};
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum as _;
 use futures_util::StreamExt as _;
-use switchboard_domain::{
-    SessionStore as _,
-    nearest::{did_you_mean, nearest},
-};
+use switchboard_domain::SessionStore as _;
 
 use super::{
     Chat, Flow,
@@ -22,7 +19,7 @@ use crate::{
     models::Readiness,
     run_session::{
         arguments::Approve,
-        failure::{Code, Failure},
+        failure::{Code, Failure, available},
         server_status::{describe, parameters},
     },
     storage::{private_file, recipes},
@@ -164,11 +161,10 @@ impl Chat<'_> {
         if let Some(name) = server
             && !servers.iter().any(|server| server == name)
         {
-            let near = nearest(name, servers.iter().map(String::as_str));
+            let known: Vec<&str> = servers.iter().map(String::as_str).collect();
             return Ok(self.failed(&anyhow!(
-                "unknown server `{name}`{}. Available: {}",
-                did_you_mean(near),
-                servers.join(", ")
+                "unknown server `{name}`{}",
+                available(name, &known)
             )));
         }
         for problem in &catalog.problems {

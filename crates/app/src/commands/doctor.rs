@@ -114,11 +114,7 @@ pub(crate) async fn run(
             findings.extend(providers.into_iter().chain(servers));
         }
     }
-    match args.output {
-        ListOutput::Json => output::pretty(&findings),
-        ListOutput::Text => output::lines(&shown(&findings)),
-    }
-    .map_err(Failure::run)?;
+    output::print(args.output, &findings, || shown(&findings)).map_err(Failure::run)?;
     let bad = findings.iter().any(|finding| finding.state == State::Bad);
     Ok(if code == Code::Success && bad {
         Code::Failed

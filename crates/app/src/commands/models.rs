@@ -122,20 +122,17 @@ pub(crate) async fn run(
         }));
     }
     screen.pause();
-    match args.output {
-        ListOutput::Json => output::pretty(&rows),
-        ListOutput::Text => {
-            let mut text = table(&rows.iter().map(shown).collect::<Vec<_>>());
-            if rows.iter().any(|row| row.prices.is_some()) {
-                let source = catalog::source();
-                let _ = writeln!(
-                    text,
-                    "Prices: US dollars per million tokens, input / output, by {source}."
-                );
-            }
-            output::lines(&text)
+    output::print(args.output, &rows, || {
+        let mut text = table(&rows.iter().map(shown).collect::<Vec<_>>());
+        if rows.iter().any(|row| row.prices.is_some()) {
+            let source = catalog::source();
+            let _ = writeln!(
+                text,
+                "Prices: US dollars per million tokens, input / output, by {source}."
+            );
         }
-    }
+        text
+    })
     .map_err(Failure::run)?;
     Ok(Code::Success)
 }

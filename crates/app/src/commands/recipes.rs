@@ -42,7 +42,7 @@ enum RecipesCommand {
     },
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Row {
     name: String,
     title: Option<String>,
@@ -64,27 +64,21 @@ pub(crate) fn run(args: &RecipesArgs, environment: &Environment) -> Result<Code,
 fn list(form: ListOutput, environment: &Environment) -> Result<Code, Failure> {
     let entries = recipes::list(environment).map_err(Failure::usage)?;
     let rows: Vec<Row> = entries.into_iter().map(row).collect();
-    match form {
-        ListOutput::Json => output::pretty(&rows),
-        ListOutput::Text => {
-            for error in rows.iter().filter_map(|row| row.error.as_deref()) {
-                print_warning(error);
-            }
-            let cells: Vec<[String; 3]> = rows
-                .iter()
-                .filter(|row| row.error.is_none())
-                .map(|row| {
-                    let about = row.description.as_deref().or(row.title.as_deref());
-                    [
-                        row.name.clone(),
-                        one_line(&near(&row.source, environment), 60),
-                        one_line(about.unwrap_or_default(), 120),
-                    ]
-                })
-                .collect();
-            output::lines(&table(&cells))
+    output::print(form, &rows, || {
+        for error in rows.iter().filter_map(|row| row.error.as_deref()) {
+            print_warning(error);
         }
-    }
+        let good = rows.iter().filter(|row| row.error.is_none());
+        let cells = good.map(|row| {
+            let about = row.description.as_deref().or(row.title.as_deref());
+            [
+                row.name.clone(),
+                one_line(&near(&row.source, environment), 60),
+                one_line(about.unwrap_or_default(), 120),
+            ]
+        });
+        table(&cells.collect::<Vec<_>>())
+    })
     .map_err(Failure::run)?;
     Ok(Code::Success)
 }
@@ -110,12 +104,9 @@ fn row(entry: Entry) -> Row {
         },
         Err(error) => Row {
             name: entry.name,
-            strategy: None,
-            title: None,
-            description: None,
-            model: None,
             source,
             error: Some(error.to_string()),
+            ..Row::default()
         },
     }
 }

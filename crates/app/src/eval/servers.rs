@@ -9,7 +9,6 @@ use std::{
 
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
-use switchboard_domain::nearest::{did_you_mean, nearest};
 use switchboard_evals::suite::Suite;
 use switchboard_mcp_client::{McpHost, ToolPins};
 use switchboard_mcp_servers::catalogue;
@@ -26,7 +25,7 @@ use crate::{
     observe::hidden_of,
     run_session::{
         context::{self, Context, this_program, values},
-        failure::Failure,
+        failure::{Failure, available},
         servers::Servers,
     },
     storage::private_file::make_folder,
@@ -125,12 +124,9 @@ impl ServerPlan {
         let named = of_suite.chain(of_scenarios);
         for (place, name) in named {
             if !known.contains(&name.as_str()) {
-                let near = nearest(name, known.iter().copied());
                 let reason = format!(
-                    "unknown server `{name}`{}. Available: {}. Add servers of a suite under its \
-                     `mcp_servers`",
-                    did_you_mean(near),
-                    known.join(", ")
+                    "unknown server `{name}`{}. Add servers of a suite under its `mcp_servers`",
+                    available(name, &known)
                 );
                 return Err(Failure::usage(self.origin.error(&place, reason)));
             }

@@ -5,16 +5,13 @@ pub(crate) mod values;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use switchboard_domain::{
-    nearest::{did_you_mean, nearest},
-    redact::Redactor,
-};
+use switchboard_domain::redact::Redactor;
 use switchboard_mcp_client::{McpHost, ServerStatus};
 use switchboard_orchestration::SteadyClock;
 
 use super::{
     arguments::Global,
-    failure::{Code, Failure},
+    failure::{Code, Failure, available},
     interrupts::Interrupts,
 };
 use super::{
@@ -109,10 +106,8 @@ impl Context {
         let mut named = self.config.context_servers.iter().flatten();
         match named.find(|name| !known.contains(&name.as_str())) {
             Some(unknown) if !known.is_empty() => Err(Failure::usage(anyhow!(
-                "`context_servers` names `{unknown}`, which is not a configured server{}. \
-                 Available: {}",
-                did_you_mean(nearest(unknown, known.iter().copied())),
-                known.join(", ")
+                "`context_servers` names `{unknown}`, which is not a configured server{}",
+                available(unknown, &known)
             ))),
             _ => Ok(()),
         }
@@ -151,22 +146,17 @@ pub(crate) async fn close(host: &McpHost, interrupts: &Interrupts) {
 
 /// Removes all servers except one. Returns a usage error if it does not exist.
 pub(crate) fn only(servers: &mut Servers, name: &str) -> Result<(), Failure> {
-    let known: Vec<String> = servers.configs.iter().map(|s| s.name.clone()).collect();
-    servers.configs.retain(|config| config.name == name);
-    if !servers.configs.is_empty() {
-        return Ok(());
+    let known: Vec<&str> = servers.configs.iter().map(|it| it.name.as_str()).collect();
+    if known.is_empty() {
+        let error = anyhow!("unknown server `{name}`: no server is configured");
+        return Err(Failure::usage(error));
     }
-    let error = if known.is_empty() {
-        anyhow!("unknown server `{name}`: no server is configured")
-    } else {
-        let near = nearest(name, known.iter().map(String::as_str));
-        anyhow!(
-            "unknown server `{name}`{}. Available: {}",
-            did_you_mean(near),
-            known.join(", ")
-        )
-    };
-    Err(Failure::usage(error))
+    if !known.contains(&name) {
+        let error = anyhow!("unknown server `{name}`{}", available(name, &known));
+        return Err(Failure::usage(error));
+    }
+    servers.configs.retain(|config| config.name == name);
+    Ok(())
 }
 
 /// Waits until a server is ready or failed. Returns an error with its last output if it takes no

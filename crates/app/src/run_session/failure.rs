@@ -2,6 +2,8 @@
 
 use std::{fmt, process::ExitCode};
 
+use switchboard_domain::nearest::{did_you_mean, nearest};
+
 /// The exit codes. Scripts rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -24,6 +26,15 @@ impl From<Code> for ExitCode {
     fn from(code: Code) -> Self {
         Self::from(code as u8)
     }
+}
+
+/// Returns the end of a message about an unknown name: the most similar name and all names.
+pub(crate) fn available(name: &str, known: &[&str]) -> String {
+    format!(
+        "{}. Available: {}",
+        did_you_mean(nearest(name, known.iter().copied())),
+        known.join(", ")
+    )
 }
 
 /// An error that ends a command, and its exit code.

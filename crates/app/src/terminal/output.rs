@@ -142,6 +142,18 @@ pub(crate) fn pretty(value: &impl Serialize) -> io::Result<()> {
     write_json(serde_json::to_string_pretty(value))
 }
 
+/// Writes a value as JSON, or as text for people.
+pub(crate) fn print(
+    form: ListOutput,
+    value: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> io::Result<()> {
+    match form {
+        ListOutput::Json => pretty(value),
+        ListOutput::Text => lines(&text()),
+    }
+}
+
 /// Writes text of a server: unchanged for a program, without control characters for a terminal.
 pub(crate) fn foreign(text: &str) -> io::Result<()> {
     if io::stdout().is_terminal() {

@@ -14,12 +14,12 @@ pub(super) struct Glyph {
     pub(super) style: Style,
 }
 
-/// Converts text to glyphs without control characters. Tabs become spaces.
+/// Converts text to glyphs without control characters except line breaks. Tabs become spaces.
 pub(super) fn glyphs(text: &str, style: Style) -> impl Iterator<Item = Glyph> {
     text.chars().flat_map(move |c| {
         let (c, times) = match c {
             '\t' => (' ', 4),
-            '\n' => (' ', 1),
+            '\n' => (c, 1),
             c if is_control(c) => (c, 0),
             c => (c, 1),
         };
@@ -75,15 +75,18 @@ pub(super) fn wrap(line: &[Glyph], most: usize) -> Vec<Vec<Glyph>> {
             used += glyph.width;
         }
     }
-    for row in &mut rows {
-        while row.last().is_some_and(|last| last.c == ' ') {
-            row.pop();
-        }
-    }
+    rows.iter_mut().for_each(trim_end);
     if rows.len() > 1 && rows.last().is_some_and(Vec::is_empty) {
         rows.pop();
     }
     rows
+}
+
+/// Removes the spaces at the end of a row.
+pub(super) fn trim_end(row: &mut Vec<Glyph>) {
+    while row.last().is_some_and(|last| last.c == ' ') {
+        row.pop();
+    }
 }
 
 fn push(rows: &mut [Vec<Glyph>], glyphs: &[Glyph]) {

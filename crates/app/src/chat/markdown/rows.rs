@@ -1,15 +1,18 @@
 //! Renders a block of Markdown as rows of a terminal.
 
 use anstyle::{AnsiColor, Style};
-use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, HeadingLevel, OffsetIter, Options, Parser, Tag, TagEnd};
 
 use super::{
-    inline::{Glyph, glyphs, paint, width, wrap},
+    inline::{Glyph, glyphs, paint, trim_end, width, wrap},
     table::Table,
 };
 
 /// Indentation of list items and code in columns.
 const INDENT: usize = 2;
+
+/// Maximum depth of list items and quotations. Deeper ones are laid out without indentation.
+const MAX_DEPTH: usize = 16;
 
 /// The supported extensions of Markdown.
 const OPTIONS: Options = Options::ENABLE_TABLES
@@ -46,11 +49,18 @@ impl Look {
             },
         }
     }
+
+    fn of_heading(self, level: HeadingLevel) -> Style {
+        match level {
+            HeadingLevel::H1 | HeadingLevel::H2 => self.heading.underline(),
+            _ => self.heading,
+        }
+    }
 }
 
 /// Returns the rows of a block, each at most `most` columns wide.
 pub(super) fn rows(block: &str, most: usize, look: Look) -> Vec<String> {
-    let rows = Layout::new(most.max(1), look).of(block);
+    let rows = Layout::new(block, look).blocks(most.max(1), 0);
     rows.iter().map(|row| paint(row)).collect()
 }
 
@@ -98,292 +108,240 @@ fn code_rows(line: &str, most: usize, look: Look) -> Vec<Vec<Glyph>> {
     rows
 }
 
-/// A list item or quotation, which indents its content.
-struct Container {
-    first: Vec<Glyph>,
-    further: Vec<Glyph>,
-    /// The first row was written.
-    begun: bool,
-}
+type Row = Vec<Glyph>;
 
 /// The layout of one block.
-struct Layout {
-    most: usize,
+struct Layout<'s> {
+    source: &'s str,
+    events: OffsetIter<'s>,
     look: Look,
-    rows: Vec<Vec<Glyph>>,
-    containers: Vec<Container>,
-    /// Numbers of the open lists. `None` is a bullet list.
-    lists: Vec<Option<u64>>,
-    styles: Vec<Style>,
-    line: Vec<Glyph>,
-    /// Open links: address and start of the text.
-    links: Vec<(String, usize)>,
-    table: Option<Table>,
-    row: Vec<Vec<Glyph>>,
-    /// The text of the open code block.
-    code: Option<String>,
 }
 
-impl Layout {
-    fn new(most: usize, look: Look) -> Self {
+impl<'s> Layout<'s> {
+    fn new(source: &'s str, look: Look) -> Self {
         Self {
-            most,
+            source,
+            events: Parser::new_ext(source, OPTIONS).into_offset_iter(),
             look,
-            rows: Vec::new(),
-            containers: Vec::new(),
-            lists: Vec::new(),
-            styles: vec![Style::new()],
-            line: Vec::new(),
-            links: Vec::new(),
-            table: None,
-            row: Vec::new(),
-            code: None,
         }
     }
 
-    fn of(mut self, raw: &str) -> Vec<Vec<Glyph>> {
-        for (event, range) in Parser::new_ext(raw, OPTIONS).into_offset_iter() {
-            // A blank line in the source is a blank row.
-            if matches!(event, Event::Start(_) | Event::Rule)
-                && self.line.is_empty()
-                && self.table.is_none()
-                && self.rows.last().is_some_and(|row| !is_blank(row))
-                && ends_with_blank_line(raw.get(..range.start).unwrap_or_default())
-            {
-                self.row(Vec::new());
+    /// Lays out the blocks up to the end of the list item or quotation that contains them.
+    fn blocks(&mut self, room: usize, depth: usize) -> Vec<Row> {
+        let mut rows = Vec::new();
+        let mut text = Text::new(self.look);
+        // Numbers of the open lists. `None` is a bullet list.
+        let mut lists: Vec<Option<u64>> = Vec::new();
+        // Open blocks that are laid out here.
+        let mut open = 0;
+        while let Some((event, range)) = self.events.next() {
+            if is_inline(&event) {
+                text.take(event);
+                continue;
             }
-            self.take(event);
+            text.end_line(room, &mut rows);
+            // A blank line in the source is a blank row.
+            if !matches!(event, Event::End(_))
+                && rows.last().is_some_and(|row: &Row| !row.is_empty())
+                && ends_with_blank_line(&self.source[..range.start])
+            {
+                rows.push(Vec::new());
+            }
+            match event {
+                Event::Rule => rows.push(glyphs(&"─".repeat(room), self.look.faint).collect()),
+                Event::Start(Tag::List(first)) => lists.push(first),
+                Event::End(TagEnd::List(_)) => {
+                    lists.pop();
+                }
+                Event::Start(Tag::Item) if depth < MAX_DEPTH => {
+                    let mark = next_mark(lists.last_mut());
+                    let first: Row = glyphs(&mark, self.look.faint).collect();
+                    let further = glyphs(&" ".repeat(width(&first)), Style::new()).collect();
+                    rows.extend(self.contained(&first, further, room, depth));
+                }
+                Event::Start(Tag::BlockQuote(_)) if depth < MAX_DEPTH => {
+                    let bar: Row = glyphs("│ ", self.look.faint).collect();
+                    rows.extend(self.contained(&bar, bar.clone(), room, depth));
+                }
+                Event::Start(Tag::CodeBlock(_)) => rows.extend(self.code(room)),
+                Event::Start(Tag::Table(_)) => {
+                    rows.extend(self.table().rows(room, self.look.faint));
+                }
+                Event::Start(tag) => {
+                    open += 1;
+                    if let Tag::Heading { level, .. } = tag {
+                        text.styles.push(self.look.of_heading(level));
+                    }
+                }
+                Event::End(_) if open == 0 => break,
+                Event::End(end) => {
+                    open -= 1;
+                    if matches!(end, TagEnd::Heading(_)) {
+                        text.styles.pop();
+                    }
+                }
+                _ => {}
+            }
         }
-        self.end_line();
-        while self.rows.last().is_some_and(|row| is_blank(row)) {
-            self.rows.pop();
+        text.end_line(room, &mut rows);
+        while rows.last().is_some_and(Vec::is_empty) {
+            rows.pop();
         }
-        self.rows
+        rows
+    }
+
+    /// Lays out a list item or quotation. Its indentation is left out where it leaves no room.
+    fn contained(&mut self, first: &Row, further: Row, room: usize, depth: usize) -> Vec<Row> {
+        let indent = width(first);
+        if room < indent + 4 {
+            return self.blocks(room, depth + 1);
+        }
+        let mut rows = self.blocks(room - indent, depth + 1);
+        if rows.is_empty() {
+            rows.push(Vec::new());
+        }
+        for (number, row) in rows.iter_mut().enumerate() {
+            let prefix = if number == 0 { first } else { &further };
+            row.splice(0..0, prefix.iter().copied());
+            trim_end(row);
+        }
+        rows
+    }
+
+    fn code(&mut self, room: usize) -> Vec<Row> {
+        let mut code = String::new();
+        for (event, _) in self.events.by_ref() {
+            match event {
+                Event::Text(text) => code.push_str(&text),
+                _ => break,
+            }
+        }
+        let lines = code.lines();
+        lines
+            .flat_map(|line| code_rows(line, room, self.look))
+            .collect()
+    }
+
+    fn table(&mut self) -> Table {
+        let mut table = Table::default();
+        let mut text = Text::new(self.look);
+        let mut cells = Vec::new();
+        for (event, _) in self.events.by_ref() {
+            match event {
+                Event::End(TagEnd::TableCell) => cells.push(std::mem::take(&mut text.line)),
+                Event::End(TagEnd::TableHead) => table.head = std::mem::take(&mut cells),
+                Event::End(TagEnd::TableRow) => table.body.push(std::mem::take(&mut cells)),
+                Event::End(TagEnd::Table) => break,
+                event => text.take(event),
+            }
+        }
+        table
+    }
+}
+
+/// Returns the mark of the next list item.
+fn next_mark(list: Option<&mut Option<u64>>) -> String {
+    match list {
+        Some(Some(number)) => {
+            let mark = format!("{number}. ");
+            *number += 1;
+            mark
+        }
+        _ => "• ".to_owned(),
+    }
+}
+
+fn is_inline(event: &Event<'_>) -> bool {
+    match event {
+        Event::Start(tag) => is_inline(&Event::End(tag.to_end())),
+        Event::End(end) => matches!(
+            end,
+            TagEnd::Emphasis
+                | TagEnd::Strong
+                | TagEnd::Strikethrough
+                | TagEnd::Link
+                | TagEnd::Image
+        ),
+        Event::Rule => false,
+        _ => true,
+    }
+}
+
+/// Styled text that is not wrapped yet.
+struct Text {
+    look: Look,
+    line: Row,
+    styles: Vec<Style>,
+    /// Open links: address and start of the text.
+    links: Vec<(String, usize)>,
+}
+
+impl Text {
+    fn new(look: Look) -> Self {
+        Self {
+            look,
+            line: Vec::new(),
+            styles: vec![Style::new()],
+            links: Vec::new(),
+        }
     }
 
     fn take(&mut self, event: Event<'_>) {
+        let style = self.styles.last().copied().unwrap_or_default();
         match event {
-            Event::Start(tag) => self.start(tag),
-            Event::End(tag) => self.end(tag),
-            Event::Text(text) => match &mut self.code {
-                Some(code) => code.push_str(&text),
-                None => self.text(&text, self.style()),
-            },
-            Event::Code(text) => {
-                let style = over(self.style(), self.look.code);
-                self.text(&text, style);
-            }
-            Event::Html(html) | Event::InlineHtml(html) => {
-                for (index, line) in html.split('\n').enumerate() {
-                    if index > 0 {
-                        self.end_line();
-                    }
-                    self.text(line, self.style());
-                }
-            }
-            Event::SoftBreak | Event::HardBreak => {
-                if self.table.is_some() {
-                    self.text(" ", self.style());
-                } else {
-                    self.break_line();
-                }
-            }
-            Event::Rule => {
-                let room = self.room();
-                let rule = glyphs(&"─".repeat(room), self.look.faint).collect();
-                self.row(rule);
-            }
-            Event::TaskListMarker(done) => {
-                self.text(if done { "☑ " } else { "☐ " }, self.style());
-            }
-            // These extensions of the parser are off.
-            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
-                self.text(&text, self.style());
-            }
-        }
-    }
-
-    fn start(&mut self, tag: Tag<'_>) {
-        match tag {
-            Tag::Heading { level, .. } => {
-                let style = match level {
-                    HeadingLevel::H1 | HeadingLevel::H2 => self.look.heading.underline(),
-                    _ => self.look.heading,
-                };
-                self.styles.push(style);
-            }
-            Tag::BlockQuote(_) => {
-                self.end_line();
-                let bar: Vec<Glyph> = glyphs("│ ", self.look.faint).collect();
-                self.contain(bar.clone(), bar);
-            }
-            Tag::CodeBlock(_) => {
-                self.end_line();
-                self.code = Some(String::new());
-            }
-            Tag::List(first) => {
-                self.end_line();
-                self.lists.push(first);
-            }
-            Tag::Item => {
-                self.end_line();
-                let mark = match self.lists.last_mut() {
-                    Some(Some(number)) => {
-                        let mark = format!("{number}. ");
-                        *number += 1;
-                        mark
-                    }
-                    _ => "• ".to_owned(),
-                };
-                let first: Vec<Glyph> = glyphs(&mark, self.look.faint).collect();
-                let indent = " ".repeat(width(&first));
-                self.contain(first, glyphs(&indent, Style::new()).collect());
-            }
-            Tag::Emphasis => self.styles.push(self.style().italic()),
-            Tag::Strong => self.styles.push(self.style().bold()),
-            Tag::Strikethrough => self.styles.push(self.style().strikethrough()),
-            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.styles.push(over(self.style(), self.look.link));
+            Event::Code(text) => self.add(&text, over(style, self.look.code)),
+            Event::Text(text)
+            | Event::Html(text)
+            | Event::InlineHtml(text)
+            | Event::InlineMath(text)
+            | Event::DisplayMath(text)
+            | Event::FootnoteReference(text) => self.add(&text, style),
+            Event::SoftBreak | Event::HardBreak => self.add("\n", style),
+            Event::TaskListMarker(done) => self.add(if done { "☑ " } else { "☐ " }, style),
+            Event::Start(Tag::Emphasis) => self.styles.push(style.italic()),
+            Event::Start(Tag::Strong) => self.styles.push(style.bold()),
+            Event::Start(Tag::Strikethrough) => self.styles.push(style.strikethrough()),
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                self.styles.push(over(style, self.look.link));
                 self.links.push((dest_url.into_string(), self.line.len()));
             }
-            Tag::Table(_) => {
-                self.end_line();
-                self.table = Some(Table::default());
+            Event::End(TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough) => {
+                self.styles.pop();
+            }
+            Event::End(TagEnd::Link | TagEnd::Image) => {
+                self.styles.pop();
+                self.add_address();
             }
             _ => {}
         }
     }
 
-    fn end(&mut self, tag: TagEnd) {
-        match tag {
-            TagEnd::Paragraph | TagEnd::HtmlBlock => self.end_line(),
-            TagEnd::Heading(_) => {
-                self.end_line();
-                self.styles.pop();
-            }
-            TagEnd::BlockQuote(_) | TagEnd::Item => {
-                self.end_line();
-                if let Some(container) = self.containers.last()
-                    && !container.begun
-                {
-                    // An empty item.
-                    self.row(Vec::new());
-                }
-                self.containers.pop();
-            }
-            TagEnd::CodeBlock => {
-                let room = self.room();
-                for line in self.code.take().unwrap_or_default().lines() {
-                    for row in code_rows(line, room, self.look) {
-                        self.row(row);
-                    }
-                }
-            }
-            TagEnd::List(_) => {
-                self.lists.pop();
-            }
-            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
-                self.styles.pop();
-            }
-            TagEnd::Link | TagEnd::Image => {
-                self.styles.pop();
-                if let Some((address, from)) = self.links.pop() {
-                    let written = self.line.get(from..).unwrap_or_default();
-                    let text: String = written.iter().map(|glyph| glyph.c).collect();
-                    let is_said = text == address || address == format!("mailto:{text}");
-                    // The address must be visible, because a model may hide it.
-                    if !is_said && !address.is_empty() {
-                        self.text(
-                            &format!(" ({address})"),
-                            over(self.style(), self.look.faint),
-                        );
-                    }
-                }
-            }
-            TagEnd::TableCell => self.row.push(std::mem::take(&mut self.line)),
-            TagEnd::TableHead => {
-                let head = std::mem::take(&mut self.row);
-                if let Some(table) = &mut self.table {
-                    table.head = head;
-                }
-            }
-            TagEnd::TableRow => {
-                let row = std::mem::take(&mut self.row);
-                if let Some(table) = &mut self.table {
-                    table.body.push(row);
-                }
-            }
-            TagEnd::Table => {
-                if let Some(table) = self.table.take() {
-                    for row in table.rows(self.room(), self.look.faint) {
-                        self.row(row);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn style(&self) -> Style {
-        self.styles.last().copied().unwrap_or_default()
-    }
-
-    fn text(&mut self, text: &str, style: Style) {
+    fn add(&mut self, text: &str, style: Style) {
         self.line.extend(glyphs(text, style));
     }
 
-    fn contain(&mut self, first: Vec<Glyph>, further: Vec<Glyph>) {
-        self.containers.push(Container {
-            first,
-            further,
-            begun: false,
-        });
-    }
-
-    /// Returns the columns inside the containers.
-    fn room(&self) -> usize {
-        let taken: usize = self.containers.iter().map(|it| width(&it.further)).sum();
-        if taken + 4 > self.most {
-            // Deep nesting: the indentation is cut.
-            return self.most.min(4);
-        }
-        self.most - taken
-    }
-
-    fn end_line(&mut self) {
-        if !self.line.is_empty() {
-            self.break_line();
+    /// Adds the address of a link, which must be visible, because a model may hide it.
+    fn add_address(&mut self) {
+        let Some((address, from)) = self.links.pop() else {
+            return;
+        };
+        let shown = self.line.get(from..).unwrap_or_default();
+        let shown: String = shown.iter().map(|glyph| glyph.c).collect();
+        if shown != address && address != format!("mailto:{shown}") && !address.is_empty() {
+            let style = self.styles.last().copied().unwrap_or_default();
+            self.add(&format!(" ({address})"), over(style, self.look.faint));
         }
     }
 
-    fn break_line(&mut self) {
-        let line = std::mem::take(&mut self.line);
-        for row in wrap(&line, self.room()) {
-            self.row(row);
+    fn end_line(&mut self, room: usize, rows: &mut Vec<Row>) {
+        let mut line = std::mem::take(&mut self.line);
+        while line.last().is_some_and(|last| last.c == '\n') {
+            line.pop();
         }
-    }
-
-    fn row(&mut self, content: Vec<Glyph>) {
-        let mut row = Vec::new();
-        for container in &mut self.containers {
-            let begins = !std::mem::replace(&mut container.begun, true);
-            row.extend_from_slice(if begins {
-                &container.first
-            } else {
-                &container.further
-            });
+        if !line.is_empty() {
+            let lines = line.split(|glyph| glyph.c == '\n');
+            rows.extend(lines.flat_map(|line| wrap(line, room)));
         }
-        let room = self.most.saturating_sub(width(&content));
-        let mut used = 0;
-        row.retain(|glyph| {
-            used += glyph.width;
-            used <= room
-        });
-        row.extend(content);
-        while row.last().is_some_and(|last| last.c == ' ') {
-            row.pop();
-        }
-        self.rows.push(row);
     }
 }
 
@@ -392,11 +350,6 @@ fn over(base: Style, style: Style) -> Style {
     let effects = base.get_effects() | style.get_effects();
     base.fg_color(style.get_fg_color().or(base.get_fg_color()))
         .effects(effects)
-}
-
-/// Returns whether a row contains only indentation.
-fn is_blank(row: &[Glyph]) -> bool {
-    row.iter().all(|glyph| matches!(glyph.c, ' ' | '│'))
 }
 
 /// Returns whether the last complete line is blank.

@@ -64,16 +64,13 @@ impl EvalArgs {
             comparison: comparison.as_ref(),
         };
         let files = self.write(&written, earlier, environment);
-        let shown = match self.results.output {
-            ListOutput::Json => output::pretty(&written),
-            ListOutput::Text => {
-                let mut text = tables::of(report);
-                if let Some(comparison) = &comparison {
-                    text.push_str(&changes::of(comparison));
-                }
-                output::lines(&text)
+        let shown = output::print(self.results.output, &written, || {
+            let mut text = tables::of(report);
+            if let Some(comparison) = &comparison {
+                text.push_str(&changes::of(comparison));
             }
-        };
+            text
+        });
         match shown {
             // The exit code matters even if the reader closes the output.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
@@ -217,22 +214,16 @@ pub(crate) fn list(form: ListOutput) -> Result<Code, Failure> {
             scenarios: suite.scenarios.len(),
         });
     }
-    match form {
-        ListOutput::Json => output::pretty(&listed),
-        ListOutput::Text => {
-            let cells: Vec<[String; 3]> = listed
-                .iter()
-                .map(|it| {
-                    [
-                        it.name.to_owned(),
-                        format!("{} scenarios", it.scenarios),
-                        one_line(&it.title, 120),
-                    ]
-                })
-                .collect();
-            output::lines(&table(&cells))
-        }
-    }
+    output::print(form, &listed, || {
+        let cells = listed.iter().map(|it| {
+            [
+                it.name.to_owned(),
+                format!("{} scenarios", it.scenarios),
+                one_line(&it.title, 120),
+            ]
+        });
+        table(&cells.collect::<Vec<_>>())
+    })
     .map_err(Failure::run)?;
     Ok(Code::Success)
 }

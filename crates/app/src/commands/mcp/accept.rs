@@ -46,23 +46,16 @@ pub(crate) async fn accept(
     let accepted = host
         .accept_tools(|change| is_meant(&change.tool))
         .map_err(Failure::run)?;
-    match form {
-        ListOutput::Json => output::pretty(&accepted),
-        ListOutput::Text if accepted.is_empty() => {
-            let none = match tool {
-                Some(tool) => format!("{server}: {tool} has not changed"),
-                None => format!("{server}: no tool has changed"),
-            };
-            output::lines(&none)
+    output::print(form, &accepted, || match (accepted.as_slice(), tool) {
+        ([], Some(tool)) => format!("{server}: {tool} has not changed"),
+        ([], None) => format!("{server}: no tool has changed"),
+        _ => {
+            let lines = accepted.iter();
+            let lines =
+                lines.map(|change| format!("{server}: {} is accepted", one_line(&change.tool, 64)));
+            lines.collect::<Vec<_>>().join("\n")
         }
-        ListOutput::Text => {
-            let lines: Vec<String> = accepted
-                .iter()
-                .map(|change| format!("{server}: {} is accepted", one_line(&change.tool, 64)))
-                .collect();
-            output::lines(&lines.join("\n"))
-        }
-    }
+    })
     .map_err(Failure::run)?;
     Ok(Code::Success)
 }

@@ -2,16 +2,11 @@
 
 use std::fmt::Write as _;
 
-use anyhow::anyhow;
 use jiff::Timestamp;
-use switchboard_domain::nearest::{did_you_mean, nearest};
-use switchboard_mcp_client::{
-    auth::{self, AuthError, LoginInfo},
-    config::ServerConfig,
-};
+use switchboard_mcp_client::auth::{self, AuthError, LoginInfo};
 
 use crate::{
-    run_session::servers::Servers,
+    run_session::{context::only, servers::Servers},
     terminal::{STRONG, one_line, print_line, without_controls},
 };
 use crate::{
@@ -24,11 +19,12 @@ use crate::{
 
 /// Logs in to a server and saves its tokens.
 pub(crate) async fn login(
-    servers: &Servers,
+    mut servers: Servers,
     name: &str,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let server = find(servers, name)?;
+    only(&mut servers, name)?;
+    let server = &servers.configs[0];
     let on_url = |url: &str| {
         print_line(format_args!(
             "Open this address in a browser and agree:\n\n  {STRONG}{}{STRONG:#}\n\nWaiting; \
@@ -46,11 +42,12 @@ pub(crate) async fn login(
 
 /// Deletes the tokens of a server.
 pub(crate) async fn logout(
-    servers: &Servers,
+    mut servers: Servers,
     name: &str,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let server = find(servers, name)?;
+    only(&mut servers, name)?;
+    let server = &servers.configs[0];
     let any = tokio::select! {
         any = auth::logout(server, &servers.options.auth) => any.map_err(failure)?,
         () = interrupts.first() => return Ok(Code::Interrupted),
@@ -69,19 +66,6 @@ fn failure(error: AuthError) -> Failure {
         AuthError::NotHttp { .. } | AuthError::StaticHeader { .. } => Failure::usage(error),
         error => Failure::run(error),
     }
-}
-
-fn find<'s>(servers: &'s Servers, name: &str) -> Result<&'s ServerConfig, Failure> {
-    let names = || servers.configs.iter().map(|server| server.name.as_str());
-    let found = servers.configs.iter().find(|server| server.name == name);
-    found.ok_or_else(|| {
-        let known: Vec<&str> = names().collect();
-        Failure::usage(anyhow!(
-            "no server `{name}` is configured{}. Available: {}",
-            did_you_mean(nearest(name, names())),
-            known.join(", ")
-        ))
-    })
 }
 
 fn described(name: &str, info: &LoginInfo) -> String {

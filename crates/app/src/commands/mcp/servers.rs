@@ -53,10 +53,10 @@ pub(crate) async fn run(
     let servers = Context::load(&args.global, environment)?.servers()?;
     match args.command {
         Some(ServersCommand::Login { server }) => {
-            return login::login(&servers, &server, interrupts).await;
+            return login::login(servers, &server, interrupts).await;
         }
         Some(ServersCommand::Logout { server }) => {
-            return login::logout(&servers, &server, interrupts).await;
+            return login::logout(servers, &server, interrupts).await;
         }
         None => {}
     }
@@ -76,11 +76,10 @@ pub(crate) async fn run(
     screen.pause();
     let statuses = host.servers();
     context::close(&host, interrupts).await;
-    match args.output {
-        ListOutput::Json => output::pretty(&statuses),
-        ListOutput::Text if statuses.is_empty() => output::lines("no servers are configured"),
-        ListOutput::Text => output::lines(&describe(&statuses)),
-    }
+    output::print(args.output, &statuses, || match statuses.as_slice() {
+        [] => "no servers are configured".to_owned(),
+        statuses => describe(statuses),
+    })
     .map_err(Failure::run)?;
     let missing = statuses
         .iter()

@@ -104,37 +104,27 @@ async fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
     if !redefined.is_empty() {
         terminal::print_note("`switchboard tools accept SERVER [TOOL]` accepts changed tools");
     }
-    let written = match form {
-        ListOutput::Json => output::pretty(&catalog.tools),
-        ListOutput::Text => {
-            let rows: Vec<[String; 3]> = catalog
-                .tools
-                .iter()
-                .map(|tool| {
-                    let (server, name) = match &tool.origin {
-                        Some(origin) => (origin.server.as_str(), origin.tool.as_str()),
-                        None => ("", tool.name.as_str()),
-                    };
-                    [
-                        one_line(server, 40),
-                        format!(
-                            "{}({}){}",
-                            one_line(name, 64),
-                            parameters(&tool.input_schema),
-                            if redefined.contains(&tool.name) {
-                                " changed"
-                            } else {
-                                ""
-                            }
-                        ),
-                        one_line(&tool.description, 100),
-                    ]
-                })
-                .collect();
-            output::lines(&table(&rows))
-        }
-    };
-    written.map_err(Failure::run)?;
+    output::print(form, &catalog.tools, || {
+        let rows = catalog.tools.iter().map(|tool| {
+            let (server, name) = match &tool.origin {
+                Some(origin) => (origin.server.as_str(), origin.tool.as_str()),
+                None => ("", tool.name.as_str()),
+            };
+            let is_changed = redefined.contains(&tool.name);
+            [
+                one_line(server, 40),
+                format!(
+                    "{}({}){}",
+                    one_line(name, 64),
+                    parameters(&tool.input_schema),
+                    if is_changed { " changed" } else { "" }
+                ),
+                one_line(&tool.description, 100),
+            ]
+        });
+        table(&rows.collect::<Vec<_>>())
+    })
+    .map_err(Failure::run)?;
     // A required server is missing.
     host.ready().await.map_err(Failure::run)?;
     Ok(Code::Success)

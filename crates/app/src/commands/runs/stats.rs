@@ -113,10 +113,7 @@ pub(crate) fn run(
         read.file(file, args.since)
             .map_err(|error| failed(file, &error))?;
     }
-    match args.output {
-        ListOutput::Json => output::pretty(&read.report()).map_err(Failure::run)?,
-        ListOutput::Text => output::lines(&read.text()).map_err(Failure::run)?,
-    }
+    output::print(args.output, &read.report(), || read.text()).map_err(Failure::run)?;
     read.print_gaps();
     Ok(Code::Success)
 }
