@@ -11,7 +11,7 @@ use super::{
     Chat, Flow,
     slash_commands::{Command, help},
     transcript,
-    usage::SessionUsage,
+    usage::usage,
 };
 use switchboard_orchestration::ApprovalPolicy;
 
@@ -27,50 +27,51 @@ use crate::{
 };
 
 impl Chat<'_> {
+    /// Executes a command. Its error does not end the conversation.
     pub(super) async fn execute(&mut self, command: Command) -> Result<Flow, Failure> {
         self.code = Code::Success;
-        match command {
-            Command::Model(Some(name)) => self.set_model(name).await,
-            Command::Model(None) => {
-                self.write(&self.models())?;
-                Ok(Flow::On)
-            }
-            Command::Tools(server) => self.tools(server.as_deref()).await,
-            Command::Servers => {
-                let statuses = self.host.servers();
-                if statuses.is_empty() {
-                    print_note("no servers are configured");
-                } else {
-                    self.write(&describe(&statuses))?;
-                }
-                Ok(Flow::On)
-            }
-            Command::Recipe(Some(name)) => self.set_recipe(name).await,
-            Command::Recipe(None) => self.recipes(),
-            Command::Usage => self.usage().await,
-            Command::Save(file) => match self.save(file.as_deref()).await {
-                Ok(message) => {
-                    print_note(&message);
-                    Ok(Flow::On)
-                }
-                Err(error) => Ok(self.failed(&error)),
-            },
-            Command::Resume(named) => self.resume(named).await,
-            Command::New => Ok(self.leave_session()),
-            Command::Approve(how) => self.approve(how.as_deref()).await,
-            Command::Continue | Command::Abandon => self.open_run_command(&command).await,
-            Command::Help => {
-                self.write(&help())?;
-                Ok(Flow::On)
-            }
-            Command::Quit => Ok(Flow::Leave(self.code)),
+        let flow = self.command(command).await;
+        self.shown(flow)
+    }
+
+    /// Prints an error, except if the reader of the output is gone.
+    pub(super) fn shown(&mut self, flow: Result<Flow, Failure>) -> Result<Flow, Failure> {
+        match flow {
+            Err(failure) if !failure.is_broken_pipe() => Ok(self.failed(&failure.error)),
+            flow => flow,
         }
+    }
+
+    async fn command(&mut self, command: Command) -> Result<Flow, Failure> {
+        match command {
+            Command::Model(Some(name)) => self.set_model(name).await?,
+            Command::Model(None) => self.write(&self.models())?,
+            Command::Tools(server) => self.tools(server.as_deref()).await?,
+            Command::Servers => match self.host.servers().as_slice() {
+                [] => print_note("no servers are configured"),
+                statuses => self.write(&describe(statuses))?,
+            },
+            Command::Recipe(Some(name)) => self.set_recipe(name).await?,
+            Command::Recipe(None) => self.recipes()?,
+            Command::Usage => self.usage().await?,
+            Command::Save(file) => {
+                let saved = self.save(file.as_deref()).await;
+                print_note(&saved.map_err(Failure::run)?);
+            }
+            Command::Resume(named) => self.resume(named).await?,
+            Command::New => self.leave_session(),
+            Command::Approve(how) => self.approve(how.as_deref()).await?,
+            Command::Continue | Command::Abandon => return self.open_run_command(&command).await,
+            Command::Help => self.write(&help())?,
+            Command::Quit => return Ok(Flow::Leave(self.code)),
+        }
+        Ok(Flow::On)
     }
 
     /// Prints a list: to standard output at a terminal, otherwise to standard error.
     fn write(&self, text: &str) -> Result<(), Failure> {
         if self.has_editor() {
-            return output::lines(text).map_err(Failure::run);
+            return Ok(output::lines(text)?);
         }
         // Standard output contains only answers.
         print_line(text.trim_end());
@@ -124,16 +125,12 @@ impl Chat<'_> {
         self.update_completion().await;
     }
 
-    async fn set_model(&mut self, name: String) -> Result<Flow, Failure> {
+    async fn set_model(&mut self, name: String) -> Result<(), Failure> {
         let mut args = self.args.clone();
         args.model = Some(name);
-        match self.replan(args).await {
-            Ok(()) => {
-                print_note(&format!("model: {}", self.model));
-                Ok(Flow::On)
-            }
-            Err(failure) => Ok(self.failed(&failure.error)),
-        }
+        self.replan(args).await?;
+        print_note(&format!("model: {}", self.model));
+        Ok(())
     }
 
     fn models(&self) -> String {
@@ -148,7 +145,7 @@ impl Chat<'_> {
         text
     }
 
-    async fn tools(&mut self, server: Option<&str>) -> Result<Flow, Failure> {
+    async fn tools(&self, server: Option<&str>) -> Result<(), Failure> {
         let catalog = self.catalog().await;
         let mut servers: Vec<String> = self.host.servers().into_iter().map(|it| it.name).collect();
         // A replay runs no server.
@@ -162,7 +159,7 @@ impl Chat<'_> {
             && !servers.iter().any(|server| server == name)
         {
             let known: Vec<&str> = servers.iter().map(String::as_str).collect();
-            return Ok(self.failed(&anyhow!(
+            return Err(Failure::usage(anyhow!(
                 "unknown server `{name}`{}",
                 available(name, &known)
             )));
@@ -193,14 +190,11 @@ impl Chat<'_> {
         } else {
             self.write(&table(&rows))?;
         }
-        Ok(Flow::On)
+        Ok(())
     }
 
-    fn recipes(&mut self) -> Result<Flow, Failure> {
-        let entries = match recipes::list(&self.context.environment) {
-            Ok(entries) => entries,
-            Err(error) => return Ok(self.failed(&error.into())),
-        };
+    fn recipes(&self) -> Result<(), Failure> {
+        let entries = recipes::list(&self.context.environment)?;
         let configured = self.context.config.recipe.as_deref();
         let current = self.args.recipe.as_deref().or(configured);
         let mut rows = Vec::new();
@@ -223,14 +217,14 @@ impl Chat<'_> {
         if let Some(current) = current {
             print_note(&format!("{current} is followed; /recipe off follows none"));
         }
-        Ok(Flow::On)
+        Ok(())
     }
 
-    async fn set_recipe(&mut self, name: String) -> Result<Flow, Failure> {
+    async fn set_recipe(&mut self, name: String) -> Result<(), Failure> {
         let mut args = self.args.clone();
         if matches!(name.as_str(), "off" | "none") {
             if self.context.config.recipe.is_some() {
-                return Ok(self.failed(&anyhow!(
+                return Err(Failure::usage(anyhow!(
                     "the configuration names a recipe, which is followed unless another one is \
                      named"
                 )));
@@ -239,26 +233,22 @@ impl Chat<'_> {
         } else {
             args.recipe = Some(name);
         }
-        match self.replan(args).await {
-            Ok(()) => {
-                print_note(&match &self.args.recipe {
-                    Some(name) => format!(
-                        "the recipe {name} is followed from now on, by {}",
-                        self.model
-                    ),
-                    None => "no recipe is followed from now on".to_owned(),
-                });
-                Ok(Flow::On)
-            }
-            Err(failure) => Ok(self.failed(&failure.error)),
-        }
+        self.replan(args).await?;
+        print_note(&match &self.args.recipe {
+            Some(name) => format!(
+                "the recipe {name} is followed from now on, by {}",
+                self.model
+            ),
+            None => "no recipe is followed from now on".to_owned(),
+        });
+        Ok(())
     }
 
-    async fn approve(&mut self, how: Option<&str>) -> Result<Flow, Failure> {
+    async fn approve(&mut self, how: Option<&str>) -> Result<(), Failure> {
         let approve = match how.map(|how| (Approve::from_str(how, false), how)) {
             Some((Ok(approve), _)) => approve,
             Some((Err(_), other)) => {
-                return Ok(self.failed(&anyhow!(
+                return Err(Failure::usage(anyhow!(
                     "/approve takes ask, all, none or later, and not `{}`",
                     one_line(other, 40)
                 )));
@@ -283,34 +273,24 @@ impl Chat<'_> {
                         ApprovalPolicy::Ask => "ask (except read-only tools)",
                     }
                 ));
-                return Ok(Flow::On);
+                return Ok(());
             }
         };
         let mut args = self.args.clone();
         args.approve = Some(approve);
-        match self.replan(args).await {
-            Ok(()) => {
-                print_note("applies from the next question on");
-                Ok(Flow::On)
-            }
-            Err(failure) => Ok(self.failed(&failure.error)),
-        }
+        self.replan(args).await?;
+        print_note("applies from the next question on");
+        Ok(())
     }
 
-    async fn usage(&mut self) -> Result<Flow, Failure> {
+    async fn usage(&self) -> Result<(), Failure> {
         let Some(session) = &self.session else {
             print_note("this session has no questions yet");
-            return Ok(Flow::On);
+            return Ok(());
         };
         let store = self.conversations.sessions.store();
-        let usage = SessionUsage::of(&**store, &self.conversations.owner, &session.id).await;
-        match usage {
-            Ok(usage) => {
-                self.write(&usage.describe())?;
-                Ok(Flow::On)
-            }
-            Err(error) => Ok(self.failed(&error.into())),
-        }
+        let usage = usage(&**store, &self.conversations.owner, &session.id).await?;
+        self.write(&usage)
     }
 
     /// Writes the session to a new file and returns a message.

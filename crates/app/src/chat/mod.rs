@@ -30,9 +30,9 @@ use crate::{
     models::current_model::CurrentModel,
     observe::AuditLog,
     run_session::{
-        agent::{AgentArgs, Plan},
+        agent::{AgentArgs, Plan, approver},
         arguments::ConversationArgs,
-        context::{self, Context, values},
+        context::{self, Context},
         conversations::{self, Conversations},
         failure::{Code, Failure},
         follow::{
@@ -45,8 +45,7 @@ use crate::{
     },
     storage::decisions::SavedDecisions,
     terminal::{
-        self, LineReader, PlainLines, Screen, TerminalApprover, TerminalElicitor,
-        output::AskOutput, print_note,
+        self, LineReader, PlainLines, Screen, TerminalElicitor, output::AskOutput, print_note,
     },
 };
 use input::completion::SharedNames;
@@ -245,7 +244,7 @@ async fn begin(
     };
     // Without a terminal, lines are questions and not answers.
     let can_ask = has_editor || terminal::is_interactive();
-    let elicitor = TerminalElicitor::new(screen.clone()).reading(Arc::clone(&asking));
+    let elicitor = TerminalElicitor::new(screen.clone(), Arc::clone(&asking));
     let elicitor = servers::WhileRunning::new(elicitor, Arc::clone(&is_running));
     servers.options.client_handlers = ClientHandlers {
         elicitor: can_ask.then(|| Arc::new(elicitor) as Arc<dyn Elicitor>),
@@ -304,26 +303,6 @@ async fn begin(
         names,
         code: Code::Success,
         _raw_mode: raw_mode,
-    })
-}
-
-fn approver(
-    context: &Context,
-    host: &Arc<McpHost>,
-    screen: &Screen,
-    asking: &Arc<dyn LineReader>,
-    later: bool,
-) -> Arc<TerminalApprover> {
-    let approver = TerminalApprover::new(screen.clone())
-        .reading(Arc::clone(asking))
-        .checking(
-            context.recording.tools(Arc::clone(host) as _),
-            values::configured(&context.config),
-        );
-    Arc::new(if later {
-        approver.deferring()
-    } else {
-        approver
     })
 }
 

@@ -9,9 +9,9 @@ use switchboard_orchestration::{
 };
 
 use super::{Chat, Flow, slash_commands::Command, transcript::last_questions};
-use crate::run_session::conversations::with_remedy;
+use crate::run_session::{agent::approver, conversations::with_remedy};
 use crate::{
-    run_session::failure::{Code, Failure},
+    run_session::failure::Failure,
     terminal::{FAINT, STRONG, one_line, print_line, print_note, print_warning, without_controls},
 };
 
@@ -29,14 +29,14 @@ impl Chat<'_> {
     ) -> Result<(), Failure> {
         let session = match session {
             Some(id) => {
-                let found = self.conversations.named(id).await.map_err(Failure::run)?;
+                let found = self.conversations.named(id).await?;
                 if found.is_none() {
                     self.requested_id = Some(id.to_owned());
                 }
                 found
             }
             None if resume => {
-                let last = self.conversations.list(1).await.map_err(Failure::run)?;
+                let last = self.conversations.list(1).await?;
                 if last.is_empty() {
                     print_note("no session to continue, so this is a new one");
                 }
@@ -55,8 +55,7 @@ impl Chat<'_> {
         let store = self.conversations.sessions.store();
         let messages = store
             .messages(&self.conversations.owner, &session.id, 0)
-            .await
-            .map_err(Failure::run)?;
+            .await?;
         print_note(&format!(
             "session {}{}",
             session.id,
@@ -89,7 +88,7 @@ impl Chat<'_> {
                 for part in &message.parts {
                     match part {
                         Part::Text(text) if !text.text.trim().is_empty() => {
-                            self.output.text(&text.text).map_err(Failure::run)?;
+                            self.output.text(&text.text)?;
                         }
                         Part::ToolUse(tool_use) => print_line(format_args!(
                             "{FAINT}· {} {}{FAINT:#}",
@@ -139,8 +138,14 @@ impl Chat<'_> {
                 break;
             };
             match line.trim().to_ascii_lowercase().as_str() {
-                "c" | "continue" => return self.go_on(&run).await.map(|_| ()),
-                "a" | "abandon" => return self.abandon(&run).await.map(|_| ()),
+                "c" | "continue" => {
+                    let flow = self.go_on(&run).await;
+                    return self.shown(flow).map(|_| ());
+                }
+                "a" | "abandon" => {
+                    let flow = self.abandon(&run).await;
+                    return self.shown(flow).map(|_| ());
+                }
                 "l" | "leave" | "" => break,
                 _ => {}
             }
@@ -154,36 +159,31 @@ impl Chat<'_> {
 
     /// Executes `/continue` and `/abandon`.
     pub(super) async fn open_run_command(&mut self, command: &Command) -> Result<Flow, Failure> {
-        match self.open_run().await {
-            Ok(Some(run)) if *command == Command::Abandon => self.abandon(&run).await,
-            Ok(Some(run)) => self.go_on(&run).await,
-            Ok(None) => {
+        match self.open_run().await? {
+            Some(run) if *command == Command::Abandon => self.abandon(&run).await,
+            Some(run) => self.go_on(&run).await,
+            None => {
                 print_note("this session has no pending run");
                 Ok(Flow::On)
             }
-            Err(error) => Ok(self.failed(&error.into())),
         }
     }
 
     async fn go_on(&mut self, run: &RunRecord) -> Result<Flow, Failure> {
         let durable_runs = self.conversations.durable_runs.clone();
-        match durable_runs.acquire(&run.id).await {
-            Ok(taken) => {
-                // The person is present, so approvals are asked now.
-                let approver =
-                    super::approver(&self.context, &self.host, &self.screen, &self.asking, false);
-                match self.agent_of(&taken) {
-                    Ok(agent) => {
-                        let run = durable_runs.resume(&agent.with_approver(approver), taken);
-                        Box::pin(self.follow(run)).await
-                    }
-                    Err(error) => {
-                        taken.release().await;
-                        Ok(self.failed(&error))
-                    }
-                }
+        let taken = durable_runs.acquire(&run.id).await;
+        let taken = taken.map_err(|error| Failure::run(with_remedy(error)))?;
+        // The person is present, so approvals are asked now.
+        let approver = approver(&self.context, &self.host, &self.screen, &self.asking, false);
+        match self.agent_of(&taken) {
+            Ok(agent) => {
+                let run = durable_runs.resume(&agent.with_approver(approver), taken);
+                Box::pin(self.follow(run)).await
             }
-            Err(error) => Ok(self.failed(&with_remedy(error))),
+            Err(error) => {
+                taken.release().await;
+                Err(Failure::run(error))
+            }
         }
     }
 
@@ -220,19 +220,15 @@ impl Chat<'_> {
         Ok(agent.with_options(options))
     }
 
-    async fn abandon(&mut self, run: &RunRecord) -> Result<Flow, Failure> {
-        let durable_runs = self.conversations.durable_runs.clone();
-        match durable_runs.abandon(&run.id).await {
-            Ok(_) => {
-                print_note("the run is discarded; its completed work stays in the conversation");
-                Ok(Flow::On)
-            }
-            Err(error) => Ok(self.failed(&with_remedy(error))),
-        }
+    async fn abandon(&self, run: &RunRecord) -> Result<Flow, Failure> {
+        let ended = self.conversations.durable_runs.abandon(&run.id).await;
+        ended.map_err(|error| Failure::run(with_remedy(error)))?;
+        print_note("the run is discarded; its completed work stays in the conversation");
+        Ok(Flow::On)
     }
 
     /// Executes `/resume`.
-    pub(super) async fn resume(&mut self, named: Option<String>) -> Result<Flow, Failure> {
+    pub(super) async fn resume(&mut self, named: Option<String>) -> Result<(), Failure> {
         let Some(named) = named else {
             return self.list_sessions().await;
         };
@@ -241,28 +237,16 @@ impl Chat<'_> {
             .ok()
             .and_then(|number| self.listed.get(number.checked_sub(1)?).cloned());
         let id = by_number.map_or(named, |id| id.0);
-        let found = self
-            .conversations
-            .sessions
-            .find(&self.conversations.owner, &id)
-            .await;
-        match found {
-            Ok(session) => {
-                self.enter(session).await?;
-                Ok(Flow::On)
-            }
-            Err(error) => Ok(self.failed(&error.into())),
-        }
+        let sessions = &self.conversations.sessions;
+        let session = sessions.find(&self.conversations.owner, &id).await?;
+        self.enter(session).await
     }
 
-    async fn list_sessions(&mut self) -> Result<Flow, Failure> {
-        let sessions = match self.conversations.list(LISTED).await {
-            Ok(sessions) => sessions,
-            Err(error) => return Ok(self.failed(&error.into())),
-        };
+    async fn list_sessions(&mut self) -> Result<(), Failure> {
+        let sessions = self.conversations.list(LISTED).await?;
         if sessions.is_empty() {
             print_note("no sessions yet");
-            return Ok(Flow::On);
+            return Ok(());
         }
         for (number, session) in (1..).zip(&sessions) {
             let here = self.session.as_ref().map(|it| &it.id) == Some(&session.id);
@@ -283,15 +267,13 @@ impl Chat<'_> {
             .collect();
         drop(names);
         self.listed = sessions.into_iter().map(|session| session.id).collect();
-        Ok(Flow::On)
+        Ok(())
     }
 
     /// Executes `/new`.
-    pub(super) fn leave_session(&mut self) -> Flow {
+    pub(super) fn leave_session(&mut self) {
         if let Some(session) = self.session.take() {
             print_note(&format!("a new session; the one before was {}", session.id));
         }
-        self.code = Code::Success;
-        Flow::On
     }
 }

@@ -90,7 +90,7 @@ async fn session_of(
     let found = match named {
         Some(id) => {
             check_id(id).map_err(Failure::usage)?;
-            conversations.named(id).await.map_err(Failure::run)?
+            conversations.named(id).await?
         }
         None => None,
     };

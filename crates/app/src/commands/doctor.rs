@@ -9,7 +9,7 @@ use switchboard_domain::{
     nearest::{did_you_mean, nearest},
 };
 
-use super::{Cli, mcp::mcp_server};
+use super::Cli;
 use crate::{
     config::{CONFIG_FILE_NAMES, environment::Environment},
     models::{ChoiceReason, Provider, Readiness},
@@ -114,7 +114,7 @@ pub(crate) async fn run(
             findings.extend(providers.into_iter().chain(servers));
         }
     }
-    output::print(args.output, &findings, || shown(&findings)).map_err(Failure::run)?;
+    output::print(args.output, &findings, || shown(&findings))?;
     let bad = findings.iter().any(|finding| finding.state == State::Bad);
     Ok(if code == Code::Success && bad {
         Code::Failed
@@ -143,26 +143,23 @@ async fn providers(context: &Context, no_network: bool, interrupts: &Interrupts)
 
 /// Finds variables with a similar name to ours, which may be typing errors.
 fn variables(environment: &Environment) -> Vec<Finding> {
-    // Variables without an option, or with an option of one server only.
+    // Variables without an option.
     let mut known: Vec<String> = [
         "SWITCHBOARD_LOG",
         "SWITCHBOARD_LOG_FILE",
         "SWITCHBOARD_AUDIT",
+        "SWITCHBOARD_TOKEN",
         arguments::APPROVE,
-        mcp_server::BTE_URL,
-        mcp_server::NAME_RESOLVER_URL,
     ]
     .map(str::to_owned)
     .to_vec();
     let mut command = Cli::command();
     command.build();
-    for command in std::iter::once(&command).chain(command.get_subcommands()) {
-        known.extend(
-            command
-                .get_arguments()
-                .filter_map(|argument| argument.get_env())
-                .map(|name| name.to_string_lossy().into_owned()),
-        );
+    let mut commands = vec![&command];
+    while let Some(command) = commands.pop() {
+        let variables = command.get_arguments().filter_map(|it| it.get_env());
+        known.extend(variables.map(|name| name.to_string_lossy().into_owned()));
+        commands.extend(command.get_subcommands());
     }
     known.sort();
     known.dedup();

@@ -132,8 +132,7 @@ pub(crate) async fn run(
             );
         }
         text
-    })
-    .map_err(Failure::run)?;
+    })?;
     Ok(Code::Success)
 }
 

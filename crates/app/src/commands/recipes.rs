@@ -78,8 +78,7 @@ fn list(form: ListOutput, environment: &Environment) -> Result<Code, Failure> {
             ]
         });
         table(&cells.collect::<Vec<_>>())
-    })
-    .map_err(Failure::run)?;
+    })?;
     Ok(Code::Success)
 }
 
@@ -123,7 +122,6 @@ fn show(name: &str, form: ListOutput, environment: &Environment) -> Result<Code,
             "prompt": found.recipe.instructions(),
         })),
         ListOutput::Text => output::foreign(&found.text),
-    }
-    .map_err(Failure::run)?;
+    }?;
     Ok(Code::Success)
 }

@@ -274,11 +274,11 @@ async fn list(context: &Context, form: ListOutput) -> Result<Code, Failure> {
         Some(conversations) => {
             let rows = rows(&conversations).await;
             conversations.sessions.close().await;
-            rows.map_err(Failure::run)?
+            rows?
         }
     };
     match form {
-        ListOutput::Json => output::pretty(&rows).map_err(Failure::run)?,
+        ListOutput::Json => output::pretty(&rows)?,
         ListOutput::Text if rows.is_empty() => print_note("no run waits"),
         ListOutput::Text => {
             let rows: Vec<_> = rows
@@ -301,7 +301,7 @@ async fn list(context: &Context, form: ListOutput) -> Result<Code, Failure> {
                     ]
                 })
                 .collect();
-            output::lines(&table(&rows)).map_err(Failure::run)?;
+            output::lines(&table(&rows))?;
         }
     }
     Ok(Code::Success)

@@ -77,12 +77,12 @@ pub(crate) async fn run(
             "cannot listen on {bind}: {error}. Choose another address with --bind"
         ))
     })?;
-    let address = listener.local_addr().map_err(Failure::run)?;
+    let address = listener.local_addr()?;
     // An existing recording is replaced only after all checks.
     let recording = args.recording.record(&context)?;
     let recording = recording.unwrap_or_else(|| context.recording.clone());
     let sessions = Sessions::open(&context.config, &context.environment).await;
-    let sessions = sessions.map_err(Failure::run)?;
+    let sessions = sessions?;
     let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
     let decisions = SavedDecisions::load(&context.environment).map_err(Failure::usage)?;
     let questions = Questions::default();

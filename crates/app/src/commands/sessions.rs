@@ -124,10 +124,7 @@ async fn carry_out(
         SessionsCommand::Delete { id } => {
             let session = sessions.find(&owner, &id).await.map_err(Failure::usage)?;
             let store = sessions.store();
-            store
-                .delete(&owner, &session.id)
-                .await
-                .map_err(Failure::run)?;
+            store.delete(&owner, &session.id).await?;
             print_note(&format!("forgot {}", session.id));
             Ok(())
         }
@@ -139,7 +136,7 @@ async fn carry_out(
                 )));
             };
             let pruned = sessions.store().prune(&retention).await;
-            let pruned = pruned.map_err(Failure::run)?;
+            let pruned = pruned?;
             print_note(&format!("forgot {} sessions", pruned.sessions));
             Ok(())
         }
@@ -148,7 +145,7 @@ async fn carry_out(
 
 async fn list(sessions: &Sessions, owner: &Principal, args: &ListArgs) -> Result<(), Failure> {
     let all = sessions.store().list(owner, args.limit).await;
-    let all = all.map_err(Failure::run)?;
+    let all = all?;
     match args.output {
         ListOutput::Json => output::pretty(&all),
         ListOutput::Text if all.is_empty() => {
@@ -182,12 +179,12 @@ async fn show(
     let session = sessions.find(owner, id).await.map_err(Failure::usage)?;
     let store = sessions.store();
     let messages = store.messages(owner, &session.id, 0).await;
-    let messages = messages.map_err(Failure::run)?;
+    let messages = messages?;
     match form {
         ListOutput::Text => output::foreign(&transcript::markdown(&session, &messages)),
         ListOutput::Json => {
             let runs = store.runs(owner, Some(&session.id), u32::MAX).await;
-            let runs = runs.map_err(Failure::run)?;
+            let runs = runs?;
             output::pretty(&json!({"session": session, "messages": messages, "runs": runs}))
         }
     }
@@ -203,8 +200,8 @@ async fn export(sessions: &Sessions, owner: &Principal, id: Option<&str>) -> Res
     let mut pieces = sessions.store().export(owner, id);
     let mut out = io::stdout();
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(Failure::run)?;
-        out.write_all(piece.as_bytes()).map_err(Failure::run)?;
+        let piece = piece?;
+        out.write_all(piece.as_bytes())?;
     }
     out.flush().map_err(Failure::run)
 }
@@ -233,7 +230,7 @@ async fn import(
         Failure::usage(error).context(format!("nothing was taken from {}", file.display()))
     })?;
     for id in &imported.sessions {
-        output::lines(&id.0).map_err(Failure::run)?;
+        output::lines(&id.0)?;
     }
     print_note(&format!("took in {} sessions", imported.sessions.len()));
     if !imported.cancelled.is_empty() {

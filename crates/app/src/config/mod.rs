@@ -32,7 +32,7 @@ use switchboard_orchestration::{
 pub(crate) use error::ConfigError;
 pub(crate) use files::{CONFIG_FILE_NAMES, Sources, from_text, load, servers_of, text_of};
 pub(crate) use providers::{
-    AdapterOptions, PromptedTools, ProviderEntry, ProviderKind, TextCalling,
+    AdapterOptions, KINDS, PromptedTools, ProviderEntry, ProviderKind, TextCalling,
 };
 pub(crate) use sessions::{SessionsConfig, StorePlace};
 

@@ -47,8 +47,8 @@ pub(crate) enum ProviderKind {
     Ollama,
 }
 
-/// The values of `type:`.
-const KINDS: [(&str, ProviderKind); 6] = [
+/// The values of `type:`, in the order of automatic choice.
+pub(crate) const KINDS: [(&str, ProviderKind); 6] = [
     ("anthropic", ProviderKind::Anthropic),
     ("openai", ProviderKind::OpenAi),
     ("openai-compatible", ProviderKind::OpenAiCompatible),

@@ -1,6 +1,6 @@
 //! Agents for the conversations of an evaluation.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -254,14 +254,5 @@ impl ToolHost for SelectedServers {
 
     fn changes(&self) -> ToolHostChanges {
         self.host.changes()
-    }
-}
-
-impl fmt::Debug for Evaluator<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Evaluator")
-            .field("models", &self.models.len())
-            .field("shared", &self.shared)
-            .finish_non_exhaustive()
     }
 }

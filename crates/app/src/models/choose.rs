@@ -1,6 +1,6 @@
 //! Chooses the model of a run.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use switchboard_domain::{ChatModel, ModelError};
 use switchboard_providers_offline::DemoModel;
@@ -14,15 +14,6 @@ pub(crate) struct Chosen {
     pub(crate) model: Arc<dyn ChatModel>,
     /// The reason of the choice.
     pub(crate) reason: ChoiceReason,
-}
-
-impl fmt::Debug for Chosen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chosen")
-            .field("model", self.model.id())
-            .field("because", &self.reason)
-            .finish()
-    }
 }
 
 /// The reason why a model was chosen.

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -14,16 +13,7 @@ use super::{
     client::{self, Client},
     whole::WholeAnswers,
 };
-use crate::config::{Config, ProviderEntry, ProviderKind, environment::Environment};
-
-/// Providers that exist without configuration, in the order of automatic choice.
-const BUILT_IN: [(&str, ProviderKind); 5] = [
-    ("anthropic", ProviderKind::Anthropic),
-    ("openai", ProviderKind::OpenAi),
-    ("openai-responses", ProviderKind::OpenAiResponses),
-    ("gemini", ProviderKind::Gemini),
-    ("ollama", ProviderKind::Ollama),
-];
+use crate::config::{Config, KINDS, ProviderEntry, ProviderKind, environment::Environment};
 
 /// All providers.
 #[allow(clippy::struct_field_names)] // They are the providers.
@@ -34,15 +24,6 @@ pub(crate) struct Providers {
     configured: Vec<ModelId>,
     /// One connection per provider, created on first use.
     clients: Mutex<HashMap<String, Arc<Client>>>,
-}
-
-impl fmt::Debug for Providers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Providers")
-            .field("environment", &self.environment)
-            .field("providers", &self.providers)
-            .finish_non_exhaustive()
-    }
 }
 
 #[derive(Debug, Clone)]
@@ -67,8 +48,9 @@ pub(crate) enum Readiness {
 impl Providers {
     /// Creates the built-in providers with their configuration, then the additional ones.
     pub(crate) fn new(config: &Config, environment: &Environment) -> Self {
-        let mut entries: Vec<ProviderEntry> = BUILT_IN
+        let mut entries: Vec<ProviderEntry> = KINDS
             .into_iter()
+            .filter(|(_, kind)| *kind != ProviderKind::OpenAiCompatible)
             .map(|(name, kind)| ProviderEntry::plain(name, kind))
             .collect();
         for entry in &config.providers {

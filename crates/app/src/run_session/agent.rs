@@ -20,7 +20,9 @@ use crate::{
     config::environment::Environment,
     models::{Chosen, list_price},
     storage::{decisions::SavedDecisions, recipes},
-    terminal::{self, PresetAnswer, PresetApprover, Screen, TerminalApprover},
+    terminal::{
+        self, LineReader, PlainLines, PresetAnswer, PresetApprover, Screen, TerminalApprover,
+    },
 };
 
 /// Options of a run.
@@ -182,6 +184,23 @@ pub(crate) async fn models(
         }
     }
     Ok((chosen, fallbacks))
+}
+
+/// Returns an approver that reads from `lines`.
+pub(crate) fn approver(
+    context: &Context,
+    host: &Arc<McpHost>,
+    screen: &Screen,
+    lines: &Arc<dyn LineReader>,
+    later: bool,
+) -> Arc<TerminalApprover> {
+    Arc::new(TerminalApprover::new(
+        screen.clone(),
+        Arc::clone(lines),
+        context.recording.tools(Arc::clone(host) as _),
+        values::configured(&context.config),
+        later,
+    ))
 }
 
 /// Reads a recipe and warns about ignored keys.
@@ -348,15 +367,8 @@ impl Plan {
         screen: &Screen,
         decisions: &SavedDecisions,
     ) -> Agent {
-        let approver = TerminalApprover::new(screen.clone()).checking(
-            self.tools(context, host),
-            values::configured(&context.config),
-        );
-        let approver = Arc::new(if self.later {
-            approver.deferring()
-        } else {
-            approver
-        });
+        let lines = Arc::new(PlainLines) as Arc<dyn LineReader>;
+        let approver = approver(context, host, screen, &lines, self.later);
         let preset = std::mem::take(&mut self.preset);
         let approver = PresetApprover::new(preset, approver);
         let agent = self.agent_with(context, host, decisions);

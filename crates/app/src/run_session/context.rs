@@ -25,7 +25,6 @@ use crate::{
 };
 
 /// The configuration and values derived from it. Nothing is started yet.
-#[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) environment: Environment,
     pub(crate) config: Config,

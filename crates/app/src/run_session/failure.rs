@@ -46,6 +46,13 @@ pub(crate) struct Failure {
     pub(crate) error: anyhow::Error,
 }
 
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
+    /// Creates a runtime error.
+    fn from(error: E) -> Self {
+        Self::run(error)
+    }
+}
+
 impl Failure {
     /// Creates an error that the user must fix: exit code 2.
     pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {

@@ -30,7 +30,7 @@ use crate::{
     observe::{AuditLog, Recorder},
     storage::decisions::SavedDecisions,
     terminal::{
-        self, PresetAnswer, Screen, TerminalElicitor,
+        self, PlainLines, PresetAnswer, Screen, TerminalElicitor,
         output::{Answer, AskOutput},
     },
 };
@@ -184,8 +184,9 @@ pub(crate) fn print_chosen_model(chosen: &Chosen, context: &Context) {
 
 /// Returns the handlers of server requests: the person at the terminal, and the model for sampling.
 fn answering(screen: &Screen, model: &Arc<dyn ChatModel>) -> ClientHandlers {
-    let elicitor = terminal::is_interactive()
-        .then(|| Arc::new(TerminalElicitor::new(screen.clone())) as Arc<dyn Elicitor>);
+    let elicitor = terminal::is_interactive().then(|| {
+        Arc::new(TerminalElicitor::new(screen.clone(), Arc::new(PlainLines))) as Arc<dyn Elicitor>
+    });
     ClientHandlers {
         elicitor,
         sampler: Some(Arc::new(CurrentModel::new(Arc::clone(model)))),
@@ -281,7 +282,7 @@ pub(crate) async fn events(
             return Ok((code, stop));
         };
         recorder.observe(&event);
-        show(&event).map_err(Failure::run)?;
+        show(&event)?;
         match &event.kind {
             RunEventKind::RunFinished { report } => {
                 code = code_of(report.outcome);

@@ -72,13 +72,7 @@ impl Interrupts {
             presses: watch::channel(0).0,
             captures_keys: AtomicBool::new(false),
         });
-        let mut signals = Signals::new()?;
-        let receiver = Arc::clone(&state);
-        tokio::spawn(async move {
-            while let Some(signal) = signals.next().await {
-                receiver.receive(signal);
-            }
-        });
+        receive_signals(&state)?;
         Ok(Self { state, count: seen })
     }
 
@@ -181,45 +175,33 @@ enum Signal {
     Terminate,
 }
 
+/// Starts a task for each kind of signal.
 #[cfg(unix)]
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
+fn receive_signals(state: &Arc<State>) -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    for (kind, meaning) in [
+        (SignalKind::interrupt(), Signal::Key),
+        (SignalKind::hangup(), Signal::HangUp),
+        (SignalKind::terminate(), Signal::Terminate),
+    ] {
+        let (mut signals, state) = (signal(kind)?, Arc::clone(state));
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                state.receive(meaning);
+            }
+        });
+    }
+    Ok(())
 }
 
-#[cfg(unix)]
-impl Signals {
-    fn new() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            hang_up: signal(SignalKind::hangup())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) -> Option<Signal> {
-        tokio::select! {
-            Some(()) = self.interrupt.recv() => Some(Signal::Key),
-            Some(()) = self.hang_up.recv() => Some(Signal::HangUp),
-            Some(()) = self.terminate.recv() => Some(Signal::Terminate),
-            else => None,
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "fails on Unix")]
+fn receive_signals(state: &Arc<State>) -> io::Result<()> {
+    let state = Arc::clone(state);
+    tokio::spawn(async move {
+        while tokio::signal::ctrl_c().await.is_ok() {
+            state.receive(Signal::Key);
         }
-    }
-}
-
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    #[expect(clippy::unnecessary_wraps, reason = "fails on Unix")]
-    fn new() -> io::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn next(&mut self) -> Option<Signal> {
-        tokio::signal::ctrl_c().await.ok().map(|()| Signal::Key)
-    }
+    });
+    Ok(())
 }

@@ -1,11 +1,11 @@
 //! Asks the person at the terminal for approval decisions.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::{
     Screen,
     card::Card,
-    prompt::{LineReader, NoAnswer, PlainLines},
+    prompt::{LineReader, NoAnswer},
 };
 use async_trait::async_trait;
 use switchboard_domain::{
@@ -21,7 +21,8 @@ pub(crate) struct TerminalApprover {
     screen: Screen,
     lines: Arc<dyn LineReader>,
     /// Validates edited input.
-    tools: Option<(Arc<dyn ToolHost>, ContextInjection)>,
+    tools: Arc<dyn ToolHost>,
+    hidden: ContextInjection,
     /// Leaves requests open, so that the run is stored.
     later: bool,
 }
@@ -38,35 +39,22 @@ enum Reply {
 }
 
 impl TerminalApprover {
-    /// Creates an approver that pauses `screen` during a question.
-    pub(crate) fn new(screen: Screen) -> Self {
+    /// Creates an approver that pauses `screen` during a question and validates edited input
+    /// against the schema of the tool. `later` leaves every request open.
+    pub(crate) fn new(
+        screen: Screen,
+        lines: Arc<dyn LineReader>,
+        tools: Arc<dyn ToolHost>,
+        hidden: ContextInjection,
+        later: bool,
+    ) -> Self {
         Self {
             screen,
-            lines: Arc::new(PlainLines),
-            tools: None,
-            later: false,
+            lines,
+            tools,
+            hidden,
+            later,
         }
-    }
-
-    /// Sets the source of replies.
-    #[must_use]
-    pub(crate) fn reading(mut self, lines: Arc<dyn LineReader>) -> Self {
-        self.lines = lines;
-        self
-    }
-
-    /// Validates edited input against the tool's schema.
-    #[must_use]
-    pub(crate) fn checking(mut self, tools: Arc<dyn ToolHost>, hidden: ContextInjection) -> Self {
-        self.tools = Some((tools, hidden));
-        self
-    }
-
-    /// Leaves every request open.
-    #[must_use]
-    pub(crate) fn deferring(mut self) -> Self {
-        self.later = true;
-        self
     }
 }
 
@@ -177,26 +165,15 @@ impl TerminalApprover {
 
     /// Validates an input.
     async fn check(&self, request: &ApprovalRequest, input: &JsonObject) -> Result<(), String> {
-        let Some((tools, hidden)) = &self.tools else {
-            return Ok(());
-        };
-        let catalog = tools.tools().await;
+        let catalog = self.tools.tools().await;
         let mut tools = catalog.tools.iter();
         match tools.find(|tool| tool.name == request.tool_use.name) {
             Some(tool) => {
-                let tool = hidden.visible(tool);
+                let tool = self.hidden.visible(tool);
                 Validators::default().check(&tool, &input.clone().into())
             }
             None => Ok(()),
         }
-    }
-}
-
-impl fmt::Debug for TerminalApprover {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TerminalApprover")
-            .field("later", &self.later)
-            .finish_non_exhaustive()
     }
 }
 

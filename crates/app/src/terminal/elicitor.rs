@@ -1,18 +1,15 @@
 //! Asks the person at the terminal for information that a server requests.
 
-use std::{
-    fmt::{self, Write as _},
-    sync::Arc,
-};
+use std::{fmt::Write as _, sync::Arc};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use switchboard_domain::{Elicitation, ElicitationAnswer, ElicitationForm, Elicitor};
+use switchboard_domain::{
+    Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, json_schema::SchemaValidator,
+};
 
 use super::{
-    DOUBTFUL, FAINT, STRONG, Screen, one_line, print_line,
-    prompt::{LineReader, PlainLines},
-    without_controls,
+    DOUBTFUL, FAINT, STRONG, Screen, one_line, print_line, prompt::LineReader, without_controls,
 };
 
 /// Asks on standard error and reads from standard input. Both must be terminals.
@@ -23,24 +20,8 @@ pub(crate) struct TerminalElicitor {
 
 impl TerminalElicitor {
     /// Creates an elicitor that pauses `screen` during a question.
-    pub(crate) fn new(screen: Screen) -> Self {
-        Self {
-            screen,
-            lines: Arc::new(PlainLines),
-        }
-    }
-
-    /// Sets the source of replies.
-    #[must_use]
-    pub(crate) fn reading(mut self, lines: Arc<dyn LineReader>) -> Self {
-        self.lines = lines;
-        self
-    }
-}
-
-impl fmt::Debug for TerminalElicitor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TerminalElicitor").finish_non_exhaustive()
+    pub(crate) fn new(screen: Screen, lines: Arc<dyn LineReader>) -> Self {
+        Self { screen, lines }
     }
 }
 
@@ -212,8 +193,7 @@ impl<'s> Field<'s> {
         format!("{text} {FAINT}({}){FAINT:#}:", hints.join("; "))
     }
 
-    /// Parses a line. `None` skips an optional field. The MCP client checks the bounds of the
-    /// schema.
+    /// Parses a line. `None` skips an optional field.
     fn read(&self, text: &str) -> Result<Option<Value>, String> {
         if text.is_empty() {
             return match self.schema.get("default") {
@@ -237,52 +217,30 @@ impl<'s> Field<'s> {
     }
 
     fn plain(&self, text: &str) -> Result<Value, String> {
-        match self.kind() {
+        let value: Value = match self.kind() {
             "boolean" => match text.to_ascii_lowercase().as_str() {
-                "y" | "yes" | "true" => Ok(true.into()),
-                "n" | "no" | "false" => Ok(false.into()),
-                _ => Err("yes or no is needed".to_owned()),
+                "y" | "yes" | "true" => true.into(),
+                "n" | "no" | "false" => false.into(),
+                _ => return Err("yes or no is needed".to_owned()),
             },
             "integer" => {
-                let number: i64 = text
-                    .parse()
-                    .map_err(|_| "a whole number is needed".to_owned())?;
-                self.check_range(number.into())
+                let number = text.parse::<i64>();
+                number.map_err(|_| "a whole number is needed")?.into()
             }
             "number" => {
                 let number = text.parse().ok().and_then(serde_json::Number::from_f64);
-                let number = number.ok_or_else(|| "a number is needed".to_owned())?;
-                self.check_range(Value::Number(number))
+                Value::Number(number.ok_or("a number is needed")?)
             }
-            _ => self.long_enough(text),
-        }
-    }
-
-    fn check_range(&self, number: Value) -> Result<Value, String> {
-        let value = number.as_f64().unwrap_or_default();
-        match (
-            self.schema["minimum"].as_f64(),
-            self.schema["maximum"].as_f64(),
-        ) {
-            (Some(least), _) if value < least => Err(format!("at least {least} is needed")),
-            (_, Some(most)) if value > most => Err(format!("at most {most} may be given")),
-            _ => Ok(number),
-        }
-    }
-
-    fn long_enough(&self, text: &str) -> Result<Value, String> {
-        let length = text.chars().count() as u64;
-        match (
-            self.schema["minLength"].as_u64(),
-            self.schema["maxLength"].as_u64(),
-        ) {
-            (Some(least), _) if length < least => {
-                Err(format!("at least {least} characters are needed"))
-            }
-            (_, Some(most)) if length > most => {
-                Err(format!("at most {most} characters may be given"))
-            }
-            _ => Ok(text.into()),
+            _ => text.into(),
+        };
+        // The client checks values of a schema that cannot be compiled.
+        let Ok(validator) = SchemaValidator::compile(self.schema) else {
+            return Ok(value);
+        };
+        let errors = validator.errors(&value).unwrap_or_default();
+        match errors.first() {
+            Some(error) => Err(one_line(&error.to_string(), 200)),
+            None => Ok(value),
         }
     }
 }

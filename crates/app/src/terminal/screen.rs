@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fmt,
     io::IsTerminal as _,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -11,7 +10,7 @@ use std::{
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use switchboard_orchestration::{Outcome, RunEventKind, RunReport};
 
-use tokio::sync::watch;
+use tokio::sync::{OwnedMutexGuard, watch};
 
 use super::{
     card::{Card, End, provider_block},
@@ -29,19 +28,6 @@ pub(crate) struct Screen {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// Calls whose approval request was shown.
     questions: Arc<watch::Sender<HashSet<String>>>,
-    asking: Arc<watch::Sender<bool>>,
-}
-
-/// A question in progress.
-pub(super) struct Turn {
-    asking: Arc<watch::Sender<bool>>,
-    _turn: tokio::sync::OwnedMutexGuard<()>,
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.asking.send_replace(false);
-    }
 }
 
 struct State {
@@ -75,7 +61,6 @@ impl Screen {
             state: Arc::new(Mutex::new(state)),
             turn: Arc::default(),
             questions: Arc::default(),
-            asking: Arc::default(),
         }
     }
 
@@ -108,26 +93,19 @@ impl Screen {
         let _ = questions.wait_for(|all| all.contains(id)).await;
     }
 
-    /// Waits for other questions to end. The returned value marks a question in progress.
-    pub(super) async fn turn(&self) -> Turn {
-        let turn = Arc::clone(&self.turn).lock_owned().await;
-        self.asking.send_replace(true);
-        Turn {
-            asking: Arc::clone(&self.asking),
-            _turn: turn,
-        }
+    /// Waits for other questions to end. The returned guard marks a question in progress.
+    pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.turn).lock_owned().await
     }
 
     /// Returns whether a question is in progress.
     pub(crate) fn is_asking(&self) -> bool {
-        *self.asking.borrow()
+        self.turn.try_lock().is_err()
     }
 
     /// Waits until no question is in progress.
     pub(crate) async fn no_question(&self) {
-        let mut asking = self.asking.subscribe();
-        // The sender is a field of this value.
-        let _ = asking.wait_for(|asking| !asking).await;
+        drop(self.turn.lock().await);
     }
 
     /// Returns the line of a call that needs approval.
@@ -138,12 +116,6 @@ impl Screen {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Screen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Screen").finish_non_exhaustive()
     }
 }
 

@@ -25,7 +25,6 @@ mod planner_approvals;
 mod proxies;
 mod recipes;
 mod recordings;
-mod redacted_values;
 mod resume;
 mod runs;
 mod sampling;

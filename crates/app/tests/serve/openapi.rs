@@ -62,7 +62,6 @@ fn check_schema(document: &Value, schema: &Value, value: &Value, what: &str) {
 }
 
 #[tokio::test]
-#[allow(clippy::too_many_lines, reason = "one route after the other")]
 async fn every_response_matches_the_openapi_document() {
     let slow = SlowServer::start().await;
     slow.answer(4);
@@ -76,132 +75,65 @@ async fn every_response_matches_the_openapi_document() {
     config["approve"] = json!("ask");
     let server = Serving::start_owned(place(&fake, &config), &[]).await;
     let document = server.get("/openapi.json").await.expect(200);
-    let check = |route: &str, method: &str, answered: &Answered| {
-        check_response(&document, route, method, answered);
+    let get = async |route: &str, path: &str| {
+        let answered = server.get(path).await;
+        check_response(&document, route, "get", &answered);
     };
+    let post = async |route: &str, path: &str, body: Value| {
+        let answered = server.post(path, &body).await;
+        check_response(&document, route, "post", &answered);
+        answered
+    };
+    let chat = async |body: Value| post("/chat", "/chat", body).await;
 
-    let accepted = server.post("/chat", &json!({"message": "Look."})).await;
-    check("/chat", "post", &accepted);
-    let accepted = accepted.expect(202);
-    let (run, session) = (
-        accepted["run_id"].as_str().unwrap(),
-        accepted["session_id"].as_str().unwrap(),
-    );
-    check(
-        "/runs/{id}",
-        "get",
-        &server.get(&format!("/runs/{run}")).await,
-    );
-    check(
-        "/chat",
-        "post",
-        &server
-            .post("/chat", &json!({"message": "Hi", "session_id": session}))
-            .await,
-    );
-    let decide = format!("/runs/{run}/approvals/a");
-    check(
-        "/runs/{id}/approvals/{call_id}",
-        "post",
-        &server.post(&decide, &json!({"decision": "allow"})).await,
-    );
-    let events = server
-        .follow(&format!("/runs/{run}/events"))
+    let accepted = chat(json!({"message": "Look."})).await.expect(202);
+    let run = format!("/runs/{}", accepted["run_id"].as_str().unwrap());
+    let session = &accepted["session_id"];
+    let session_path = format!("/sessions/{}", session.as_str().unwrap());
+    get("/runs/{id}", &run).await;
+    chat(json!({"message": "Hi", "session_id": session})).await;
+    let decide = async || {
+        let route = "/runs/{id}/approvals/{call_id}";
+        post(
+            route,
+            &format!("{run}/approvals/a"),
+            json!({"decision": "allow"}),
+        )
         .await
-        .rest()
-        .await;
+    };
+    decide().await;
+    let events = server.follow(&format!("{run}/events")).await.rest().await;
     let schema = &document["paths"]["/runs/{id}/events"]["get"]["responses"]["200"]["content"]["text/event-stream"]
         ["schema"];
     for event in &events {
         check_schema(&document, schema, &event.data, &event.kind);
     }
-    check(
-        "/runs/{id}/approvals/{call_id}",
-        "post",
-        &server.post(&decide, &json!({"decision": "allow"})).await,
-    );
-    check(
-        "/runs/{id}",
-        "get",
-        &server.get(&format!("/runs/{run}")).await,
-    );
-    check(
-        "/runs/{id}/events",
-        "get",
-        &server.get(&format!("/runs/{run}/events?after=999")).await,
-    );
-    check(
-        "/runs/{id}/questions/{question_id}",
-        "post",
-        &server
-            .post(
-                &format!("/runs/{run}/questions/q"),
-                &json!({"action": "decline"}),
-            )
-            .await,
-    );
-    check(
-        "/runs/{id}/cancel",
-        "post",
-        &server
-            .post(&format!("/runs/{run}/cancel"), &json!({}))
-            .await,
-    );
-    check(
-        "/runs/{id}/continue",
-        "post",
-        &server
-            .post(&format!("/runs/{run}/continue"), &json!({}))
-            .await,
-    );
-    check(
-        "/chat",
-        "post",
-        &server
-            .post("/chat", &json!({"message": "Hi", "session_id": session}))
-            .await,
-    );
-    check(
-        "/chat",
-        "post",
-        &server.post("/chat", &json!({"message": 7})).await,
-    );
-    check("/sessions", "get", &server.get("/sessions").await);
-    check("/sessions", "get", &server.get("/sessions?limit=0").await);
-    check(
-        "/sessions",
-        "post",
-        &server.post("/sessions", &json!({})).await,
-    );
-    check(
-        "/sessions",
-        "post",
-        &server.post("/sessions", &json!({"title": 1})).await,
-    );
-    check(
-        "/sessions/{id}",
-        "get",
-        &server.get(&format!("/sessions/{session}")).await,
-    );
-    check("/sessions/{id}", "get", &server.get("/sessions/none").await);
-    check(
-        "/sessions/{id}/events",
-        "get",
-        &server.get("/sessions/none/events").await,
-    );
-    check(
-        "/sessions/{id}",
-        "delete",
-        &server.delete(&format!("/sessions/{session}")).await,
-    );
+    decide().await;
+    get("/runs/{id}", &run).await;
+    get("/runs/{id}/events", &format!("{run}/events?after=999")).await;
+    let declined = json!({"action": "decline"});
+    let question = format!("{run}/questions/q");
+    post("/runs/{id}/questions/{question_id}", &question, declined).await;
+    for action in ["cancel", "continue"] {
+        let route = format!("/runs/{{id}}/{action}");
+        post(&route, &format!("{run}/{action}"), json!({})).await;
+    }
+    chat(json!({"message": "Hi", "session_id": session})).await;
+    chat(json!({"message": 7})).await;
+    get("/sessions", "/sessions").await;
+    get("/sessions", "/sessions?limit=0").await;
+    post("/sessions", "/sessions", json!({})).await;
+    post("/sessions", "/sessions", json!({"title": 1})).await;
+    get("/sessions/{id}", &session_path).await;
+    get("/sessions/{id}", "/sessions/none").await;
+    get("/sessions/{id}/events", "/sessions/none/events").await;
+    let deleted = server.delete(&session_path).await;
+    check_response(&document, "/sessions/{id}", "delete", &deleted);
     let renaming = server
         .request(Method::PATCH, "/sessions/none")
         .header("content-type", "application/json");
-    check(
-        "/sessions/{id}",
-        "patch",
-        &read(renaming.body("{\"title\": \"x\"}").send().await.unwrap()).await,
-    );
+    let renamed = read(renaming.body("{\"title\": \"x\"}").send().await.unwrap()).await;
+    check_response(&document, "/sessions/{id}", "patch", &renamed);
     for route in [
         "/mcp/tools",
         "/mcp/servers",
@@ -210,7 +142,7 @@ async fn every_response_matches_the_openapi_document() {
         "/healthz",
         "/readyz",
     ] {
-        check(route, "get", &server.get(route).await);
+        get(route, route).await;
     }
 }
 
@@ -228,37 +160,6 @@ async fn the_openapi_document_is_complete() {
         assert!(
             document.pointer(pointer).is_some(),
             "{reference} is not there"
-        );
-    }
-    let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
-    for expected in [
-        "/chat",
-        "/sessions",
-        "/sessions/{id}",
-        "/sessions/{id}/events",
-        "/runs/{id}",
-        "/runs/{id}/events",
-        "/runs/{id}/approvals/{call_id}",
-        "/runs/{id}/questions/{question_id}",
-        "/runs/{id}/cancel",
-        "/runs/{id}/continue",
-        "/mcp/tools",
-        "/mcp/servers",
-        "/models",
-        "/recipes",
-        "/metrics",
-        "/healthz",
-        "/readyz",
-        "/openapi.json",
-        "/api/chat",
-        "/v1/chat/completions",
-        "/v1/models",
-        "/v1/messages",
-        "/ag-ui",
-    ] {
-        assert!(
-            paths.iter().any(|path| *path == expected),
-            "{expected}: {paths:?}"
         );
     }
     let mut names = BTreeSet::new();

@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 
-use super::inline::{Glyph, glyphs, width, wrap};
+use super::inline::{Glyph, glyphs, trim_end, width, wrap};
 
 /// Minimum width of a column. Narrower tables are shown cell by cell.
 const MIN_COLUMN_WIDTH: usize = 4;
@@ -110,6 +110,7 @@ fn line(cells: &[Vec<Glyph>], widths: &[usize], faint: Style) -> Vec<Vec<Glyph>>
                 row.extend(glyphs(&" ".repeat(padding), Style::new()));
             }
         }
+        trim_end(&mut row);
         rows.push(row);
     }
     rows

@@ -144,7 +144,7 @@ async fn evaluate(
     let Some(ready) = ready else {
         return Ok(report_of(suite, &evaluator.recording, none_of(planned)));
     };
-    ready.map_err(Failure::run)?;
+    ready?;
     for status in host.servers() {
         if let Some(why) = evaluator.shared.missing(&status.name) {
             terminal::print_warning(&why);

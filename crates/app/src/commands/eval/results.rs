@@ -74,7 +74,7 @@ impl EvalArgs {
         match shown {
             // The exit code matters even if the reader closes the output.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-            shown => shown.map_err(Failure::run)?,
+            shown => shown?,
         }
         files?;
         if self.fail_if_worse {
@@ -167,12 +167,12 @@ impl EvalArgs {
         environment: &Environment,
     ) -> Result<(), Failure> {
         if let Some(file) = &self.results.json {
-            let mut text = serde_json::to_string_pretty(written).map_err(Failure::run)?;
+            let mut text = serde_json::to_string_pretty(written)?;
             text.push('\n');
             write(file, &text, environment)?;
         }
         if let Some(file) = &self.results.html {
-            let page = page::html(written.report, earlier).map_err(Failure::run)?;
+            let page = page::html(written.report, earlier)?;
             write(file, &page, environment)?;
         }
         Ok(())
@@ -207,7 +207,7 @@ struct Listed {
 pub(crate) fn list(form: ListOutput) -> Result<Code, Failure> {
     let mut listed = Vec::new();
     for (name, text) in SHIPPED {
-        let suite = suites::shipped(name, text).map_err(Failure::run)?;
+        let suite = suites::shipped(name, text)?;
         listed.push(Listed {
             name,
             title: suite.title,
@@ -223,7 +223,6 @@ pub(crate) fn list(form: ListOutput) -> Result<Code, Failure> {
             ]
         });
         table(&cells.collect::<Vec<_>>())
-    })
-    .map_err(Failure::run)?;
+    })?;
     Ok(Code::Success)
 }

@@ -43,9 +43,7 @@ pub(crate) async fn accept(
         }
     }
     let is_meant = |name: &str| tool.is_none_or(|tool| tool == name);
-    let accepted = host
-        .accept_tools(|change| is_meant(&change.tool))
-        .map_err(Failure::run)?;
+    let accepted = host.accept_tools(|change| is_meant(&change.tool))?;
     output::print(form, &accepted, || match (accepted.as_slice(), tool) {
         ([], Some(tool)) => format!("{server}: {tool} has not changed"),
         ([], None) => format!("{server}: no tool has changed"),
@@ -55,7 +53,6 @@ pub(crate) async fn accept(
                 lines.map(|change| format!("{server}: {} is accepted", one_line(&change.tool, 64)));
             lines.collect::<Vec<_>>().join("\n")
         }
-    })
-    .map_err(Failure::run)?;
+    })?;
     Ok(Code::Success)
 }

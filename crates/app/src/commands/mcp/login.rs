@@ -36,7 +36,7 @@ pub(crate) async fn login(
         info = auth::login(server, &servers.options.auth, on_url) => info.map_err(failure)?,
         () = interrupts.first() => return Ok(Code::Interrupted),
     };
-    output::lines(&described(name, &info)).map_err(Failure::run)?;
+    output::lines(&described(name, &info))?;
     Ok(Code::Success)
 }
 
@@ -57,7 +57,7 @@ pub(crate) async fn logout(
     } else {
         format!("{name}: not logged in")
     };
-    output::lines(&text).map_err(Failure::run)?;
+    output::lines(&text)?;
     Ok(Code::Success)
 }
 

@@ -1,13 +1,13 @@
 //! `mcp-server`: runs a bundled server.
 
-use std::{fmt::Write as _, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::anyhow;
-use clap::Args;
+use clap::{Args, Subcommand};
 use secrecy::SecretString;
 use switchboard_mcp_servers::{
     AccessToken, BteOptions, MIN_TOKEN_LENGTH, ServerError, ServerOptions, WorkspaceOptions,
-    bind_http, catalogue, serve_stdio,
+    bind_http, serve_stdio,
 };
 
 use crate::run_session::{
@@ -18,50 +18,66 @@ use crate::{config::environment::Environment, terminal};
 
 /// Arguments of `mcp-server`.
 #[derive(Debug, Args)]
-#[command(after_help = bundled())]
+#[command(
+    subcommand_value_name = "NAME",
+    subcommand_help_heading = "Bundled servers"
+)]
 pub(crate) struct McpServerArgs {
-    /// Name of the server
-    name: String,
+    #[command(subcommand)]
+    server: BundledServer,
     /// Serve streamable HTTP at this address (path /mcp) instead of standard input and output; an
     /// address other than loopback requires a token in the variable `SWITCHBOARD_TOKEN`, which
     /// clients send
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", global = true)]
     http: Option<SocketAddr>,
-    /// Store the data in this file instead of in memory; for `bte`, the file of the `graph` that
-    /// its results can be added to
+    /// Accept requests to this host name in addition to loopback names (with --http, repeatable)
+    #[arg(long, value_name = "HOST", requires = "http", global = true)]
+    allow_host: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum BundledServer {
+    /// Customers of an invented shop, their account values, and support tickets
+    CustomerService(DataArgs),
+    /// A knowledge graph for each conversation
+    Graph(DataArgs),
+    /// Biomedical knowledge from BioThings Explorer or another TRAPI service
+    Bte(BteArgs),
+    /// Files and data of one folder, and commands that compile and test it
+    Workspace(WorkspaceArgs),
+}
+
+#[derive(Debug, Args)]
+struct DataArgs {
+    /// Store the data in this file instead of in memory
     #[arg(long, value_name = "FILE", visible_alias = "database")]
     data: Option<PathBuf>,
-    /// Accept requests to this host name in addition to loopback names (with --http, repeatable)
-    #[arg(long, value_name = "HOST", requires = "http")]
-    allow_host: Vec<String>,
-    #[command(flatten)]
-    bte: BteArgs,
-    #[command(flatten)]
-    workspace: WorkspaceArgs,
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Options of bte")]
 struct BteArgs {
-    /// Base URL of the TRAPI service, such as `https://bte.transltr.io/v1` (or the variable
-    /// `SWITCHBOARD_BTE_URL`)
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
-    /// URL of the name resolver, such as `https://name-lookup.transltr.io` (or the variable
-    /// `SWITCHBOARD_NAME_RESOLVER_URL`)
-    #[arg(long, value_name = "URL")]
+    /// Base URL of the TRAPI service, such as `https://bte.transltr.io/v1`
+    #[arg(long, value_name = "URL", env = "SWITCHBOARD_BTE_URL")]
+    url: String,
+    /// URL of the name resolver, such as `https://name-lookup.transltr.io`
+    #[arg(long, value_name = "URL", env = "SWITCHBOARD_NAME_RESOLVER_URL")]
     resolver_url: Option<String>,
-    /// Time limit of a tool call [default: 50]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    call_timeout: Option<u64>,
+    /// Time limit of a tool call
+    #[arg(
+        long, value_name = "SECONDS", default_value_t = 50,
+        value_parser = clap::value_parser!(u64).range(1..=86_400)
+    )]
+    call_timeout: u64,
+    /// File of the server `graph` that receives added results
+    #[arg(long, value_name = "FILE", visible_alias = "database")]
+    data: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Options of workspace")]
 struct WorkspaceArgs {
     /// Folder to work in; files outside it are not accessible
     #[arg(long, value_name = "FOLDER")]
-    root: Option<PathBuf>,
+    root: PathBuf,
     /// Remove the tools that change files or run commands
     #[arg(long, conflicts_with = "allow")]
     read_only: bool,
@@ -77,17 +93,26 @@ struct WorkspaceArgs {
     /// Variable for the commands, in addition to harmless ones such as PATH (repeatable)
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// Time limit of a command [default: 600]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    command_timeout: Option<u64>,
-    /// Maximum size of a file [default: 8]
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1024))]
-    max_file_size: Option<u64>,
+    /// Time limit of a command
+    #[arg(
+        long, value_name = "SECONDS", default_value_t = 600,
+        value_parser = clap::value_parser!(u64).range(1..=86_400)
+    )]
+    command_timeout: u64,
+    /// Maximum size of a file
+    #[arg(
+        long, value_name = "MIB", default_value_t = 8,
+        value_parser = clap::value_parser!(u64).range(1..=1024)
+    )]
+    max_file_size: u64,
 }
 
 impl WorkspaceArgs {
-    fn options(self) -> Option<WorkspaceOptions> {
-        let mut options = WorkspaceOptions::new(self.root?).with_read_only(self.read_only);
+    fn options(self) -> WorkspaceOptions {
+        let mut options = WorkspaceOptions::new(self.root)
+            .with_read_only(self.read_only)
+            .with_command_timeout(Duration::from_secs(self.command_timeout))
+            .with_max_file_bytes(self.max_file_size << 20);
         for command in self.allow {
             options = options.with_command(command);
         }
@@ -97,136 +122,62 @@ impl WorkspaceArgs {
         for variable in self.env {
             options = options.with_variable(variable);
         }
-        if let Some(seconds) = self.command_timeout {
-            options = options.with_command_timeout(Duration::from_secs(seconds));
-        }
-        if let Some(mebibytes) = self.max_file_size {
-            options = options.with_max_file_bytes(mebibytes << 20);
-        }
-        Some(options)
+        options
     }
 }
 
 impl BteArgs {
-    /// Returns the options of the server, with defaults from variables. `None` without a service.
-    fn options(self, environment: &Environment) -> Option<BteOptions> {
-        let or_variable = |given: Option<String>, name| {
-            given.or_else(|| environment.get(name).map(str::to_owned))
-        };
-        let timeout = Duration::from_secs(self.call_timeout.unwrap_or(50));
-        let url = or_variable(self.url, BTE_URL)?;
-        let options = BteOptions::new(url).with_timeout(timeout);
-        Some(match or_variable(self.resolver_url, NAME_RESOLVER_URL) {
+    fn options(self) -> BteOptions {
+        let options =
+            BteOptions::new(self.url).with_timeout(Duration::from_secs(self.call_timeout));
+        match self.resolver_url {
             Some(resolver) => options.with_name_resolver(resolver),
             None => options,
-        })
-    }
-}
-
-/// Variables of `--url` and `--resolver-url`. clap does not read them, because they would count as
-/// given for other servers too.
-pub(crate) const BTE_URL: &str = "SWITCHBOARD_BTE_URL";
-pub(crate) const NAME_RESOLVER_URL: &str = "SWITCHBOARD_NAME_RESOLVER_URL";
-
-/// The variable with the token of clients over HTTP.
-const TOKEN: &str = "SWITCHBOARD_TOKEN";
-
-const BTE: &str = "bte";
-const WORKSPACE: &str = "workspace";
-
-impl McpServerArgs {
-    /// Returns the given options that only some servers accept, with the names of those servers.
-    fn given(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-        const WITH_DATA: &[&str] = &["customer-service", "graph", BTE];
-        let Self {
-            bte, workspace: it, ..
-        } = self;
-        let given = [
-            ("--data", WITH_DATA, self.data.is_some()),
-            ("--url", &[BTE], bte.url.is_some()),
-            ("--resolver-url", &[BTE], bte.resolver_url.is_some()),
-            ("--call-timeout", &[BTE], bte.call_timeout.is_some()),
-            ("--root", &[WORKSPACE], it.root.is_some()),
-            ("--read-only", &[WORKSPACE], it.read_only),
-            ("--allow", &[WORKSPACE], !it.allow.is_empty()),
-            ("--allow-name", &[WORKSPACE], !it.allow_name.is_empty()),
-            ("--env", &[WORKSPACE], !it.env.is_empty()),
-            (
-                "--command-timeout",
-                &[WORKSPACE],
-                it.command_timeout.is_some(),
-            ),
-            ("--max-file-size", &[WORKSPACE], it.max_file_size.is_some()),
-        ];
-        let given = given.into_iter().filter(|(.., is_given)| *is_given);
-        given.map(|(option, takers, _)| (option, takers))
-    }
-
-    /// Returns an error for an option without effect.
-    fn check(&self) -> Result<(), Failure> {
-        let name = self.name.as_str();
-        // An unknown server gets a specific error.
-        let is_known = catalogue().iter().any(|server| server.name == name);
-        let misplaced = self
-            .given()
-            .find(|(_, takers)| is_known && !takers.contains(&name));
-        match misplaced {
-            None => Ok(()),
-            Some((option, takers)) => Err(Failure::usage(anyhow!(
-                "the server `{name}` takes no {option}; that is for {}",
-                takers.join(", ")
-            ))),
         }
     }
 }
+
+/// The variable with the token of clients over HTTP.
+const TOKEN: &str = "SWITCHBOARD_TOKEN";
 
 pub(crate) async fn run(
     args: McpServerArgs,
     environment: &Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    args.check()?;
-    let mut options = ServerOptions::new();
-    if let Some(data) = args.data {
+    let options = ServerOptions::new();
+    let (name, data, mut options) = match args.server {
+        BundledServer::CustomerService(args) => ("customer-service", args.data, options),
+        BundledServer::Graph(args) => ("graph", args.data, options),
+        BundledServer::Bte(mut args) => ("bte", args.data.take(), options.with_bte(args.options())),
+        BundledServer::Workspace(args) => {
+            ("workspace", None, options.with_workspace(args.options()))
+        }
+    };
+    if let Some(data) = data {
         options = options.with_data(data);
-    }
-    if args.name == BTE
-        && let Some(bte) = args.bte.options(environment)
-    {
-        options = options.with_bte(bte);
-    }
-    if let Some(workspace) = args.workspace.options() {
-        options = options.with_workspace(workspace);
     }
     for host in args.allow_host {
         options = options.with_allowed_host(host);
     }
-    if args.http.is_some()
-        && let Some(token) = environment.get(TOKEN)
-    {
+    let Some(address) = args.http else {
+        let served = serve_stdio(name, options, interrupts.first()).await;
+        return served.map(|()| Code::Success).map_err(failure);
+    };
+    if let Some(token) = environment.get(TOKEN) {
         let token = AccessToken::new(&SecretString::from(token)).ok_or_else(|| {
             Failure::usage(anyhow!(
                 "`{TOKEN}` is not a token of at least {MIN_TOKEN_LENGTH} letters, digits or \
-                 signs, without \
-                 spaces; `openssl rand -hex 32` makes one"
+                 signs, without spaces; `openssl rand -hex 32` makes one"
             ))
         })?;
         options = options.with_token(token);
     }
-    match args.http {
-        None => serve_stdio(&args.name, options, interrupts.first())
-            .await
-            .map_err(failure)?,
-        Some(address) => {
-            let server = bind_http(&args.name, address, options)
-                .await
-                .map_err(failure)?;
-            terminal::print_line(format_args!("{} listens at {}", args.name, server.url()));
-            let interrupts = interrupts.clone();
-            let stop = async move { interrupts.first().await };
-            server.serve(stop).await.map_err(failure)?;
-        }
-    }
+    let server = bind_http(name, address, options).await.map_err(failure)?;
+    terminal::print_line(format_args!("{name} listens at {}", server.url()));
+    let interrupts = interrupts.clone();
+    let stop = async move { interrupts.first().await };
+    server.serve(stop).await.map_err(failure)?;
     Ok(Code::Success)
 }
 
@@ -236,14 +187,4 @@ fn failure(error: ServerError) -> Failure {
     } else {
         Failure::run(error)
     }
-}
-
-fn bundled() -> String {
-    let mut text = String::from("Bundled servers:");
-    let longest = catalogue().iter().map(|server| server.name.len()).max();
-    let width = longest.unwrap_or(0);
-    for server in catalogue() {
-        let _ = write!(text, "\n  {:width$}  {}", server.name, server.description);
-    }
-    text
 }

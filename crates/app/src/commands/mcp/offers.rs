@@ -58,8 +58,7 @@ pub(crate) fn print<T: Serialize, const N: usize>(
             Ok(())
         }
         ListOutput::Text => output::lines(&table(&items.iter().map(row).collect::<Vec<_>>())),
-    }
-    .map_err(Failure::run)?;
+    }?;
     Ok(Code::Success)
 }
 

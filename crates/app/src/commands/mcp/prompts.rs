@@ -140,8 +140,7 @@ async fn get(
     match form {
         ListOutput::Json => output::pretty(&rendered),
         ListOutput::Text => output::foreign(&as_text(&rendered)),
-    }
-    .map_err(Failure::run)?;
+    }?;
     Ok(Code::Success)
 }
 

@@ -137,8 +137,7 @@ async fn read(host: &McpHost, server: &str, uri: &str, form: ListOutput) -> Resu
     match form {
         ListOutput::Json => output::pretty(&contents.items),
         ListOutput::Text => contents.items.iter().try_for_each(write),
-    }
-    .map_err(Failure::run)?;
+    }?;
     Ok(Code::Success)
 }
 

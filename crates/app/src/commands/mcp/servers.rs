@@ -79,8 +79,7 @@ pub(crate) async fn run(
     output::print(args.output, &statuses, || match statuses.as_slice() {
         [] => "no servers are configured".to_owned(),
         statuses => describe(statuses),
-    })
-    .map_err(Failure::run)?;
+    })?;
     let missing = statuses
         .iter()
         .any(|status| status.required && !status.state.takes_calls());

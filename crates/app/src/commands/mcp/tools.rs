@@ -123,10 +123,9 @@ async fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
             ]
         });
         table(&rows.collect::<Vec<_>>())
-    })
-    .map_err(Failure::run)?;
+    })?;
     // A required server is missing.
-    host.ready().await.map_err(Failure::run)?;
+    host.require_ready().await?;
     Ok(Code::Success)
 }
 
@@ -156,7 +155,7 @@ async fn call(
         }
         other => Failure::run(other),
     })?;
-    write_output(&output, form).map_err(Failure::run)?;
+    write_output(&output, form)?;
     Ok(if output.is_error {
         Code::Failed
     } else {

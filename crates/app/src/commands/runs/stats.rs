@@ -10,11 +10,10 @@ use std::{
 use anyhow::anyhow;
 use clap::Args;
 use jiff::{Span, Timestamp, civil::DateTime, tz::TimeZone};
-use serde::Serialize;
 use serde_json::{Value, json};
 use switchboard_orchestration::{
     observe::audit::AuditRecord,
-    observe::metrics::{CallCounts, Histogram, Metrics, RequestCounts, Snapshot, TokenCounts},
+    observe::metrics::{CallCounts, Histogram, Metrics},
 };
 
 use crate::{
@@ -113,7 +112,7 @@ pub(crate) fn run(
         read.file(file, args.since)
             .map_err(|error| failed(file, &error))?;
     }
-    output::print(args.output, &read.report(), || read.text()).map_err(Failure::run)?;
+    output::print(args.output, &read.report(), || read.text())?;
     read.print_gaps();
     Ok(Code::Success)
 }
@@ -201,125 +200,67 @@ impl Read {
         }
     }
 
-    fn report(&self) -> Report {
-        let Snapshot {
-            runs_started,
-            runs_completed,
-            runs_limited,
-            runs_failed,
-            runs_cancelled,
-            tools,
-            models,
-            ..
-        } = self.metrics.snapshot();
-        let models = models.into_iter().map(|model| ModelRow {
-            model: model.model.to_string(),
-            requests: model.requests,
-            latency: Latency::of(&model.latency),
-            tokens: model.tokens,
-            // Unknown costs are not zero.
-            cost_usd: (model.requests.successful > model.unpriced).then_some(model.cost_usd),
-            unpriced: model.unpriced,
-            tool_calls: Calls::of(&model.tool_calls),
+    /// Returns the object of `-o json`.
+    fn report(&self) -> Value {
+        let counted = self.metrics.snapshot();
+        let models = counted.models.iter().map(|model| {
+            json!({
+                "model": model.model.to_string(),
+                "requests": model.requests,
+                "latency": latency(&model.latency),
+                "tokens": model.tokens,
+                // Unknown costs are not zero.
+                "cost_usd": (model.requests.successful > model.unpriced).then_some(model.cost_usd),
+                "unpriced": model.unpriced,
+                "tool_calls": calls(&model.tool_calls),
+            })
         });
-        let tools = tools.into_iter().map(|tool| ToolRow {
-            server: tool.server,
-            tool: tool.tool,
-            calls: Calls::of(&tool.calls),
-            latency: Latency::of(&tool.latency),
+        let tools = counted.tools.iter().map(|tool| {
+            json!({
+                "server": tool.server,
+                "tool": tool.tool,
+                "calls": calls(&tool.calls),
+                "latency": latency(&tool.latency),
+            })
         });
-        Report {
-            files: self.files.clone(),
-            records: self.records,
-            unreadable_lines: self.unreadable,
-            first: self.first,
-            last: self.last,
-            runs: json!({
-                "started": runs_started,
-                "completed": runs_completed,
-                "limited": runs_limited,
-                "failed": runs_failed,
-                "cancelled": runs_cancelled,
+        json!({
+            "files": self.files,
+            "records": self.records,
+            "unreadable_lines": self.unreadable,
+            "first": self.first,
+            "last": self.last,
+            "runs": {
+                "started": counted.runs_started,
+                "completed": counted.runs_completed,
+                "limited": counted.runs_limited,
+                "failed": counted.runs_failed,
+                "cancelled": counted.runs_cancelled,
                 "waiting": self.metrics.parked_runs(),
                 "unfinished": self.metrics.unfinished_runs(),
-            }),
-            unfinished_calls: self.metrics.unfinished_calls(),
-            tools: tools.collect(),
-            models: models.collect(),
-        }
+            },
+            "unfinished_calls": self.metrics.unfinished_calls(),
+            "tools": tools.collect::<Vec<_>>(),
+            "models": models.collect::<Vec<_>>(),
+        })
     }
 }
 
-/// The object of `-o json`.
-#[derive(Debug, Serialize)]
-struct Report {
-    files: Vec<PathBuf>,
-    records: u64,
-    unreadable_lines: u64,
-    first: Option<Timestamp>,
-    last: Option<Timestamp>,
-    runs: Value,
-    unfinished_calls: usize,
-    tools: Vec<ToolRow>,
-    models: Vec<ModelRow>,
+/// Returns the outcomes of calls with their accuracy.
+fn calls(counts: &CallCounts) -> Value {
+    let mut calls = json!(counts);
+    calls["accuracy"] = json!(counts.accuracy());
+    calls
 }
 
-#[derive(Debug, Serialize)]
-struct ToolRow {
-    server: Option<String>,
-    tool: String,
-    calls: Calls,
-    latency: Latency,
-}
-
-#[derive(Debug, Serialize)]
-struct ModelRow {
-    model: String,
-    requests: RequestCounts,
-    latency: Latency,
-    tokens: TokenCounts,
-    cost_usd: Option<f64>,
-    unpriced: u64,
-    tool_calls: Calls,
-}
-
-/// Outcomes of calls, with derived numbers.
-#[derive(Debug, Serialize)]
-struct Calls {
-    #[serde(flatten)]
-    counts: CallCounts,
-    accuracy: Option<f64>,
-}
-
-impl Calls {
-    fn of(counts: &CallCounts) -> Self {
-        Self {
-            counts: *counts,
-            accuracy: counts.accuracy(),
-        }
-    }
-}
-
-/// Durations of calls in milliseconds. Percentiles are estimates within a bucket.
-#[derive(Debug, Serialize)]
-struct Latency {
-    count: u64,
-    mean_ms: Option<u64>,
-    p50_ms: Option<u64>,
-    p95_ms: Option<u64>,
-    max_ms: Option<u64>,
-}
-
-impl Latency {
-    fn of(histogram: &Histogram) -> Self {
-        Self {
-            count: histogram.count,
-            mean_ms: histogram.mean_ms(),
-            p50_ms: histogram.quantile_ms(0.5),
-            p95_ms: histogram.quantile_ms(0.95),
-            max_ms: (histogram.count > 0).then_some(histogram.max_ms),
-        }
-    }
+/// Returns durations of calls. Percentiles are estimates within a bucket.
+fn latency(histogram: &Histogram) -> Value {
+    json!({
+        "count": histogram.count,
+        "mean_ms": histogram.mean_ms(),
+        "p50_ms": histogram.quantile_ms(0.5),
+        "p95_ms": histogram.quantile_ms(0.95),
+        "max_ms": (histogram.count > 0).then_some(histogram.max_ms),
+    })
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ impl StartupFailure {
                 report: Box::new(report),
             },
         };
-        answer.show(&event, screen).map_err(Failure::run)?;
+        answer.show(&event, screen)?;
         Ok(code_of(outcome))
     }
 }
