@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{
     Outcome,
-    process::{Process, cpus, pin_to},
+    cpu::{cpus, pin_to},
+    process::Process,
 };
 
 /// Requests of one round.

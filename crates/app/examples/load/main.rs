@@ -14,6 +14,9 @@
 #[cfg(target_os = "linux")]
 mod client;
 #[cfg(target_os = "linux")]
+#[path = "../turn/cpu.rs"]
+mod cpu;
+#[cfg(target_os = "linux")]
 mod process;
 
 #[cfg(target_os = "linux")]

@@ -2,7 +2,6 @@
 
 use std::{env, fs, path::Path, process::Stdio};
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, BufReader},
@@ -115,19 +114,4 @@ async fn line_after(
         }
     }
     Err(format!("the process ended without printing `{start}`").into())
-}
-
-/// Returns the CPU of the clients and the model, and that of the server.
-pub(crate) fn cpus() -> Outcome<[usize; 2]> {
-    let allowed = sched_getaffinity(None)?;
-    let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
-    let first = cpus.next().ok_or("no CPU to run on")?;
-    Ok([first, cpus.next().unwrap_or(first)])
-}
-
-/// Pins this thread and the processes that it starts to one CPU.
-pub(crate) fn pin_to(cpu: usize) -> Outcome<()> {
-    let mut only = CpuSet::new();
-    only.set(cpu);
-    Ok(sched_setaffinity(None, &only)?)
 }

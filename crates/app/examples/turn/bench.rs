@@ -13,7 +13,12 @@ use tokio::{
     process::{Child, Command},
 };
 
-use super::{Outcome, floor::Floor, script};
+use super::{
+    Outcome,
+    cpu::{cpus, pin_to},
+    floor::Floor,
+    script,
+};
 
 /// Turns in one batch.
 const BATCH: usize = 256;
@@ -133,38 +138,6 @@ impl Bench {
 fn cpu_nanoseconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-}
-
-/// Returns the CPU of the servers and that of this process. Both are the same on a machine with
-/// one CPU.
-#[cfg(target_os = "linux")]
-fn cpus() -> Outcome<[usize; 2]> {
-    use rustix::thread::{CpuSet, sched_getaffinity};
-
-    let allowed = sched_getaffinity(None)?;
-    let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
-    let first = cpus.next().ok_or("no CPU to run on")?;
-    Ok([first, cpus.next().unwrap_or(first)])
-}
-
-/// Pins this process and the processes that it starts to one CPU.
-#[cfg(target_os = "linux")]
-fn pin_to(cpu: usize) -> Outcome<()> {
-    use rustix::thread::{CpuSet, sched_setaffinity};
-
-    let mut only = CpuSet::new();
-    only.set(cpu);
-    Ok(sched_setaffinity(None, &only)?)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn cpus() -> Outcome<[usize; 2]> {
-    Ok([0, 0])
-}
-
-#[cfg(not(target_os = "linux"))]
-fn pin_to(_: usize) -> Outcome<()> {
-    Ok(())
 }
 
 /// Starts the model server and returns it with its port.

@@ -14,6 +14,8 @@
 #[cfg(unix)]
 mod bench;
 #[cfg(unix)]
+mod cpu;
+#[cfg(unix)]
 mod floor;
 #[cfg(unix)]
 mod script;

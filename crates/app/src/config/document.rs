@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Deserializer;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use switchboard_mcp_client::config::{ServerConfig, from_document, from_ours};
 
 use super::{
@@ -69,9 +69,33 @@ pub(super) fn read(value: &Value, file: &Path) -> Result<Config, Problem> {
         config.providers = providers::read(value)?;
     }
     config.servers = servers(value)?;
+    if let Value::Object(settings) = settings {
+        config.settings = settings;
+    }
     config.files = vec![file.to_owned()];
     make_absolute(&mut config, file.parent().unwrap_or(Path::new("")));
     Ok(config)
+}
+
+/// Merges the settings of a file into those of earlier files: the sections key by key, the guards
+/// as one list.
+pub(super) fn merge(base: &mut Map<String, Value>, over: Map<String, Value>) {
+    if over.get("otlp_endpoint").is_some_and(|it| !it.is_null()) {
+        // Headers are sent only to the address beside them.
+        base.shift_remove("otlp_headers");
+    }
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (_, Value::Null) => {}
+            (Some(Value::Object(base)), Value::Object(over)) if MAPS.contains(&key.as_str()) => {
+                base.extend(over.into_iter().filter(|(_, value)| !value.is_null()));
+            }
+            (Some(Value::Array(base)), Value::Array(over)) if key == "guards" => base.extend(over),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
 }
 
 /// Returns the value of a key. `null` counts as absent.

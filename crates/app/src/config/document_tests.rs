@@ -53,15 +53,38 @@ fn an_address_is_replaced_together_with_its_headers() {
     });
     let user = read_of(&user).unwrap();
     let project = read_of(&json!({"otlp_endpoint": "http://project", "audit": false})).unwrap();
-    let both = user.clone().merged_with(project);
+    let both = user.clone().merged_with(project).unwrap();
     assert_eq!(both.otlp_endpoint.as_deref(), Some("http://project"));
     assert!(both.otlp_headers.is_none());
     assert_eq!(both.otlp_content, Some(true));
     assert_eq!(both.audit, Some(AuditPlace::Off));
 
-    let merged = user.merged_with(Config::default());
+    let merged = user.merged_with(Config::default()).unwrap();
     let address = merged.otlp_endpoint.as_deref();
     assert_eq!(address, Some("http://user/?key=secret-1"));
     let headers = merged.otlp_headers.unwrap();
     assert_eq!(headers[0].1.expose_secret(), "secret-2");
+}
+
+#[test]
+fn sections_are_merged_key_by_key() {
+    let user = json!({
+        "serve": {"max_runs": 1, "hosts": ["a"], "tokens": ["0123456789abcdef"]},
+        "sessions": {"store": "a.db", "keep_days": 3},
+    });
+    let project = json!({
+        "serve": {"max_runs": 2, "hosts": null},
+        "sessions": {"keep_days": 5, "keep_sessions": 7},
+    });
+    let merged = read_of(&user).unwrap();
+    let merged = merged.merged_with(read_of(&project).unwrap()).unwrap();
+    let options = merged.serve.options();
+    assert_eq!((options.max_runs, options.tokens.len()), (2, 1));
+    assert_eq!(options.hosts, ["a"]);
+    let sessions = merged.sessions;
+    assert!(sessions.store.is_some());
+    assert_eq!(
+        (sessions.keep_days, sessions.keep_sessions),
+        (Some(5), Some(7))
+    );
 }

@@ -58,7 +58,9 @@ pub(crate) fn load(sources: &Sources, environment: &Environment) -> Result<Confi
         } else {
             &[]
         };
-        config = config.merged_with(from_value(&file, value, sections, environment)?);
+        let over = from_value(&file, value, sections, environment)?;
+        let merged = config.merged_with(over);
+        config = merged.map_err(|problem| problem.in_file(&file))?;
     }
     for file in &sources.mcp_configs {
         let file = environment.working_dir.join(file);

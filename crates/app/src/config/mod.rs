@@ -20,6 +20,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 use switchboard_domain::ReasoningEffort;
 use switchboard_mcp_client::config::ServerConfig;
 use switchboard_orchestration::{
@@ -36,7 +37,8 @@ pub(crate) use providers::{
 };
 pub(crate) use sessions::{SessionsConfig, StorePlace};
 
-use fields::{amount, converted, count, http_url, or_default, seconds, text};
+use error::Problem;
+use fields::{amount, converted, count, http_url, or_default, seconds, section, text};
 use run::{ApprovalsConfig, LimitsConfig};
 use serve::ServeConfig;
 
@@ -123,6 +125,9 @@ pub(crate) struct Config {
     /// The files in ascending precedence.
     #[serde(skip)]
     pub(crate) files: Vec<PathBuf>,
+    /// The settings as JSON, without providers and servers.
+    #[serde(skip)]
+    settings: Map<String, Value>,
     /// The values of all expanded variables, which may be secrets.
     #[serde(skip)]
     pub(crate) filled: Vec<SecretString>,
@@ -152,51 +157,33 @@ impl fmt::Debug for Config {
 impl Config {
     /// Merges `over` into this configuration. `over` takes precedence. Providers and servers are
     /// replaced as a whole, by name.
-    #[must_use]
-    fn merged_with(mut self, over: Self) -> Self {
-        self.files.extend(over.files);
-        self.filled.extend(over.filled);
-        self.model = over.model.or(self.model);
-        self.instructions = over.instructions.or(self.instructions);
-        self.approve = over.approve.or(self.approve);
-        self.max_steps = over.max_steps.or(self.max_steps);
-        self.max_output_tokens = over.max_output_tokens.or(self.max_output_tokens);
-        self.temperature = over.temperature.or(self.temperature);
-        self.stream = over.stream.or(self.stream);
-        self.reasoning = over.reasoning.or(self.reasoning);
-        self.tool_timeout = over.tool_timeout.or(self.tool_timeout);
-        self.startup_wait = over.startup_wait.or(self.startup_wait);
-        self.strategy = over.strategy.or(self.strategy);
-        self.recipe = over.recipe.or(self.recipe);
-        self.fallback_models = over.fallback_models.or(self.fallback_models);
-        self.limits = both(self.limits, over.limits, LimitsConfig::merged_with);
-        self.approvals = both(self.approvals, over.approvals, ApprovalsConfig::merged_with);
-        self.guards = both(self.guards, over.guards, |base, over| [base, over].concat());
-        self.results = over.results.or(self.results);
-        self.history = over.history.or(self.history);
-        self.tool_search = over.tool_search.or(self.tool_search);
-        self.cache_results = over.cache_results.or(self.cache_results);
-        self.context = over.context.or(self.context);
-        self.context_servers = over.context_servers.or(self.context_servers);
-        self.audit = over.audit.or(self.audit);
-        self.audit_results = over.audit_results.or(self.audit_results);
-        self.log_file = over.log_file.or(self.log_file);
-        // Headers are sent only to the address beside them.
-        if over.otlp_endpoint.is_some() {
-            (self.otlp_endpoint, self.otlp_headers) = (over.otlp_endpoint, over.otlp_headers);
-        }
-        self.otlp_content = over.otlp_content.or(self.otlp_content);
-        self.serve = self.serve.merged_with(over.serve);
-        self.sessions = self.sessions.merged_with(over.sessions);
-        self.server_files.extend(over.server_files);
-        replace_by_name(&mut self.providers, over.providers, |entry| &entry.name);
+    fn merged_with(self, over: Self) -> Result<Self, Problem> {
+        let mut settings = self.settings;
+        document::merge(&mut settings, over.settings);
+        let mut merged: Self = section("", &Value::Object(settings.clone()))?;
+        merged.settings = settings;
+        merged.approvals = match (self.approvals, over.approvals) {
+            (Some(base), Some(over)) => Some(base.merged_with(over)),
+            (base, over) => over.or(base),
+        };
+        // Each path is relative to its own file.
+        merged.audit = over.audit.or(self.audit);
+        merged.log_file = over.log_file.or(self.log_file);
+        merged.sessions.store = over.sessions.store.or(self.sessions.store);
+        merged.files = [self.files, over.files].concat();
+        merged.filled = [self.filled, over.filled].concat();
+        merged.server_files = self.server_files;
+        merged.server_files.extend(over.server_files);
+        merged.providers = self.providers;
+        replace_by_name(&mut merged.providers, over.providers, |entry| &entry.name);
+        merged.servers = self.servers;
         match over.servers {
             // `mcp_servers: {}` disables all servers.
-            Some(servers) if servers.is_empty() => self.servers = Some(servers),
-            Some(servers) => self.add_servers(servers),
+            Some(servers) if servers.is_empty() => merged.servers = Some(servers),
+            Some(servers) => merged.add_servers(servers),
             None => {}
         }
-        self
+        Ok(merged)
     }
 
     /// Adds the servers of a file and replaces those with the same name.
@@ -221,14 +208,6 @@ impl Config {
         replace_by_name(self.servers.get_or_insert_default(), servers, |server| {
             &server.name
         });
-    }
-}
-
-/// Combines the values of two files.
-fn both<T>(base: Option<T>, over: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
-    match (base, over) {
-        (Some(base), Some(over)) => Some(join(base, over)),
-        (base, over) => over.or(base),
     }
 }
 

@@ -37,21 +37,6 @@ pub(crate) struct LimitsConfig {
 }
 
 impl LimitsConfig {
-    /// Merges `over` limit by limit.
-    pub(super) fn merged_with(self, over: Self) -> Self {
-        Self {
-            max_tool_calls: over.max_tool_calls.or(self.max_tool_calls),
-            max_calls_per_response: over.max_calls_per_response.or(self.max_calls_per_response),
-            max_calls_per_minute: over.max_calls_per_minute.or(self.max_calls_per_minute),
-            max_input_tokens: over.max_input_tokens.or(self.max_input_tokens),
-            max_output_tokens: over.max_output_tokens.or(self.max_output_tokens),
-            max_total_tokens: over.max_total_tokens.or(self.max_total_tokens),
-            max_answer_bytes: over.max_answer_bytes.or(self.max_answer_bytes),
-            max_cost_usd: over.max_cost_usd.or(self.max_cost_usd),
-            max_wall_time: over.max_wall_time.or(self.max_wall_time),
-        }
-    }
-
     /// Sets the configured limits.
     pub(crate) fn apply(&self, limits: &mut Limits) {
         let responses = self.max_calls_per_response;

@@ -62,29 +62,6 @@ struct Token {
 }
 
 impl ServeConfig {
-    /// Merges `over`, key by key.
-    #[must_use]
-    pub(super) fn merged_with(self, over: Self) -> Self {
-        Self {
-            bind: over.bind.or(self.bind),
-            tokens: over.tokens.or(self.tokens),
-            hosts: over.hosts.or(self.hosts),
-            origins: over.origins.or(self.origins),
-            max_runs: over.max_runs.or(self.max_runs),
-            max_runs_each: over.max_runs_each.or(self.max_runs_each),
-            max_requests: over.max_requests.or(self.max_requests),
-            max_requests_each: over.max_requests_each.or(self.max_requests_each),
-            max_connections: over.max_connections.or(self.max_connections),
-            max_body: over.max_body.or(self.max_body),
-            header_time: over.header_time.or(self.header_time),
-            body_time: over.body_time.or(self.body_time),
-            write_time: over.write_time.or(self.write_time),
-            approval_time: over.approval_time.or(self.approval_time),
-            drain_time: over.drain_time.or(self.drain_time),
-            keep_alive: over.keep_alive.or(self.keep_alive),
-        }
-    }
-
     /// Returns the access tokens, for redaction.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &SecretString> {
         self.tokens.iter().flatten().map(|token| &token.text)

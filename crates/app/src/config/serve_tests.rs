@@ -70,16 +70,6 @@ fn every_setting_reaches_the_server() {
 }
 
 #[test]
-fn settings_are_merged_key_by_key() {
-    let user =
-        read(&json!({"max_runs": 1, "hosts": ["a"], "tokens": ["0123456789abcdef"]})).unwrap();
-    let project = read(&json!({"max_runs": 2})).unwrap();
-    let options = user.merged_with(project).options();
-    assert_eq!((options.max_runs, options.tokens.len()), (2, 1));
-    assert_eq!(options.hosts, ["a"]);
-}
-
-#[test]
 fn errors_name_the_key_and_contain_no_token() {
     let secret = "s3cret with spaces in it";
     let error = wrong(&json!({"tokens": [secret]}));

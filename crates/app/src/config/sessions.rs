@@ -34,17 +34,6 @@ pub(crate) enum StorePlace {
 }
 
 impl SessionsConfig {
-    /// Merges `over`, which takes precedence.
-    #[must_use]
-    pub(super) fn merged_with(self, over: Self) -> Self {
-        Self {
-            store: over.store.or(self.store),
-            keep: over.keep.or(self.keep),
-            keep_days: over.keep_days.or(self.keep_days),
-            keep_sessions: over.keep_sessions.or(self.keep_sessions),
-        }
-    }
-
     /// Returns the address of a database and the password in it, for redaction.
     pub(crate) fn secrets(&self) -> Vec<SecretString> {
         let Some(StorePlace::Postgres(address)) = &self.store else {

@@ -58,11 +58,3 @@ fn errors_contain_no_value() {
         assert!(!error.contains("hush"), "{error}");
     }
 }
-
-#[test]
-fn settings_are_merged_key_by_key() {
-    let base = read(&json!({"store": "a.db", "keep_days": 3})).unwrap();
-    let both = base.merged_with(read(&json!({"keep_days": 5, "keep_sessions": 7})).unwrap());
-    assert!(both.store.is_some());
-    assert_eq!((both.keep_days, both.keep_sessions), (Some(5), Some(7)));
-}

@@ -141,7 +141,7 @@ impl Evaluator<'_> {
         let started = self.blueprint.start(self.context);
         let started = started.map_err(|failure| format!("{:#}", failure.error))?;
         let started = started.closing_on_drop(&self.background.closing);
-        let ready = started.host.require_ready().await;
+        let ready = started.host.ready().await;
         ready.map_err(|error| error.to_string())?;
         Ok(started)
     }

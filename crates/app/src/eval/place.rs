@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{self, MapAccess, SeqAccess, Visitor},
 };
 use serde_saphyr::Spanned;
 
@@ -114,14 +114,6 @@ impl<'de> Visitor<'de> for Any {
         Ok(Node::Leaf)
     }
 
-    fn visit_none<E: de::Error>(self) -> Result<Node, E> {
-        Ok(Node::Leaf)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Node, D::Error> {
-        from.deserialize_any(Any)
-    }
-
     fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = from.next_element()? {
@@ -136,10 +128,6 @@ impl<'de> Visitor<'de> for Any {
             fields.push((name, from.next_value()?));
         }
         Ok(Node::Map(fields))
-    }
-
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Node, D::Error> {
-        IgnoredAny::deserialize(from).map(|_| Node::Leaf)
     }
 }
 

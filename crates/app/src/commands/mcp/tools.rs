@@ -125,7 +125,7 @@ async fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
         table(&rows.collect::<Vec<_>>())
     })?;
     // A required server is missing.
-    host.require_ready().await?;
+    host.ready().await?;
     Ok(Code::Success)
 }
 
