@@ -66,7 +66,7 @@ mod picture {
         chat.shows("✔ ");
         chat.wait_for("prompt", is_ready);
         chat.line("Create a low priority ticket for customer 7 with subject \"Invoice missing\"");
-        chat.shows("run it?");
+        chat.shows("Run it?");
         chat.wait_for("question", |screen| screen.ends_with('›'));
         chat.keys("y\r");
         chat.wait_for("second answer", |screen| {
