@@ -127,7 +127,7 @@ pub(crate) struct Config {
     pub(crate) files: Vec<PathBuf>,
     /// The settings as JSON, without providers and servers.
     #[serde(skip)]
-    settings: Map<String, Value>,
+    pub(crate) settings: Map<String, Value>,
     /// The values of all expanded variables, which may be secrets.
     #[serde(skip)]
     pub(crate) filled: Vec<SecretString>,

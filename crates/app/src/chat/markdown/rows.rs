@@ -154,14 +154,14 @@ impl<'s> Layout<'s> {
                     lists.pop();
                 }
                 Event::Start(Tag::Item) if depth < MAX_DEPTH => {
-                    let mark = next_mark(lists.last_mut());
+                    let mark = next_mark(&mut lists);
                     let first: Row = glyphs(&mark, self.look.faint).collect();
-                    let further = glyphs(&" ".repeat(width(&first)), Style::new()).collect();
-                    rows.extend(self.contained(&first, further, room, depth));
+                    let further: Row = glyphs(&" ".repeat(width(&first)), Style::new()).collect();
+                    rows.extend(self.contained(&first, &further, room, depth));
                 }
                 Event::Start(Tag::BlockQuote(_)) if depth < MAX_DEPTH => {
                     let bar: Row = glyphs("│ ", self.look.faint).collect();
-                    rows.extend(self.contained(&bar, bar.clone(), room, depth));
+                    rows.extend(self.contained(&bar, &bar, room, depth));
                 }
                 Event::Start(Tag::CodeBlock(_)) => rows.extend(self.code(room)),
                 Event::Start(Tag::Table(_)) => {
@@ -191,7 +191,7 @@ impl<'s> Layout<'s> {
     }
 
     /// Lays out a list item or quotation. Its indentation is left out where it leaves no room.
-    fn contained(&mut self, first: &Row, further: Row, room: usize, depth: usize) -> Vec<Row> {
+    fn contained(&mut self, first: &Row, further: &Row, room: usize, depth: usize) -> Vec<Row> {
         let indent = width(first);
         if room < indent + 4 {
             return self.blocks(room, depth + 1);
@@ -201,7 +201,7 @@ impl<'s> Layout<'s> {
             rows.push(Vec::new());
         }
         for (number, row) in rows.iter_mut().enumerate() {
-            let prefix = if number == 0 { first } else { &further };
+            let prefix = if number == 0 { first } else { further };
             row.splice(0..0, prefix.iter().copied());
             trim_end(row);
         }
@@ -240,8 +240,8 @@ impl<'s> Layout<'s> {
 }
 
 /// Returns the mark of the next list item.
-fn next_mark(list: Option<&mut Option<u64>>) -> String {
-    match list {
+fn next_mark(lists: &mut [Option<u64>]) -> String {
+    match lists.last_mut() {
         Some(Some(number)) => {
             let mark = format!("{number}. ");
             *number += 1;

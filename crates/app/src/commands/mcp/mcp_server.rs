@@ -41,7 +41,7 @@ enum BundledServer {
     CustomerService(DataArgs),
     /// A knowledge graph for each conversation
     Graph(DataArgs),
-    /// Biomedical knowledge from BioThings Explorer or another TRAPI service
+    /// Biomedical knowledge from BTE or another TRAPI service
     Bte(BteArgs),
     /// Files and data of one folder, and commands that compile and test it
     Workspace(WorkspaceArgs),
