@@ -16,6 +16,7 @@ mod elicitation;
 mod hangup;
 mod interrupts;
 mod pipe;
+mod recorded;
 mod stored;
 #[path = "../cli/support.rs"]
 #[allow(dead_code, reason = "shared with the tests of the other commands")]

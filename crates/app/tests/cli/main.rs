@@ -23,6 +23,7 @@ mod offline;
 mod otlp;
 mod planner_approvals;
 mod proxies;
+mod reannounced;
 mod recipes;
 mod recordings;
 mod resume;
@@ -44,5 +45,6 @@ mod wires;
 fn server() {
     library::serve_stdio();
     planner_approvals::serve_stdio();
+    reannounced::serve_stdio();
     sampling::serve_stdio();
 }

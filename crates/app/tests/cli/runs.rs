@@ -191,7 +191,7 @@ async fn a_recipe_sets_prompt_and_tools() {
     fake.answer(Answer::openai_chat([Say::text("Hello.")]));
     let place = openai(&fake).with_file(
         "tickets.yaml",
-        "name: tickets\nprompt: You only write tickets.\ntools:\n  allow: \
+        "name: tickets\ninstructions: You only write tickets.\ntools:\n  allow: \
          [create_support_ticket]\n",
     );
     let done = ask(&place, &["--recipe", "tickets.yaml", "Hi"]).await;

@@ -35,6 +35,73 @@ async fn send_raw(server: &Serving, bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
+async fn malformed_bodies_are_refused() {
+    let server = Serving::start_owned(Place::new(), &["--no-tools"]).await;
+    for (body, status, kind) in [
+        ("", 400, "malformed"),
+        ("{", 400, "malformed"),
+        ("{\"message\": \"Hi\"} x", 400, "malformed"),
+        ("\u{fffd}", 400, "malformed"),
+        ("null", 422, "invalid"),
+    ] {
+        let request = server
+            .request(Method::POST, "/chat")
+            .header("content-type", "application/json");
+        let answered = read(request.body(body.to_owned()).send().await.unwrap()).await;
+        assert_eq!(answered.problem(status), kind, "{body}");
+    }
+    // Deep nesting overflows no stack and causes no time-out.
+    let deep = format!("{{\"message\": {}", "[".repeat(200_000));
+    let request = server
+        .request(Method::POST, "/chat")
+        .header("content-type", "application/json");
+    let answered = read(request.body(deep).send().await.unwrap()).await;
+    assert!([400, 422].contains(&answered.status), "{answered:?}");
+    for (method, path) in [
+        (Method::GET, "/chat"),
+        (Method::PUT, "/sessions"),
+        (Method::DELETE, "/runs/x"),
+        (Method::POST, "/healthz"),
+    ] {
+        let answered = read(server.request(method.clone(), path).send().await.unwrap()).await;
+        assert_eq!(answered.problem(405), "no-method", "{method} {path}");
+        assert!(
+            !answered.header("allow").is_empty(),
+            "{method} {path}: {answered:?}"
+        );
+    }
+    for path in [
+        "/nowhere",
+        "/sessions/",
+        "/runs",
+        "/sessions/%ff",
+        "/sessions/%00",
+        "/runs/%00/events",
+    ] {
+        assert_eq!(server.get(path).await.problem(404), "not-found", "{path}");
+    }
+    for path in ["/sessions?limit=0", "/sessions?limit=1001"] {
+        assert_eq!(server.get(path).await.problem(422), "invalid", "{path}");
+    }
+    assert_eq!(
+        server.get("/sessions?limit=x").await.problem(400),
+        "malformed"
+    );
+    let answer = send_raw(&server, b"NONSENSE\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    let answer = send_raw(
+        &server,
+        b"GET /sessions HTTP/1.1\r\nconnection: close\r\n\r\n",
+    )
+    .await;
+    assert!(
+        answer.starts_with("HTTP/1.1 400"),
+        "a request says which host it is for: {answer}"
+    );
+    server.get("/healthz").await.expect(200);
+}
+
+#[tokio::test]
 async fn bodies_above_the_limit_are_not_read() {
     let config = json!({"mcp_servers": {}, "serve": {"max_body": 1000}});
     let place = Place::new().with_file("switchboard.json", &config.to_string());
@@ -135,6 +202,24 @@ async fn an_endless_header_times_out() {
     tokio::time::timeout(Duration::from_secs(20), answered)
         .await
         .expect("it is cut");
+}
+
+#[tokio::test]
+async fn an_endless_body_times_out() {
+    let config = json!({"mcp_servers": {}, "serve": {"body_time": 0.2}});
+    let place = Place::new().with_file("switchboard.json", &config.to_string());
+    let server = Serving::start(&place, &[]).await;
+    let head = b"POST /chat HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{";
+    let answered = async {
+        let mut stream = connect(&server).await;
+        stream.write_all(head).await.unwrap();
+        let mut answer = vec![0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer, b"HTTP/1.1 408");
+    };
+    tokio::time::timeout(Duration::from_secs(20), answered)
+        .await
+        .expect("it is told");
 }
 
 #[tokio::test]

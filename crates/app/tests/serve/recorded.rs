@@ -2,6 +2,8 @@
 //! again, secrets, and the ways in which a server ends.
 #![cfg(unix)]
 
+use std::io::Write as _;
+
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Gate, Request, Say};
 
@@ -203,6 +205,67 @@ async fn concurrent_conversations_are_replayed() {
 }
 
 #[tokio::test]
+async fn a_request_outside_the_recording_is_named() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([Say::text("It is Monday.")]));
+    let place = live(&fake);
+    let server = serving(&place, &["-m", MODEL, "--record", FILE]).await;
+    by_chat(&server, "Which day is it?").await;
+    server.terminate();
+    server.ended().await;
+    let place = elsewhere(&recording(&place));
+    let server = replaying(&place).await;
+    let asked = json!({"message": "Which month is it?"});
+    let refused = server.post("/chat", &asked).await.text;
+    let refused = refused.replace("\\\"", "\"");
+    for said in [
+        "ends with `\"Which month is it?\"`",
+        "recorded `\"Which day is it?\"`",
+    ] {
+        assert!(refused.contains(said), "{said}: {refused}");
+    }
+    let other = json!({"message": "Which day is it?", "model": "acme/one"});
+    let refused = server.post("/chat", &other).await;
+    assert!(
+        refused.text.contains("it has those of: openai/gpt-4o-mini"),
+        "{refused:?}"
+    );
+    // Tools that were not wanted are not there either.
+    let bare = json!({"message": "Which day is it?", "parameters": {"tools": false}});
+    let refused = server.post("/chat", &bare).await.text;
+    assert!(refused.contains("differs in tools"), "{refused}");
+    assert_eq!(by_chat(&server, "Which day is it?").await, "It is Monday.");
+}
+
+#[tokio::test]
+async fn a_killed_server_leaves_the_finished_recordings() {
+    let fake = FakeModel::start().await.unwrap();
+    let gate = Gate::new();
+    fake.answer(Answer::openai_chat([Say::text("All of it.")]));
+    fake.answer(
+        Answer::openai_chat([Say::text("The first half"), Say::text(" and the second.")])
+            .gate_before(2, &gate),
+    );
+    let place = live(&fake);
+    let server = serving(&place, &["-m", MODEL, "--record", FILE]).await;
+    by_chat(&server, "First").await;
+    let (run, _) = server.begin(json!({"message": "Second"})).await;
+    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    reader.until("text_delta").await;
+    server.kill().await;
+    let recorded = recording(&place);
+    let lines: Vec<&str> = recorded.lines().collect();
+    assert!(recorded.ends_with('\n') && lines.len() > 3, "{recorded}");
+    // And where it was killed while it wrote a line.
+    let half = &lines[lines.len() - 1][..40];
+    let place = elsewhere(&format!("{recorded}{half}"));
+    let server = replaying(&place).await;
+    assert_eq!(by_chat(&server, "First").await, "All of it.");
+    let refused = server.post("/chat", &json!({"message": "Second"})).await;
+    assert!(refused.text.contains("the recording has no response of"));
+}
+
+#[tokio::test]
 async fn a_stopped_server_leaves_the_partial_recording() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
@@ -229,6 +292,49 @@ async fn a_stopped_server_leaves_the_partial_recording() {
     assert_eq!(text(&events), "The first half");
     let end = events.last().unwrap().data.to_string();
     assert!(end.contains("the recording ends here"), "{end}");
+}
+
+#[tokio::test]
+async fn recording_errors_appear_before_the_server_listens() {
+    let fake = FakeModel::start().await.unwrap();
+    fake.answer(Answer::openai_chat([Say::text("Yes.")]));
+    let place = place(&fake, &no_servers()).with_file("notes.txt", "precious");
+    let server = Serving::start(&place, &["--record", FILE]).await;
+    by_chat(&server, "Are you there?").await;
+    let before = recording(&place);
+    for (args, said) in [
+        (&["--record", FILE][..], "another run is recording to it"),
+        (
+            &["--record", "notes.txt"],
+            "the file exists and is not a recording",
+        ),
+        (&["--record", "no/such/folder"], "cannot record to"),
+        (&["--record", "a", "--replay", FILE], "cannot be used with"),
+        (&["--replay", "gone.jsonl"], "file or folder not found"),
+        (&["--replay", "notes.txt"], "the file is not a recording"),
+        (&["--replay", FILE, "-m", "acme/one"], "it has those of"),
+    ] {
+        let args = [&["serve", "--bind", "127.0.0.1:0"], args].concat();
+        let done = place.run(args).await;
+        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{done}");
+        assert!(done.stderr.contains(said), "{said}: {done}");
+        assert!(!done.stderr.contains("listening on"), "{done}");
+    }
+    let notes = std::fs::read_to_string(place.path().join("notes.txt")).unwrap();
+    assert_eq!((notes.as_str(), recording(&place)), ("precious", before));
+    server.terminate();
+    assert_eq!(server.ended().await.0, 0);
+    // An older recording stays until something is recorded in its place.
+    let before = recording(&place);
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(place.path().join(FILE))
+        .unwrap();
+    file.write_all(b"\n").unwrap();
+    let server = Serving::start(&place, &["--record", FILE]).await;
+    server.terminate();
+    assert_eq!(server.ended().await.0, 0);
+    assert_eq!(recording(&place), format!("{before}\n"));
 }
 
 #[tokio::test]

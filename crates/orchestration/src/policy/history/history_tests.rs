@@ -136,7 +136,7 @@ fn a_long_current_turn_loses_the_ends_of_its_oldest_results_and_no_call() {
     let sent = history.messages(&messages);
     let oldest = sent[2].results().next().unwrap().as_text();
     assert!(oldest.starts_with("word word"));
-    assert!(oldest.contains("left out later"), "{oldest}");
+    assert!(oldest.contains("removed later"), "{oldest}");
     assert!(!oldest.contains("[… about 0"));
     assert_eq!(history.shortened().next(), Some(2));
 }
@@ -171,7 +171,7 @@ fn images_and_data_are_cut_like_text() {
     assert!(texts[1].starts_with(r#"{"rows":["abcdefgh","#));
     for (result, text) in short.results().zip(&texts) {
         assert!(result.structured.is_none());
-        assert!(text.contains("left out later"), "{text}");
+        assert!(text.contains("removed later"), "{text}");
     }
     assert!(estimate_message(&short) < 400);
     assert_eq!(super::shorten::shortened(&short, 100), None, "only once");

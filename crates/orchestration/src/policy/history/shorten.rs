@@ -65,7 +65,7 @@ fn cut(result: &ToolResult, keep: u64) -> Option<ToolResult> {
     }
     let lost = whole.saturating_sub(estimate_content(&shortened));
     shortened.push(ToolContent::text(format!(
-        "[… about {lost} tokens of this result were left out later, because the conversation became too \
+        "[… about {lost} tokens of this result were removed later, because the conversation became too \
          long. Call the tool again if they are needed.]"
     )));
     Some(ToolResult {

@@ -193,7 +193,9 @@ impl FormatState {
             }
             Err(error) => error,
         };
-        self.said = parts.readable_text().or(self.said.take());
+        self.said = parts
+            .readable_text(self.schema.is_some())
+            .or(self.said.take());
         let withheld = cut_off
             || matches!(
                 finish,
@@ -360,9 +362,10 @@ impl<'a> ResponseParts<'a> {
         }
     }
 
-    /// Returns all text of the response, for a person.
-    fn readable_text(&self) -> Option<String> {
+    /// Returns all text of the response, for a person. An answer with a custom schema is JSON.
+    fn readable_text(&self, is_custom: bool) -> Option<String> {
         let uses = self.answers.iter().map(|tool_use| match &tool_use.input {
+            ToolInput::Object(input) if is_custom => items::pretty(input.as_value()),
             ToolInput::Object(input) => items::readable_text(input.as_value()),
             ToolInput::Malformed { raw, .. } => raw.trim().to_owned(),
         });
