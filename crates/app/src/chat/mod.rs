@@ -30,8 +30,8 @@ use crate::{
     models::current_model::CurrentModel,
     observe::AuditLog,
     run_session::{
+        agent::ConversationArgs,
         agent::{AgentArgs, Plan, approver},
-        arguments::ConversationArgs,
         context::{self, Context},
         conversations::{self, Conversations},
         failure::{Code, Failure},

@@ -10,8 +10,8 @@ use switchboard_domain::Session;
 use crate::{
     config::environment::Environment,
     run_session::{
+        agent::ConversationArgs,
         agent::Plan,
-        arguments::ConversationArgs,
         context::Context,
         conversations::{Conversations, check_id},
         failure::{Code, Failure},

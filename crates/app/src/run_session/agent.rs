@@ -14,16 +14,47 @@ use switchboard_orchestration::{
     tools::results::{CacheOptions, ResultCache},
 };
 
-use super::{arguments::Approve, context::Context, failure::Failure};
-use super::{context::values, recording::RecordingMode};
+use super::{
+    arguments::{Approve, Global},
+    context::{Context, values},
+    failure::Failure,
+    recording::{RecordingArgs, RecordingMode},
+};
 use crate::{
     config::environment::Environment,
     models::{Chosen, list_price},
     storage::{decisions::SavedDecisions, recipes},
     terminal::{
         self, LineReader, PlainLines, PresetAnswer, PresetApprover, Screen, TerminalApprover,
+        output::AskOutput,
     },
 };
+
+/// Arguments of `ask` and `chat`.
+#[derive(Debug, Args)]
+pub(crate) struct ConversationArgs {
+    /// Continue or start the saved conversation with this id
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t, env = "SWITCHBOARD_OUTPUT")]
+    pub(crate) output: AskOutput,
+    #[command(flatten)]
+    global: Global,
+    #[command(flatten)]
+    pub(crate) recording: RecordingArgs,
+}
+
+impl ConversationArgs {
+    /// Loads the configuration and opens the recording of `--replay`.
+    pub(crate) fn context(&self, environment: Environment) -> Result<Context, Failure> {
+        let mut context = Context::load_for(&self.global, &self.recording, environment)?;
+        context.recording = self.recording.replay(&context)?;
+        Ok(context)
+    }
+}
 
 /// Options of a run.
 #[derive(Debug, Clone, Default, Args)]

@@ -6,8 +6,8 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use switchboard_orchestration::ApprovalPolicy;
 
-use super::{agent::AgentArgs, context::Context, failure::Failure, recording::RecordingArgs};
-use crate::{config::environment::Environment, terminal::output::AskOutput};
+use super::failure::Failure;
+use crate::config::environment::Environment;
 
 /// The sources of the configuration.
 #[derive(Debug, Clone, Args)]
@@ -30,32 +30,6 @@ pub(crate) struct Global {
         hide_env_values = true
     )]
     pub(crate) mcp_config: Vec<PathBuf>,
-}
-
-/// Arguments of `ask` and `chat`.
-#[derive(Debug, Args)]
-pub(crate) struct ConversationArgs {
-    /// Continue or start the saved conversation with this id
-    #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
-    #[command(flatten)]
-    pub(crate) agent: AgentArgs,
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t, env = "SWITCHBOARD_OUTPUT")]
-    pub(crate) output: AskOutput,
-    #[command(flatten)]
-    global: Global,
-    #[command(flatten)]
-    pub(crate) recording: RecordingArgs,
-}
-
-impl ConversationArgs {
-    /// Loads the configuration and opens the recording of `--replay`.
-    pub(crate) fn context(&self, environment: Environment) -> Result<Context, Failure> {
-        let mut context = Context::load_for(&self.global, &self.recording, environment)?;
-        context.recording = self.recording.replay(&context)?;
-        Ok(context)
-    }
 }
 
 /// Which tool calls need approval.

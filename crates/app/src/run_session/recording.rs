@@ -334,9 +334,8 @@ pub(crate) fn missing_model_error(player: &Player, name: Option<&str>) -> anyhow
             anyhow!("the recording has no response of any model: record it again with --record")
         }
         (name, models) => anyhow!(
-            "the recording has no answer of {}; it has those of: {}. Name one of them with \
-             --model, or make the \
-             recording anew",
+            "the recording has no answer of {}; it has answers of: {}. Name one of these models with \
+             --model, or record again",
             name.unwrap_or("this model"),
             models.join(", ")
         ),

@@ -173,7 +173,7 @@ async fn an_unmatched_request_is_reported_with_a_remedy() {
     for (args, said) in [
         (
             &["--replay", "run.jsonl", "-m", "acme/one", "?"][..],
-            "it has those of: openai/gpt-4o-mini",
+            "it has answers of: openai/gpt-4o-mini",
         ),
         (
             &["--replay", "gone.jsonl", "?"],

@@ -227,7 +227,9 @@ async fn a_request_outside_the_recording_is_named() {
     let other = json!({"message": "Which day is it?", "model": "acme/one"});
     let refused = server.post("/chat", &other).await;
     assert!(
-        refused.text.contains("it has those of: openai/gpt-4o-mini"),
+        refused
+            .text
+            .contains("it has answers of: openai/gpt-4o-mini"),
         "{refused:?}"
     );
     // Tools that were not wanted are not there either.
@@ -312,7 +314,7 @@ async fn recording_errors_appear_before_the_server_listens() {
         (&["--record", "a", "--replay", FILE], "cannot be used with"),
         (&["--replay", "gone.jsonl"], "file or folder not found"),
         (&["--replay", "notes.txt"], "the file is not a recording"),
-        (&["--replay", FILE, "-m", "acme/one"], "it has those of"),
+        (&["--replay", FILE, "-m", "acme/one"], "it has answers of"),
     ] {
         let args = [&["serve", "--bind", "127.0.0.1:0"], args].concat();
         let done = place.run(args).await;

@@ -106,9 +106,8 @@ impl EvalArgs {
     fn worse(&self, comparison: &Comparison) -> Vec<String> {
         if comparison.is_empty() {
             return vec![
-                "nothing can be compared: the reports have no scenario of a model in common; make \
-                 the earlier one \
-                 anew"
+                "nothing can be compared: the reports have no scenario of a model in common; create \
+                 the earlier report again"
                     .to_owned(),
             ];
         }

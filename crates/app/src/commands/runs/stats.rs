@@ -193,9 +193,8 @@ impl Read {
         let open = self.metrics.unfinished_calls();
         if open > 0 {
             print_note(&format!(
-                "tool calls without an end in the record: {open}; they are under way, or their \
-                 program ended \
-                 and what they did is not known. They are not counted"
+                "tool calls without an end in the record: {open}. They are running, or their program \
+                 ended and their result is unknown. They are not counted"
             ));
         }
     }
