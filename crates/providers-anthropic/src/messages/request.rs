@@ -59,9 +59,9 @@ pub struct WireRequest<'a> {
 /// Options and parts that the model does not support, by `capabilities` or by its name, are dropped
 /// with a warning. A tool name that the API does not allow is replaced by an alias.
 ///
-/// Fails with [`ModelErrorKind::InvalidRequest`], which names the field, when there is no message
+/// Fails with `ModelErrorKind::InvalidRequest`, which names the field, when there is no message
 /// to answer or the tool choice names an undeclared tool. Fails with
-/// [`ModelErrorKind::Unsupported`] when the model supports no tools or no answer with a schema.
+/// `ModelErrorKind::Unsupported` when the model supports no tools or no answer with a schema.
 pub fn to_wire<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
