@@ -177,7 +177,7 @@ describe("the page of a report", { concurrency: false }, () => {
     await course.waitFor();
     const told = await course.innerText();
     for (const words of ["What is the value of customer 42?", "request to acme/one with 3 tools", "The customer is named by a number.", "shop/look_up", "wrong arguments",
-      "`id` is 43, expected 42", "\"id\": 42", "tool retried: attempt 2, since the connection broke", "option dropped", "1,200 tokens in"]) {
+      "`id` is 43, expected 42", "\"id\": 42", "tool retried: attempt 2, since the connection broke", "[image image/png, 70 bytes]", "option dropped", "1,200 tokens in"]) {
       assert.ok(told.includes(words), `${words}\n${told}`);
     }
     assert.equal(await run.locator(".faults").first().innerText(), "`id` is 43, expected 42");

@@ -1,8 +1,8 @@
 //! The events of a turn, for people.
 //!
 //! A transcript is limited: 64 KiB per text, 16 KiB per input or result, 256 KiB of text per turn
-//! and 2,000 entries. The numbers of omitted bytes and entries are stored. Media and progress of
-//! tools are omitted.
+//! and 2,000 entries. The numbers of omitted bytes and entries are stored. Media are described, not
+//! included. Progress of tools is omitted.
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ModelId, Usage};
@@ -92,13 +92,40 @@ pub enum Event {
 
 /// The beginning of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "StoredExcerpt")]
 pub struct Excerpt {
-    /// The text. It is empty for media in reports of earlier programs.
-    #[serde(default)]
+    /// The text.
     pub text: String,
     /// Number of omitted bytes after it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: u64,
+}
+
+/// An excerpt as reports store it. Earlier reports have media without text.
+#[derive(Deserialize)]
+struct StoredExcerpt {
+    text: Option<String>,
+    #[serde(default)]
+    omitted: u64,
+    kind: Option<String>,
+    media_type: Option<String>,
+    bytes: Option<u64>,
+}
+
+impl From<StoredExcerpt> for Excerpt {
+    fn from(stored: StoredExcerpt) -> Self {
+        let media = || {
+            let kind = stored.kind?;
+            let media_type = stored.media_type.map(|it| format!(" {it}"));
+            let bytes = stored.bytes.map(|it| format!(", {it} bytes"));
+            let (media_type, bytes) = (media_type.unwrap_or_default(), bytes.unwrap_or_default());
+            Some(format!("[{kind}{media_type}{bytes}]"))
+        };
+        Self {
+            text: stored.text.or_else(media).unwrap_or_default(),
+            omitted: stored.omitted,
+        }
+    }
 }
 
 /// A tool call.

@@ -149,3 +149,10 @@ fn a_secret_that_is_split_between_deltas_is_redacted() {
         "{written}"
     );
 }
+
+#[test]
+fn media_of_earlier_reports_are_described() {
+    let stored = json!({"type": "media", "kind": "image", "media_type": "image/png", "bytes": 70});
+    let read: Excerpt = serde_json::from_value(stored).unwrap();
+    assert_eq!(read, excerpt("[image image/png, 70 bytes]", 0));
+}
