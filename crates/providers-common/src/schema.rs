@@ -31,7 +31,6 @@ mod change;
 mod constraint_text;
 mod keywords;
 mod lower;
-mod matching;
 mod measure;
 mod merge;
 mod normal;
@@ -182,7 +181,7 @@ impl Compiled<'_> {
 pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
     let rules = Rules::of(dialect);
     let mut first = pass(schema, rules);
-    if first.schema == *schema {
+    if *first.schema == *schema {
         return Compiled {
             schema: Cow::Borrowed(schema),
             changes: Vec::new(),
@@ -192,44 +191,25 @@ pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
     for _ in 1..MAX_PASSES {
         let next = pass(&first.schema, rules);
         if next.schema == first.schema {
-            return first.into_compiled();
+            return first;
         }
         first.schema = next.schema;
         first.changes.extend(next.changes);
         first.root_description = first.root_description.or(next.root_description);
     }
     // Only hostile schemas get here: return the smallest schema that the wire accepts.
-    first.schema = Value::Object(root::least(rules));
-    let message = NO_STABLE_FORM.to_owned();
+    first.schema = Cow::Owned(Value::Object(root::least(rules)));
+    let change = Change::new("", ChangeKind::Truncated, NO_STABLE_FORM);
+    first.changes.push(change);
     first
-        .changes
-        .push(Change::new("", ChangeKind::Truncated, message));
-    first.into_compiled()
 }
 
-/// The result of one pass.
-struct Passed {
-    schema: Value,
-    changes: Vec<Change>,
-    root_description: Option<String>,
-}
-
-impl Passed {
-    fn into_compiled<'a>(self) -> Compiled<'a> {
-        Compiled {
-            schema: Cow::Owned(self.schema),
-            changes: self.changes,
-            root_description: self.root_description,
-        }
-    }
-}
-
-fn pass(schema: &Value, rules: &'static Rules) -> Passed {
+fn pass(schema: &Value, rules: &'static Rules) -> Compiled<'static> {
     let mut changes = Vec::new();
     let normal = normal::normalise(schema, &mut changes);
     let (schema, root_description) = lower::lower(normal, rules, &mut changes);
-    Passed {
-        schema,
+    Compiled {
+        schema: Cow::Owned(schema),
         changes,
         root_description,
     }

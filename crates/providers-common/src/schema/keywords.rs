@@ -27,51 +27,47 @@ pub(super) enum Form {
     Any,
 }
 
-/// Returns the form that the value of a keyword must have.
-pub(super) fn form(keyword: &str) -> Form {
+/// Returns the form that the value of a keyword must have, and the types that the keyword
+/// constrains. No type: it applies to values of every type.
+fn rule(keyword: &str) -> (Form, &'static [&'static str]) {
+    let object: &[&str] = &["object"];
+    let array: &[&str] = &["array"];
+    let string: &[&str] = &["string"];
+    let number: &[&str] = &["number", "integer"];
     match keyword {
-        "not" | "if" | "then" | "else" | "contains" | "propertyNames" | "contentSchema" => {
-            Form::Schema
+        "properties" | "patternProperties" | "dependentSchemas" => (Form::NamedSchemas, object),
+        "additionalProperties" | "unevaluatedProperties" => (Form::SchemaOrFlag, object),
+        "propertyNames" => (Form::Schema, object),
+        "required" => (Form::List, object),
+        "minProperties" | "maxProperties" => (Form::Count, object),
+        "dependentRequired" => (Form::Any, object),
+        "items" | "unevaluatedItems" => (Form::SchemaOrFlag, array),
+        "prefixItems" => (Form::Schemas, array),
+        "contains" => (Form::Schema, array),
+        "minItems" | "maxItems" | "minContains" | "maxContains" => (Form::Count, array),
+        "uniqueItems" => (Form::Flag, array),
+        "minLength" | "maxLength" => (Form::Count, string),
+        "pattern" | "contentEncoding" | "contentMediaType" => (Form::Text, string),
+        "contentSchema" => (Form::Schema, string),
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => (Form::Number, number),
+        "multipleOf" => (Form::Divisor, number),
+        "not" | "if" | "then" | "else" => (Form::Schema, &[]),
+        "anyOf" | "oneOf" | "allOf" => (Form::Schemas, &[]),
+        "format" | "title" | "description" | "$ref" | "$dynamicRef" | "$recursiveRef" => {
+            (Form::Text, &[])
         }
-        "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems" | "items" => {
-            Form::SchemaOrFlag
-        }
-        "anyOf" | "oneOf" | "allOf" | "prefixItems" => Form::Schemas,
-        "properties" | "patternProperties" | "dependentSchemas" => Form::NamedSchemas,
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => Form::Number,
-        "multipleOf" => Form::Divisor,
-        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
-        | "minContains" | "maxContains" => Form::Count,
-        "pattern" | "format" | "title" | "description" | "contentEncoding" | "contentMediaType"
-        | "$ref" | "$dynamicRef" | "$recursiveRef" => Form::Text,
-        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => Form::Flag,
-        "enum" | "examples" | "required" => Form::List,
-        _ => Form::Any,
+        "deprecated" | "readOnly" | "writeOnly" => (Form::Flag, &[]),
+        "enum" | "examples" => (Form::List, &[]),
+        _ => (Form::Any, &[]),
     }
 }
 
-/// Returns the types that a keyword constrains. Empty: it applies to values of every type.
+pub(super) fn form(keyword: &str) -> Form {
+    rule(keyword).0
+}
+
 pub(super) fn constrained_types(keyword: &str) -> &'static [&'static str] {
-    match keyword {
-        "properties"
-        | "required"
-        | "additionalProperties"
-        | "patternProperties"
-        | "propertyNames"
-        | "minProperties"
-        | "maxProperties"
-        | "dependentRequired"
-        | "dependentSchemas"
-        | "unevaluatedProperties" => &["object"],
-        "items" | "prefixItems" | "minItems" | "maxItems" | "uniqueItems" | "contains"
-        | "minContains" | "maxContains" | "unevaluatedItems" => &["array"],
-        "minLength" | "maxLength" | "pattern" | "contentEncoding" | "contentMediaType"
-        | "contentSchema" => &["string"],
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {
-            &["number", "integer"]
-        }
-        _ => &[],
-    }
+    rule(keyword).1
 }
 
 /// Whether a keyword constrains only types that are not among `types`.

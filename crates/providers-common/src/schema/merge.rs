@@ -9,8 +9,6 @@ use super::{
     normal::Normal,
 };
 
-/// Maximum number of pairs when two lists of alternatives are intersected.
-const MAX_PAIRS: usize = 16;
 /// Maximum number of schemas that are merged in one place.
 const MAX_PARTS: usize = 64;
 
@@ -26,8 +24,6 @@ pub(super) struct Expanded {
     pub(super) is_never: bool,
     /// A closed object was opened for the properties of another schema, as the author intended.
     pub(super) is_opened: bool,
-    /// Number of merged schemas.
-    pub(super) parts: usize,
 }
 
 /// Expands a schema.
@@ -36,13 +32,13 @@ pub(super) fn expand(normal: &Normal, schema: Map) -> Expanded {
     if !schema.has_any(&["$ref", "allOf"]) {
         expanded.is_never = is_never(&schema);
         expanded.schema = schema;
-        expanded.parts = 1;
         return expanded;
     }
     let mut pending = VecDeque::from([schema]);
+    let mut parts = 0;
     while let Some(mut part) = pending.pop_front() {
-        expanded.parts += 1;
-        if expanded.parts > MAX_PARTS {
+        parts += 1;
+        if parts > MAX_PARTS {
             pending.push_front(part);
             let members = pending.into_iter().map(Value::Object).collect();
             expanded.conflicts.push(("allOf".to_owned(), members));
@@ -152,17 +148,8 @@ fn intersect_values(keyword: &str, ours: &Value, theirs: &Value) -> Intersection
         "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties" => {
             if is_greater { ours } else { theirs }.clone()
         }
-        "uniqueItems" => json!(*ours == true || *theirs == true),
         "items" if *ours == false || *theirs == false => json!(false),
         "items" => all_of(ours, theirs),
-        "not" => json!({"anyOf": [ours, theirs]}),
-        "anyOf"
-            if let (Value::Array(ours), Value::Array(theirs)) = (ours, theirs)
-                && ours.len().saturating_mul(theirs.len()) <= MAX_PAIRS =>
-        {
-            let pairs = |one| theirs.iter().map(move |other| all_of(one, other));
-            ours.iter().flat_map(pairs).collect()
-        }
         _ => return Intersection::Conflict,
     };
     Intersection::Value(value)

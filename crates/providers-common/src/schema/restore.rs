@@ -1,16 +1,28 @@
 //! Conversion of an answer for a compiled schema into one for the original schema.
 
+use std::cell::Cell;
+
 use serde_json::Value;
 
 use super::{
     Dialect,
-    keywords::{Map, SchemaMembers, is_of_type},
-    matching::{Matcher, item_schema, key_schema, size, size_of_map},
-    merge::intersection,
-    normal::normalise,
+    keywords::{Map, SchemaMembers, is_never, is_of_type},
+    normal::{Normal, normalise},
     root,
     rules::{AnyValue, Rules},
 };
+
+/// The work budget of one answer, beside [`PASSES`]: nested alternatives can be tried in very many
+/// ways, and each try copies values.
+const MIN_WORK: usize = 500_000;
+/// Number of passes over the answer that the budget includes.
+const PASSES: usize = 32;
+/// Maximum nesting of values.
+const MAX_DEPTH: usize = 64;
+/// Maximum number of schemas that apply to one value.
+const MAX_SCHEMAS: usize = 64;
+/// Number of bytes of text that cost as much as one value.
+const BYTES_PER_WORK: usize = 32;
 
 /// Converts an answer for [`compile`](super::compile)`(original, dialect)` into one for `original`.
 ///
@@ -39,11 +51,16 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
     if rules.any_value != AnyValue::JsonText {
         return answer;
     }
+    let work = size(&answer)
+        .saturating_mul(PASSES)
+        .saturating_add(MIN_WORK);
     let restorer = Restorer {
-        matcher: Matcher::new(&normal, &answer),
+        normal: &normal,
         removes_nulls: rules.all_required,
+        work_left: Cell::new(work),
     };
-    restorer.value(&normal.root, answer, 0)
+    let root = restorer.applied([&normal.root]);
+    restorer.value(&root, answer, 0)
 }
 
 /// Whether [`restore`] can change answers in a dialect.
@@ -64,41 +81,110 @@ fn with_original_keys(answer: Value, names: &[(String, String)]) -> Value {
     Value::Object(object.map(|(key, value)| (original(key), value)).collect())
 }
 
-struct Restorer<'n> {
-    matcher: Matcher<'n>,
-    /// Whether null may mean "absent".
-    removes_nulls: bool,
+/// The schemas that apply to one value: a schema, the target of its `$ref` and the members of its
+/// `allOf`.
+#[derive(Debug, Clone, Default)]
+struct Applied<'n> {
+    schemas: Vec<&'n Map>,
+    /// The alternatives of each `anyOf` and `oneOf`.
+    unions: Vec<&'n [Value]>,
 }
 
-impl Restorer<'_> {
-    fn value(&self, schema: &Map, value: Value, depth: usize) -> Value {
-        if !self.matcher.step(depth) {
+impl<'n> Applied<'n> {
+    /// Returns the schemas of the value of a key, which may be an additional key.
+    fn key_schemas(&self, key: &str) -> Vec<&'n Map> {
+        let schemas = self.schemas.iter().filter_map(|schema| {
+            let named = schema.object("properties").and_then(|it| it.get(key));
+            let additional = || schema.get("additionalProperties");
+            named.or_else(additional)?.as_object()
+        });
+        schemas.collect()
+    }
+
+    fn item_schemas(&self, index: usize) -> Vec<&'n Map> {
+        let schemas = self.schemas.iter().filter_map(|schema| {
+            let prefix = schema.list("prefixItems").get(index);
+            prefix.or_else(|| schema.get("items"))?.as_object()
+        });
+        schemas.collect()
+    }
+
+    fn has_any(&self, keywords: &[&str]) -> bool {
+        self.schemas.iter().any(|schema| schema.has_any(keywords))
+    }
+
+    fn requires(&self, key: &str) -> bool {
+        self.schemas.iter().any(|schema| schema.requires(key))
+    }
+
+    /// Whether a value has the types of the schemas.
+    fn allows_type(&self, value: &Value) -> bool {
+        let mut typed = self.schemas.iter().filter(|it| it.contains_key("type"));
+        typed.all(|schema| is_of_type(value, &schema.types()))
+    }
+}
+
+struct Restorer<'n> {
+    normal: &'n Normal,
+    /// Whether null may mean "absent".
+    removes_nulls: bool,
+    work_left: Cell<usize>,
+}
+
+impl<'n> Restorer<'n> {
+    /// Subtracts work. Returns `false` if the budget was used up before.
+    fn work(&self, work: usize) -> bool {
+        let left = self.work_left.get();
+        self.work_left.set(left.saturating_sub(work));
+        left > 0
+    }
+
+    fn applied(&self, schemas: impl IntoIterator<Item = &'n Map>) -> Applied<'n> {
+        let mut applied = Applied::default();
+        self.apply(schemas, &mut applied);
+        applied
+    }
+
+    /// Adds schemas to `applied`.
+    fn apply(&self, schemas: impl IntoIterator<Item = &'n Map>, applied: &mut Applied<'n>) {
+        let mut pending: Vec<&Map> = schemas.into_iter().collect();
+        while let Some(schema) = pending.pop() {
+            if applied.schemas.len() >= MAX_SCHEMAS {
+                return;
+            }
+            if applied.schemas.iter().any(|it| std::ptr::eq(*it, schema)) {
+                continue;
+            }
+            applied.schemas.push(schema);
+            let unions = ["anyOf", "oneOf"].map(|keyword| schema.list(keyword));
+            let unions = unions.into_iter().filter(|union| !union.is_empty());
+            applied.unions.extend(unions);
+            pending.extend(schema.list("allOf").iter().filter_map(Value::as_object));
+            let reference = schema.text("$ref");
+            pending.extend(reference.and_then(|it| self.normal.target(it)));
+        }
+    }
+
+    fn value(&self, applied: &Applied<'n>, value: Value, depth: usize) -> Value {
+        if depth >= MAX_DEPTH || !self.work(applied.schemas.len()) {
             return value;
         }
-        let Some(schema) = self.matcher.expanded(schema) else {
-            return value;
-        };
         let value = match value {
-            Value::String(text) => self.text(&schema, text, depth),
+            Value::String(text) => self.text(applied, text, depth),
             other => other,
         };
         if !value.is_object() && !value.is_array() {
             return value;
         }
-        let mut keywords = ["anyOf", "oneOf"].into_iter();
-        if let Some(restored) =
-            keywords.find_map(|keyword| self.alternative(&schema, keyword, &value, depth))
-        {
+        if let Some(restored) = self.alternative(applied, &value, depth) {
             return restored;
         }
         match value {
-            Value::Object(object) => Value::Object(self.object(&schema, object, depth)),
+            Value::Object(object) => Value::Object(self.object(applied, object, depth)),
             Value::Array(items) => {
-                let any = Map::new();
                 let items = items.into_iter().enumerate().map(|(index, item)| {
-                    // Items of any value may be JSON text.
-                    let schema = item_schema(&schema, index).unwrap_or(&any);
-                    self.value(schema, item, depth + 1)
+                    let schemas = self.applied(applied.item_schemas(index));
+                    self.value(&schemas, item, depth + 1)
                 });
                 Value::Array(items.collect())
             }
@@ -107,85 +193,149 @@ impl Restorer<'_> {
     }
 
     /// Restores a value by the first alternative that matches the result.
-    fn alternative(
-        &self,
-        schema: &Map,
-        keyword: &str,
-        value: &Value,
-        depth: usize,
-    ) -> Option<Value> {
-        if schema.list(keyword).is_empty() {
-            return None;
-        }
-        let mut common = schema.clone();
-        // `oneOf` applies besides `anyOf`; `anyOf` was tried before `oneOf`.
-        common.retain(|other, _| other != keyword && (keyword == "anyOf" || other != "anyOf"));
-        let copied = size_of_map(&common).saturating_add(size(value));
-        schema.schemas(keyword).find_map(|alternative| {
-            if !self.matcher.work(copied) {
-                return None;
-            }
-            let alternative = self.matcher.expanded(alternative)?;
-            self.matcher.work(size_of_map(&alternative));
-            let both = intersection(common.clone(), &alternative);
-            if both.is_never {
-                return None;
-            }
-            let restored = self.value(&both.schema, value.clone(), depth + 1);
-            let is_match = self.matcher.matches(&both.schema, &restored, depth + 1);
-            is_match.then_some(restored)
-        })
+    fn alternative(&self, applied: &Applied<'n>, value: &Value, depth: usize) -> Option<Value> {
+        let size = size(value);
+        applied
+            .unions
+            .iter()
+            .enumerate()
+            .find_map(|(index, union)| {
+                let alternatives = union.iter().filter_map(Value::as_object);
+                alternatives.into_iter().find_map(|alternative| {
+                    if !self.work(size) {
+                        return None;
+                    }
+                    let mut both = applied.clone();
+                    both.unions.remove(index);
+                    self.apply([alternative], &mut both);
+                    let restored = self.value(&both, value.clone(), depth + 1);
+                    let is_match = self.matches(&both, &restored, depth + 1);
+                    is_match.then_some(restored)
+                })
+            })
     }
 
-    fn object(&self, schema: &Map, object: Map, depth: usize) -> Map {
+    fn object(&self, applied: &Applied<'n>, object: Map, depth: usize) -> Map {
         let mut out = Map::new();
         for (key, value) in object {
-            let key_schema = key_schema(schema, &key);
-            if value.is_null() && self.removes_nulls && !schema.requires(&key) {
-                let allows_null = match key_schema {
-                    Some(schema) => self.matcher.matches(schema, &value, depth + 1),
+            let schemas = applied.key_schemas(&key);
+            let property = self.applied(schemas.iter().copied());
+            if value.is_null() && self.removes_nulls && !applied.requires(&key) {
+                let allows_null = if schemas.is_empty() {
                     // An additional key, or the key of another alternative.
-                    None => !schema.contains_key("properties"),
+                    !applied.has_any(&["properties"])
+                } else {
+                    self.matches(&property, &value, depth + 1)
                 };
                 if !allows_null {
                     continue;
                 }
             }
-            let value = match key_schema {
-                Some(schema) => self.value(schema, value, depth + 1),
-                None => value,
+            let value = if schemas.is_empty() {
+                value
+            } else {
+                self.value(&property, value, depth + 1)
             };
             out.insert(key, value);
         }
         out
     }
 
-    /// Returns a string, or its JSON content if the schema wants that.
-    fn text(&self, schema: &Map, text: String, depth: usize) -> Value {
+    /// Returns a string, or its JSON content if the schemas want that.
+    fn text(&self, applied: &Applied<'n>, text: String, depth: usize) -> Value {
         let content = serde_json::from_str::<Value>(&text);
         let text = Value::String(text);
-        self.matcher.work(size(&text));
+        self.work(size(&text));
         let Ok(content) = content else {
             return text;
         };
-        let constraints = [
-            "type",
-            "enum",
-            "const",
-            "anyOf",
-            "oneOf",
-            "properties",
-            "items",
-        ];
-        let is_content = if !schema.has_any(&constraints) {
+        let constraints = ["type", "enum", "const", "properties", "items"];
+        let is_content = if applied.unions.is_empty() && !applied.has_any(&constraints) {
             true
-        } else if self.matcher.matches(schema, &text, depth) {
+        } else if self.matches(applied, &text, depth) {
             // Both may match: a whole object or array is hardly meant as text.
             let is_compound = content.is_object() || content.is_array();
-            is_compound && self.matcher.matches(schema, &content, depth)
+            is_compound && self.matches(applied, &content, depth)
         } else {
-            is_of_type(&content, &schema.types()) || self.matcher.matches(schema, &content, depth)
+            (applied.has_any(&["type"]) && applied.allows_type(&content))
+                || self.matches(applied, &content, depth)
         };
         if is_content { content } else { text }
     }
+
+    /// Whether a value matches the schemas, approximately: lengths, bounds and patterns are
+    /// ignored, because the tool's own schema is validated before a call. Returns `true` if the
+    /// budget is exceeded.
+    fn matches(&self, applied: &Applied<'n>, value: &Value, depth: usize) -> bool {
+        if depth >= MAX_DEPTH || !self.work(applied.schemas.len()) {
+            return true;
+        }
+        let is_listed = |schema: &&Map| {
+            let constant = schema.get("const");
+            let values = schema.get("enum").and_then(Value::as_array);
+            self.work(
+                constant.map_or(0, size) + schema.list("enum").iter().map(size).sum::<usize>(),
+            );
+            !is_never(schema)
+                && constant.is_none_or(|it| it == value)
+                && values.is_none_or(|it| it.contains(value))
+        };
+        let allows = |union: &&[Value]| {
+            let alternatives = union.iter().filter_map(Value::as_object);
+            alternatives
+                .into_iter()
+                .any(|it| self.matches(&self.applied([it]), value, depth + 1))
+        };
+        if !applied.allows_type(value)
+            || !applied.schemas.iter().all(is_listed)
+            || !applied.unions.iter().all(allows)
+        {
+            return false;
+        }
+        let matches_all = |schemas: Vec<&'n Map>, value: &Value| {
+            schemas.is_empty() || self.matches(&self.applied(schemas), value, depth + 1)
+        };
+        match value {
+            Value::Object(object) => {
+                let required = applied.schemas.iter().flat_map(|schema| schema.required());
+                let is_closed = applied.schemas.iter().any(|schema| {
+                    schema.is_false("additionalProperties")
+                        && !schema.contains_key("patternProperties")
+                });
+                required.into_iter().all(|name| {
+                    self.work(1);
+                    object.contains_key(name)
+                }) && object.iter().all(|(key, value)| {
+                    let schemas = applied.key_schemas(key);
+                    !(is_closed && schemas.is_empty()) && matches_all(schemas, value)
+                })
+            }
+            Value::Array(items) => {
+                let mut items = items.iter().enumerate();
+                items.all(|(index, item)| matches_all(applied.item_schemas(index), item))
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Returns the work of copying or comparing a value: one for each nested value, and more for long
+/// text.
+fn size(value: &Value) -> usize {
+    let mut size = 0_usize;
+    // Without recursion, because the depth of a value is not limited.
+    let mut pending = vec![value];
+    while let Some(value) = pending.pop() {
+        let own = match value {
+            Value::String(text) => 1 + text.len() / BYTES_PER_WORK,
+            _ => 1,
+        };
+        size = size.saturating_add(own);
+        match value {
+            Value::Array(items) => pending.extend(items),
+            Value::Object(map) => pending.extend(map.values()),
+            _ => {}
+        }
+    }
+    size
 }

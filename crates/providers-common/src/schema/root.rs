@@ -41,67 +41,40 @@ pub(super) fn least(rules: &Rules) -> Map {
     least
 }
 
-/// Which values of a schema are objects. Null does not count as another value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Objects {
-    All,
-    Some,
-    None,
-}
-
-impl Objects {
-    /// Returns `All` or `None` if that applies to every part.
-    fn of_parts(parts: impl IntoIterator<Item = Self>) -> Self {
-        let mut parts = parts.into_iter();
-        let first = parts.next().unwrap_or(Self::None);
-        if parts.all(|part| part == first) {
-            first
-        } else {
-            Self::Some
-        }
-    }
-}
-
-/// Returns which values of a schema are objects. A schema without constraints counts as an object.
-/// `steps` is the number of schemas that may still be examined.
-fn objects(normal: &Normal, schema: &Map, depth: usize, steps: &Cell<usize>) -> Objects {
-    if !take_step(steps) {
-        return Objects::Some;
+/// Returns whether a schema allows objects, and whether it allows other values except null. A
+/// schema without constraints counts as an object. `steps` is the number of schemas that may still
+/// be examined.
+fn kinds(normal: &Normal, schema: &Map, depth: usize, steps: &Cell<usize>) -> (bool, bool) {
+    if depth > MAX_DEPTH || !take_step(steps) {
+        return (true, true);
     }
     let schema = expand(normal, schema.clone()).schema;
-    let is_object = |is_object: bool| {
-        if is_object {
-            Objects::All
-        } else {
-            Objects::None
-        }
-    };
+    let kind = |is_object: bool| (is_object, !is_object);
+    let either = |one: (bool, bool), other: (bool, bool)| (one.0 || other.0, one.1 || other.1);
+    let none = (false, false);
     if schema.contains_key("type") {
         let types = schema.types().into_iter().filter(|name| *name != "null");
-        return Objects::of_parts(types.map(|name| is_object(name == "object")));
+        return types.map(|name| kind(name == "object")).fold(none, either);
     }
     if let Some(values) = listed_values(&schema) {
-        return Objects::of_parts(values.into_iter().map(|value| is_object(value.is_object())));
+        let values = values.into_iter();
+        return values.map(|it| kind(it.is_object())).fold(none, either);
     }
     if schema.has_any(&["properties", "required", "additionalProperties"]) {
-        return Objects::All;
+        return kind(true);
     }
-    for keyword in ["anyOf", "oneOf"] {
-        if schema.list(keyword).is_empty() {
-            continue;
-        }
-        if depth >= MAX_DEPTH {
-            return Objects::Some;
-        }
+    let mut unions = ["anyOf", "oneOf"].into_iter();
+    if let Some(keyword) = unions.find(|keyword| !schema.list(keyword).is_empty()) {
         let schemas = schema.schemas(keyword);
         let not_null = schemas.filter(|schema| schema.text("type") != Some("null"));
-        return Objects::of_parts(not_null.map(|it| objects(normal, it, depth + 1, steps)));
+        let kinds = not_null.map(|it| kinds(normal, it, depth + 1, steps));
+        return kinds.fold(none, either);
     }
     let constrains_others = |keyword: &String| {
         let types = constrained_types(keyword);
         !types.is_empty() && !types.contains(&"object")
     };
-    is_object(!schema.keys().any(constrains_others))
+    kind(!schema.keys().any(constrains_others))
 }
 
 /// Takes a step. Returns `false` if none is left.
@@ -111,13 +84,14 @@ fn take_step(steps: &Cell<usize>) -> bool {
     left > 0
 }
 
-fn objects_of_root(normal: &Normal) -> Objects {
-    objects(normal, &normal.root, 0, &Cell::new(MAX_STEPS))
+/// Whether the root allows only objects.
+fn is_object_root(normal: &Normal) -> bool {
+    kinds(normal, &normal.root, 0, &Cell::new(MAX_STEPS)) == (true, false)
 }
 
 /// Whether the root becomes a property of an object in a dialect.
 pub(super) fn is_wrapped(normal: &Normal, rules: &Rules) -> bool {
-    rules.wraps_root && objects_of_root(normal) != Objects::All
+    rules.wraps_root && !is_object_root(normal)
 }
 
 /// Converts the root to the form that the dialect accepts. Returns the renamed keys with their new
@@ -136,7 +110,7 @@ pub(super) fn prepare(
         changes.push(Change::new("", ChangeKind::Wrapped, message));
         normal.root = wrapper(&normal.root);
     } else if rules.object_root
-        && (rules.loose || rules.no_root_description || objects_of_root(normal) == Objects::All)
+        && (rules.loose || rules.no_root_description || is_object_root(normal))
     {
         normal.root = object_root(normal, rules, changes);
     }

@@ -99,11 +99,12 @@ pub(super) struct Rules {
     pub(super) enums: Enums,
     /// Other constraints and annotations that are accepted, besides `type`, `enum`, `properties`,
     /// `required`, `items`, `anyOf` and `description`. The others are described in the description.
-    pub(super) keywords: &'static [&'static str],
-    /// Accepted formats of strings.
-    pub(super) formats: &'static [&'static str],
-    /// Accepted formats of numbers.
-    pub(super) number_formats: &'static [&'static str],
+    /// Separated by blanks.
+    pub(super) keywords: &'static str,
+    /// Accepted formats of strings, separated by blanks; `*` accepts every format.
+    pub(super) formats: &'static str,
+    /// Accepted formats of numbers, as `formats`.
+    pub(super) number_formats: &'static str,
     /// The root cannot have a `description`.
     pub(super) no_root_description: bool,
     /// Maximum nesting of objects.
@@ -142,9 +143,9 @@ const BASE: Rules = Rules {
     needs_items: false,
     openapi: false,
     enums: Enums::Any,
-    keywords: &[],
-    formats: &[],
-    number_formats: &[],
+    keywords: "",
+    formats: "",
+    number_formats: "",
     no_root_description: false,
     max_objects: MAX_DEPTH,
     max_enum_values: usize::MAX,
@@ -182,19 +183,8 @@ const ANTHROPIC_STRICT: Rules = Rules {
     needs_items: true,
     enums: Enums::Scalars,
     // `minItems` only as 0 or 1; see `lower/keyword.rs`.
-    keywords: &["const", "title", "default", "format", "minItems"],
-    formats: &[
-        "date-time",
-        "time",
-        "date",
-        "duration",
-        "email",
-        "hostname",
-        "uri",
-        "ipv4",
-        "ipv6",
-        "uuid",
-    ],
+    keywords: "const title default format minItems",
+    formats: "date-time time date duration email hostname uri ipv4 ipv6 uuid",
     ..BASE
 };
 
@@ -209,30 +199,9 @@ const OPENAI_STRICT: Rules = Rules {
     any_value: AnyValue::JsonText,
     needs_items: true,
     enums: Enums::Scalars,
-    keywords: &[
-        "const",
-        "title",
-        "format",
-        "pattern",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "multipleOf",
-        "minItems",
-        "maxItems",
-    ],
-    formats: &[
-        "date-time",
-        "time",
-        "date",
-        "duration",
-        "email",
-        "hostname",
-        "ipv4",
-        "ipv6",
-        "uuid",
-    ],
+    keywords: "const title format pattern minimum maximum exclusiveMinimum exclusiveMaximum \
+        multipleOf minItems maxItems",
+    formats: "date-time time date duration email hostname ipv4 ipv6 uuid",
     max_objects: 10,
     max_enum_values: 1_000,
     max_nodes: 5_000,
@@ -244,18 +213,9 @@ const GEMINI_JSON_SCHEMA: Rules = Rules {
     // Recursive references are accepted only in optional properties, and the server unrolls them.
     references: References::KeepFinite,
     enums: Enums::StringsAndNumbers,
-    keywords: &[
-        "prefixItems",
-        "title",
-        "format",
-        "minItems",
-        "maxItems",
-        "minimum",
-        "maximum",
-        "propertyOrdering",
-    ],
-    formats: ANY_FORMAT,
-    number_formats: ANY_FORMAT,
+    keywords: "prefixItems title format minItems maxItems minimum maximum propertyOrdering",
+    formats: "*",
+    number_formats: "*",
     ..BASE
 };
 
@@ -266,23 +226,10 @@ const GEMINI_OPENAPI: Rules = Rules {
     needs_items: true,
     openapi: true,
     enums: Enums::Strings,
-    keywords: &[
-        "title",
-        "format",
-        "default",
-        "minItems",
-        "maxItems",
-        "minLength",
-        "maxLength",
-        "pattern",
-        "minProperties",
-        "maxProperties",
-        "minimum",
-        "maximum",
-        "propertyOrdering",
-    ],
-    formats: &["date-time", "enum"],
-    number_formats: &["float", "double", "int32", "int64"],
+    keywords: "title format default minItems maxItems minLength maxLength pattern \
+        minProperties maxProperties minimum maximum propertyOrdering",
+    formats: "date-time enum",
+    number_formats: "float double int32 int64",
     ..BASE
 };
 
@@ -301,26 +248,11 @@ const OLLAMA_FORMAT: Rules = Rules {
     references: References::Keep,
     any_value: AnyValue::AllTypes,
     // Numbers only where the grammar stays small; see `lower/keyword.rs`.
-    keywords: &[
-        "const",
-        "title",
-        "default",
-        "format",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "minLength",
-        "maxLength",
-        "minItems",
-        "maxItems",
-    ],
-    formats: &["date", "time", "date-time", "uuid"],
+    keywords: "const title default format minimum maximum exclusiveMinimum exclusiveMaximum \
+        minLength maxLength minItems maxItems",
+    formats: "date time date-time uuid",
     ..BASE
 };
-
-/// Every format.
-pub(super) const ANY_FORMAT: &[&str] = &["*"];
 
 impl Rules {
     pub(super) fn of(dialect: Dialect) -> &'static Self {
@@ -337,6 +269,6 @@ impl Rules {
     }
 
     pub(super) fn keeps(&self, keyword: &str) -> bool {
-        self.keywords.contains(&keyword)
+        self.keywords.split_whitespace().any(|it| it == keyword)
     }
 }

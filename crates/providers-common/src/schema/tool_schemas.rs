@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     fmt,
     ops::Deref,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use serde::{Serialize, Serializer};
@@ -14,8 +14,8 @@ use switchboard_domain::ToolDefinition;
 
 use super::{Compiled, Dialect, compile};
 
-/// Number of entries at which dropped definitions are removed for the first time.
-const MIN_CLEANUP: usize = 64;
+/// Maximum number of entries. The cache is then emptied.
+const MAX_ENTRIES: usize = 1_000;
 
 /// A compiled schema of a tool. It serializes as the schema, and cloning it is cheap.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,8 +59,7 @@ impl Serialize for ToolSchema {
 /// that each is compiled once per dialect.
 ///
 /// The requests share their definitions by `Arc`, so that a schema is found by the definition's
-/// address. An address is not reused while its entry exists, because the entry's weak pointer keeps
-/// the allocation.
+/// address. An address is not reused while its entry exists, because the entry keeps the definition.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -75,14 +74,9 @@ impl Serialize for ToolSchema {
 /// assert_eq!(compiled.schema["additionalProperties"], false);
 /// ```
 #[derive(Default)]
-pub struct ToolSchemas(Mutex<Entries>);
+pub struct ToolSchemas(Mutex<HashMap<(usize, Dialect), Entry>>);
 
-#[derive(Default)]
-struct Entries {
-    by_address: HashMap<(usize, Dialect), (Weak<ToolDefinition>, ToolSchema)>,
-    /// Number of entries at which dropped definitions are removed.
-    cleanup_at: usize,
-}
+type Entry = (Arc<ToolDefinition>, ToolSchema);
 
 impl ToolSchemas {
     /// Returns the input schema of `tool` in `dialect`.
@@ -90,20 +84,16 @@ impl ToolSchemas {
         let key = (Arc::as_ptr(tool).addr(), dialect);
         // The map is valid after every step under the lock, also after a panic.
         let entries = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, schema)) = entries().by_address.get(&key) {
+        if let Some((_, schema)) = entries().get(&key) {
             return schema.clone();
         }
         // Without the lock, because compilation is slow. A duplicate does no harm.
         let schema = ToolSchema::from(compile(&tool.input_schema, dialect));
         let mut entries = entries();
-        if entries.by_address.len() >= entries.cleanup_at {
-            let is_used = |tool: &Weak<ToolDefinition>| tool.strong_count() > 0;
-            entries.by_address.retain(|_, (tool, _)| is_used(tool));
-            // Doubling keeps the cost of the removal small.
-            entries.cleanup_at = (2 * entries.by_address.len()).max(MIN_CLEANUP);
+        if entries.len() >= MAX_ENTRIES {
+            entries.clear();
         }
-        let entry = (Arc::downgrade(tool), schema.clone());
-        entries.by_address.insert(key, entry);
+        entries.insert(key, (Arc::clone(tool), schema.clone()));
         schema
     }
 }
@@ -146,27 +136,14 @@ mod tests {
     #[test]
     fn a_definition_at_a_reused_address_or_changed_in_place_has_its_own_schema() {
         let schemas = ToolSchemas::default();
-        for n in 0..10 * MIN_CLEANUP {
+        for n in 0..3 * MAX_ENTRIES {
             let name = n.to_string();
             assert_eq!(property(&schemas, &tool(&name)), name);
         }
+        assert!(schemas.0.lock().unwrap().len() <= MAX_ENTRIES);
         let mut changed = tool("before");
         assert_eq!(property(&schemas, &changed), "before");
         Arc::make_mut(&mut changed).input_schema = tool("after").input_schema.clone();
         assert_eq!(property(&schemas, &changed), "after");
-    }
-
-    #[test]
-    fn entries_of_dropped_definitions_are_removed() {
-        let schemas = ToolSchemas::default();
-        let alive: Vec<_> = (0..2 * MIN_CLEANUP).map(|n| tool(&n.to_string())).collect();
-        for tool in &alive {
-            property(&schemas, tool);
-        }
-        for _ in 0..1000 {
-            property(&schemas, &tool("t"));
-            let count = schemas.0.lock().unwrap().by_address.len();
-            assert!(count <= 4 * MIN_CLEANUP, "{count}");
-        }
     }
 }

@@ -65,131 +65,36 @@ const TYPES: [&str; 7] = [
     "object", "array", "string", "integer", "number", "boolean", "null",
 ];
 
-#[expect(clippy::too_many_lines, reason = "lists, one for each dialect")]
-fn allowed(dialect: Dialect, is_root: bool) -> &'static [&'static str] {
+/// The keywords of a dialect, separated by blanks.
+fn allowed(dialect: Dialect, is_root: bool) -> &'static str {
     match dialect {
-        Dialect::AnthropicStrict => &[
-            "type",
-            "enum",
-            "const",
-            "anyOf",
-            "$ref",
-            "$defs",
-            "properties",
-            "required",
-            "additionalProperties",
-            "items",
-            "minItems",
-            "format",
-            "title",
-            "description",
-            "default",
-        ],
-        Dialect::OpenAiStrict => &[
-            "type",
-            "enum",
-            "const",
-            "anyOf",
-            "$ref",
-            "$defs",
-            "properties",
-            "required",
-            "additionalProperties",
-            "items",
-            "minItems",
-            "maxItems",
-            "format",
-            "pattern",
-            "minimum",
-            "maximum",
-            "exclusiveMinimum",
-            "exclusiveMaximum",
-            "multipleOf",
-            "title",
-            "description",
-        ],
-        Dialect::GeminiJsonSchema => &[
-            "$id",
-            "$defs",
-            "$ref",
-            "$anchor",
-            "type",
-            "format",
-            "title",
-            "description",
-            "enum",
-            "items",
-            "prefixItems",
-            "minItems",
-            "maxItems",
-            "minimum",
-            "maximum",
-            "anyOf",
-            "oneOf",
-            "properties",
-            "additionalProperties",
-            "required",
-            "propertyOrdering",
-        ],
-        Dialect::GeminiOpenApi => &[
-            "type",
-            "format",
-            "title",
-            "description",
-            "nullable",
-            "enum",
-            "maxItems",
-            "minItems",
-            "properties",
-            "required",
-            "minProperties",
-            "maxProperties",
-            "minLength",
-            "maxLength",
-            "pattern",
-            "example",
-            "anyOf",
-            "propertyOrdering",
-            "default",
-            "items",
-            "minimum",
-            "maximum",
-        ],
-        Dialect::OllamaTools if is_root => &["type", "$defs", "items", "required", "properties"],
-        Dialect::OllamaTools => &[
-            "anyOf",
-            "type",
-            "items",
-            "description",
-            "enum",
-            "properties",
-            "required",
-        ],
-        _ => &[
-            "$ref",
-            "$defs",
-            "anyOf",
-            "type",
-            "const",
-            "enum",
-            "properties",
-            "required",
-            "additionalProperties",
-            "items",
-            "pattern",
-            "format",
-            "minLength",
-            "maxLength",
-            "minItems",
-            "maxItems",
-            "minimum",
-            "maximum",
-            "exclusiveMinimum",
-            "exclusiveMaximum",
-            "title",
-            "description",
-            "default",
-        ],
+        Dialect::AnthropicStrict => {
+            "type enum const anyOf $ref $defs properties required \
+             additionalProperties items minItems format title description default"
+        }
+        Dialect::OpenAiStrict => {
+            "type enum const anyOf $ref $defs properties required \
+             additionalProperties items minItems maxItems format pattern minimum \
+             maximum exclusiveMinimum exclusiveMaximum multipleOf title description"
+        }
+        Dialect::GeminiJsonSchema => {
+            "$id $defs $ref $anchor type format title description enum items \
+             prefixItems minItems maxItems minimum maximum anyOf oneOf properties \
+             additionalProperties required propertyOrdering"
+        }
+        Dialect::GeminiOpenApi => {
+            "type format title description nullable enum maxItems minItems properties \
+             required minProperties maxProperties minLength maxLength pattern example \
+             anyOf propertyOrdering default items minimum maximum"
+        }
+        Dialect::OllamaTools if is_root => "type $defs items required properties",
+        Dialect::OllamaTools => "anyOf type items description enum properties required",
+        _ => {
+            "$ref $defs anyOf type const enum properties required \
+             additionalProperties items pattern format minLength maxLength minItems \
+             maxItems minimum maximum exclusiveMinimum exclusiveMaximum title \
+             description default"
+        }
     }
 }
 
@@ -346,7 +251,7 @@ impl Check<'_> {
         let dialect = self.dialect;
         let allowed = allowed(dialect, at.is_empty());
         for keyword in schema.keys() {
-            if !allowed.contains(&keyword.as_str()) {
+            if !allowed.split_whitespace().any(|it| it == keyword) {
                 self.bad(at, format!("`{keyword}`"));
             }
         }
@@ -539,36 +444,17 @@ impl Check<'_> {
     fn strings(&mut self, schema: &Object, types: &[&str], at: &str) {
         let format = schema.get("format").and_then(Value::as_str);
         let is_string = types.contains(&"string");
-        let formats: Option<&[&str]> = match self.dialect {
-            Dialect::AnthropicStrict => Some(&[
-                "date-time",
-                "time",
-                "date",
-                "duration",
-                "email",
-                "hostname",
-                "uri",
-                "ipv4",
-                "ipv6",
-                "uuid",
-            ]),
-            Dialect::OpenAiStrict => Some(&[
-                "date-time",
-                "time",
-                "date",
-                "duration",
-                "email",
-                "hostname",
-                "ipv4",
-                "ipv6",
-                "uuid",
-            ]),
-            Dialect::GeminiOpenApi if is_string => Some(&["enum", "date-time"]),
-            Dialect::GeminiOpenApi => Some(&["float", "double", "int32", "int64"]),
-            _ => None,
+        let formats = match self.dialect {
+            Dialect::AnthropicStrict => {
+                "date-time time date duration email hostname uri ipv4 ipv6 uuid"
+            }
+            Dialect::OpenAiStrict => "date-time time date duration email hostname ipv4 ipv6 uuid",
+            Dialect::GeminiOpenApi if is_string => "enum date-time",
+            Dialect::GeminiOpenApi => "float double int32 int64",
+            _ => format.unwrap_or_default(),
         };
-        if let (Some(format), Some(formats)) = (format, formats)
-            && !formats.contains(&format)
+        if let Some(format) = format
+            && !formats.split_whitespace().any(|it| it == format)
         {
             self.bad(at, format!("format {format}"));
         }

@@ -5,7 +5,6 @@
     reason = "helpers of tests are no #[test] functions"
 )]
 
-mod adapters;
 mod answers;
 mod checker;
 mod corpus;

@@ -40,41 +40,31 @@ impl Lowering<'_, '_> {
     pub(super) fn json_text(&mut self, schema: &Map, at: &str, what: &str, sentence: &str) -> Map {
         let message = format!("{what} is written as JSON text");
         self.report(at, ChangeKind::Encoded, message);
+        self.string(schema, at, sentence)
+    }
+
+    /// Returns the schema of a string with JSON text, or of null if `schema` allows it.
+    fn string(&mut self, schema: &Map, at: &str, sentence: &str) -> Map {
+        let name = if self.rules.openapi {
+            "STRING"
+        } else {
+            "string"
+        };
+        let mut out = Map::new();
+        out.set("type", name);
         let types = schema.types();
-        let mut out = self.string(types.len() > 1 && types.contains(&"null"));
-        let mut description = Map::new();
+        if types.len() > 1 && types.contains(&"null") {
+            self.make_nullable(&mut out);
+        }
         for (keyword, value) in schema {
             match keyword.as_str() {
                 "type" => {}
-                _ if is_annotation(keyword) => {
-                    self.annotation(&mut description, keyword, value, at);
-                }
-                _ => self.describe(&mut description, keyword, value, at),
+                _ if is_annotation(keyword) => self.annotation(&mut out, keyword, value, at),
+                _ => self.describe(&mut out, keyword, value, at),
             }
         }
-        text::append(
-            &mut description,
-            &format!("{sentence}, written as JSON text."),
-        );
-        out.extend(description);
+        text::append(&mut out, &format!("{sentence}, written as JSON text."));
         out
-    }
-
-    /// Returns the schema of a string, or of a string or null.
-    fn string(&self, is_nullable: bool) -> Map {
-        let mut string = Map::new();
-        string.set(
-            "type",
-            if self.rules.openapi {
-                "STRING"
-            } else {
-                "string"
-            },
-        );
-        if is_nullable {
-            self.make_nullable(&mut string);
-        }
-        string
     }
 
     /// Returns the replacement of a schema that exceeds a limit.
@@ -88,44 +78,33 @@ impl Lowering<'_, '_> {
             let Some(target) = target else { break };
             schema = target;
         }
-        let types = schema
-            .get("type")
-            .cloned()
-            .or_else(|| implied_types(schema));
-        let names = types.as_ref().map(type_names).unwrap_or_default();
-        let mut description = Map::new();
+        let types = schema.get("type").cloned();
+        let types = types.or_else(|| implied_types(schema));
+        let mut stub = Map::new();
+        if let Some(types) = types {
+            stub.set("type", types);
+        } else if self.rules.any_value == AnyValue::AllTypes {
+            stub.set("type", all_types());
+        }
+        let sentence = match stub.types().as_slice() {
+            ["object"] => "A JSON object",
+            ["array"] => "A JSON array",
+            _ => "Any JSON value",
+        };
         for keyword in ["title", "description"] {
             if let Some(value) = schema.get(keyword) {
-                self.annotation(&mut description, keyword, value, at);
+                stub.set(keyword, value.clone());
             }
         }
         let keys = text::object_summary(schema);
         if keys != "{}" {
-            text::append(&mut description, &format!("Its keys: {keys}."));
+            text::append(&mut stub, &format!("Its keys: {keys}."));
         }
-        let mut stub = Map::new();
-        let is_text = self.rules.any_value == AnyValue::JsonText;
-        let is_nullable_text = is_text && names.contains(&"null");
-        match self.rules.any_value {
-            AnyValue::JsonText => {
-                let what = match names.as_slice() {
-                    ["object"] => "A JSON object",
-                    ["array"] => "A JSON array",
-                    _ => "Any JSON value",
-                };
-                text::append(&mut description, &format!("{what}, written as JSON text."));
-                stub = self.string(false);
-            }
-            AnyValue::AllTypes => stub.set("type", types.unwrap_or_else(all_types)),
-            AnyValue::Empty => {
-                if let Some(types) = types {
-                    stub.set("type", types);
-                }
-            }
+        if self.rules.any_value == AnyValue::JsonText {
+            return self.string(&stub, at, sentence);
         }
-        stub.extend(description);
-        if is_nullable_text {
-            self.make_nullable(&mut stub);
+        if !self.rules.keeps("title") {
+            stub.shift_remove("title");
         }
         stub
     }

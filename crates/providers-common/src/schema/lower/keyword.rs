@@ -6,7 +6,6 @@ use super::{Lowering, Map, SchemaMembers, text};
 use crate::schema::{
     Dialect,
     keywords::{is_annotation, is_foreign, type_names},
-    rules::ANY_FORMAT,
 };
 
 /// Maximum repetition in a grammar. Grammars with larger ones are refused or slow.
@@ -82,9 +81,9 @@ impl Lowering<'_, '_> {
         let formats = match (is_string, is_number) {
             (true, _) => self.rules.formats,
             (false, true) => self.rules.number_formats,
-            (false, false) => &[],
+            (false, false) => "",
         };
-        let is_accepted = formats == ANY_FORMAT || formats.contains(&format);
+        let is_accepted = formats == "*" || formats.split_whitespace().any(|it| it == format);
         if is_accepted && self.rules.keeps("format") {
             out.set("format", value);
         } else if format.is_empty() || (!is_string && NUMBER_WIDTHS.contains(&format)) {

@@ -147,45 +147,25 @@ fn are_disjoint(normal: &Normal, alternatives: &Value) -> bool {
         .take(MAX_COMPARED + 1)
         .map(|alternative| expand(normal, alternative.clone()).schema)
         .collect();
+    let mut pairs = alternatives.iter().enumerate().flat_map(|(index, one)| {
+        let others = alternatives.iter().skip(index + 1);
+        others.map(move |other| (one, other))
+    });
     alternatives.len() <= MAX_COMPARED
-        && alternatives.iter().enumerate().all(|(index, one)| {
-            let others = alternatives.get(index + 1..).unwrap_or_default();
-            others
-                .iter()
-                .all(|other| two_are_disjoint(normal, one, other))
+        && pairs.all(|(one, other)| {
+            have_disjoint_types(one, other)
+                || have_disjoint_values(one, other)
+                || have_disjoint_keys(normal, one, other)
         })
 }
 
-fn two_are_disjoint(normal: &Normal, one: &Map, other: &Map) -> bool {
-    let types = |schema: &Map| -> Vec<String> {
-        let types = schema.types().into_iter();
-        types.map(|it| it.replace("integer", "number")).collect()
-    };
-    let (ours, theirs) = (types(one), types(other));
-    let has_types = one.contains_key("type") && other.contains_key("type");
-    if has_types && !ours.iter().any(|name| theirs.contains(name)) {
-        return true;
-    }
-    if have_disjoint_values(one, other) {
-        return true;
-    }
-    let values_of = |property: Option<&Value>| {
-        let schema = property.and_then(Value::as_object)?;
-        Some(expand(normal, schema.clone()).schema)
-    };
-    let is_object = |schema: &Map| schema.text("type") == Some("object");
-    let mut keys = one.object("properties").into_iter().flat_map(Map::keys);
-    is_object(one)
-        && is_object(other)
-        && keys.any(|key| {
-            let property = |schema: &Map| values_of(schema.object("properties")?.get(key));
-            one.requires(key)
-                && other.requires(key)
-                && matches!(
-                    (property(one), property(other)),
-                    (Some(ours), Some(theirs)) if have_disjoint_values(&ours, &theirs)
-                )
-        })
+fn have_disjoint_types(one: &Map, other: &Map) -> bool {
+    let kind = |name: &str| name.replace("integer", "number");
+    let theirs: Vec<String> = other.types().into_iter().map(kind).collect();
+    let mut ours = one.types().into_iter().map(kind);
+    one.contains_key("type")
+        && other.contains_key("type")
+        && !ours.any(|name| theirs.contains(&name))
 }
 
 fn have_disjoint_values(one: &Map, other: &Map) -> bool {
@@ -193,4 +173,21 @@ fn have_disjoint_values(one: &Map, other: &Map) -> bool {
         (Some(ours), Some(theirs)) => !ours.iter().any(|value| theirs.contains(value)),
         _ => false,
     }
+}
+
+/// Whether two objects require the same key with different values.
+fn have_disjoint_keys(normal: &Normal, one: &Map, other: &Map) -> bool {
+    let property = |schema: &Map, key: &str| {
+        let property = schema.object("properties")?.get(key)?.as_object()?;
+        Some(expand(normal, property.clone()).schema)
+    };
+    let are_objects = [one, other]
+        .iter()
+        .all(|it| it.text("type") == Some("object"));
+    let mut keys = one.required().filter(|key| other.requires(key));
+    are_objects
+        && keys.any(|key| match (property(one, key), property(other, key)) {
+            (Some(ours), Some(theirs)) => have_disjoint_values(&ours, &theirs),
+            _ => false,
+        })
 }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::{Map, Normal, def_name, def_pointer};
 use crate::schema::{
     change::{Change, ChangeKind},
-    keywords::{SchemaMembers, children, children_mut},
+    keywords::{SchemaMembers, children_mut},
 };
 
 /// The targets of each name's references.
@@ -28,51 +28,41 @@ const IN_PLACE: [&str; 8] = [
 
 /// Removes every reference in place that leads back to its own definition.
 pub(super) fn remove_infinite(normal: &mut Normal, changes: &mut Vec<Change>) {
+    let names: Vec<String> = normal.names().map(str::to_owned).collect();
     let mut edges = Edges::new();
-    for name in normal.names() {
-        let targets = edges.entry(name.to_owned()).or_default();
-        if let Some(schema) = normal.schema(name) {
-            collect_in_place(schema, targets);
+    for name in &names {
+        let targets = edges.entry(name.clone()).or_default();
+        if let Some(schema) = normal.schema_mut(name) {
+            visit_in_place(schema, &mut |schema| {
+                targets.extend(schema.text("$ref").map(|it| def_name(it).to_owned()));
+            });
         }
     }
     let cycles = cycles(&edges);
-    let names: Vec<String> = normal.names().map(str::to_owned).collect();
     for name in names {
         let Some(cycle) = cycles.get(&name) else {
             continue;
         };
-        let is_infinite = |schema: &Map| {
-            let target = schema.text("$ref").map(def_name);
-            target.is_some_and(|target| cycles.get(target) == Some(cycle))
-        };
         if let Some(schema) = normal.schema_mut(&name) {
-            remove_in_place(schema, &is_infinite);
+            visit_in_place(schema, &mut |schema| {
+                let target = schema.text("$ref").map(def_name);
+                if target.is_some_and(|target| cycles.get(target) == Some(cycle)) {
+                    schema.shift_remove("$ref");
+                }
+            });
             let message = "infinite recursion: the reference was removed";
-            changes.push(Change::new(
-                &def_pointer(&name),
-                ChangeKind::Invalid,
-                message,
-            ));
+            let at = def_pointer(&name);
+            changes.push(Change::new(&at, ChangeKind::Invalid, message));
         }
     }
 }
 
-fn collect_in_place(schema: &Map, targets: &mut HashSet<String>) {
-    targets.extend(schema.text("$ref").map(|it| def_name(it).to_owned()));
-    for (keyword, child) in children(schema) {
-        if IN_PLACE.contains(&keyword) {
-            collect_in_place(child, targets);
-        }
-    }
-}
-
-fn remove_in_place(schema: &mut Map, is_infinite: &dyn Fn(&Map) -> bool) {
-    if is_infinite(schema) {
-        schema.shift_remove("$ref");
-    }
+/// Calls `visit` for a schema and for the schemas in it that apply to the same value.
+fn visit_in_place(schema: &mut Map, visit: &mut dyn FnMut(&mut Map)) {
+    visit(schema);
     for (keyword, child) in children_mut(schema) {
         if IN_PLACE.contains(&keyword) {
-            remove_in_place(child, is_infinite);
+            visit_in_place(child, visit);
         }
     }
 }

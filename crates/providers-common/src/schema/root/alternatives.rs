@@ -5,8 +5,7 @@ use std::{cell::Cell, collections::HashSet};
 use serde_json::{Value, json};
 
 use super::{
-    MAX_ALTERNATIVES, MAX_DEPTH, MAX_STEPS, Map, Normal, Objects, SchemaMembers, objects,
-    take_step, text,
+    MAX_ALTERNATIVES, MAX_DEPTH, MAX_STEPS, Map, Normal, SchemaMembers, kinds, take_step, text,
 };
 use crate::schema::{
     keywords::listed_values,
@@ -96,7 +95,7 @@ fn collect(normal: &Normal, schema: &Map, found: &mut Vec<Map>, depth: usize, st
         return;
     }
     let mut base = expand(normal, schema.clone()).schema;
-    if depth == 0 || objects(normal, &base, 0, steps) == Objects::None {
+    if depth == 0 || !kinds(normal, &base, 0, steps).0 {
         return;
     }
     let keyword = ["anyOf", "oneOf"]
