@@ -65,7 +65,7 @@ use switchboard_domain::{
     ChatRequest, DEFAULT_MAX_TOOL_INPUT_BYTES, ModelStream, ToolChoiceOutcome, Warning,
 };
 
-use crate::tool_names::ToolNames;
+use crate::{LocalIds, tool_names::ToolNames};
 
 mod cursor;
 mod events;
@@ -95,8 +95,7 @@ pub struct Recovery {
     forms: RecoveryForms,
     /// Maximum size of a call in bytes. A longer call is incomplete.
     limit: usize,
-    /// The tool-use ids of the conversation.
-    used_ids: Arc<[String]>,
+    ids: LocalIds,
     outcome: Option<ToolChoiceOutcome>,
     warnings: Vec<Warning>,
 }
@@ -105,13 +104,11 @@ impl Recovery {
     /// Searches for calls of the tools that a request offers: all of them, those of
     /// [`ToolChoice::Only`](switchboard_domain::ToolChoice::Only), or none if no tool may be used.
     pub fn of(request: &ChatRequest, forms: RecoveryForms) -> Self {
-        let messages = request.messages.iter();
-        let ids = messages.flat_map(|message| message.tool_uses().map(|it| it.id.clone()));
         Self {
             tools: Arc::new(OfferedTools::of(request)),
             forms,
             limit: DEFAULT_MAX_TOOL_INPUT_BYTES + MAX_MARKS_BYTES,
-            used_ids: ids.collect(),
+            ids: LocalIds::after(request).with_prefix("call_text_"),
             outcome: None,
             warnings: Vec::new(),
         }

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use switchboard_domain::ChatRequest;
 
+const PREFIX: &str = "call_local_";
+
 /// The tool-use ids of a conversation. Creates an id where the server sends none or one that is
 /// already used: an id must be unique in the conversation.
 ///
@@ -21,6 +23,8 @@ pub struct LocalIds {
     used: HashSet<String>,
     /// The number of the last created id.
     last: u32,
+    /// The beginning of the created ids, if it is not [`PREFIX`].
+    prefix: Option<&'static str>,
 }
 
 impl LocalIds {
@@ -30,7 +34,15 @@ impl LocalIds {
         let tool_uses = messages.flat_map(|message| message.tool_uses());
         Self {
             used: tool_uses.map(|tool_use| tool_use.id.clone()).collect(),
-            last: 0,
+            ..Self::default()
+        }
+    }
+
+    /// Sets the beginning of the created ids.
+    pub(crate) fn with_prefix(self, prefix: &'static str) -> Self {
+        Self {
+            prefix: Some(prefix),
+            ..self
         }
     }
 
@@ -44,7 +56,7 @@ impl LocalIds {
         }
         loop {
             self.last = self.last.saturating_add(1);
-            let id = format!("call_local_{}", self.last);
+            let id = format!("{}{}", self.prefix.unwrap_or(PREFIX), self.last);
             if self.used.insert(id.clone()) {
                 return id;
             }

@@ -35,7 +35,11 @@ fn text_is_buffered_from_the_first_marker() {
         ("Hello\n{ not JSON", ""),
         // A block after other text is an example.
         ("Hello ```", ""),
-        ("Hello\n```json\n{\"name\": \"get_time", ""),
+        // Unless it begins like a call: the end of the text decides.
+        (
+            "Hello\n```json\n{\"name\": \"get_time",
+            "{\"name\": \"get_time",
+        ),
         ("```", "```"),
         ("```js", "```js"),
         ("```rust", ""),

@@ -1,14 +1,15 @@
 //! Conversion of an answer's events.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
-use switchboard_domain::{ModelEvent, PartStart, ProviderState};
+use switchboard_domain::{ModelEvent, PartStart, ProviderState, ToolChoiceOutcome};
 
 use super::{
     Recovery,
     json_calls::FoundCall,
     scan::{Piece, TextScanner},
 };
+use crate::{AnswerEvents, LocalIds};
 
 /// Converts the calls in the text of an answer into tool uses, event by event.
 /// [`recover`](super::recover) does so for a stream.
@@ -22,8 +23,7 @@ pub struct EventRecovery {
     /// The output index of every other part, by its input index.
     indices: HashMap<u32, u32>,
     next_index: u32,
-    ids: HashSet<String>,
-    next_id: u32,
+    ids: LocalIds,
     found_any: bool,
     /// Text other than white space was emitted.
     has_text: bool,
@@ -44,12 +44,11 @@ impl EventRecovery {
     /// Creates the converter of one answer.
     pub fn new(recovery: Recovery) -> Self {
         Self {
-            ids: recovery.used_ids.iter().cloned().collect(),
+            ids: recovery.ids.clone(),
             recovery,
             texts: BTreeMap::new(),
             indices: HashMap::new(),
             next_index: 0,
-            next_id: 1,
             found_any: false,
             has_text: false,
             has_started: false,
@@ -64,9 +63,11 @@ impl EventRecovery {
             events.push(event);
             return;
         }
-        if !self.has_started {
-            self.has_started = true;
-            if self.start(&mut event, events) {
+        if !std::mem::replace(&mut self.has_started, true)
+            && let Some(outcome) = self.recovery.outcome.clone()
+        {
+            self.start(outcome, &mut event, events);
+            if let ModelEvent::Started { .. } = event {
                 return;
             }
         }
@@ -83,7 +84,7 @@ impl EventRecovery {
                     return;
                 }
                 if let PartStart::ToolUse { id, .. } = &part {
-                    self.ids.insert(id.clone());
+                    self.ids.claim(Some(id));
                 }
                 let output = take_index(&mut self.next_index);
                 self.indices.insert(index, output);
@@ -150,27 +151,21 @@ impl EventRecovery {
         }
     }
 
-    /// Emits the outcome of the tool choice and the warnings before the first event. Returns
-    /// whether this event is emitted.
-    fn start(&self, event: &mut ModelEvent, events: &mut Vec<ModelEvent>) -> bool {
-        let outcome = self.recovery.outcome.clone();
-        let is_start = if let ModelEvent::Started { tool_choice, .. } = event {
-            if let Some(outcome) = outcome {
-                *tool_choice = outcome;
-            }
-            events.push(event.clone());
-            true
-        } else {
-            events.extend(outcome.map(|tool_choice| ModelEvent::Started {
-                response_id: None,
-                model: None,
-                tool_choice,
-            }));
-            false
+    /// Emits `Started` with the outcome of the tool choice, and the warnings.
+    fn start(
+        &self,
+        outcome: ToolChoiceOutcome,
+        event: &mut ModelEvent,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let (response_id, model) = match event {
+            ModelEvent::Started {
+                response_id, model, ..
+            } => (response_id.take(), model.take()),
+            _ => (None, None),
         };
-        let warnings = self.recovery.warnings.iter().cloned();
-        events.extend(warnings.map(|warning| ModelEvent::Warning { warning }));
-        is_start
+        let mut answer = AnswerEvents::new(outcome, self.recovery.warnings.clone());
+        answer.start(response_id, model, events);
     }
 
     /// Opens the texts in the output before another part begins, so that buffered text keeps its
@@ -215,7 +210,7 @@ impl EventRecovery {
         self.found_any = true;
         let index = take_index(&mut self.next_index);
         let name = self.recovery.tools.declared(&call.name).to_owned();
-        let id = self.new_id();
+        let id = self.ids.claim(None);
         let part = PartStart::ToolUse { id, name };
         events.push(ModelEvent::PartStarted { index, part });
         if !call.input.is_empty() {
@@ -225,16 +220,6 @@ impl EventRecovery {
         // A part without an end is malformed.
         if call.is_complete {
             events.push(ModelEvent::PartFinished { index });
-        }
-    }
-
-    fn new_id(&mut self) -> String {
-        loop {
-            let id = format!("call_text_{}", self.next_id);
-            self.next_id = self.next_id.saturating_add(1);
-            if self.ids.insert(id.clone()) {
-                return id;
-            }
         }
     }
 }

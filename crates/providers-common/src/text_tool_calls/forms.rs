@@ -47,7 +47,7 @@ pub(crate) fn may_begin(form: RecoveryForm, text: &str, tools: &OfferedTools) ->
             None => opens(pythonic::OPENERS),
         },
         RecoveryForm::BareJson if text.starts_with('<') => opens(&[PYTHON_TAG]),
-        RecoveryForm::BareJson => may_begin_call(text),
+        RecoveryForm::BareJson => text.starts_with(['{', '[']) && may_begin_call(text),
     }
 }
 

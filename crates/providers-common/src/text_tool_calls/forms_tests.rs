@@ -250,29 +250,6 @@ fn forms_that_are_not_selected_are_text() {
     }
 }
 
-#[test]
-fn every_split_gives_the_same_events() {
-    for case in cases() {
-        for recovery in [only(case.form), all()] {
-            let whole = answer(&[case.text], FinishReason::Stop);
-            let whole = joined(transform(&recovery, whole));
-            for (at, _) in case.text.char_indices() {
-                let (left, right) = case.text.split_at(at);
-                let cut = answer(&[left, right], FinishReason::Stop);
-                assert_eq!(
-                    joined(transform(&recovery, cut)),
-                    whole,
-                    "{left:?} {right:?}"
-                );
-            }
-            let pieces: Vec<String> = case.text.chars().map(String::from).collect();
-            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-            let pieces = answer(&pieces, FinishReason::Stop);
-            assert_eq!(joined(transform(&recovery, pieces)), whole, "{}", case.text);
-        }
-    }
-}
-
 /// Half a call must never run: whatever beginning of an answer comes, every call in it is either
 /// one of the whole answer or malformed.
 #[test]

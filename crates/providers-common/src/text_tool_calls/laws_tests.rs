@@ -1,9 +1,7 @@
 //! Laws that hold for any text.
 
-use proptest::prelude::*;
-use switchboard_domain::ModelEvent;
-
 use super::*;
+use proptest::prelude::*;
 
 /// Pieces of what models write.
 const FRAGMENTS: &[&str] = &[
@@ -120,79 +118,6 @@ fn cut(text: &str, every: &[bool]) -> Vec<String> {
     pieces
 }
 
-/// What an adapter may say next.
-#[derive(Debug, Clone)]
-enum Step {
-    Start(u8),
-    Say(prop::sample::Index, String),
-    State(prop::sample::Index),
-    Finish(prop::sample::Index),
-    Usage,
-}
-
-fn any_step(text: impl Strategy<Value = String>) -> impl Strategy<Value = Step> {
-    let part = any::<prop::sample::Index>;
-    prop_oneof![
-        2 => (0..3_u8).prop_map(Step::Start),
-        6 => (part(), text).prop_map(|(part, text)| Step::Say(part, text)),
-        1 => part().prop_map(Step::State),
-        1 => part().prop_map(Step::Finish),
-        1 => Just(Step::Usage),
-    ]
-}
-
-/// An answer as the grammar allows it, with parts that interleave.
-fn lawful(steps: Vec<Step>) -> Vec<ModelEvent> {
-    let mut events = Vec::new();
-    let mut open: Vec<(u32, u8)> = Vec::new();
-    let mut next = 0;
-    for step in steps {
-        match step {
-            Step::Start(kind) => {
-                let part = match kind {
-                    0 => PartStart::Reasoning,
-                    1 => PartStart::ToolUse {
-                        id: format!("native_{next}"),
-                        name: "native".into(),
-                    },
-                    _ => PartStart::Text,
-                };
-                events.push(ModelEvent::PartStarted { index: next, part });
-                open.push((next, kind));
-                next += 3;
-            }
-            Step::Usage => events.push(ModelEvent::Usage {
-                usage: Box::default(),
-            }),
-            _ if open.is_empty() => {}
-            Step::Say(part, text) => {
-                let (index, kind) = *part.get(&open);
-                events.push(match kind {
-                    0 => ModelEvent::ReasoningDelta { index, text },
-                    1 => ModelEvent::ToolInputDelta { index, json: text },
-                    _ => delta(index, &text),
-                });
-            }
-            Step::State(part) => {
-                let (index, _) = *part.get(&open);
-                let state = switchboard_domain::ProviderState {
-                    provider: "p".into(),
-                    model: None,
-                    data: json!(index),
-                };
-                let state = Box::new(state);
-                events.push(ModelEvent::PartState { index, state });
-            }
-            Step::Finish(part) => {
-                let at = part.index(open.len());
-                events.push(closed(open.remove(at).0));
-            }
-        }
-    }
-    events.push(finished(FinishReason::Stop));
-    events
-}
-
 proptest! {
     #[test]
     fn text_that_names_no_tool_is_passed_on_byte_for_byte(text in text_of(FRAGMENTS.to_vec())) {
@@ -224,32 +149,5 @@ proptest! {
             let pieces = transform(&recovery, answer(&pieces, FinishReason::Stop));
             prop_assert_eq!(joined(pieces), joined(whole));
         }
-    }
-
-    /// Parts that interleave come out as they were where no tool is named.
-    #[test]
-    fn an_answer_that_names_no_tool_is_the_same_answer(
-        steps in prop::collection::vec(any_step(text_of(FRAGMENTS.to_vec())), 0..16),
-    ) {
-        let events = lawful(steps);
-        let before = response(&events);
-        prop_assume!(!NAMES.iter().any(|name| before.message.text().contains(name)));
-        prop_assert_eq!(response(&transform(&all(), events)), before);
-    }
-
-    /// And where tools are named the grammar holds, and nothing is lost of what the provider
-    /// called.
-    #[test]
-    fn parts_that_interleave_keep_the_grammar(
-        steps in prop::collection::vec(any_step(any_text()), 0..16),
-    ) {
-        let events = lawful(steps);
-        let native = |answer: &ChatResponse| -> Vec<ToolUse> {
-            let uses = answer.message.tool_uses();
-            uses.filter(|it| it.name == "native").cloned().collect()
-        };
-        let before = response(&events);
-        let after = response(&transform(&all(), events));
-        prop_assert_eq!(native(&after), native(&before));
     }
 }

@@ -19,16 +19,22 @@ struct OfferedTool {
     definition: Arc<ToolDefinition>,
 }
 
-impl OfferedTools {
-    pub(crate) fn of(request: &ChatRequest) -> Self {
-        let is_allowed = |name: &String| match &request.tool_choice {
+/// Returns the tools of a request that its tool choice allows.
+pub(crate) fn allowed_tools(request: &ChatRequest) -> impl Iterator<Item = &Arc<ToolDefinition>> {
+    request
+        .tools
+        .iter()
+        .filter(|tool| match &request.tool_choice {
             ToolChoice::Auto | ToolChoice::Required => true,
             ToolChoice::None => false,
-            ToolChoice::Only(names) => names.contains(name),
-        };
+            ToolChoice::Only(names) => names.contains(&tool.name),
+        })
+}
+
+impl OfferedTools {
+    pub(crate) fn of(request: &ChatRequest) -> Self {
         // An empty name would match at the beginning of every text.
-        let tools = request.tools.iter();
-        let tools = tools.filter(|tool| is_allowed(&tool.name) && !tool.name.is_empty());
+        let tools = allowed_tools(request).filter(|tool| !tool.name.is_empty());
         let tools = tools.map(|tool| OfferedTool {
             wire_name: tool.name.clone(),
             definition: Arc::clone(tool),

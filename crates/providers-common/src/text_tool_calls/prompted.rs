@@ -27,7 +27,7 @@ use switchboard_domain::{
     ToolDefinition, Warning, WarningKind,
 };
 
-use crate::text_tool_calls::{Recovery, RecoveryForms};
+use crate::text_tool_calls::{Recovery, RecoveryForms, offered_tools::allowed_tools};
 
 mod history;
 mod schema;
@@ -74,16 +74,7 @@ impl PromptedTools {
     /// constrained answer, the schema allows a call or the format. A stop sequence is added, because
     /// small models invent the result of their call.
     pub fn prepare(self, request: &ChatRequest) -> Prepared {
-        let offered: Vec<&ToolDefinition> = match &request.tool_choice {
-            ToolChoice::None => Vec::new(),
-            ToolChoice::Auto | ToolChoice::Required => {
-                request.tools.iter().map(AsRef::as_ref).collect()
-            }
-            ToolChoice::Only(names) => {
-                let tools = request.tools.iter().map(AsRef::as_ref);
-                tools.filter(|tool| names.contains(&tool.name)).collect()
-            }
-        };
+        let offered: Vec<&ToolDefinition> = allowed_tools(request).map(AsRef::as_ref).collect();
         let (outcome, warnings) = self.outcome(request, &offered);
         let mut messages = history::as_text(&request.messages);
         let response_format = self.response_format(request, &offered);

@@ -1,12 +1,14 @@
 //! Splits a text into text and calls.
 
+use std::ops::Range;
+
 use super::{
     Recovery,
     cursor::{Cursor, is_separator},
     form::RecoveryForm,
     forms,
     json_calls::FoundCall,
-    markdown::MarkdownContext,
+    markdown::{ends_thinking, example_length, thinking_length},
 };
 
 /// Number of bytes, behind the start of a text that is not a call, in which another call may begin.
@@ -27,167 +29,208 @@ pub(crate) enum Piece {
 #[derive(Debug)]
 pub(crate) struct TextScanner {
     recovery: Recovery,
-    context: MarkdownContext,
-    /// The text that is not emitted yet.
-    buffer: String,
-    /// Number of bytes of the buffer before the first marker.
-    plain: usize,
-    has_emitted: bool,
+    /// The answer has other text before this one.
+    follows_text: bool,
+    text: String,
+    /// Number of emitted bytes.
+    emitted: usize,
+    /// The first marker, or the end of the text so far.
+    place: Place,
+}
+
+/// A position in a text, and the text before it as far as it decides whether a call begins there.
+#[derive(Debug)]
+struct Place {
+    at: usize,
+    /// The line has only white space so far.
+    line_is_blank: bool,
+    /// The last character that is not white space.
+    before: Option<char>,
+    /// Only white space and separators since a call.
+    after_call: bool,
+    /// The answer has text outside of thinking and calls.
+    has_text: bool,
 }
 
 /// Calls that stand together in a text.
-struct Found<'t> {
-    /// The text since the calls before.
-    before: &'t str,
-    text: &'t str,
+struct Found {
+    range: Range<usize>,
     calls: Vec<FoundCall>,
     form: RecoveryForm,
 }
 
+impl Place {
+    fn new(at: usize, after_call: bool, has_text: bool) -> Self {
+        Self {
+            at,
+            line_is_blank: true,
+            before: None,
+            after_call,
+            has_text,
+        }
+    }
+
+    /// Advances over a text.
+    fn advance(&mut self, text: &str) {
+        self.at += text.len();
+        for c in text.chars() {
+            let is_between_calls = self.after_call && is_separator(c);
+            if c == '\n' {
+                self.line_is_blank = true;
+            } else if !c.is_whitespace() && !is_between_calls {
+                self.line_is_blank = false;
+                self.before = Some(c);
+                self.after_call = false;
+                self.has_text = true;
+            }
+        }
+    }
+
+    /// Advances over the thinking, the example or the character at the beginning of `rest`.
+    fn step(&mut self, rest: &str) {
+        let has_text = self.has_text;
+        let thinking = thinking_length(rest);
+        let length = thinking.or_else(|| example_length(rest, self.line_is_blank));
+        let length = length.unwrap_or_else(|| rest.ceil_char_boundary(1));
+        self.advance(rest.get(..length).unwrap_or(rest));
+        if thinking.is_some() {
+            self.has_text = has_text;
+        }
+    }
+}
+
 impl TextScanner {
-    /// Creates a scanner of one text. `has_text`: the answer has other text before it.
-    pub(crate) fn new(recovery: Recovery, has_text: bool) -> Self {
+    /// Creates a scanner of one text. `follows_text`: the answer has other text before it.
+    pub(crate) fn new(recovery: Recovery, follows_text: bool) -> Self {
         Self {
             recovery,
-            context: MarkdownContext::new(has_text),
-            buffer: String::new(),
-            plain: 0,
-            has_emitted: false,
+            follows_text,
+            text: String::new(),
+            emitted: 0,
+            place: Place::new(0, false, follows_text),
         }
     }
 
     /// Adds more of the text. Returns the text that can be emitted now. White space at the
     /// beginning waits, because it is dropped if a call follows.
     pub(crate) fn push(&mut self, text: &str) -> String {
-        self.buffer.push_str(text);
-        while let Some(rest) = self.buffer.get(self.plain..)
-            && let Some(c) = rest.chars().next()
-            && !self.may_begin_call(c, rest)
-            && !self.context.may_be_mark(rest)
+        self.text.push_str(text);
+        while let Some(rest) = self.text.get(self.place.at..)
+            && !rest.is_empty()
+            && self.candidates(rest, &self.place).next().is_none()
         {
-            self.plain += self.context.step(rest);
+            let c = rest.get(..rest.ceil_char_boundary(1)).unwrap_or(rest);
+            self.place.advance(c);
+            let before = self.text.get(..self.place.at);
+            if before.is_some_and(ends_thinking) {
+                self.place.has_text = false;
+            }
         }
-        let plain = self.buffer.get(..self.plain).unwrap_or_default();
-        if !self.has_emitted && plain.trim().is_empty() {
+        let plain = self.text.get(..self.place.at).unwrap_or_default();
+        if self.emitted == 0 && plain.trim().is_empty() {
             return String::new();
         }
-        self.has_emitted = true;
-        let plain = std::mem::take(&mut self.plain);
-        self.buffer.drain(..plain).collect()
+        let new = plain.get(self.emitted..).unwrap_or_default().to_owned();
+        self.emitted = self.place.at;
+        new
     }
 
-    /// Reads the buffered rest of the text.
-    pub(crate) fn end(mut self) -> Vec<Piece> {
-        let buffer = std::mem::take(&mut self.buffer);
-        let (found, rest) = self.find_calls(&buffer);
-        // Calls in a Markdown block count only if the answer has no other text.
-        let is_example =
-            |found: &Found<'_>| found.form == RecoveryForm::FencedJson && self.context.has_text();
+    /// Reads the whole text. Returns the rest that was not emitted.
+    pub(crate) fn end(self) -> Vec<Piece> {
         let mut pieces = Vec::new();
-        let mut text = String::new();
-        let mut after_call = false;
-        for found in found {
-            text.push_str(found.before);
-            if is_example(&found) {
-                text.push_str(found.text);
-                continue;
+        let push_text = |start: usize, end, pieces: &mut Vec<Piece>| {
+            // White space between calls is dropped.
+            let text = self.text.get(start..end).unwrap_or_default();
+            let is_blank = text
+                .chars()
+                .all(|c| c.is_whitespace() || (start > 0 && is_separator(c)));
+            let text = self.text.get(start.max(self.emitted)..end);
+            if !is_blank && let Some(text) = text.filter(|text| !text.is_empty()) {
+                pieces.push(Piece::Text(text.to_owned()));
             }
-            if !is_blank(&text, after_call) || (self.has_emitted && !after_call) {
-                push_text(std::mem::take(&mut text), &mut pieces);
-            }
-            text.clear();
+        };
+        let mut start = 0;
+        for found in self.find_calls() {
+            push_text(start, found.range.start, &mut pieces);
             pieces.extend(found.calls.into_iter().map(Piece::Call));
-            after_call = true;
+            start = found.range.end;
         }
-        text.push_str(rest);
-        if !after_call || !is_blank(&text, true) {
-            push_text(text, &mut pieces);
+        if start == 0 && self.text.trim().is_empty() && !self.text.is_empty() {
+            pieces.push(Piece::Text(self.text));
+        } else {
+            push_text(start, self.text.len(), &mut pieces);
         }
         pieces
     }
 
-    /// Returns the calls in a text, and the text after them.
-    fn find_calls<'t>(&mut self, mut text: &'t str) -> (Vec<Found<'t>>, &'t str) {
-        let mut found = Vec::new();
-        while let Some(rest) = text.get(self.plain..)
-            && let Some(c) = rest.chars().next()
+    /// Finds the calls in the whole text.
+    fn find_calls(&self) -> Vec<Found> {
+        let mut all: Vec<Found> = Vec::new();
+        let mut place = Place::new(0, false, self.follows_text);
+        let mut read_until = 0;
+        while let Some(rest) = self.text.get(place.at..)
+            && !rest.is_empty()
         {
-            let before = text.get(..self.plain).unwrap_or_default();
-            let mut skipped = c.len_utf8();
-            if self.may_begin_call(c, rest) {
-                match self.read_calls(c, rest) {
-                    Ok((form, calls, length)) => {
-                        self.context.step_over_call();
-                        self.plain = 0;
-                        let (call, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
-                        text = after;
-                        found.push(Found {
-                            before,
-                            text: call,
-                            calls,
-                            form,
-                        });
+            if place.at >= read_until {
+                match self.read_calls(rest, &place) {
+                    Ok(found) => {
+                        place = Place::new(found.range.end, true, place.has_text);
+                        all.push(found);
                         continue;
                     }
-                    Err(length) if length > MAX_REREAD => skipped = length,
+                    Err(length) if length > MAX_REREAD => read_until = place.at + length,
                     Err(_) => {}
                 }
-                if !found.is_empty() && is_blank(before, true) && is_empty_block(rest) {
-                    return (found, "");
-                }
             }
-            let end = self.plain + skipped;
-            while self.plain < end
-                && let Some(rest) = text.get(self.plain..)
-            {
-                self.plain += self.context.step(rest);
+            if place.after_call && is_empty_block(rest) {
+                all.push(Found {
+                    range: place.at..self.text.len(),
+                    calls: Vec::new(),
+                    form: RecoveryForm::BareJson,
+                });
+                break;
             }
+            place.step(rest);
         }
-        (found, text)
+        // Calls in a Markdown block count only if the answer has no other text.
+        all.retain(|found| found.form != RecoveryForm::FencedJson || !place.has_text);
+        all
     }
 
-    fn candidates(&self, c: char) -> impl Iterator<Item = RecoveryForm> {
+    /// Returns the forms in which a call may begin with `rest` at `place`.
+    fn candidates(&self, rest: &str, place: &Place) -> impl Iterator<Item = RecoveryForm> {
+        let begins_line = place.line_is_blank && !matches!(place.before, Some('{' | '[' | ','));
+        let may_begin = move |form: &RecoveryForm| {
+            let is_allowed = match form {
+                RecoveryForm::FencedJson => !place.has_text,
+                // Other JSON is not a call.
+                RecoveryForm::Pythonic | RecoveryForm::BareJson => {
+                    begins_line || rest.starts_with('<')
+                }
+                _ => true,
+            };
+            is_allowed && forms::may_begin(*form, rest, &self.recovery.tools)
+        };
         // Every form begins with one of these characters.
-        let is_marker = matches!(c, '<' | '[' | '{' | '`');
+        let is_marker = rest.starts_with(['<', '[', '{', '`']);
         let forms = is_marker.then(|| self.recovery.forms.iter());
-        let forms = forms.into_iter().flatten();
-        forms.filter(move |form| self.context.may_begin(*form, c))
+        forms.into_iter().flatten().filter(may_begin)
     }
 
-    fn may_begin_call(&self, c: char, text: &str) -> bool {
-        self.candidates(c)
-            .any(|form| forms::may_begin(form, text, &self.recovery.tools))
-    }
-
-    /// Reads the calls at the beginning of `text`. Returns them with the length of their text, or
-    /// the length of the text that was read in vain.
-    fn read_calls(
-        &self,
-        c: char,
-        text: &str,
-    ) -> Result<(RecoveryForm, Vec<FoundCall>, usize), usize> {
-        let text = text.get(..text.floor_char_boundary(self.recovery.limit));
+    /// Reads the calls at the beginning of `rest`. Fails with the length of the text that was read
+    /// in vain.
+    fn read_calls(&self, rest: &str, place: &Place) -> Result<Found, usize> {
+        let text = rest.get(..rest.floor_char_boundary(self.recovery.limit));
         let mut furthest = 0;
-        for form in self.candidates(c) {
+        for form in self.candidates(rest, place) {
             let mut cursor = Cursor::new(text.unwrap_or_default());
             if let Ok(calls) = forms::read(form, &mut cursor, &self.recovery.tools) {
-                return Ok((form, calls, cursor.at()));
+                let range = place.at..place.at + cursor.at();
+                return Ok(Found { range, calls, form });
             }
             furthest = furthest.max(cursor.furthest());
         }
         Err(furthest)
-    }
-}
-
-/// Whether a text is only white space, or white space and separators after a call.
-fn is_blank(text: &str, after_call: bool) -> bool {
-    text.chars()
-        .all(|c| c.is_whitespace() || (after_call && is_separator(c)))
-}
-
-fn push_text(text: String, pieces: &mut Vec<Piece>) {
-    if !text.is_empty() {
-        pieces.push(Piece::Text(text));
     }
 }
 
