@@ -35,7 +35,8 @@ pub fn decode_sse(
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    Box::pin(Decoding::of_sse(provider, body, decoder))
+    let frames = sse::frames(provider, body, MAX_FRAME_BYTES);
+    Box::pin(Decoding::new(provider, Box::pin(frames), decoder))
 }
 
 /// As [`decode_sse`], with errors completed by [`AnswerContext::apply`].
@@ -45,8 +46,7 @@ pub fn decode_sse_of(
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    let decoding = Decoding::of_sse(provider, body, decoder);
-    Box::pin(decoding.with_context(context))
+    with_context(context, decode_sse(provider, body, decoder))
 }
 
 /// Decodes a body of JSON lines of `provider`. As [`decode_sse`], with frames without a name.
@@ -55,7 +55,12 @@ pub fn decode_ndjson(
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    Box::pin(Decoding::of_ndjson(provider, body, decoder))
+    let lines = ndjson::lines(provider, body, MAX_FRAME_BYTES);
+    let frames = lines.map_ok(|data| {
+        let name = String::new();
+        SseFrame { name, data }
+    });
+    Box::pin(Decoding::new(provider, Box::pin(frames), decoder))
 }
 
 /// As [`decode_ndjson`], with errors completed by [`AnswerContext::apply`].
@@ -65,8 +70,11 @@ pub fn decode_ndjson_of(
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    let decoding = Decoding::of_ndjson(provider, body, decoder);
-    Box::pin(decoding.with_context(context))
+    with_context(context, decode_ndjson(provider, body, decoder))
+}
+
+fn with_context(context: AnswerContext, events: ModelStream) -> ModelStream {
+    Box::pin(events.map_err(move |error| context.apply(error)))
 }
 
 /// Assembles the response of events of `provider`.
@@ -84,8 +92,6 @@ type Frames = Pin<Box<dyn Stream<Item = Result<SseFrame, ModelError>> + Send>>;
 
 struct Decoding<D> {
     provider: String,
-    /// The answer that errors belong to.
-    context: Option<AnswerContext>,
     /// `None` after the end.
     frames: Option<Frames>,
     decoder: D,
@@ -109,10 +115,6 @@ impl<D: WireDecoder> Stream for Decoding<D> {
                 return Poll::Ready(Some(Ok(event)));
             }
             if let Some(failure) = this.failure.take() {
-                let failure = match &this.context {
-                    Some(context) => context.apply(failure),
-                    None => failure,
-                };
                 return Poll::Ready(Some(Err(failure)));
             }
             let Some(frames) = &mut this.frames else {
@@ -139,37 +141,14 @@ impl<D: WireDecoder> Stream for Decoding<D> {
 }
 
 impl<D: WireDecoder> Decoding<D> {
-    fn of_sse(provider: &str, body: ByteStream, decoder: D) -> Self {
-        let frames = sse::frames(provider, body, MAX_FRAME_BYTES);
-        Self::new(provider, Box::pin(frames), decoder)
-    }
-
-    fn of_ndjson(provider: &str, body: ByteStream, decoder: D) -> Self {
-        let lines = ndjson::lines(provider, body, MAX_FRAME_BYTES);
-        let frames = lines.map_ok(|data| {
-            let name = String::new();
-            SseFrame { name, data }
-        });
-        Self::new(provider, Box::pin(frames), decoder)
-    }
-
     fn new(provider: &str, frames: Frames, decoder: D) -> Self {
         Self {
             provider: provider.to_owned(),
-            context: None,
             frames: Some(frames),
             decoder,
             decoded: Vec::new(),
             failure: None,
             grammar: EventGrammar::default(),
-        }
-    }
-
-    /// Sets the answer that errors belong to.
-    fn with_context(self, context: AnswerContext) -> Self {
-        Self {
-            context: Some(context),
-            ..self
         }
     }
 

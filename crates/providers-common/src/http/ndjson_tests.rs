@@ -1,6 +1,5 @@
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
-use proptest::prelude::*;
 
 use super::*;
 
@@ -137,36 +136,4 @@ fn a_broken_body_fails_with_its_own_error() {
     let error = error.unwrap();
     assert_eq!(error.kind, ModelErrorKind::Interrupted);
     assert_eq!((error.message(), error.status()), ("cut", Some(200)));
-}
-
-proptest! {
-    #[test]
-    fn text_is_cut_at_its_line_ends_and_nowhere_else(
-        fragments in prop::collection::vec(
-            prop::sample::select(vec!["\n", "\r\n", "\r", " ", "x", "é", "🦀", "{\"a\":1}"]),
-            0..40,
-        ),
-        size in 1_usize..9,
-    ) {
-        let text = fragments.concat();
-        let expected: Vec<_> = text
-            .split('\n')
-            .map(|line| line.strip_suffix('\r').unwrap_or(line))
-            .filter(|line| !line.trim().is_empty())
-            .map(str::to_owned)
-            .collect();
-        let cut = body(text.as_bytes().chunks(size).map(<[u8]>::to_vec));
-        prop_assert_eq!(kinds(read(cut, ROOMY)), (expected, None));
-    }
-
-    #[test]
-    fn any_bytes_are_read_the_same_however_they_are_cut(
-        bytes in prop::collection::vec(prop_oneof![Just(b'\n'), Just(b'a'), any::<u8>()], 0..200),
-        size in 1_usize..9,
-        max in 1_usize..50,
-    ) {
-        let whole = kinds(read(body([bytes.clone()]), max));
-        let cut = kinds(read(body(bytes.chunks(size).map(<[u8]>::to_vec)), max));
-        prop_assert_eq!(whole, cut);
-    }
 }

@@ -72,11 +72,11 @@ pub struct HttpAnswer {
     pub body: ByteStream,
     /// The first piece of the body. The body still contains it.
     beginning: Bytes,
-    redactor: Redactor,
+    context: AnswerContext,
 }
 
 /// The answer that errors in its body belong to.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct AnswerContext {
     status: u16,
     request_id: Option<String>,
@@ -101,24 +101,11 @@ impl AnswerContext {
     }
 }
 
-impl fmt::Debug for AnswerContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnswerContext")
-            .field("status", &self.status)
-            .field("request_id", &self.request_id)
-            .finish_non_exhaustive()
-    }
-}
-
 impl HttpAnswer {
     /// Returns the context of errors in the body. Every error about the body's content is completed
     /// by [`AnswerContext::apply`].
     pub fn context(&self) -> AnswerContext {
-        AnswerContext {
-            status: self.status,
-            request_id: self.request_id.clone(),
-            redactor: self.redactor.clone(),
-        }
+        self.context.clone()
     }
 
     /// Returns the media type without parameters, in lower case, such as `text/event-stream`.
@@ -220,7 +207,7 @@ impl HttpTransport {
         let limit = self.shared.config.first_byte_timeout;
         let call = self.call(Method::POST, request, limit)?;
         let attempt = self.attempt(&call, 1, classifier).await;
-        attempt.map_err(Failed::into_error)
+        attempt.map_err(|failed| failed.error)
     }
 
     /// Sends `request` by GET, as for a list of models. As [`post`](HttpTransport::post), with
@@ -267,7 +254,7 @@ impl HttpTransport {
             let number = attempts.as_ref().map_or(1, |attempts| attempts.number());
             let error = match self.attempt(call, number, classifier).await {
                 Ok(answer) => return Ok(answer),
-                Err(failed) => failed.into_error(),
+                Err(failed) => failed.error,
             };
             let attempts = attempts.get_or_insert_with(|| Box::new(self.retry_policy().attempts()));
             let Some(pause) = attempts.pause_after(&error) else {

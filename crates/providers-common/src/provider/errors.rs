@@ -23,17 +23,12 @@ pub struct ErrorTable {
 /// One row of an [`ErrorTable`].
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorRule {
-    pattern: Pattern,
+    /// The rule matches one of these codes. A `*` at the start or the end stands for any text.
+    codes: &'static [&'static str],
+    /// The rule matches one of these texts in the message, in lower case.
+    messages: &'static [&'static str],
     scope: Scope,
     class: ErrorClass,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Pattern {
-    /// One of these codes. A `*` at the start or the end stands for any text.
-    Codes(&'static [&'static str]),
-    /// One of these texts in the message, in lower case.
-    Messages(&'static [&'static str]),
 }
 
 /// The statuses for which a rule holds.
@@ -74,17 +69,22 @@ pub enum ErrorClass {
 impl ErrorRule {
     /// A rule for these codes.
     pub const fn codes(codes: &'static [&'static str], class: ErrorClass) -> Self {
-        Self {
-            pattern: Pattern::Codes(codes),
-            scope: Scope::Any,
-            class,
-        }
+        Self::new(codes, &[], class)
     }
 
     /// A rule for messages that contain one of these texts, which are in lower case.
     pub const fn messages(texts: &'static [&'static str], class: ErrorClass) -> Self {
+        Self::new(&[], texts, class)
+    }
+
+    const fn new(
+        codes: &'static [&'static str],
+        messages: &'static [&'static str],
+        class: ErrorClass,
+    ) -> Self {
         Self {
-            pattern: Pattern::Messages(texts),
+            codes,
+            messages,
             scope: Scope::Any,
             class,
         }
@@ -110,13 +110,13 @@ impl ErrorRule {
             Scope::Refused => matches!(status, None | Some(400 | 413 | 422)),
             Scope::InBand => status.is_none(),
         };
+        let has_code = |actual: &String| {
+            let mut codes = self.codes.iter();
+            codes.any(|code| matches_code(actual, code))
+        };
         in_scope
-            && match self.pattern {
-                Pattern::Codes(codes) => codes
-                    .iter()
-                    .any(|code| error.codes.iter().any(|actual| matches_code(actual, code))),
-                Pattern::Messages(texts) => texts.iter().any(|text| message.contains(text)),
-            }
+            && (error.codes.iter().any(has_code)
+                || self.messages.iter().any(|text| message.contains(text)))
     }
 }
 

@@ -83,26 +83,22 @@ pub enum StreamFormat {
 
 impl StreamFormat {
     /// Adds the accepted media types to a request. Servers send streams and documents under each
-    /// other's types, so every type of either is accepted.
+    /// other's types and more general ones, so that every type of either is accepted.
     pub(super) fn expect_in(self, request: HttpRequest, streams: bool) -> HttpRequest {
-        match self {
-            Self::ServerSentEvents => request.expecting_answer(streams),
-            Self::JsonLines => {
-                let accept = if streams {
-                    "application/x-ndjson"
-                } else {
-                    "application/json"
-                };
-                request.with_header("accept", accept).expecting(&[
-                    "application/x-ndjson",
-                    "application/ndjson",
-                    "application/jsonl",
-                    "application/json",
-                    "text/plain",
-                    "application/octet-stream",
-                ])
-            }
-        }
+        let accept = match (streams, self) {
+            (false, _) => "application/json",
+            (true, Self::ServerSentEvents) => "text/event-stream",
+            (true, Self::JsonLines) => "application/x-ndjson",
+        };
+        request.with_header("accept", accept).expecting(&[
+            "text/event-stream",
+            "application/x-ndjson",
+            "application/ndjson",
+            "application/jsonl",
+            "application/json",
+            "text/plain",
+            "application/octet-stream",
+        ])
     }
 
     /// Whether the body of an answer is one document, and not a stream of frames.

@@ -1,12 +1,8 @@
 //! What is sent, and answers that succeed.
 
 use futures_util::StreamExt as _;
-use switchboard_domain::{
-    FinishReason, ModelError, ModelErrorKind, ModelEvent, Warning, WarningKind,
-};
-use switchboard_providers_common::{
-    Headers, HttpRequest, StatusClassifier, WireDecoder, decode_sse, read_to_end,
-};
+use switchboard_domain::ModelErrorKind;
+use switchboard_providers_common::{Headers, HttpRequest, StatusClassifier, read_to_end};
 
 use crate::{
     ask, ask_for_text, config, once, request,
@@ -111,30 +107,6 @@ async fn user_and_password_of_the_address_become_a_header() {
 }
 
 #[tokio::test]
-async fn chunks_arrive_unchanged() {
-    let server = Server::start(vec![vec![
-        opening(200),
-        chunk("a"),
-        send("3;ignored=\"yes\"\r\nb\r\n\r\n"),
-        send("00"),
-        send("2\r"),
-        send("\ncd"),
-        send("\r\n0\r\nx-trailer: 1\r\n\r\n"),
-    ]])
-    .await;
-    assert_eq!(ask_for_text(&server, &once()).await.unwrap(), "ab\r\ncd");
-}
-
-#[tokio::test]
-async fn a_body_without_length_ends_with_the_connection() {
-    let server = Server::start(vec![vec![send("HTTP/1.0 200 OK\r\n\r\nuntil the end")]]).await;
-    assert_eq!(
-        ask_for_text(&server, &once()).await.unwrap(),
-        "until the end"
-    );
-}
-
-#[tokio::test]
 async fn an_empty_successful_answer_is_accepted() {
     let server = Server::start(vec![
         vec![answer(200, "", "")],
@@ -196,46 +168,5 @@ async fn dropping_a_body_aborts_the_request() {
     assert_eq!(body.next().await.unwrap().unwrap(), "a");
     server.requested().await;
     drop(body);
-    server.closed().await;
-}
-
-/// Warns of every frame, until `.`.
-struct Sentence;
-
-impl WireDecoder for Sentence {
-    fn frame(&mut self, _: &str, data: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        out.push(match data {
-            "." => ModelEvent::Finished {
-                reason: FinishReason::Stop,
-                raw: None,
-            },
-            text => ModelEvent::Warning {
-                warning: Warning::new(WarningKind::OptionDropped, text),
-            },
-        });
-        Ok(())
-    }
-
-    fn end(&mut self, _: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        Ok(())
-    }
-}
-
-#[tokio::test]
-async fn a_finished_stream_closes_a_connection_that_stays_open() {
-    let script = vec![
-        opening(200),
-        chunk("data: a\n"),
-        chunk("\ndata: ."),
-        chunk("\n\n"),
-        Act::Stall,
-    ];
-    let mut server = Server::start(vec![script]).await;
-    let transport = transport(&config());
-    let request = request(&server);
-    let answer = transport.post(&request, &StatusClassifier).await.unwrap();
-    let events: Vec<_> = decode_sse("acme", answer.body, Sentence).collect().await;
-    assert_eq!(events.len(), 2, "{events:?}");
-    assert!(matches!(events[1], Ok(ModelEvent::Finished { .. })));
     server.closed().await;
 }

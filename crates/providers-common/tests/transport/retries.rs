@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use switchboard_domain::{ModelErrorKind, TimeoutPhase};
 use switchboard_providers_common::{
-    Classified, ErrorClassifier, HttpFailure, HttpRequest, RetryPolicy, StatusClassifier,
-    TransportConfig,
+    Classified, ErrorClassifier, HttpFailure, HttpRequest, StatusClassifier, TransportConfig,
 };
 
 use crate::{
-    ask, ask_for_text, config, nobody, once, request,
+    ask, ask_for_text, config, nobody, request,
     server::{Act, Server, answer, chunk, opening, send},
     transport,
 };
@@ -143,13 +142,6 @@ async fn a_body_shorter_than_promised_is_interrupted() {
 }
 
 #[tokio::test]
-async fn an_invalid_chunk_is_an_interruption() {
-    let server = Server::start(vec![vec![opening(200), chunk("a"), send("zz\r\n")]]).await;
-    let error = ask_for_text(&server, &attempts(3)).await.unwrap_err();
-    assert_eq!(error.kind, ModelErrorKind::Interrupted);
-}
-
-#[tokio::test]
 async fn the_pause_that_the_provider_requests_is_used() {
     for headers in ["retry-after-ms: 150\r\n", "retry-after: 0.15\r\n"] {
         let server = Server::start(vec![
@@ -167,19 +159,6 @@ async fn the_pause_that_the_provider_requests_is_used() {
             assert!(pause >= 150 * MS, "{headers}: {pause:?}");
         }
     }
-}
-
-#[tokio::test]
-async fn pauses_grow_unless_one_is_requested() {
-    let mut config = attempts(3);
-    config.retry.min_delay = 40 * MS;
-    config.retry.max_delay = 400 * MS;
-    let scripts = (0..3).map(|_| vec![answer(500, "", "")]);
-    let server = Server::start(scripts.collect()).await;
-    ask(&server, &config).await.unwrap_err();
-    let seen = server.seen();
-    assert!(seen[1].at - seen[0].at >= 40 * MS);
-    assert!(seen[2].at - seen[1].at >= 80 * MS);
 }
 
 #[tokio::test]
@@ -307,10 +286,4 @@ async fn a_server_without_tls_is_not_retried() {
     let address = url.trim_start_matches("https://").trim_end_matches("/v1");
     drop(tokio::net::TcpStream::connect(address).await.unwrap());
     assert_eq!(serving.await.unwrap().unwrap(), 2);
-}
-
-#[test]
-fn a_policy_of_one_attempt_does_not_retry() {
-    assert_eq!(RetryPolicy::never().max_attempts, 1);
-    assert_eq!(once().retry, RetryPolicy::never());
 }

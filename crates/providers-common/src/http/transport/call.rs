@@ -12,9 +12,8 @@ use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 use tokio::time::timeout;
 
 use super::{
-    HttpAnswer, HttpTransport, MAX_ERROR_BODY_BYTES,
-    body::{self, Origin},
-    failure::Failed,
+    AnswerContext, HttpAnswer, HttpTransport, MAX_ERROR_BODY_BYTES, body,
+    failure::{self, Failed},
     hints, redact,
     target::Target,
 };
@@ -34,27 +33,11 @@ pub(super) struct Call<'a> {
 }
 
 /// An answer whose headers have arrived.
-#[allow(clippy::large_enum_variant, reason = "the value is moved immediately")]
 enum Opened {
-    Success(Success),
-    Failure(Box<Failure>),
-}
-
-struct Success {
-    status: StatusCode,
-    headers: HeaderMap,
-    /// The first piece.
-    first: Option<Bytes>,
-    /// The rest of the body.
-    rest: Option<reqwest::Response>,
-}
-
-struct Failure {
-    status: StatusCode,
-    headers: HeaderMap,
-    /// The fault of an answer with a successful status.
-    fault: Option<String>,
-    rest: reqwest::Response,
+    /// A success with the first piece of its body.
+    Success(reqwest::Response, Option<Bytes>),
+    /// A failure, with the fault of an answer with a successful status.
+    Failure(reqwest::Response, Option<String>),
 }
 
 impl Call<'_> {
@@ -89,44 +72,43 @@ impl Call<'_> {
                 phase: TimeoutPhase::FirstByte,
                 after: self.limit,
             };
-            return Err(Failed::new(self.error(kind, self.target.address.clone())));
+            let error = self.error(kind, self.target.address.clone());
+            return Err(failure::with_default_hint(error).into());
         };
-        match opened {
-            Err(failed) => Err(failed),
-            Ok(Opened::Success(answer)) => Ok(self.answered(answer)),
-            Ok(Opened::Failure(answer)) => Err(Box::pin(self.explain(*answer, classifier)).await),
+        match opened? {
+            Opened::Success(response, first) => Ok(self.answered(response, first)),
+            Opened::Failure(response, fault) => {
+                let error = Box::pin(self.explain(response, fault, classifier)).await;
+                Err(error.into())
+            }
         }
     }
 
     /// Returns a successful answer with its unread body.
-    fn answered(&self, opened: Success) -> HttpAnswer {
-        let Success {
+    fn answered(&self, mut response: reqwest::Response, first: Option<Bytes>) -> HttpAnswer {
+        let status = response.status().as_u16();
+        let headers = std::mem::take(response.headers_mut());
+        let context = AnswerContext {
             status,
-            headers,
-            first,
-            rest,
-        } = opened;
-        let status = status.as_u16();
-        let request_id = hints::request_id(&headers);
+            request_id: hints::request_id(&headers),
+            redactor: self.target.redactor.clone(),
+        };
         let beginning = first.clone().unwrap_or_default();
-        let body: ByteStream = match rest {
+        let body: ByteStream = match body::rest_of(response, first.as_ref()) {
             None => Box::pin(stream::iter(first.map(Ok))),
             Some(rest) => {
-                let origin = Origin {
-                    shared: Arc::clone(&self.transport.shared),
-                    status,
-                    request_id: request_id.clone(),
-                };
-                body::with_idle_timeout(beginning.clone(), rest.bytes_stream(), origin)
+                let shared = Arc::clone(&self.transport.shared);
+                let rest = rest.bytes_stream();
+                body::with_idle_timeout(beginning.clone(), rest, shared, context.clone())
             }
         };
         HttpAnswer {
             status,
             headers,
-            request_id,
+            request_id: context.request_id.clone(),
             beginning,
             body,
-            redactor: self.target.redactor.clone(),
+            context,
         }
     }
 
@@ -140,30 +122,19 @@ impl Call<'_> {
 
     /// Sends the request and waits for the first byte of a success or the headers of a failure.
     async fn open(&self) -> Result<Opened, Failed> {
-        let connect_timeout = self.transport.shared.config.connect_timeout;
-        let (provider, address) = (self.provider(), &self.target.address);
         let response = self.transport.client.execute(self.request()).await;
-        let mut response = response
-            .map_err(|error| Failed::no_answer(provider, address, connect_timeout, error))?;
+        let mut response = response.map_err(|error| Failed {
+            is_unprocessed: failure::is_unprocessed(&error),
+            error: self.connection_error(error),
+        })?;
         let fault = self.fault(response.headers());
         if fault.is_some() || !response.status().is_success() {
-            return Ok(Opened::Failure(Box::new(Failure {
-                status: response.status(),
-                headers: std::mem::take(response.headers_mut()),
-                fault,
-                rest: response,
-            })));
+            return Ok(Opened::Failure(response, fault));
         }
         // The server has processed the request.
-        let first = body::first_piece(&mut response)
-            .await
-            .map_err(|error| Failed::broken_off(provider, address, connect_timeout, error))?;
-        Ok(Opened::Success(Success {
-            status: response.status(),
-            headers: std::mem::take(response.headers_mut()),
-            rest: body::rest_of(response, first.as_ref()),
-            first,
-        }))
+        let first = body::first_piece(&mut response).await;
+        let first = first.map_err(|error| self.connection_error(error))?;
+        Ok(Opened::Success(response, first))
     }
 
     /// Returns why the body cannot be read, by its headers.
@@ -188,24 +159,25 @@ impl Call<'_> {
     }
 
     /// Converts an unsuccessful answer into an error.
-    async fn explain(&self, opened: Failure, classifier: &dyn ErrorClassifier) -> Failed {
-        let Failure {
-            status,
-            headers,
-            fault,
-            rest,
-        } = opened;
+    async fn explain(
+        &self,
+        mut response: reqwest::Response,
+        fault: Option<String>,
+        classifier: &dyn ErrorClassifier,
+    ) -> ModelError {
+        let status = response.status();
+        let headers = std::mem::take(response.headers_mut());
         if status.is_redirection()
             && let Some(location) = headers.get(header::LOCATION)
         {
-            return Failed::finally(self.redirected(status, location));
+            return self.redirected(status, location);
         }
         let idle = self.transport.shared.config.idle_timeout;
         let limit = ERROR_BODY_TIMEOUT.min(idle);
         let body = if hints::compression(&headers).is_some() {
             Bytes::new()
         } else {
-            body::beginning(rest, MAX_ERROR_BODY_BYTES, limit).await
+            body::beginning(response, MAX_ERROR_BODY_BYTES, limit).await
         };
         // Before an excerpt is made, which might end within a key.
         let body = String::from_utf8_lossy(&body);
@@ -238,12 +210,9 @@ impl Call<'_> {
             .error(kind, self.target.redactor.redact_known(&message))
             .with_status(status.as_u16())
             .with_request_id(request_id.or_else(|| hints::request_id(&headers)));
-        let mut failed = Failed::new(error);
-        failed.requested_pause = failed.requested_pause.or(retry_after);
-        if let Some(is_retryable) = hints::should_retry(&headers) {
-            failed.is_retryable = is_retryable;
-        }
-        failed
+        let is_retryable = hints::should_retry(&headers).unwrap_or_else(|| error.is_transient());
+        let pause = error.retry_after().or(retry_after);
+        error.with_retry_hint(is_retryable, pause)
     }
 
     fn redirected(&self, status: StatusCode, location: &HeaderValue) -> ModelError {
@@ -262,6 +231,17 @@ impl Call<'_> {
         );
         self.error(ModelErrorKind::Configuration, message)
             .with_status(status.as_u16())
+            .with_retry_hint(false, None)
+    }
+
+    fn connection_error(&self, error: reqwest::Error) -> ModelError {
+        let connect_timeout = self.transport.shared.config.connect_timeout;
+        failure::connection_error(
+            self.provider(),
+            &self.target.address,
+            connect_timeout,
+            error,
+        )
     }
 
     fn provider(&self) -> &str {

@@ -7,93 +7,62 @@ use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 /// A failed attempt.
 pub(super) struct Failed {
     pub(super) error: ModelError,
-    /// Whether another attempt may succeed.
-    pub(super) is_retryable: bool,
-    /// The pause that the provider requests.
-    pub(super) requested_pause: Option<Duration>,
     /// The server did not process the request, for example because it closed the connection: the
     /// request may be repeated immediately.
     pub(super) is_unprocessed: bool,
 }
 
-impl Failed {
-    /// Creates a failure that is repeated if the error is transient.
-    pub(super) fn new(error: ModelError) -> Self {
+impl From<ModelError> for Failed {
+    fn from(error: ModelError) -> Self {
         Self {
-            is_retryable: error.is_transient(),
-            requested_pause: error.retry_after(),
             error,
             is_unprocessed: false,
         }
     }
+}
 
-    /// Creates a failure that is not repeated.
-    pub(super) fn finally(error: ModelError) -> Self {
-        Self {
-            error,
-            is_retryable: false,
-            requested_pause: None,
-            is_unprocessed: false,
+/// Adds the advice to repeat the request if the error is transient.
+pub(super) fn with_default_hint(error: ModelError) -> ModelError {
+    let (is_transient, pause) = (error.is_transient(), error.retry_after());
+    error.with_retry_hint(is_transient, pause)
+}
+
+/// Returns the error of a request without an answer, or of an answer that ended before its first
+/// byte.
+pub(super) fn connection_error(
+    provider: &str,
+    address: &str,
+    connect_timeout: Duration,
+    error: reqwest::Error,
+) -> ModelError {
+    let cause = root_cause(&error);
+    let kind = if error.is_builder() {
+        ModelErrorKind::Configuration
+    } else if error.is_connect() && error.is_timeout() {
+        ModelErrorKind::Timeout {
+            phase: TimeoutPhase::Connect,
+            after: connect_timeout,
         }
-    }
-
-    /// Returns the error with the advice about another attempt.
-    pub(super) fn into_error(self) -> ModelError {
-        self.error
-            .with_retry_hint(self.is_retryable, self.requested_pause)
-    }
-
-    /// Creates the failure of a request without an answer.
-    pub(super) fn no_answer(
-        provider: &str,
-        address: &str,
-        connect_timeout: Duration,
-        error: reqwest::Error,
-    ) -> Self {
-        let is_unprocessed = is_unprocessed(&error);
-        let failed = Self::broken_off(provider, address, connect_timeout, error);
-        Self {
-            is_unprocessed,
-            ..failed
-        }
-    }
-
-    /// Creates the failure of an answer that ended before its first byte.
-    pub(super) fn broken_off(
-        provider: &str,
-        address: &str,
-        connect_timeout: Duration,
-        error: reqwest::Error,
-    ) -> Self {
-        let cause = root_cause(&error);
-        let kind = if error.is_builder() {
-            ModelErrorKind::Configuration
-        } else if error.is_connect() && error.is_timeout() {
-            ModelErrorKind::Timeout {
-                phase: TimeoutPhase::Connect,
-                after: connect_timeout,
-            }
-        } else {
-            ModelErrorKind::Connection
-        };
-        // An untrusted certificate, or a port without TLS, is a permanent error.
-        let refused_by_tls = error.is_connect() && has_invalid_data(&error);
-        let message = match kind {
-            ModelErrorKind::Timeout { .. } => address.to_owned(),
-            _ => format!("{address}: {cause}"),
-        };
-        let error = ModelError::new(provider, kind, message).with_source(error.without_url());
-        if refused_by_tls {
-            Self::finally(error)
-        } else {
-            Self::new(error)
-        }
+    } else {
+        ModelErrorKind::Connection
+    };
+    // An untrusted certificate, or a port without TLS, is a permanent error.
+    let refused_by_tls = error.is_connect() && has_invalid_data(&error);
+    let message = match kind {
+        ModelErrorKind::Timeout { .. } => address.to_owned(),
+        _ => format!("{address}: {cause}"),
+    };
+    let error = ModelError::new(provider, kind, message).with_source(error.without_url());
+    if refused_by_tls {
+        error.with_retry_hint(false, None)
+    } else {
+        with_default_hint(error)
     }
 }
 
 /// Whether an HTTP/2 server refused the stream, or closed the connection, before it processed the
 /// request (RFC 9113, sections 8.7 and 6.8).
-fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
+pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(fault) = error.downcast_ref::<h2::Error>() {

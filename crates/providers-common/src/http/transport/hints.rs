@@ -103,12 +103,12 @@ mod tests {
 
     use super::*;
 
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        let pairs = pairs.iter().map(|(name, value)| {
-            (
-                HeaderName::from_static(name),
-                HeaderValue::from_static(value),
-            )
+    /// Reads lines such as `retry-after: 3`.
+    fn headers(lines: &str) -> HeaderMap {
+        let pairs = lines.lines().filter_map(|line| line.split_once(": "));
+        let pairs = pairs.map(|(name, value)| {
+            let value = HeaderValue::from_str(value).unwrap();
+            (HeaderName::from_bytes(name.as_bytes()).unwrap(), value)
         });
         pairs.collect()
     }
@@ -118,43 +118,28 @@ mod tests {
         let now = httpdate::parse_http_date("Sat, 21 Nov 2026 08:00:00 GMT").unwrap();
         let ms = |ms| Some(Duration::from_millis(ms));
         let table = [
-            (&[][..], None),
-            (&[("retry-after", "3")], ms(3000)),
-            (&[("retry-after", " 0.25 ")], ms(250)),
+            ("", None),
+            ("retry-after: 3", ms(3000)),
+            ("retry-after:  0.25 ", ms(250)),
+            ("retry-after-ms: 1500\nretry-after: 9", ms(1500)),
+            ("retry-after-ms: soon\nretry-after: 9", ms(9000)),
+            ("retry-after-ms: -1\nretry-after: 9", ms(9000)),
+            ("retry-after: Sat, 21 Nov 2026 08:00:05 GMT", ms(5000)),
+            ("retry-after: Sat, 21 Nov 2026 07:00:00 GMT", ms(0)),
             (
-                &[("retry-after-ms", "1500"), ("retry-after", "9")],
-                ms(1500),
-            ),
-            (
-                &[("retry-after-ms", "soon"), ("retry-after", "9")],
-                ms(9000),
-            ),
-            (&[("retry-after-ms", "-1"), ("retry-after", "9")], ms(9000)),
-            (
-                &[("retry-after", "Sat, 21 Nov 2026 08:00:05 GMT")],
-                ms(5000),
-            ),
-            (&[("retry-after", "Sat, 21 Nov 2026 07:00:00 GMT")], ms(0)),
-            (
-                &[
-                    ("retry-after", "Sat, 21 Nov 2026 08:00:05 GMT"),
-                    ("date", "Sat, 21 Nov 2026 08:00:03 GMT"),
-                ],
+                "retry-after: Sat, 21 Nov 2026 08:00:05 GMT\ndate: Sat, 21 Nov 2026 08:00:03 GMT",
                 ms(2000),
             ),
-            (&[("llm_provider-retry-after", "7")], ms(7000)),
-            (
-                &[("retry-after", "2"), ("llm_provider-retry-after", "7")],
-                ms(2000),
-            ),
-            (&[("retry-after", "later")], None),
-            (&[("retry-after", "-3")], None),
-            (&[("retry-after", "NaN")], None),
-            (&[("retry-after", "inf")], None),
-            (&[("retry-after", "1e300")], None),
+            ("llm_provider-retry-after: 7", ms(7000)),
+            ("retry-after: 2\nllm_provider-retry-after: 7", ms(2000)),
+            ("retry-after: later", None),
+            ("retry-after: -3", None),
+            ("retry-after: NaN", None),
+            ("retry-after: inf", None),
+            ("retry-after: 1e300", None),
         ];
-        for (pairs, expected) in table {
-            assert_eq!(retry_after(&headers(pairs), now), expected, "{pairs:?}");
+        for (lines, expected) in table {
+            assert_eq!(retry_after(&headers(lines), now), expected, "{lines:?}");
         }
     }
 
@@ -167,7 +152,7 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(
-                should_retry(&headers(&[("x-should-retry", word)])),
+                should_retry(&headers(&format!("x-should-retry: {word}"))),
                 expected,
                 "{word}"
             );
@@ -176,19 +161,19 @@ mod tests {
 
     #[test]
     fn the_request_id_is_found_where_providers_put_it() {
-        let anthropic = headers(&[("request-id", "req_1"), ("x-request-id", "other")]);
+        let anthropic = headers("request-id: req_1\nx-request-id: other");
         assert_eq!(request_id(&anthropic).as_deref(), Some("req_1"));
-        let openai = headers(&[("x-request-id", "req_2")]);
+        let openai = headers("x-request-id: req_2");
         assert_eq!(request_id(&openai).as_deref(), Some("req_2"));
         let mut long = HeaderMap::new();
         long.insert("request-id", "x".repeat(201).try_into().unwrap());
         assert_eq!(request_id(&long), None);
-        assert_eq!(request_id(&headers(&[("request-id", "")])), None);
+        assert_eq!(request_id(&headers("request-id: ")), None);
     }
 
     #[test]
     fn the_media_type_is_compared_without_parameters_and_case() {
-        let stream = headers(&[("content-type", "Text/Event-Stream ; charset=utf-8")]);
+        let stream = headers("content-type: Text/Event-Stream ; charset=utf-8");
         let actual = media_type(&stream).unwrap();
         assert!(is_expected(
             &actual,
@@ -205,14 +190,11 @@ mod tests {
         ));
         assert!(!is_expected("+jso", &["application/json"]));
         assert!(!is_expected("text/html", &["text/event-stream"]));
-        assert_eq!(media_type(&headers(&[("content-type", "; x")])), None);
+        assert_eq!(media_type(&headers("content-type: ; x")), None);
         assert_eq!(
-            compression(&headers(&[("content-encoding", "gzip")])),
+            compression(&headers("content-encoding: gzip")),
             Some("gzip")
         );
-        assert_eq!(
-            compression(&headers(&[("content-encoding", "Identity")])),
-            None
-        );
+        assert_eq!(compression(&headers("content-encoding: Identity")), None);
     }
 }

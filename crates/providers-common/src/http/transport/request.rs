@@ -195,25 +195,6 @@ impl HttpRequest {
         self.expected = media_types;
         self
     }
-
-    /// Expects a model's answer, as server-sent events or as one JSON document. Both are accepted
-    /// in any case and under the media types that servers use: the body shows its form
-    /// ([`HttpAnswer::is_whole`](super::HttpAnswer::is_whole)).
-    #[must_use]
-    pub fn expecting_answer(self, streamed: bool) -> Self {
-        let accept = if streamed {
-            "text/event-stream"
-        } else {
-            "application/json"
-        };
-        self.with_header(header::ACCEPT.as_str(), accept)
-            .expecting(&[
-                "text/event-stream",
-                "application/json",
-                "text/plain",
-                "application/octet-stream",
-            ])
-    }
 }
 
 impl fmt::Debug for HttpRequest {
