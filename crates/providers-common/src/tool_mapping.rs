@@ -17,8 +17,8 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 pub struct ToolMapping {
     names: Option<ToolNames>,
-    tools: HashMap<String, (Arc<ToolDefinition>, Dialect)>,
-    answer: Option<(Arc<Value>, Dialect)>,
+    tools: HashMap<String, ShapeRestorer>,
+    answer: ShapeRestorer,
 }
 
 impl ToolMapping {
@@ -28,19 +28,19 @@ impl ToolMapping {
     }
 
     /// Adds a tool whose schema was sent in another shape.
-    pub fn add_tool(&mut self, tool: &Arc<ToolDefinition>, dialect: Dialect) {
-        let tool = Arc::clone(tool);
-        self.tools.insert(tool.name.clone(), (tool, dialect));
+    pub fn add_tool(&mut self, tool: &ToolDefinition, dialect: Dialect) {
+        let restorer = ShapeRestorer::new(&tool.input_schema, dialect);
+        self.tools.insert(tool.name.clone(), restorer);
     }
 
     /// Sets the schema of the answer's text, which was sent in another shape.
     pub fn set_answer_schema(&mut self, schema: &Value, dialect: Dialect) {
-        self.answer = Some((Arc::new(schema.clone()), dialect));
+        self.answer = ShapeRestorer::new(schema, dialect);
     }
 
     /// Returns whether nothing was changed.
     pub fn is_empty(&self) -> bool {
-        self.names.is_none() && self.tools.is_empty() && self.answer.is_none()
+        self.names.is_none() && self.tools.is_empty() && self.answer.0.is_none()
     }
 
     /// Returns the declared name of the tool with the name `sent` on the wire.
@@ -51,22 +51,12 @@ impl ToolMapping {
 
     /// Returns the restorer of the input of a tool, by its declared name.
     pub fn input_restorer(&self, tool: &str) -> ShapeRestorer {
-        let buffer = self.tools.get(tool).map(|(tool, dialect)| Buffer {
-            schema: Schema::Input(Arc::clone(tool)),
-            dialect: *dialect,
-            text: String::new(),
-        });
-        ShapeRestorer(buffer)
+        self.tools.get(tool).cloned().unwrap_or_default()
     }
 
     /// Returns the restorer of the answer's text.
     pub fn answer_restorer(&self) -> ShapeRestorer {
-        let buffer = self.answer.as_ref().map(|(schema, dialect)| Buffer {
-            schema: Schema::Answer(Arc::clone(schema)),
-            dialect: *dialect,
-            text: String::new(),
-        });
-        ShapeRestorer(buffer)
+        self.answer.clone()
     }
 }
 
@@ -74,23 +64,25 @@ impl ToolMapping {
 ///
 /// Text with a schema that was sent unchanged passes through. Other text is buffered until it is
 /// complete.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ShapeRestorer(Option<Buffer>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Buffer {
-    schema: Schema,
+    schema: Arc<Value>,
     dialect: Dialect,
     text: String,
 }
 
-#[derive(Debug)]
-enum Schema {
-    Input(Arc<ToolDefinition>),
-    Answer(Arc<Value>),
-}
-
 impl ShapeRestorer {
+    fn new(schema: &Value, dialect: Dialect) -> Self {
+        Self(Some(Buffer {
+            schema: Arc::new(schema.clone()),
+            dialect,
+            text: String::new(),
+        }))
+    }
+
     /// Adds text and returns the text that can be emitted now.
     ///
     /// Buffering ends when the text is not a JSON object or is longer than a tool input may be.
@@ -114,12 +106,8 @@ impl ShapeRestorer {
     /// unchanged.
     pub fn finish(&mut self) -> Option<String> {
         let buffer = self.0.take()?;
-        let schema = match &buffer.schema {
-            Schema::Input(tool) => &tool.input_schema,
-            Schema::Answer(schema) => schema,
-        };
         let text = match serde_json::from_str::<Value>(&buffer.text) {
-            Ok(value) => restore(schema, buffer.dialect, value).to_string(),
+            Ok(value) => restore(&buffer.schema, buffer.dialect, value).to_string(),
             Err(_) => buffer.text,
         };
         (!text.is_empty()).then_some(text)

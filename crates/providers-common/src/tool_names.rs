@@ -17,90 +17,67 @@ const HASH_DIGITS: [usize; 4] = [8, 16, 32, 64];
 /// The base of an alias if no character of the name is legal.
 const DEFAULT_NAME: &str = "tool";
 
-/// The tool names that a wire accepts: ASCII letters, digits and the characters listed here.
+/// The tool names that a wire accepts: ASCII letters, digits, `_` and `-`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameRule {
     /// Maximum number of characters, at least 16, so that aliases stay distinct.
-    pub max_len: usize,
-    /// Legal ASCII characters beside letters and digits.
-    pub punctuation: &'static str,
-    /// The legal first characters.
-    pub first: FirstChar,
-}
-
-/// The legal first characters of a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FirstChar {
-    /// Any legal character.
-    Any,
-    /// An ASCII letter or `_`.
-    LetterOrUnderscore,
+    max_len: usize,
+    /// The first character is a letter or `_`.
+    begins_with_letter: bool,
 }
 
 impl NameRule {
     /// Anthropic Messages: `^[a-zA-Z0-9_-]{1,128}$` (the SDK's `ToolParam.name`).
     pub const ANTHROPIC: Self = Self {
         max_len: 128,
-        punctuation: "_-",
-        first: FirstChar::Any,
+        begins_with_letter: false,
     };
     /// OpenAI Chat Completions and Responses, and compatible servers: `^[a-zA-Z0-9_-]{1,64}$`.
     pub const OPENAI: Self = Self {
         max_len: 64,
-        punctuation: "_-",
-        first: FirstChar::Any,
+        begins_with_letter: false,
     };
     /// Gemini: "must start with a letter or an underscore; a-z, A-Z, 0-9, underscores, dots, colons
     /// and dashes, with a maximum length of 64" (`FunctionDeclaration.name` of the SDKs). Dots and
     /// colons are not used: some versions of the API do not document them.
     pub const GEMINI: Self = Self {
         max_len: 64,
-        punctuation: "_-",
-        first: FirstChar::LetterOrUnderscore,
+        begins_with_letter: true,
     };
 
     /// Whether the wire accepts this name.
     pub fn allows(&self, name: &str) -> bool {
-        let punctuation = self.punctuation.as_bytes();
         (1..=self.max_len).contains(&name.len())
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || punctuation.contains(&byte))
-            && name.chars().next().is_some_and(|c| self.may_begin(c))
+            && name.chars().all(is_legal)
+            && self.allows_start(name)
     }
 
-    fn is_legal(&self, c: char) -> bool {
-        c.is_ascii_alphanumeric() || (c.is_ascii() && self.punctuation.contains(c))
-    }
-
-    fn may_begin(&self, c: char) -> bool {
-        match self.first {
-            FirstChar::Any => true,
-            FirstChar::LetterOrUnderscore => c.is_ascii_alphabetic() || c == '_',
-        }
+    fn allows_start(&self, name: &str) -> bool {
+        !self.begins_with_letter || name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
     }
 
     /// Returns an alias for a name: its legal characters and `digits` digits of its hash.
     fn alias(&self, name: &str, digits: usize) -> String {
-        let filler = if self.is_legal('_') { '_' } else { 'x' };
-        let mut alias: String = name
-            .chars()
-            .map(|c| if self.is_legal(c) { c } else { filler })
-            .collect();
-        if alias.chars().all(|c| c == filler) {
+        let legal = name.chars().map(|c| if is_legal(c) { c } else { '_' });
+        let mut alias: String = legal.collect();
+        if alias.chars().all(|c| c == '_') {
             DEFAULT_NAME.clone_into(&mut alias);
         }
-        if !alias.chars().next().is_some_and(|c| self.may_begin(c)) {
-            alias.insert(0, filler);
+        if !self.allows_start(&alias) {
+            alias.insert(0, '_');
         }
         // The alias is ASCII, so that it can be cut anywhere.
         let hash = hash(name);
         let hash = &hash[..digits.min(self.max_len.saturating_sub(2)).min(hash.len())];
         alias.truncate(self.max_len.saturating_sub(hash.len() + 1));
-        alias.push(filler);
+        alias.push('_');
         alias.push_str(hash);
         alias
     }
+}
+
+fn is_legal(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
 /// The mapping between the tool names of one request and their names on a wire.
@@ -137,18 +114,11 @@ pub struct ToolNames {
 impl ToolNames {
     /// Creates the mapping of a request under a wire's rule.
     pub fn of(request: &ChatRequest, rule: NameRule) -> Self {
-        if names(request).all(|name| rule.allows(name)) {
-            return Self {
-                rule,
-                wire: HashMap::new(),
-                declared: HashMap::new(),
-            };
-        }
         let (unchanged, changed): (BTreeSet<&str>, BTreeSet<&str>) =
             names(request).partition(|name| rule.allows(name));
         let mut taken: HashSet<String> = unchanged.into_iter().map(str::to_owned).collect();
-        let mut wire = HashMap::with_capacity(changed.len());
-        let mut declared = HashMap::with_capacity(changed.len());
+        let mut wire = HashMap::new();
+        let mut declared = HashMap::new();
         for name in changed {
             let mut aliases = HASH_DIGITS.iter().map(|digits| rule.alias(name, *digits));
             // The full SHA-256 is unique.
