@@ -22,8 +22,6 @@ mod table;
 
 use switchboard_domain::{ModelCapabilities, ModelId};
 
-use table::Table;
-
 /// The providers of the listed models. [`lookup`] also accepts the names of gateways.
 pub const PROVIDERS: &[&str] = &[
     "anthropic",
@@ -34,8 +32,6 @@ pub const PROVIDERS: &[&str] = &[
     "openai",
     "xai",
 ];
-
-const MODELS: Table<'static> = Table::new(include_str!("catalog/models.tsv"));
 
 /// The entry of a model.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,7 +88,7 @@ pub struct Prices {
 /// then for the newest dated version.
 pub fn lookup(provider: &str, model: &str) -> Option<ModelEntry> {
     let (provider, model) = names::at_vendor(provider, model)?;
-    let find = |name: &str| MODELS.find(provider, name);
+    let find = |name: &str| table::find(provider, name);
     let model = model.as_ref();
     let row = find(model)
         .or_else(|| find(names::tuned_base(model)?))
@@ -104,14 +100,13 @@ pub fn lookup(provider: &str, model: &str) -> Option<ModelEntry> {
 /// Returns the models of a provider, sorted by name. Empty for providers that are not in
 /// [`PROVIDERS`]. Dated names are listed only if their entry differs from the undated one.
 pub fn models(provider: &str) -> impl Iterator<Item = ModelEntry> {
-    MODELS.of(provider, "").filter_map(table::entry)
+    table::lines_of(provider, "").filter_map(table::entry)
 }
 
 /// Returns the recommended models of a provider, best first; the first one is the default. Empty
 /// for providers without a recommendation.
 pub fn featured(provider: &str) -> Vec<ModelEntry> {
-    let mut ranked: Vec<(u8, &str)> = MODELS
-        .of(provider, "")
+    let mut ranked: Vec<(u8, &str)> = table::lines_of(provider, "")
         .filter_map(|row| Some((table::rank(row)?, row)))
         .collect();
     ranked.sort_unstable();
@@ -123,7 +118,7 @@ pub fn featured(provider: &str) -> Vec<ModelEntry> {
 
 /// Returns the source of the data and its version, such as `litellm 1.109.1`.
 pub fn source() -> &'static str {
-    MODELS.source()
+    table::source()
 }
 
 /// Joins the capabilities of a model from two sources. The first source takes precedence.
@@ -147,8 +142,7 @@ pub fn either(first: &ModelCapabilities, second: &ModelCapabilities) -> ModelCap
 
 /// Returns the newest version of the model `base`; `-latest` is the last one.
 fn newest(provider: &str, base: &str) -> Option<&'static str> {
-    MODELS
-        .of(provider, base)
+    table::lines_of(provider, base)
         .filter(|row| names::unversioned(table::name(row)) == Some(base))
         .last()
 }

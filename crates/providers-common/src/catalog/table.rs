@@ -12,34 +12,26 @@ use super::{ModelEntry, Prices};
 const UNKNOWN: &str = "-";
 
 /// The lines, sorted by their first column.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Table<'t>(&'t str);
+const MODELS: &str = include_str!("models.tsv");
 
-impl<'t> Table<'t> {
-    pub(super) const fn new(text: &'t str) -> Self {
-        Self(text)
-    }
+/// Returns the line of a model.
+pub(super) fn find(provider: &str, model: &str) -> Option<&'static str> {
+    lines_of(provider, model).find(|row| name(row) == model)
+}
 
-    /// Returns the line of a model.
-    pub(super) fn find(self, provider: &str, name: &str) -> Option<&'t str> {
-        self.of(provider, name).find(|row| self::name(row) == name)
-    }
+/// Returns the lines of a provider's models whose names begin with `start`.
+pub(super) fn lines_of(provider: &str, start: &str) -> impl Iterator<Item = &'static str> + use<> {
+    let prefix = format!("{provider}/{start}");
+    let lines = MODELS.lines();
+    lines.filter(move |line| key(line).starts_with(&prefix))
+}
 
-    /// Returns the lines of a provider's models whose names begin with `start`.
-    pub(super) fn of(self, provider: &str, start: &str) -> impl Iterator<Item = &'t str> {
-        let prefix = format!("{provider}/{start}");
-        self.0
-            .lines()
-            .filter(move |line| key(line).starts_with(&prefix))
-    }
-
-    /// Returns the source of the data, from the comment at the start.
-    pub(super) fn source(self) -> &'t str {
-        let mut lines = self.0.lines();
-        lines
-            .find_map(|line| line.strip_prefix("# source: "))
-            .unwrap_or_default()
-    }
+/// Returns the source of the data, from the comment at the start.
+pub(super) fn source() -> &'static str {
+    let mut lines = MODELS.lines();
+    lines
+        .find_map(|line| line.strip_prefix("# source: "))
+        .unwrap_or_default()
 }
 
 fn key(line: &str) -> &str {

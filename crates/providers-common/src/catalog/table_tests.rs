@@ -1,10 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{MODELS, PROVIDERS, names};
+use super::super::{PROVIDERS, names};
 use super::*;
 
 fn rows() -> impl Iterator<Item = &'static str> {
-    MODELS.0.lines().filter(|line| !line.starts_with('#'))
+    MODELS.lines().filter(|line| !line.starts_with('#'))
 }
 
 fn entries() -> impl Iterator<Item = ModelEntry> {
@@ -16,9 +16,9 @@ fn the_lines_are_sorted_and_unique() {
     let keys: Vec<&str> = rows().map(key).collect();
     assert!(keys.len() > 200, "{}", keys.len());
     assert!(keys.is_sorted_by(|one, next| one < next));
-    let head = MODELS.0.lines().take_while(|line| line.starts_with('#'));
-    assert_eq!(head.count() + keys.len(), MODELS.0.lines().count());
-    assert!(MODELS.0.ends_with('\n'));
+    let head = MODELS.lines().take_while(|line| line.starts_with('#'));
+    assert_eq!(head.count() + keys.len(), MODELS.lines().count());
+    assert!(MODELS.ends_with('\n'));
 }
 
 #[test]
@@ -105,8 +105,7 @@ fn featured_models_are_numbered_from_one() {
 #[test]
 fn a_dated_name_is_listed_only_if_its_entry_differs() {
     for entry in entries() {
-        let base =
-            names::unversioned(entry.name).and_then(|base| MODELS.find(entry.provider, base));
+        let base = names::unversioned(entry.name).and_then(|base| find(entry.provider, base));
         if let Some(base) = base.and_then(super::entry) {
             let renamed = ModelEntry {
                 name: base.name,

@@ -1,12 +1,9 @@
 //! Conversion of a body into a model's stream.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll, ready},
-};
+use std::pin::Pin;
 
 use futures_core::Stream;
-use futures_util::TryStreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use switchboard_domain::{
     ChatResponse, EventGrammar, GrammarViolation, ModelError, ModelEvent, ModelStream,
     ResponseAccumulator,
@@ -36,7 +33,7 @@ pub fn decode_sse(
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
     let frames = sse::frames(provider, body, MAX_FRAME_BYTES);
-    Box::pin(Decoding::new(provider, Box::pin(frames), decoder))
+    decode(provider, Box::pin(frames), decoder)
 }
 
 /// As [`decode_sse`], with errors completed by [`AnswerContext::apply`].
@@ -60,7 +57,7 @@ pub fn decode_ndjson(
         let name = String::new();
         SseFrame { name, data }
     });
-    Box::pin(Decoding::new(provider, Box::pin(frames), decoder))
+    decode(provider, Box::pin(frames), decoder)
 }
 
 /// As [`decode_ndjson`], with errors completed by [`AnswerContext::apply`].
@@ -95,92 +92,59 @@ struct Decoding<D> {
     /// `None` after the end.
     frames: Option<Frames>,
     decoder: D,
-    /// The decoded events, the last first.
-    decoded: Vec<ModelEvent>,
-    /// The error that follows the events.
-    failure: Option<ModelError>,
     grammar: EventGrammar,
 }
 
-/// No field is pinned.
-impl<D> Unpin for Decoding<D> {}
-
-impl<D: WireDecoder> Stream for Decoding<D> {
-    type Item = Result<ModelEvent, ModelError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        loop {
-            if let Some(event) = this.decoded.pop() {
-                return Poll::Ready(Some(Ok(event)));
-            }
-            if let Some(failure) = this.failure.take() {
-                return Poll::Ready(Some(Err(failure)));
-            }
-            let Some(frames) = &mut this.frames else {
-                return Poll::Ready(None);
-            };
-            let next = match frames.as_mut().poll_next(context) {
-                Poll::Pending if this.grammar.is_finished() => None,
-                other => ready!(other),
-            };
-            let (decoder, events) = (&mut this.decoder, &mut this.decoded);
-            let next = next.map(|frame| {
-                frame.and_then(|frame| decoder.frame(&frame.name, &frame.data, events))
-            });
-            if let Some(result) = next {
-                this.accept(result);
-            } else {
-                this.frames = None;
-                let result = this.decoder.end(&mut this.decoded);
-                this.accept(result);
-                this.close();
-            }
-        }
-    }
+fn decode(provider: &str, frames: Frames, decoder: impl WireDecoder + 'static) -> ModelStream {
+    let decoding = Decoding {
+        provider: provider.to_owned(),
+        frames: Some(frames),
+        decoder,
+        grammar: EventGrammar::default(),
+    };
+    let batches = stream::unfold(decoding, |mut decoding| async move {
+        let items = decoding.next_items().await?;
+        Some((stream::iter(items), decoding))
+    });
+    Box::pin(batches.flatten().fuse())
 }
 
 impl<D: WireDecoder> Decoding<D> {
-    fn new(provider: &str, frames: Frames, decoder: D) -> Self {
-        Self {
-            provider: provider.to_owned(),
-            frames: Some(frames),
-            decoder,
-            decoded: Vec::new(),
-            failure: None,
-            grammar: EventGrammar::default(),
-        }
-    }
-
-    /// Checks the decoded events and stores the first error. Later errors are its consequences.
-    fn accept(&mut self, result: Result<(), ModelError>) {
-        let mut fault = None;
-        let allowed = self.decoded.iter().position(|event| {
-            fault = self.grammar.check(event).err();
-            fault.is_some()
-        });
-        if let Some(fault) = fault {
-            // A grammar violation is a fault of the adapter and always reported.
-            self.decoded.truncate(allowed.unwrap_or_default());
-            self.failure = Some(ModelError::from_grammar(&self.provider, fault));
-        }
-        self.decoded.reverse();
-        if self.failure.is_some() || result.is_err() {
+    /// Decodes the next frame, or the end. Only the first error is reported, because later errors
+    /// are its consequences. A grammar violation is a fault of the adapter and always reported.
+    async fn next_items(&mut self) -> Option<Vec<Result<ModelEvent, ModelError>>> {
+        let frames = self.frames.as_mut()?;
+        let frame = if self.grammar.is_finished() {
+            frames.next().now_or_never().flatten()
+        } else {
+            frames.next().await
+        };
+        let is_end = frame.is_none();
+        let mut events = Vec::new();
+        let result = match frame {
+            Some(Ok(frame)) => self.decoder.frame(&frame.name, &frame.data, &mut events),
+            Some(Err(error)) => Err(error),
+            None => self.decoder.end(&mut events),
+        };
+        if is_end || result.is_err() {
             self.frames = None;
         }
-        if let Err(error) = result
-            && !self.grammar.is_finished()
-        {
-            self.failure.get_or_insert(error);
+        let mut items = Vec::with_capacity(events.len());
+        for event in events {
+            if let Err(fault) = self.grammar.check(&event) {
+                self.frames = None;
+                items.push(Err(ModelError::from_grammar(&self.provider, fault)));
+                return Some(items);
+            }
+            items.push(Ok(event));
         }
-    }
-
-    /// Fails if the answer is incomplete.
-    fn close(&mut self) {
-        if self.failure.is_none() && !self.grammar.is_finished() {
-            let fault = GrammarViolation::NoFinish;
-            self.failure = Some(ModelError::from_grammar(&self.provider, fault));
+        if !self.grammar.is_finished() {
+            let incomplete =
+                || ModelError::from_grammar(&self.provider, GrammarViolation::NoFinish);
+            let error = result.err().or_else(|| is_end.then(incomplete));
+            items.extend(error.map(Err));
         }
+        Some(items)
     }
 }
 

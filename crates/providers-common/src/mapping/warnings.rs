@@ -16,23 +16,14 @@ use switchboard_domain::Warning;
 /// assert_eq!(warnings, [warning("a (2 times)"), warning("b")]);
 /// ```
 pub fn tallied(warnings: Vec<Warning>) -> Vec<Warning> {
-    if warnings.len() < 2 {
-        return warnings;
-    }
-    let mut counted: Vec<(Warning, usize)> = Vec::with_capacity(warnings.len());
-    let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+    let mut counted: Vec<(Warning, usize)> = Vec::new();
+    let mut places = HashMap::new();
     for warning in warnings {
-        // Few warnings have the same message and different kinds.
-        let same = places.entry(warning.message.clone()).or_default();
-        let known = same.iter().copied().find(|at| {
-            let known = counted.get(*at);
-            known.is_some_and(|(known, _)| known.kind == warning.kind)
-        });
-        if let Some((_, count)) = known.and_then(|at| counted.get_mut(at)) {
-            *count += 1;
-        } else {
-            same.push(counted.len());
-            counted.push((warning, 1));
+        let key = (warning.kind, warning.message.clone());
+        let place = *places.entry(key).or_insert(counted.len());
+        match counted.get_mut(place) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((warning, 1)),
         }
     }
     let merged = counted.into_iter().map(|(mut warning, count)| {

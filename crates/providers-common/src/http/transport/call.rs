@@ -198,18 +198,11 @@ impl Call<'_> {
             (Some(fault), false) if status.is_success() => format!("{fault} (it says: {message})"),
             _ => message,
         };
-        let kind = match kind {
-            ModelErrorKind::InvalidRequest { field: Some(field) } => {
-                ModelErrorKind::InvalidRequest {
-                    field: Some(self.target.redactor.redact_known(&field).into_owned()),
-                }
-            }
-            other => other,
-        };
         let error = self
-            .error(kind, self.target.redactor.redact_known(&message))
+            .error(kind, message)
             .with_status(status.as_u16())
             .with_request_id(request_id.or_else(|| hints::request_id(&headers)));
+        let error = redact::redact_error(&self.target.redactor, error);
         let is_retryable = hints::should_retry(&headers).unwrap_or_else(|| error.is_transient());
         let pause = error.retry_after().or(retry_after);
         error.with_retry_hint(is_retryable, pause)

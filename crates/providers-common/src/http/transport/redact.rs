@@ -25,36 +25,23 @@ pub(super) fn redactor_of(url: &Url, headers: &HeaderMap) -> Redactor {
 }
 
 /// Redacts the known secrets in the message and in the causes of an error.
-pub(super) fn redact_error(redactor: &Redactor, error: ModelError) -> ModelError {
+pub(super) fn redact_error(redactor: &Redactor, mut error: ModelError) -> ModelError {
     let clean = |text: &str| redactor.redact_known(text).into_owned();
-    let has_secret = |text: &str| clean(text) != text;
-    let is_clean = !has_secret(&format!("{error:?}"))
-        && !causes(&error).any(|cause| has_secret(&cause.to_string()));
-    if is_clean {
+    if let ModelErrorKind::InvalidRequest { field: Some(text) }
+    | ModelErrorKind::Unsupported { feature: text } = &mut error.kind
+    {
+        *text = clean(text);
+    }
+    let message = clean(error.message());
+    let request_id = error.request_id().map(clean);
+    let error = error.with_message(message).with_request_id(request_id);
+    let causes: Vec<String> = causes(&error).skip(1).map(ToString::to_string).collect();
+    let all = format!("{error:?} {causes:?}");
+    if causes.is_empty() || clean(&all) == all {
         return error;
     }
-    let kind = match error.kind.clone() {
-        ModelErrorKind::InvalidRequest { field: Some(field) } => ModelErrorKind::InvalidRequest {
-            field: Some(clean(&field)),
-        },
-        ModelErrorKind::Unsupported { feature } => ModelErrorKind::Unsupported {
-            feature: clean(&feature),
-        },
-        other => other,
-    };
-    let mut redacted = ModelError::new(error.provider(), kind, clean(error.message()))
-        .with_request_id(error.request_id().map(clean));
-    if let Some(status) = error.status() {
-        redacted = redacted.with_status(status);
-    }
     // The causes cannot be changed, so that their text replaces them.
-    let causes = causes(&error).skip(1);
-    let causes: Vec<String> = causes.map(|cause| clean(&cause.to_string())).collect();
-    if causes.is_empty() {
-        redacted
-    } else {
-        redacted.with_source(causes.join(": "))
-    }
+    error.with_source(clean(&causes.join(": ")))
 }
 
 /// Returns an error and its causes.
