@@ -2,88 +2,91 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result, bail, ensure};
-use serde_json::{Map, Value};
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::entry::{self, Entry};
 
-/// Models worth naming, by provider; the first of each is its default.
+/// Featured models by provider. The first of each list is the default.
 pub(super) type Featured = BTreeMap<String, Vec<String>>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Overlay {
+    #[serde(default, rename = "about")]
+    _about: Value,
+    featured: Featured,
+    rules: Vec<Rule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    why: String,
+    /// Patterns of existing models to change.
+    #[serde(default)]
+    models: Vec<String>,
+    /// Names of new models.
+    #[serde(default)]
+    add: Vec<String>,
+    /// Values that an existing model must have.
+    #[serde(default, rename = "where")]
+    conditions: BTreeMap<String, Value>,
+    set: BTreeMap<String, Value>,
+}
 
 /// Applies the rules of an overlay and returns the models that it features.
 ///
-/// Returns an error for a rule that matches nothing, and for a rule that repeats the source, so
-/// that the overlay stays minimal.
+/// Returns an error for a rule that matches nothing, and for a rule that adds a model of the
+/// source, so that the overlay stays minimal.
 pub(super) fn apply(overlay: &str, entries: &mut BTreeMap<String, Entry>) -> Result<Featured> {
-    let overlay: Map<String, Value> =
-        serde_json::from_str(overlay).context("the overlay is not a JSON object")?;
-    only_keys(&overlay, &["about", "featured", "rules"])?;
-    let rules = overlay.get("rules").and_then(Value::as_array);
-    for (number, rule) in rules
-        .context("the overlay has no `rules`")?
-        .iter()
-        .enumerate()
-    {
+    let overlay: Overlay = serde_json::from_str(overlay).context("the overlay is not valid")?;
+    for (number, rule) in overlay.rules.iter().enumerate() {
         apply_rule(rule, entries)
-            .with_context(|| format!("rule {} of the overlay: {}", number + 1, rule["why"]))?;
+            .with_context(|| format!("rule {} of the overlay: {}", number + 1, rule.why))?;
     }
-    let featured = overlay.get("featured").context("no `featured`")?;
-    let featured: Featured = featured
-        .as_object()
-        .context("`featured` is not an object")?
-        .iter()
-        .map(|(provider, names)| Ok((provider.clone(), texts(names)?)))
-        .collect::<Result<_>>()?;
-    for (provider, names) in &featured {
+    for (provider, names) in &overlay.featured {
         for name in names {
             let key = format!("{provider}/{name}");
             ensure!(entries.contains_key(&key), "no model `{key}` to feature");
         }
     }
-    Ok(featured)
+    Ok(overlay.featured)
 }
 
-fn apply_rule(rule: &Value, entries: &mut BTreeMap<String, Entry>) -> Result<()> {
-    let rule = rule.as_object().context("the rule is not an object")?;
-    only_keys(rule, &["why", "models", "add", "where", "set"])?;
-    let why = rule.get("why").and_then(Value::as_str).unwrap_or_default();
-    ensure!(!why.is_empty(), "it does not say why");
-    let set = fields(rule, "set")?;
-    ensure!(!set.is_empty(), "it sets nothing");
-    let conditions = fields(rule, "where")?;
-    match (rule.get("models"), rule.get("add")) {
-        (Some(patterns), None) => {
-            for pattern in texts(patterns)? {
-                let mut met = false;
-                for (_, entry) in entries
-                    .iter_mut()
-                    .filter(|(key, _)| matches(&pattern, key))
-                    .filter(|(_, entry)| holds(&conditions, entry))
-                {
-                    met = true;
-                    change(entry, &set);
-                }
-                ensure!(met, "no model is `{pattern}`");
+fn apply_rule(rule: &Rule, entries: &mut BTreeMap<String, Entry>) -> Result<()> {
+    ensure!(!rule.why.is_empty(), "it has no reason in `why`");
+    ensure!(!rule.set.is_empty(), "it sets nothing");
+    ensure!(
+        rule.models.is_empty() != rule.add.is_empty(),
+        "it has neither `models` nor `add`, or both"
+    );
+    ensure!(
+        rule.add.is_empty() || rule.conditions.is_empty(),
+        "`where` selects existing models: it cannot be combined with `add`"
+    );
+    let (set, conditions) = (fields(&rule.set)?, fields(&rule.conditions)?);
+    for pattern in &rule.models {
+        let mut has_match = false;
+        for (name, entry) in entries.iter_mut() {
+            if matches(pattern, name) && meets(entry, &conditions) {
+                has_match = true;
+                change(entry, &set);
             }
         }
-        (None, Some(names)) => {
-            ensure!(
-                conditions.is_empty(),
-                "`where` selects existing models: it cannot go with `add`"
-            );
-            for name in texts(names)? {
-                let mut entry = Entry::new();
-                change(&mut entry, &set);
-                let old = entries.insert(name.clone(), entry);
-                ensure!(old.is_none(), "the source has `{name}` now");
-            }
-        }
-        _ => bail!("it has neither `models` nor `add`, or both"),
+        ensure!(has_match, "no model is `{pattern}`");
+    }
+    for name in &rule.add {
+        let mut entry = Entry::new();
+        change(&mut entry, &set);
+        let old = entries.insert(name.clone(), entry);
+        ensure!(old.is_none(), "the source has `{name}` now");
     }
     Ok(())
 }
 
-fn change(entry: &mut Entry, set: &[(&'static str, Value)]) {
+fn change(entry: &mut Entry, set: &Entry) {
     for (field, value) in set {
         if value.is_null() {
             entry.remove(field);
@@ -93,42 +96,20 @@ fn change(entry: &mut Entry, set: &[(&'static str, Value)]) {
     }
 }
 
-fn holds(conditions: &[(&'static str, Value)], entry: &Entry) -> bool {
+fn meets(entry: &Entry, conditions: &Entry) -> bool {
     conditions
         .iter()
         .all(|(field, value)| entry.get(field).unwrap_or(&Value::Null) == value)
 }
 
-/// The fields under `key`, if it is there.
-fn fields(rule: &Map<String, Value>, key: &str) -> Result<Vec<(&'static str, Value)>> {
-    let Some(value) = rule.get(key) else {
-        return Ok(Vec::new());
-    };
-    let value = value
-        .as_object()
-        .with_context(|| format!("`{key}` is not an object"))?;
-    value
+fn fields(values: &BTreeMap<String, Value>) -> Result<Entry> {
+    values
         .iter()
         .map(|(name, value)| {
             let field = entry::field(name).with_context(|| format!("no field `{name}`"))?;
             Ok((field, value.clone()))
         })
         .collect()
-}
-
-fn only_keys(object: &Map<String, Value>, known: &[&str]) -> Result<()> {
-    match object.keys().find(|key| !known.contains(&key.as_str())) {
-        None => Ok(()),
-        Some(key) => bail!("`{key}` is none of {}", known.join(", ")),
-    }
-}
-
-fn texts(value: &Value) -> Result<Vec<String>> {
-    let texts = value.as_array().into_iter().flatten();
-    let texts: Option<Vec<String>> = texts.map(|text| text.as_str().map(str::to_owned)).collect();
-    texts
-        .filter(|texts| !texts.is_empty())
-        .with_context(|| format!("{value} is not a list of names"))
 }
 
 /// Returns whether a name matches a pattern. `*` matches any text.

@@ -21,7 +21,7 @@ fn applied(rules: &Value) -> Result<BTreeMap<String, Entry>> {
 }
 
 #[test]
-fn rules_meet_the_models_they_name() {
+fn rules_change_the_models_that_they_name() {
     let entries = applied(&json!([
         { "why": "x", "models": ["openai/a*"], "where": { "context_window": 1 },
           "set": { "context_window": 10, "tools": false } },
@@ -38,7 +38,7 @@ fn rules_meet_the_models_they_name() {
 }
 
 #[test]
-fn rules_that_say_nothing_are_errors() {
+fn rules_without_effect_are_errors() {
     for (rule, expected) in [
         (
             json!({ "why": "x", "models": ["xai/z"], "set": { "tools": true } }),
@@ -58,7 +58,7 @@ fn rules_that_say_nothing_are_errors() {
         ),
         (
             json!({ "why": "x", "models": ["xai/b"], "sets": {} }),
-            "`sets` is none of",
+            "unknown field `sets`",
         ),
         (
             json!({ "why": "x", "models": ["xai/b"], "set": {} }),
@@ -66,15 +66,11 @@ fn rules_that_say_nothing_are_errors() {
         ),
         (
             json!({ "models": ["xai/b"], "set": { "tools": true } }),
-            "not say why",
+            "missing field `why`",
         ),
         (
             json!({ "why": "x", "set": { "tools": true } }),
             "neither `models` nor `add`",
-        ),
-        (
-            json!({ "why": "x", "models": [], "set": { "tools": true } }),
-            "not a list of names",
         ),
     ] {
         let error = format!("{:#}", applied(&json!([rule])).unwrap_err());
@@ -93,7 +89,7 @@ fn a_featured_model_exists() {
 }
 
 #[test]
-fn a_star_stands_for_any_text() {
+fn a_star_matches_any_text() {
     for (pattern, name, expected) in [
         ("a", "a", true),
         ("a", "ab", false),

@@ -3,11 +3,10 @@
 use anyhow::{Result, bail};
 
 use crate::files;
-use ceilings::Measurement;
 use language::Idioms;
 use named_tests::NamedTests;
+use workspace::Workspace;
 
-mod ceilings;
 mod folders;
 mod imports;
 mod language;
@@ -16,6 +15,7 @@ mod source;
 #[cfg(test)]
 #[path = "tidy_tests.rs"]
 mod tests;
+mod workspace;
 
 /// Two screens of review; a longer file is a signal to split.
 const MAX_LINES: usize = 800;
@@ -46,12 +46,12 @@ struct Problem {
     message: String,
 }
 
-/// Checks every file of the repository.
-pub(crate) fn run(lower: bool, list: bool) -> Result<()> {
+/// Checks every file of the repository. `list` also prints the lines with an idiom.
+pub(crate) fn run(list: bool) -> Result<()> {
     let ours = files::ours()?;
     let mut problems = Vec::new();
     let mut named_tests = NamedTests::default();
-    let mut measurement = Measurement::default();
+    let mut workspace = Workspace::default();
     let idioms = Idioms::new()?;
     for file in &ours {
         let Some(text) = files::text(file)? else {
@@ -61,18 +61,19 @@ pub(crate) fn run(lower: bool, list: bool) -> Result<()> {
         problems.extend(found.into_iter().map(|problem| (file.clone(), problem)));
         if files::is_rust(file) {
             named_tests.source(file, &text);
-            measurement.add_rust(file, &text, &idioms)?;
+            workspace.add_rust(file, &text, &idioms)?;
         } else if files::is_markdown(file) {
             named_tests.document(file, &text);
-            measurement.add_markdown(file, &text);
+            workspace.add_markdown(file, &text);
         }
     }
     problems.extend(named_tests.missing());
-    let above = measurement.check(lower, list)?;
-    let above = above
-        .into_iter()
-        .map(|message| (ceilings::FILE.to_owned(), problem(0, message)));
-    problems.extend(above);
+    if list {
+        for line in &workspace.idioms {
+            println!("{line}");
+        }
+    }
+    problems.extend(workspace.finish());
     for (file, Problem { line, message }) in &problems {
         eprintln!("{file}:{line}: {message}");
     }

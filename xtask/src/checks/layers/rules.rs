@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::table::{BANNED, CONFINED, ROWS, Row, TESTKIT, TestUse};
+use super::table::{BANNED, CONFINED, ROWS, Row, TESTKIT};
 
 /// The workspace crates and their dependencies.
 #[derive(Debug, Clone, Default)]
@@ -95,15 +95,8 @@ fn unknown_crate(one: &Crate) -> Violation {
 }
 
 fn check_edge(from: &Row, to: &str, kind: Kind) -> Option<Violation> {
-    let for_tests = from.tests_may_use.iter().find(|one| one.folder == to);
-    let allowed = match kind {
-        Kind::Normal => from.may_use.contains(&to),
-        // A crate's own package may be there to turn on a feature of it for its tests.
-        Kind::Dev => {
-            from.may_use.contains(&to) || to == TESTKIT || for_tests.is_some() || to == from.folder
-        }
-    };
-    if allowed {
+    let is_for_tests = kind == Kind::Dev && to != "app";
+    if is_for_tests || from.may_use.contains(&to) {
         return None;
     }
     let rule = match from.may_use {
@@ -119,18 +112,15 @@ fn check_edge(from: &Row, to: &str, kind: Kind) -> Option<Violation> {
         ),
     };
     let way_out = if to == TESTKIT {
-        "testkit is for tests: put it under [dev-dependencies]".to_owned()
-    } else if let Some(TestUse { why, .. }) = for_tests {
-        format!("put it under [dev-dependencies], where it is allowed because {why}")
+        "testkit is for tests: put it under [dev-dependencies]"
     } else {
         "put the type or port that both need into `domain`, and let `app` join the two; or change \
          the table in docs/architecture.md and xtask/src/checks/layers/table.rs, with the reason"
-            .to_owned()
     };
     Some(Violation {
         edge: edge(from, to, kind),
         rule,
-        way_out,
+        way_out: way_out.to_owned(),
     })
 }
 

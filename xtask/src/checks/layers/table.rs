@@ -8,18 +8,8 @@ pub(super) struct Row {
     pub(super) folder: &'static str,
     /// Its layer, in the words of the architecture document.
     pub(super) layer: &'static str,
-    /// Folders of the crates that it may use in any way.
+    /// Folders of the crates that it may use. Its tests and examples may use all crates but `app`.
     pub(super) may_use: &'static [&'static str],
-    /// Folders that only its tests and examples may use, beside `testkit`.
-    pub(super) tests_may_use: &'static [TestUse],
-}
-
-/// An exception for dev-dependencies.
-#[derive(Debug)]
-pub(super) struct TestUse {
-    pub(super) folder: &'static str,
-    /// Reason for the exception. The message shows it, so that others do not extend the exception.
-    pub(super) why: &'static str,
 }
 
 /// Third-party packages whose types stay inside some of our crates.
@@ -44,92 +34,36 @@ pub(super) struct Banned {
 /// Allowed as a dev-dependency of every crate, and nowhere else.
 pub(super) const TESTKIT: &str = "testkit";
 
-const EXAMPLE: &str = "its examples show the composition of core and adapters";
-const GOLDEN: &str = "the golden tests put one fixture through every provider";
-
-const fn tests(folder: &'static str, why: &'static str) -> TestUse {
-    TestUse { folder, why }
-}
-
-/// An adapter that is a provider.
-const fn provider(folder: &'static str) -> Row {
+const fn row(folder: &'static str, layer: &'static str, may_use: &'static [&'static str]) -> Row {
     Row {
         folder,
-        layer: "2 adapters",
-        may_use: &["domain", "providers-common"],
-        tests_may_use: &[],
+        layer,
+        may_use,
     }
 }
 
-/// Every crate of the workspace, and crates that the architecture plans.
+const fn provider(folder: &'static str) -> Row {
+    row(folder, "2 adapters", &["domain", "providers-common"])
+}
+
+/// Every crate of the workspace.
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        folder: "domain",
-        layer: "0 domain",
-        may_use: &[],
-        tests_may_use: &[],
-    },
-    Row {
-        folder: "orchestration",
-        layer: "1 application core",
-        may_use: &["domain"],
-        tests_may_use: &[
-            tests("providers-common", EXAMPLE),
-            tests("providers-anthropic", EXAMPLE),
-            tests("providers-openai", EXAMPLE),
-            tests("providers-gemini", EXAMPLE),
-            tests("providers-ollama", EXAMPLE),
-            tests("providers-offline", EXAMPLE),
-            tests("mcp-client", EXAMPLE),
-            tests("sessions", EXAMPLE),
-        ],
-    },
-    Row {
-        folder: "evals",
-        layer: "1b on the core",
-        may_use: &["domain", "orchestration"],
-        tests_may_use: &[],
-    },
-    Row {
-        folder: "server",
-        layer: "1b on the core",
-        may_use: &["domain", "orchestration"],
-        tests_may_use: &[
-            tests("sessions", "its tests keep what clients come back to"),
-            tests("providers-offline", "a model that needs no network"),
-            tests("mcp-client", "its tests call tools behind a real protocol"),
-        ],
-    },
-    Row {
-        folder: "providers-common",
-        layer: "2 adapters",
-        may_use: &["domain"],
-        tests_may_use: &[],
-    },
+    row("domain", "0 domain", &[]),
+    row("orchestration", "1 application core", &["domain"]),
+    row("evals", "1b on the core", &["domain", "orchestration"]),
+    row("server", "1b on the core", &["domain", "orchestration"]),
+    row("providers-common", "2 adapters", &["domain"]),
     provider("providers-anthropic"),
     provider("providers-openai"),
     provider("providers-gemini"),
     provider("providers-ollama"),
     provider("providers-offline"),
-    Row {
-        folder: "mcp-client",
-        layer: "2 adapters",
-        may_use: &["domain"],
-        tests_may_use: &[tests(
-            "mcp-servers",
-            "its tests talk to real servers, and these need no installation",
-        )],
-    },
-    Row {
-        folder: "sessions",
-        layer: "2 adapters",
-        may_use: &["domain"],
-        tests_may_use: &[],
-    },
-    Row {
-        folder: "app",
-        layer: "3 composition",
-        may_use: &[
+    row("mcp-client", "2 adapters", &["domain"]),
+    row("sessions", "2 adapters", &["domain"]),
+    row(
+        "app",
+        "3 composition",
+        &[
             "domain",
             "orchestration",
             "evals",
@@ -144,42 +78,10 @@ pub(super) const ROWS: &[Row] = &[
             "sessions",
             "server",
         ],
-        tests_may_use: &[],
-    },
-    Row {
-        folder: "mcp-servers",
-        layer: "beside",
-        may_use: &["domain"],
-        tests_may_use: &[],
-    },
-    Row {
-        folder: TESTKIT,
-        layer: "beside",
-        may_use: &["domain"],
-        tests_may_use: &[
-            tests("providers-common", GOLDEN),
-            tests("providers-anthropic", GOLDEN),
-            tests("providers-openai", GOLDEN),
-            tests("providers-gemini", GOLDEN),
-            tests("providers-ollama", GOLDEN),
-            tests("providers-offline", GOLDEN),
-            tests(
-                "orchestration",
-                "whole runs against model servers that others wrote, on every wire",
-            ),
-            tests(
-                "mcp-client",
-                "tests of whole runs need tools behind a real protocol",
-            ),
-            tests("sessions", "tests of whole runs store and resume"),
-        ],
-    },
-    Row {
-        folder: "xtask",
-        layer: "beside",
-        may_use: &[],
-        tests_may_use: &[],
-    },
+    ),
+    row("mcp-servers", "beside", &["domain"]),
+    row(TESTKIT, "beside", &["domain"]),
+    row("xtask", "beside", &[]),
 ];
 
 pub(super) const CONFINED: &[Confined] = &[
