@@ -54,10 +54,7 @@ pub enum Thinking {
     /// `enabled` with a budget of tokens.
     Budget,
     /// `adaptive`. `output_config.effort` controls the amount.
-    Adaptive {
-        /// The minimum.
-        minimum: MinimumThinking,
-    },
+    Adaptive { minimum: MinimumThinking },
 }
 
 /// The minimum of thinking that can be requested.

@@ -6,14 +6,13 @@ use switchboard_domain::{SessionId, SessionStoreError};
 
 /// A reason why a store cannot be opened. The database is unchanged.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message explains the fields")]
 #[non_exhaustive]
 pub enum OpenError {
     /// A file or folder cannot be created or opened.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file or folder.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -43,7 +42,6 @@ pub enum OpenError {
          version of Switchboard, or another file or database for the sessions"
     )]
     UnknownVersion {
-        /// The version of the store.
         found: i64,
         /// The version that this program reads.
         known: i64,
@@ -51,7 +49,6 @@ pub enum OpenError {
     /// The location contains something else, or cannot be reached.
     #[error("the session store cannot be opened: {source}")]
     Database {
-        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -59,6 +56,7 @@ pub enum OpenError {
 
 /// A reason why an import failed. The store is unchanged.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message explains the fields")]
 #[non_exhaustive]
 pub enum ImportError {
     /// The input is not an export.
@@ -66,7 +64,6 @@ pub enum ImportError {
     Malformed {
         /// Number of the line, from 1.
         line: u64,
-        /// The problem.
         reason: String,
     },
     /// A program before version 1 of the format wrote the export.
@@ -78,27 +75,19 @@ pub enum ImportError {
     /// A newer program wrote the export.
     #[error("the export has version {found}, but this program reads version {known}")]
     UnknownVersion {
-        /// The version of the export.
         found: u64,
         /// The version that this program reads.
         known: u64,
     },
     /// A session with this id exists.
     #[error("session `{id}` exists already. Import it with new ids")]
-    Exists {
-        /// The id.
-        id: SessionId,
-    },
+    Exists { id: SessionId },
     /// A run with this id exists.
     #[error("run `{run}` exists already. Import its session with new ids")]
-    RunExists {
-        /// The id.
-        run: String,
-    },
+    RunExists { run: String },
     /// The input cannot be read.
     #[error("the export cannot be read: {source}")]
     Read {
-        /// The cause.
         #[source]
         source: io::Error,
     },

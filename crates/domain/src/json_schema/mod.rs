@@ -63,20 +63,15 @@ pub struct SchemaOptions {
 
 /// A schema that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message explains the fields")]
 #[non_exhaustive]
 pub enum SchemaError {
     /// The schema has too many values.
     #[error("the schema is too large: it has more than {max} values")]
-    TooLarge {
-        /// Maximum number of values.
-        max: usize,
-    },
+    TooLarge { max: usize },
     /// The schema is nested too deeply.
     #[error("the schema is nested more than {max} levels deep")]
-    TooDeep {
-        /// Maximum number of levels.
-        max: usize,
-    },
+    TooDeep { max: usize },
     /// The schema is not valid, or refers to a schema outside of itself.
     #[error("{reason}")]
     Invalid {
@@ -87,9 +82,9 @@ pub enum SchemaError {
 
 /// A check that was refused because it needs too many steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message explains the fields")]
 #[error("checking this value against the schema takes too many steps (maximum {max})")]
 pub struct TooExpensive {
-    /// Maximum number of steps.
     pub max: u64,
 }
 

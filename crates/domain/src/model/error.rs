@@ -36,6 +36,7 @@ struct RetryHint {
 /// The classification of a failed model request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the variant explains its field")]
 pub enum ModelErrorKind {
     /// The API key is missing or wrong.
     Authentication,
@@ -76,10 +77,7 @@ pub enum ModelErrorKind {
     /// The connection failed after the answer began.
     Interrupted,
     /// The adapter or the wire does not support a requested feature.
-    Unsupported {
-        /// The feature.
-        feature: String,
-    },
+    Unsupported { feature: String },
     /// The provider violated its protocol.
     Protocol,
     /// A configuration value is missing or wrong.

@@ -23,6 +23,7 @@ use crate::{FinishReason, Part, ProviderState, ToolChoiceOutcome, Usage, Warning
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the variant explains its field")]
 pub enum ModelEvent {
     /// The provider started the answer.
     Started {
@@ -36,12 +37,7 @@ pub enum ModelEvent {
         tool_choice: ToolChoiceOutcome,
     },
     /// Start of a part.
-    PartStarted {
-        /// Its index.
-        index: u32,
-        /// The part.
-        part: PartStart,
-    },
+    PartStarted { index: u32, part: PartStart },
     /// Text to append to a text part.
     TextDelta {
         /// The index of the part.
@@ -81,10 +77,7 @@ pub enum ModelEvent {
         usage: Box<Usage>,
     },
     /// A deviation from the request.
-    Warning {
-        /// The warning.
-        warning: Warning,
-    },
+    Warning { warning: Warning },
     /// An attempt failed before it showed output, and the request is repeated after a delay. The
     /// event is emitted before the delay. All events before it are invalid.
     Retrying {
@@ -133,6 +126,7 @@ pub struct ModelRetry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the variant explains its field")]
 pub enum PartStart {
     /// Text, extended by [`ModelEvent::TextDelta`].
     Text,
@@ -146,8 +140,5 @@ pub enum PartStart {
         name: String,
     },
     /// A complete part without deltas.
-    Whole {
-        /// The part.
-        part: Box<Part>,
-    },
+    Whole { part: Box<Part> },
 }

@@ -4,6 +4,7 @@ use crate::{ModelEvent, PartStart, TooDeep};
 
 /// A violation of the grammar of [`ModelEvent`], caused by a bug in an adapter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message explains the fields")]
 #[non_exhaustive]
 pub enum GrammarViolation {
     /// `Started` was emitted twice or after a part.
@@ -11,40 +12,19 @@ pub enum GrammarViolation {
     LateStart,
     /// A part started with an index that is not greater than all earlier ones.
     #[error("part {index} began out of order")]
-    IndexOutOfOrder {
-        /// The index.
-        index: u32,
-    },
+    IndexOutOfOrder { index: u32 },
     /// An event refers to a part that did not start or is complete.
     #[error("`{event}` for part {index}, which is not open")]
-    NotOpen {
-        /// The index.
-        index: u32,
-        /// The event's name.
-        event: &'static str,
-    },
+    NotOpen { index: u32, event: &'static str },
     /// A delta does not match the kind of its part.
     #[error("`{event}` does not fit part {index}")]
-    WrongKind {
-        /// The index.
-        index: u32,
-        /// The event's name.
-        event: &'static str,
-    },
+    WrongKind { index: u32, event: &'static str },
     /// A provider state or a whole part nests JSON too deeply.
     #[error("part {index} contains data that is {too_deep}")]
-    TooDeep {
-        /// The index.
-        index: u32,
-        /// The limit.
-        too_deep: TooDeep,
-    },
+    TooDeep { index: u32, too_deep: TooDeep },
     /// Content or a second `Finished` was emitted after `Finished`.
     #[error("`{event}` after `finished`")]
-    AfterFinish {
-        /// The event's name.
-        event: &'static str,
-    },
+    AfterFinish { event: &'static str },
     /// `Retrying` was emitted after visible output.
     #[error("`retrying` after output was shown")]
     LateRetry,

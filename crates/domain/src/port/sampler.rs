@@ -28,12 +28,12 @@ pub struct SampleRequest {
 
 /// The error of a sampling request.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message explains the fields")]
 #[non_exhaustive]
 pub enum SampleError {
     /// The server lacks permission or exceeded a limit.
     #[error("{server} may not ask a model: {reason}")]
     NotAllowed {
-        /// The server.
         server: String,
         /// The missing permission or the exceeded limit.
         reason: String,

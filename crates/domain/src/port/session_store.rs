@@ -129,70 +129,44 @@ pub trait SessionStore: Send + Sync {
 
 /// A reason why an operation of a store failed.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message explains the fields")]
 #[non_exhaustive]
 pub enum SessionStoreError {
     /// No such session for this principal.
     #[error("session `{id}` does not exist")]
-    NotFound {
-        /// The id.
-        id: SessionId,
-    },
+    NotFound { id: SessionId },
     /// The id exists already.
     #[error("session `{id}` exists already")]
-    Exists {
-        /// The id.
-        id: SessionId,
-    },
+    Exists { id: SessionId },
     /// Another writer appended messages meanwhile.
     #[error("session `{id}` holds {actual} messages, not {expected}: it was changed meanwhile")]
     Conflict {
-        /// The id.
         id: SessionId,
         /// The number that the writer expected.
         expected: u64,
-        /// The actual number.
         actual: u64,
     },
     /// The session has an unfinished run.
     #[error("run `{run}` of session `{session}` is not over")]
-    Busy {
-        /// The session.
-        session: SessionId,
-        /// The run.
-        run: String,
-    },
+    Busy { session: SessionId, run: String },
     /// No such run for this principal.
     #[error("run `{run}` does not exist")]
-    NoSuchRun {
-        /// Its id.
-        run: String,
-    },
+    NoSuchRun { run: String },
     /// The write does not follow the stored state, or another process has the run.
     #[error("run `{run}` was changed meanwhile: {reason}")]
-    RunConflict {
-        /// Its id.
-        run: String,
-        /// The conflict.
-        reason: String,
-    },
+    RunConflict { run: String, reason: String },
     /// A document exceeds a limit of the store.
     #[error("{what} has {actual} {unit}, and {most} are kept at most")]
     TooLarge {
-        /// The document.
         what: &'static str,
-        /// Its size.
         actual: u64,
-        /// The maximum size.
         most: u64,
-        /// The unit of the sizes.
         unit: &'static str,
     },
     /// This version cannot read the stored data. A retry does not help.
     #[error("the session store failed to {operation}: this version cannot read the stored data")]
     Unreadable {
-        /// The operation.
         operation: &'static str,
-        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -200,18 +174,14 @@ pub enum SessionStoreError {
     /// same operation may succeed a few seconds later.
     #[error("the session store is busy or cannot be reached, and did not {operation}: try again")]
     Unavailable {
-        /// The operation.
         operation: &'static str,
-        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The storage failed.
     #[error("the session store failed to {operation}")]
     Storage {
-        /// The operation.
         operation: &'static str,
-        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -48,12 +48,10 @@ pub struct ServerProblem {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the variant explains its field")]
 pub enum ToolHostChange {
     /// The list of tools may differ from before.
-    ToolsChanged {
-        /// The server.
-        server: String,
-    },
+    ToolsChanged { server: String },
     /// A tool's definition has changed since it was last seen. Earlier approvals concern another
     /// definition.
     ToolRedefined {
@@ -67,15 +65,9 @@ pub enum ToolHostChange {
         now: String,
     },
     /// The list of a server's prompts may differ from before.
-    PromptsChanged {
-        /// The server.
-        server: String,
-    },
+    PromptsChanged { server: String },
     /// The list of a server's resources, or of their templates, may differ from before.
-    ResourcesChanged {
-        /// The server.
-        server: String,
-    },
+    ResourcesChanged { server: String },
     /// A server started, stopped or failed.
     ServerState {
         /// The server.
@@ -245,63 +237,45 @@ impl fmt::Debug for ProgressSink {
 
 /// The error of a tool call without an answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the message explains the fields")]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolCallError {
     /// The catalog has no tool of this name.
     #[error("there is no tool `{name}`; there are: {}", available.join(", "))]
     UnknownTool {
-        /// The requested name.
         name: String,
-        /// The names in the catalog.
         available: Vec<String>,
     },
     /// The server is unavailable. The call was not sent.
     #[error("server `{server}` is not available: {reason}")]
-    Unavailable {
-        /// The server.
-        server: String,
-        /// The reason.
-        reason: String,
-    },
+    Unavailable { server: String, reason: String },
     /// The time limit passed. It is unknown whether the tool ran.
     #[error("`{tool}` of server `{server}` did not answer within {after:?}")]
     Timeout {
-        /// The server.
         server: String,
-        /// The tool's own name.
         tool: String,
-        /// The time limit.
         after: Duration,
     },
     /// The server answered with a protocol error: the tool did not run.
     #[error("server `{server}` refused `{tool}`: {message} (code {code})")]
     Refused {
-        /// The server.
         server: String,
-        /// The tool's own name.
         tool: String,
-        /// The JSON-RPC error code.
         code: i64,
-        /// The server's message.
         message: String,
     },
     /// The connection broke during the call. It is unknown whether the tool ran.
     #[error("the connection to server `{server}` broke during `{tool}`: {reason}")]
     Broken {
-        /// The server.
         server: String,
-        /// The tool's own name.
         tool: String,
-        /// The cause.
         reason: String,
     },
     /// The answer is invalid. It is unknown whether the tool ran.
     #[error("server `{server}` sent an answer to `{tool}` that {reason}")]
     InvalidAnswer {
-        /// The server.
         server: String,
-        /// The tool's own name.
         tool: String,
         /// The fault as a clause, such as `is not valid JSON: …`.
         reason: String,

@@ -16,6 +16,7 @@ pub mod response;
 pub mod stream;
 mod thinking;
 mod tools;
+#[allow(missing_docs, reason = "the fields have the names of the API")]
 pub mod wire;
 
 pub use request::{WireRequest, to_wire};

@@ -23,7 +23,6 @@ const NO_RESULT: &str = "No result of this call was recorded.";
 /// The mapped conversation.
 #[derive(Debug)]
 pub(crate) struct Conversation<'a> {
-    /// The system instructions.
     pub(crate) system_instruction: Option<Content<'a>>,
     /// The contents of user and model. The results of a turn's calls are a separate content.
     pub(crate) contents: Vec<Content<'a>>,

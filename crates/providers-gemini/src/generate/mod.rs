@@ -15,6 +15,7 @@ pub mod request;
 pub mod response;
 pub mod stream;
 mod tools;
+#[allow(missing_docs, reason = "the fields have the names of the API")]
 pub mod wire;
 
 pub use request::{WireRequest, to_wire};

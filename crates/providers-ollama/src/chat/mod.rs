@@ -20,6 +20,7 @@ pub mod response;
 mod schema;
 pub mod stream;
 mod tools;
+#[allow(missing_docs, reason = "the fields have the names of the API")]
 pub mod wire;
 
 pub(crate) use tools::{checked, is_held};

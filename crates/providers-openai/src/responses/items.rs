@@ -38,7 +38,6 @@ const MAX_SEARCHED: usize = 256;
 /// A text of a reasoning item, by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReasoningText {
-    /// A summary.
     Summary(u64),
     /// The reasoning itself.
     Content(u64),
@@ -101,7 +100,6 @@ struct MessageText {
     restorer: ShapeRestorer,
 }
 
-/// The type of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ItemType {
     Message,
@@ -146,7 +144,6 @@ impl MessageText {
     }
 }
 
-/// Finishes a call.
 fn finish_call(index: u32, restorer: &mut ShapeRestorer, events: &mut Vec<ModelEvent>) {
     let json = restorer.finish();
     events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
@@ -272,7 +269,6 @@ impl Items {
         }
     }
 
-    /// Adds reasoning.
     pub(crate) fn add_reasoning(
         &mut self,
         address: ItemAddress<'_>,
@@ -497,7 +493,6 @@ impl Items {
         self.tool_mapping.input_restorer(name)
     }
 
-    /// Returns a text of a message.
     fn message_text(
         &self,
         at: usize,

@@ -43,6 +43,7 @@ pub(crate) mod retry;
 mod state;
 pub mod stream;
 mod tools;
+#[allow(missing_docs, reason = "the fields have the names of the API")]
 pub mod wire;
 
 pub use request::{ReasoningSummary, ResponsesOptions, WireRequest, to_wire};

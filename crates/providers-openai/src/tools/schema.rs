@@ -18,7 +18,6 @@ use crate::profile::Profile;
 /// 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (langchainjs#9804).
 const REFUSED_AT_ROOT: [&str; 5] = ["oneOf", "anyOf", "allOf", "enum", "not"];
 
-/// A schema as it is sent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SentSchema<'a> {
     pub(crate) schema: Cow<'a, Value>,

@@ -8,11 +8,8 @@ use switchboard_domain::{Document, Media, MediaSource};
 /// An address, or data as a `data:` URL.
 #[derive(Debug, Clone, Copy)]
 pub enum DataUrl<'a> {
-    /// An address.
     Address(&'a str),
-    /// Data.
     Data {
-        /// The media type.
         media_type: &'a str,
         /// The data as base64.
         base64: &'a str,

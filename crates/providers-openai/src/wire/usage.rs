@@ -31,7 +31,6 @@ pub struct CacheWriteDetails {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct OutputDetails {
-    /// Reasoning tokens.
     #[serde(deserialize_with = "lenient")]
     pub reasoning_tokens: Option<u64>,
 }

@@ -12,22 +12,18 @@ use switchboard_domain::{JsonObject, ToolInput};
 pub enum Block<'a> {
     /// Text. The API refuses blank text.
     Text {
-        /// The text.
         text: Cow<'a, str>,
         /// The citations, as the API sent them.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         citations: Vec<Cow<'a, Value>>,
     },
-    /// An image.
     Image {
         /// The bytes or the address.
         source: Source<'a>,
     },
-    /// A document.
     Document {
         /// The bytes, the text or the address.
         source: Source<'a>,
-        /// The title.
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<&'a str>,
     },
@@ -39,11 +35,7 @@ pub enum Block<'a> {
         signature: &'a str,
     },
     /// The model's thinking, encrypted.
-    RedactedThinking {
-        /// The encrypted text.
-        data: &'a str,
-    },
-    /// A tool call.
+    RedactedThinking { data: &'a str },
     ToolUse {
         /// `^[a-zA-Z0-9_-]+$`.
         id: Cow<'a, str>,
@@ -72,7 +64,6 @@ pub enum Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Creates a text block.
     pub(crate) fn text(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Text {
             text: text.into(),
@@ -112,15 +103,11 @@ pub enum Source<'a> {
         data: &'a str,
     },
     /// An address, from which the API downloads.
-    Url {
-        /// The address.
-        url: &'a str,
-    },
+    Url { url: &'a str },
     /// The text of a document.
     Text {
         /// `text/plain`.
         media_type: &'static str,
-        /// The text.
         data: Cow<'a, str>,
     },
 }

@@ -16,7 +16,6 @@ use crate::{CacheLifetime, Effort};
 /// The request body.
 #[derive(Debug)]
 pub struct Body<'a> {
-    /// The model's name.
     pub model: &'a str,
     /// Maximum number of output tokens, with thinking. Required.
     pub max_tokens: u32,
@@ -28,11 +27,9 @@ pub struct Body<'a> {
     pub messages: Vec<Message<'a>>,
     /// The API's own tools. They are sent first, because they change least.
     pub server_tools: Vec<ServerTool>,
-    /// The declared tools.
     pub tools: Vec<Tool<'a>>,
     /// The tool choice. The API refuses it without tools.
     pub tool_choice: Option<ToolChoice<'a>>,
-    /// The thinking mode.
     pub thinking: Option<Thinking>,
     /// The output format and the effort.
     pub output_config: Option<OutputConfig<'a>>,
@@ -44,7 +41,6 @@ pub struct Body<'a> {
     pub stop_sequences: Vec<&'a str>,
     /// The container in which the model continues to run code.
     pub container: Option<&'a str>,
-    /// The user.
     pub metadata: Option<Metadata<'a>>,
     /// Whether to stream the answer.
     pub stream: bool,
@@ -86,9 +82,7 @@ impl Serialize for Body<'_> {
 /// A message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message<'a> {
-    /// The author.
     pub role: Role,
-    /// The content. Never empty.
     pub content: Vec<Block<'a>>,
     /// The cache breakpoint in `content`.
     pub breakpoint: Option<CacheBreakpoint>,
@@ -112,7 +106,6 @@ impl Serialize for Message<'_> {
 pub struct CacheBreakpoint {
     /// The index of the block in its list.
     pub index: usize,
-    /// The lifetime.
     pub control: CacheControl,
 }
 
@@ -208,7 +201,6 @@ pub enum Role {
     System,
     /// The user, and tool results.
     User,
-    /// The model.
     Assistant,
 }
 
@@ -217,7 +209,6 @@ pub enum Role {
 pub struct Tool<'a> {
     /// `[a-zA-Z0-9_-]{1,128}`.
     pub name: Cow<'a, str>,
-    /// The description.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Cow<'a, str>,
     /// The JSON Schema of the input, an object.
@@ -234,27 +225,21 @@ pub struct Tool<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ToolChoice<'a> {
-    /// The model decides.
     Auto {
-        /// At most one call.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         disable_parallel_tool_use: bool,
     },
     /// At least one tool call.
     Any {
-        /// Exactly one call.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         disable_parallel_tool_use: bool,
     },
     /// A call of this tool.
     Tool {
-        /// The tool's name.
         name: Cow<'a, str>,
-        /// Exactly one call.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         disable_parallel_tool_use: bool,
     },
-    /// No tool call.
     None,
 }
 
@@ -267,12 +252,10 @@ pub enum Thinking {
         /// `summarized`. The newest models omit the text by default.
         display: &'static str,
     },
-    /// A budget of tokens.
     Enabled {
         /// At least 1,024 and less than `max_tokens`.
         budget_tokens: u32,
     },
-    /// No thinking.
     Disabled,
     /// No thinking, but short notes between tool calls.
     BetweenTools,
@@ -281,10 +264,8 @@ pub enum Thinking {
 /// The output format and the effort.
 #[derive(Debug, Serialize)]
 pub struct OutputConfig<'a> {
-    /// The effort.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// The output format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<OutputFormat<'a>>,
 }
@@ -303,6 +284,5 @@ pub enum OutputFormat<'a> {
 /// The user.
 #[derive(Debug, Serialize)]
 pub struct Metadata<'a> {
-    /// An opaque id.
     pub user_id: &'a str,
 }

@@ -25,7 +25,6 @@ pub struct Envelope {
     /// The change of a block or of the message.
     #[serde(deserialize_with = "lenient")]
     pub delta: Option<JsonObject>,
-    /// Token counts so far.
     #[serde(deserialize_with = "lenient")]
     pub usage: Option<UsageReport>,
     /// The error of a failed answer.
@@ -39,19 +38,16 @@ pub struct MessageStart {
     /// The id of the message.
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
-    /// The model.
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
     /// The blocks. Empty at the start of a stream.
     #[serde(deserialize_with = "lenient_list")]
     pub content: Vec<JsonObject>,
-    /// Token counts so far.
     #[serde(deserialize_with = "lenient")]
     pub usage: Option<UsageReport>,
     /// The reason for the end.
     #[serde(deserialize_with = "lenient")]
     pub stop_reason: Option<String>,
-    /// Details of a refusal.
     #[serde(deserialize_with = "lenient")]
     pub stop_details: Option<StopDetails>,
     /// The container of the code execution tool.
@@ -66,7 +62,6 @@ pub struct MessageDelta {
     /// The reason for the end.
     #[serde(deserialize_with = "lenient")]
     pub stop_reason: Option<String>,
-    /// Details of a refusal.
     #[serde(deserialize_with = "lenient")]
     pub stop_details: Option<StopDetails>,
     /// The container of the code execution tool.
@@ -81,7 +76,6 @@ pub struct StopDetails {
     /// The policy, such as `cyber`.
     #[serde(deserialize_with = "lenient")]
     pub category: Option<String>,
-    /// The explanation for people.
     #[serde(deserialize_with = "lenient")]
     pub explanation: Option<String>,
 }
@@ -117,10 +111,8 @@ pub struct UsageReport {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct CacheCreation {
-    /// Lifetime of five minutes.
     #[serde(deserialize_with = "lenient")]
     pub ephemeral_5m_input_tokens: Option<u64>,
-    /// Lifetime of one hour.
     #[serde(deserialize_with = "lenient")]
     pub ephemeral_1h_input_tokens: Option<u64>,
 }
@@ -157,7 +149,6 @@ impl<'de> Deserialize<'de> for ServerToolUse {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct OutputDetails {
-    /// Thinking tokens.
     #[serde(deserialize_with = "lenient")]
     pub thinking_tokens: Option<u64>,
 }

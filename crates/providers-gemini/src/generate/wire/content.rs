@@ -50,7 +50,6 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// Text.
     pub(crate) fn text(text: impl Into<Cow<'a, str>>) -> Self {
         Self::plain(Data::Text(text.into()))
     }
@@ -60,7 +59,6 @@ impl<'a> Part<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Said<'a> {
-    /// Exactly one data field.
     #[serde(flatten)]
     pub data: Data<'a>,
     /// Whether the data is a thought.
@@ -83,11 +81,8 @@ pub(super) fn is_false(value: &bool) -> bool {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Data<'a> {
-    /// Text.
     Text(Cow<'a, str>),
-    /// Bytes.
     InlineData(Blob<'a>),
-    /// Bytes at an address.
     FileData(FileData<'a>),
     /// A function call of the model.
     FunctionCall(FunctionCall<'a>),
@@ -99,7 +94,6 @@ pub enum Data<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Blob<'a> {
-    /// Their media type.
     pub mime_type: Cow<'a, str>,
     /// Base64.
     pub data: &'a str,
@@ -109,7 +103,6 @@ pub struct Blob<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileData<'a> {
-    /// Their media type.
     pub mime_type: Cow<'a, str>,
     /// The address of an uploaded file, of a video, or any that the API may fetch.
     pub file_uri: &'a str,
@@ -121,9 +114,7 @@ pub struct FunctionCall<'a> {
     /// The API's id, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<&'a str>,
-    /// The function.
     pub name: Cow<'a, str>,
-    /// Its input.
     pub args: Args<'a>,
 }
 
@@ -150,11 +141,8 @@ pub struct FunctionResponse<'a> {
     /// The API's id of the call, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<&'a str>,
-    /// The function.
     pub name: Cow<'a, str>,
-    /// Its result.
     pub response: Response<'a>,
-    /// Media of the result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ResultPart<'a>>,
 }
@@ -165,14 +153,10 @@ pub struct FunctionResponse<'a> {
 pub enum Response<'a> {
     /// An object that is the output.
     Whole(&'a JsonObject),
-    /// Anything else.
     Output {
-        /// The output.
         output: Outcome<'a>,
     },
-    /// The function failed.
     Error {
-        /// What went wrong.
         error: Outcome<'a>,
     },
 }
@@ -181,9 +165,7 @@ pub enum Response<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Outcome<'a> {
-    /// Text.
     Text(Cow<'a, str>),
-    /// JSON.
     Data(&'a Value),
 }
 
@@ -191,8 +173,6 @@ pub enum Outcome<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ResultPart<'a> {
-    /// Bytes.
     InlineData(Blob<'a>),
-    /// Bytes at an address.
     FileData(FileData<'a>),
 }

@@ -15,15 +15,11 @@ use super::content::{Content, is_false};
 /// The request body. The address names the model and whether the answer is streamed.
 #[derive(Debug)]
 pub struct Body<'a> {
-    /// Instructions before the conversation.
     pub system_instruction: Option<Content<'a>>,
-    /// The conversation.
     pub contents: Vec<Content<'a>>,
     /// The functions declared, and the API's own tools.
     pub tools: Vec<Tool<'a>>,
-    /// The tool choice.
     pub tool_config: Option<ToolConfig<'a>>,
-    /// Settings of the answer.
     pub generation_config: GenerationConfig<'a>,
     /// Fields set by the caller, which override the others. Objects are merged and `tools` joined,
     /// so that one field of `generationConfig` or one more tool can be set alone.
@@ -99,9 +95,7 @@ fn merge(ours: &mut Value, theirs: &Value) {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Tool<'a> {
-    /// A set of functions.
     Functions {
-        /// The functions.
         #[serde(rename = "functionDeclarations")]
         function_declarations: Vec<FunctionDeclaration<'a>>,
     },
@@ -113,9 +107,7 @@ pub enum Tool<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FunctionDeclaration<'a> {
-    /// Its name.
     pub name: Cow<'a, str>,
-    /// The description.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
     /// Its input in JSON Schema. Excludes `parameters`.
@@ -130,7 +122,6 @@ pub struct FunctionDeclaration<'a> {
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolConfig<'a> {
-    /// How functions are called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_calling_config: Option<FunctionCallingConfig<'a>>,
     /// Whether calls and results of server tools are part of the contents. Required for server
@@ -154,7 +145,6 @@ pub struct FunctionCallingConfig<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum CallingMode {
-    /// The model decides.
     Auto,
     /// The model decides. Beside server tools `AUTO` is refused.
     Validated,
@@ -192,7 +182,6 @@ pub struct GenerationConfig<'a> {
     /// The schema of the answer in the subset of OpenAPI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Cow<'a, Value>>,
-    /// The thinking setting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_config: Option<ThinkingConfig>,
 }

@@ -15,9 +15,7 @@ use switchboard_providers_common::{
 pub struct Body<'a> {
     /// The model, in the server's words.
     pub model: &'a str,
-    /// The conversation.
     pub messages: Vec<Message<'a>>,
-    /// The functions declared.
     pub tools: Vec<Tool<'a>>,
     /// The JSON Schema that the answer is held to.
     pub format: Option<Cow<'a, Value>>,
@@ -50,20 +48,15 @@ impl Serialize for Body<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RoleName {
-    /// Instructions.
     System,
-    /// The person.
     User,
-    /// The model.
     Assistant,
-    /// A tool.
     Tool,
 }
 
 /// A message.
 #[derive(Debug, Serialize)]
 pub struct Message<'a> {
-    /// Who speaks.
     pub role: RoleName,
     /// The text. Tool messages always have one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,9 +103,7 @@ pub struct ToolCall<'a> {
 pub struct FunctionCall<'a> {
     /// Its place among the calls of the message, from 0.
     pub index: usize,
-    /// The function.
     pub name: &'a str,
-    /// The arguments.
     pub arguments: Arguments<'a>,
 }
 
@@ -136,17 +127,12 @@ impl Serialize for Arguments<'_> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Tool<'a> {
-    /// A function.
-    Function {
-        /// The function.
-        function: Function<'a>,
-    },
+    Function { function: Function<'a> },
 }
 
 /// A function declared.
 #[derive(Debug, Serialize)]
 pub struct Function<'a> {
-    /// Its name.
     pub name: &'a str,
     /// The description of the function.
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -159,7 +145,6 @@ pub struct Function<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Think {
-    /// On or off.
     Switch(bool),
     /// `low`, `medium`, `high`.
     Level(&'static str),

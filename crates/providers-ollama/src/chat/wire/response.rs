@@ -10,10 +10,8 @@ use switchboard_providers_common::lenient::{lenient, lenient_list};
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Chunk {
-    /// The model that answers.
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
-    /// The message delta.
     #[serde(deserialize_with = "lenient")]
     pub message: Option<MessageReport>,
     /// Whether this is the last line.
@@ -26,7 +24,6 @@ pub struct Chunk {
     /// `llm/llama_server.go`). Absent if the server does not count.
     #[serde(deserialize_with = "lenient")]
     pub prompt_eval_count: Option<u64>,
-    /// Tokens written.
     #[serde(deserialize_with = "lenient")]
     pub eval_count: Option<u64>,
     /// An error in place of an answer.
@@ -34,7 +31,6 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// The tokens it reports.
     pub(crate) fn usage(&self) -> Usage {
         Usage {
             input_tokens: self.prompt_eval_count,
@@ -48,10 +44,8 @@ impl Chunk {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct MessageReport {
-    /// Text.
     #[serde(deserialize_with = "lenient")]
     pub content: Option<String>,
-    /// Thinking.
     #[serde(deserialize_with = "lenient")]
     pub thinking: Option<String>,
     /// Calls, each of them whole.
@@ -75,10 +69,8 @@ pub struct CallReport {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct FunctionReport {
-    /// The function.
     #[serde(deserialize_with = "lenient")]
     pub name: Option<String>,
-    /// The arguments.
     pub arguments: ArgumentsReport,
 }
 

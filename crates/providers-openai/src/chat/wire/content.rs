@@ -14,7 +14,6 @@ use crate::wire::media::DataUrl;
 pub enum UserContent<'a> {
     /// Text as a string, which every server supports.
     Text(JoinedText<'a>),
-    /// Text and media.
     Parts(Vec<ContentPart<'a>>),
 }
 
@@ -22,26 +21,10 @@ pub enum UserContent<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ContentPart<'a> {
-    /// Text.
-    Text {
-        /// The text.
-        text: Cow<'a, str>,
-    },
-    /// An image.
-    ImageUrl {
-        /// The image.
-        image_url: ImageUrl<'a>,
-    },
-    /// Audio.
-    InputAudio {
-        /// The audio.
-        input_audio: InputAudio<'a>,
-    },
-    /// A document.
-    File {
-        /// The document.
-        file: FileData<'a>,
-    },
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: ImageUrl<'a> },
+    InputAudio { input_audio: InputAudio<'a> },
+    File { file: FileData<'a> },
 }
 
 /// An image.

@@ -21,17 +21,13 @@ use crate::{
 /// The request body.
 #[derive(Debug)]
 pub struct Body<'a> {
-    /// The model's name.
     pub model: &'a str,
-    /// The conversation.
     pub messages: Vec<Message<'a>>,
-    /// The declared tools.
     pub tools: DeclaredTools<'a, Tool<'a>>,
     /// The tool choice. The API refuses it without tools.
     pub tool_choice: Option<ToolChoice<'a>>,
     /// Whether an answer may have several calls. The API refuses it without tools.
     pub parallel_tool_calls: Option<bool>,
-    /// The output format.
     pub response_format: Option<ResponseFormat<'a>>,
     /// Maximum number of output tokens, in the newer field.
     pub max_completion_tokens: Option<u32>,
@@ -53,7 +49,6 @@ pub struct Body<'a> {
     pub thinking: Option<Thinking>,
     /// Whether to stream the answer.
     pub stream: bool,
-    /// Stream options.
     pub stream_options: Option<StreamOptions>,
     /// Further fields of the caller. They override the fields above, except `stream`, which
     /// decides how the answer is read, and a list of `tools`, which `tools` already contains.
@@ -89,27 +84,21 @@ impl Serialize for Body<'_> {
 pub enum Message<'a> {
     /// Instructions, with the older role.
     System {
-        /// The instructions.
         content: JoinedText<'a>,
     },
     /// Instructions, with the newer role.
     Developer {
-        /// The instructions.
         content: JoinedText<'a>,
     },
-    /// The user.
     User {
-        /// The content.
         content: UserContent<'a>,
     },
-    /// The model.
     Assistant {
         /// The text. `null` for a message with calls only.
         content: Option<JoinedText<'a>>,
         /// The reasoning, for servers that accept it.
         #[serde(flatten)]
         reasoning: Option<Box<ReasoningFields<'a>>>,
-        /// The tool calls.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall<'a>>,
     },
@@ -154,9 +143,7 @@ impl ReasoningFields<'_> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ToolCall<'a> {
-    /// A function call.
     Function {
-        /// The id.
         id: Cow<'a, str>,
         /// The function and its arguments.
         function: FunctionCall<'a>,
@@ -171,7 +158,6 @@ pub enum ToolCall<'a> {
 pub struct FunctionCall<'a> {
     /// The name of the function.
     pub name: Cow<'a, str>,
-    /// The arguments.
     pub arguments: Arguments<'a>,
 }
 
@@ -179,11 +165,7 @@ pub struct FunctionCall<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Tool<'a> {
-    /// A function.
-    Function {
-        /// The function.
-        function: FunctionTool<'a>,
-    },
+    Function { function: FunctionTool<'a> },
 }
 
 /// A declared function.
@@ -191,7 +173,6 @@ pub enum Tool<'a> {
 pub struct FunctionTool<'a> {
     /// `[A-Za-z0-9_-]{1,64}`.
     pub name: Cow<'a, str>,
-    /// The description.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
     /// The JSON Schema of the arguments.
@@ -213,7 +194,6 @@ pub enum ToolChoice<'a> {
     AllowedTools {
         /// `allowed_tools`.
         r#type: &'static str,
-        /// The tools.
         allowed_tools: AllowedTools<'a>,
     },
 }
@@ -223,7 +203,6 @@ pub enum ToolChoice<'a> {
 pub struct AllowedTools<'a> {
     /// `auto` or `required`.
     pub mode: &'static str,
-    /// The tools.
     pub tools: Vec<NamedTool<'a>>,
 }
 
@@ -232,10 +211,7 @@ pub struct AllowedTools<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ResponseFormat<'a> {
     /// JSON that conforms to a schema.
-    JsonSchema {
-        /// The schema.
-        json_schema: JsonSchema<'a>,
-    },
+    JsonSchema { json_schema: JsonSchema<'a> },
 }
 
 impl<'a> ResponseFormat<'a> {
@@ -256,7 +232,6 @@ impl<'a> ResponseFormat<'a> {
 pub struct JsonSchema<'a> {
     /// `[A-Za-z0-9_-]{1,64}`.
     pub name: &'a str,
-    /// The schema.
     pub schema: Cow<'a, Value>,
     /// Whether the API enforces the schema. It refuses `true` for a schema outside its subset.
     pub strict: bool,
@@ -270,7 +245,6 @@ pub struct Thinking {
 }
 
 impl Thinking {
-    /// No reasoning.
     pub(crate) const DISABLED: Self = Self { r#type: "disabled" };
 }
 

@@ -53,7 +53,6 @@ pub struct Choice {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Delta {
-    /// Text.
     #[serde(deserialize_with = "lenient")]
     pub content: Option<Content>,
     /// The text of a refusal.
@@ -71,7 +70,6 @@ pub struct Delta {
     /// Reasoning in Anthropic's form (LiteLLM).
     #[serde(deserialize_with = "lenient_list")]
     pub thinking_blocks: Vec<JsonObject>,
-    /// Tool calls.
     #[serde(deserialize_with = "lenient_list")]
     pub tool_calls: Vec<ToolCallDelta>,
     /// The only call, in the form before `tool_calls`.
@@ -83,7 +81,6 @@ pub struct Delta {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Content {
-    /// Text.
     Text(String),
     /// Pieces, each with a `type` (Mistral).
     Pieces(Vec<Value>),
@@ -99,7 +96,6 @@ pub struct ToolCallDelta {
     /// The id. Missing, blank or `"null"` on some servers.
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
-    /// The function.
     #[serde(deserialize_with = "lenient")]
     pub function: Option<FunctionDelta>,
     /// Contains a thought signature that must be sent back (Gemini's compatible endpoint).

@@ -21,17 +21,12 @@ use crate::{
 /// The request body.
 #[derive(Debug)]
 pub struct Body<'a> {
-    /// The model's name.
     pub model: &'a str,
-    /// The conversation.
     pub input: Vec<Item<'a>>,
-    /// The declared tools.
     pub tools: DeclaredTools<'a, FunctionTool<'a>>,
-    /// The tool choice.
     pub tool_choice: Option<ToolChoice<'a>>,
     /// Whether an answer may have several calls.
     pub parallel_tool_calls: Option<bool>,
-    /// The output format.
     pub text: Option<TextOptions<'a>>,
     /// The output format in the field of Chat Completions, for servers without `text.format`.
     pub response_format: Option<ResponseFormat<'a>>,
@@ -81,9 +76,7 @@ impl Serialize for Body<'_> {
 pub enum Item<'a> {
     /// A message in the short form, without a type.
     Message {
-        /// The author.
         role: Role,
-        /// The content.
         content: Content<'a>,
         /// `commentary` or `final_answer`, of the model's own messages.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,10 +105,8 @@ pub enum Output<'a> {
         /// `commentary` or `final_answer`. Without it answers get worse, according to the SDK.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
-        /// The content.
         content: Vec<OutputContent<'a>>,
     },
-    /// A function call.
     FunctionCall {
         /// The id of the item, which differs from the id of the call.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,7 +115,6 @@ pub enum Output<'a> {
         call_id: Cow<'a, str>,
         /// The name of the function.
         name: Cow<'a, str>,
-        /// The arguments.
         arguments: Arguments<'a>,
         /// `completed` or `incomplete`.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,9 +146,7 @@ pub enum Role {
     System,
     /// Instructions, with the newer role.
     Developer,
-    /// The user.
     User,
-    /// The model.
     Assistant,
 }
 
@@ -166,9 +154,7 @@ pub enum Role {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Content<'a> {
-    /// Text as a string.
     Text(JoinedText<'a>),
-    /// Text and media.
     Parts(Vec<InputPart<'a>>),
 }
 
@@ -176,12 +162,9 @@ pub enum Content<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum InputPart<'a> {
-    /// Text.
     InputText {
-        /// The text.
         text: JoinedText<'a>,
     },
-    /// An image.
     InputImage {
         /// The resolution. The SDK's types require it.
         detail: &'static str,
@@ -196,7 +179,6 @@ pub enum InputPart<'a> {
         /// A `data:` URL.
         #[serde(skip_serializing_if = "Option::is_none")]
         file_data: Option<DataUrl<'a>>,
-        /// An address.
         #[serde(skip_serializing_if = "Option::is_none")]
         file_url: Option<&'a str>,
     },
@@ -206,16 +188,11 @@ pub enum InputPart<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum OutputContent<'a> {
-    /// Text.
     OutputText {
-        /// The text.
         text: JoinedText<'a>,
-        /// The citations.
         annotations: &'a [Value],
     },
-    /// A refusal.
     Refusal {
-        /// The text.
         refusal: &'a str,
     },
 }
@@ -226,7 +203,6 @@ pub enum OutputContent<'a> {
 pub struct FunctionTool<'a> {
     /// `[A-Za-z0-9_-]{1,64}`.
     pub name: Cow<'a, str>,
-    /// The description.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
     /// The JSON Schema of the arguments.
@@ -250,7 +226,6 @@ pub enum ToolChoice<'a> {
         r#type: &'static str,
         /// `auto` or `required`.
         mode: &'static str,
-        /// The tools.
         tools: Vec<NamedTool<'a>>,
     },
 }
@@ -258,7 +233,6 @@ pub enum ToolChoice<'a> {
 /// The `text` field.
 #[derive(Debug, Serialize)]
 pub struct TextOptions<'a> {
-    /// The output format.
     pub format: JsonSchema<'a>,
 }
 
@@ -281,7 +255,6 @@ impl<'a> TextOptions<'a> {
 pub struct JsonSchema<'a> {
     /// `[A-Za-z0-9_-]{1,64}`.
     pub name: &'a str,
-    /// The schema.
     pub schema: Cow<'a, Value>,
     /// Whether the API enforces the schema. It refuses `true` for a schema outside its subset.
     pub strict: bool,

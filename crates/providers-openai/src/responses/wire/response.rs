@@ -35,13 +35,10 @@ pub struct Event {
     /// The index of the summary in the reasoning.
     #[serde(deserialize_with = "lenient")]
     pub summary_index: Option<u64>,
-    /// The new text.
     #[serde(deserialize_with = "lenient")]
     pub delta: Option<String>,
-    /// A whole text.
     #[serde(deserialize_with = "lenient")]
     pub text: Option<String>,
-    /// A whole refusal.
     #[serde(deserialize_with = "lenient")]
     pub refusal: Option<String>,
     /// The whole arguments of a call.
@@ -52,19 +49,15 @@ pub struct Event {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Response {
-    /// The id.
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
-    /// The model.
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
     /// `completed`, `incomplete`, `failed`, `cancelled`, `queued` or `in_progress`.
     #[serde(deserialize_with = "lenient")]
     pub status: Option<String>,
-    /// The items.
     #[serde(deserialize_with = "some_list")]
     pub output: Option<Vec<JsonObject>>,
-    /// The token counts.
     #[serde(deserialize_with = "lenient")]
     pub usage: Option<UsageReport>,
     /// The error of a failed answer.
