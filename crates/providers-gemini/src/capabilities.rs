@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn names_tell_the_series() {
-        let told = |model| Series::of(model).map(|it| (it.line, it.version));
+        let line_and_version = |model| Series::of(model).map(|it| (it.line, it.version));
         for (model, expected) in [
             (
                 "gemini-2.5-flash-lite-preview-09-2025",
@@ -276,7 +276,7 @@ mod tests {
             ("gemma-3n-e4b-it", (Line::Gemma, (3, 0))),
             ("gemma-4-31b-it", (Line::Gemma, (4, 0))),
         ] {
-            assert_eq!(told(model), Some(expected), "{model}");
+            assert_eq!(line_and_version(model), Some(expected), "{model}");
         }
         for unknown in [
             "gemini-2.5-flash-image",
@@ -287,7 +287,7 @@ mod tests {
             "gemini",
             "",
         ] {
-            assert_eq!(told(unknown), None, "{unknown}");
+            assert_eq!(line_and_version(unknown), None, "{unknown}");
             assert_eq!(of_series(unknown), ModelCapabilities::default());
         }
     }

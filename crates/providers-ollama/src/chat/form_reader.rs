@@ -66,7 +66,7 @@ enum State {
     /// Before a value.
     Before(Slot),
     /// In a value.
-    Within(Slot, Value),
+    InsideValue(Slot, Value),
     /// After a value.
     After,
     /// After the object.
@@ -157,7 +157,7 @@ impl FormReader {
                 }
                 return rest;
             }
-            State::Within(slot, value) => {
+            State::InsideValue(slot, value) => {
                 let slot = *slot;
                 let end = value.end_in(text);
                 let (read, rest) = divide(text, end);
@@ -197,7 +197,7 @@ impl FormReader {
                 if slot == Slot::Name && first != '"' {
                     return self.stray(text, said);
                 }
-                self.state = State::Within(slot, Value::default());
+                self.state = State::InsideValue(slot, Value::default());
                 visible
             }
             _ => self.stray(text, said),

@@ -116,13 +116,13 @@ pub(crate) fn think(
     // "Passing true/false is ignored for that model" (docs/capabilities/thinking).
     let only_levels = is_gpt_oss(&model.name);
     let never = form == ThinkForm::Never || capabilities.reasoning == Some(false);
-    let Some(wish) = request.reasoning else {
+    let Some(effort) = request.reasoning else {
         return (held && !never && !only_levels).then_some(Think::Switch(false));
     };
     let mut dropped = |message: String| {
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     };
-    let level = match wish {
+    let level = match effort {
         ReasoningEffort::None => None,
         ReasoningEffort::Low => Some("low"),
         ReasoningEffort::High => Some("high"),

@@ -28,7 +28,7 @@ impl Mapper<'_> {
         name: Cow<'a, str>,
         beside: &mut Vec<wire::Part<'a>>,
     ) -> FunctionResponse<'a> {
-        let within = self.series.is_some_and(Series::takes_media_in_results);
+        let takes_media = self.series.is_some_and(Series::takes_media_in_results);
         let mut parts = Vec::new();
         let mut after = Vec::new();
         for content in &*result.content {
@@ -56,7 +56,7 @@ impl Mapper<'_> {
                     medium.media_type()
                 );
                 self.warn(WarningKind::PartDowngraded, message);
-            } else if within && IN_RESULTS.contains(&medium.media_type()) {
+            } else if takes_media && IN_RESULTS.contains(&medium.media_type()) {
                 parts.push(match medium {
                     Medium::Inline(blob) => ResultPart::InlineData(blob),
                     Medium::Elsewhere(file) => ResultPart::FileData(file),
