@@ -59,12 +59,12 @@ fn details(fields: &Map<String, Value>, error: &mut ApiError) {
     if !code.is_empty() {
         error.codes.insert(0, code);
     }
-    error.field = field(&error.message);
+    error.field = field_in_message(&error.message);
 }
 
 /// Returns the field at the start of a message, such as `messages.3.content.0.tool_result: …` or
 /// `max_tokens: 200000 > 128000, …`.
-fn field(message: &str) -> Option<String> {
+fn field_in_message(message: &str) -> Option<String> {
     const FIELDS: [&str; 13] = [
         "messages",
         "tools",

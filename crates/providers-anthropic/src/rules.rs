@@ -54,7 +54,10 @@ pub enum Thinking {
     /// `enabled` with a budget of tokens.
     Budget,
     /// `adaptive`. `output_config.effort` controls the amount.
-    Adaptive { minimum: MinimumThinking },
+    Adaptive {
+        /// The smallest amount of thinking that a request can ask for.
+        minimum: MinimumThinking,
+    },
 }
 
 /// The minimum of thinking that can be requested.

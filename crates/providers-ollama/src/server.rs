@@ -27,7 +27,7 @@ pub async fn version(client: &OllamaClient) -> Result<String, ModelError> {
         ..client.config().transport()
     };
     let transport = HttpTransport::new(client.config().provider(), &config)?;
-    let read = |body: &Value| text(body, "version");
+    let read = |body: &Value| text_field(body, "version");
     client
         .get_with(&transport, "api/version", "a version", read)
         .await
@@ -100,7 +100,9 @@ impl ShownModel {
             }),
             context_window: num_ctx.or_else(|| context_length(body)),
             stop: parameters(body, "stop").map(stop_sequence).collect(),
-            is_remote: is_remote.iter().any(|field| text(body, field).is_some()),
+            is_remote: is_remote
+                .iter()
+                .any(|field| text_field(body, field).is_some()),
         })
     }
 }
@@ -113,7 +115,7 @@ pub(crate) fn models(body: &Value) -> Option<ModelPage> {
     let models = list.unwrap_or_default().iter().filter_map(|entry| {
         Some(ServedModel {
             // `name` alone before 2024.
-            name: text(entry, "model").or_else(|| text(entry, "name"))?,
+            name: text_field(entry, "model").or_else(|| text_field(entry, "name"))?,
             ..ServedModel::default()
         })
     });
@@ -145,11 +147,11 @@ fn stop_sequence(value: &str) -> Option<String> {
 /// Returns `<architecture>.context_length` of the model file.
 fn context_length(body: &Value) -> Option<u64> {
     let info = body.get("model_info")?;
-    let architecture = text(info, "general.architecture")?;
+    let architecture = text_field(info, "general.architecture")?;
     info.get(format!("{architecture}.context_length"))?.as_u64()
 }
 
-fn text(entry: &Value, name: &str) -> Option<String> {
+fn text_field(entry: &Value, name: &str) -> Option<String> {
     let text = entry.get(name)?.as_str()?;
     (!text.is_empty()).then(|| text.to_owned())
 }

@@ -119,7 +119,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
     }
 
     /// Returns `stop`.
-    pub(crate) fn stop(&mut self) -> &'a [String] {
+    pub(crate) fn stop_sequences(&mut self) -> &'a [String] {
         let stop = &self.request.sampling.stop;
         if !stop.is_empty() && self.series.is_some_and(Series::refuses_stop) {
             self.warn(&format!(

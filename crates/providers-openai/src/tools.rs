@@ -119,7 +119,7 @@ pub(crate) fn tools<'a>(
             (Some(Choice::Mode(mode)), ToolChoiceOutcome::Native)
         }
         Some(allowed) => {
-            let (choice, outcome) = builder.force(&allowed);
+            let (choice, outcome) = builder.force_choice(&allowed);
             (Some(choice), outcome)
         }
     };
@@ -162,7 +162,7 @@ struct ToolBuilder<'a, 'm> {
 impl<'a> ToolBuilder<'a, '_> {
     /// Maps a forced choice of one of `allowed`, or of any tool if the list is empty. Where the
     /// wire has no such choice, the other tools are removed.
-    fn force(&mut self, allowed: &[&'a str]) -> (Choice<'a>, ToolChoiceOutcome) {
+    fn force_choice(&mut self, allowed: &[&'a str]) -> (Choice<'a>, ToolChoiceOutcome) {
         let (request, profile) = (self.context.request, self.context.profile);
         let is_refused = match profile.forced_tool_choice {
             ForcedToolChoice::Refused => true,
@@ -184,7 +184,7 @@ impl<'a> ToolBuilder<'a, '_> {
                 && self
                     .provider_tools
                     .iter()
-                    .all(|it| self.selects(allowed, it)));
+                    .all(|it| self.selects_tool(allowed, it)));
         let (choice, is_native) = match names.as_slice() {
             [one] if profile.named_tool_choice && one.can_be_forced() => {
                 (Choice::One(one.clone()), true)
@@ -214,7 +214,7 @@ impl<'a> ToolBuilder<'a, '_> {
     /// Returns a tool's name on the wire.
     fn name_on_wire(&self, name: &'a str) -> ToolName<'a> {
         let mut provider_tools = self.provider_tools.iter();
-        match provider_tools.find(|it| self.selects(&[name], it)) {
+        match provider_tools.find(|it| self.selects_tool(&[name], it)) {
             Some(tool) => tool.name.clone(),
             None => ToolName::Function(wire_name(self.context.names, name)),
         }
@@ -222,7 +222,7 @@ impl<'a> ToolBuilder<'a, '_> {
 
     /// Returns whether one of the names selects a provider tool. A function of the same name takes
     /// precedence.
-    fn selects(&self, names: &[&str], tool: &ProviderTool<'_>) -> bool {
+    fn selects_tool(&self, names: &[&str], tool: &ProviderTool<'_>) -> bool {
         let is_function = |name: &str| self.functions.iter().any(|it| it.name == name);
         let mut matching = names.iter().filter(|name| tool.is_named(name));
         matching.any(|name| !is_function(name))
@@ -232,7 +232,7 @@ impl<'a> ToolBuilder<'a, '_> {
     fn keep_only(&mut self, names: &[&str]) {
         if !names.is_empty() {
             let mut provider_tools = std::mem::take(&mut self.provider_tools);
-            provider_tools.retain(|it| self.selects(names, it));
+            provider_tools.retain(|it| self.selects_tool(names, it));
             self.provider_tools = provider_tools;
             self.functions.retain(|it| names.contains(&&*it.name));
         }

@@ -114,7 +114,11 @@ impl ContentMapper<'_> {
         let citations = state.and_then(|state| state.get(CITATIONS)?.as_array());
         Some(Block::Text {
             text: Cow::Borrowed(&text.text),
-            citations: citations.into_iter().flatten().map(citation).collect(),
+            citations: citations
+                .into_iter()
+                .flatten()
+                .map(citation_to_send)
+                .collect(),
         })
     }
 
@@ -288,7 +292,7 @@ fn visible_owned_text<'a>(text: String) -> Option<Block<'a>> {
 }
 
 /// Returns a citation without `file_id`, which the API sends but does not accept.
-fn citation(citation: &Value) -> Cow<'_, Value> {
+fn citation_to_send(citation: &Value) -> Cow<'_, Value> {
     match citation {
         Value::Object(fields) if fields.contains_key("file_id") => {
             let mut fields = fields.clone();

@@ -94,10 +94,10 @@ impl MessagesDecoder {
             return Ok(());
         }
         let message = format!("the body is not an answer: {}", excerpt(body.as_bytes()));
-        Err(self.error(ModelErrorKind::Protocol, message))
+        Err(self.new_error(ModelErrorKind::Protocol, message))
     }
 
-    fn event(
+    fn read_event(
         &mut self,
         kind: &str,
         envelope: Envelope,
@@ -111,7 +111,7 @@ impl MessagesDecoder {
                 self.start_block(index, envelope.content_block.unwrap_or_default(), events);
             }
             "content_block_delta" => {
-                self.delta(index, envelope.delta.unwrap_or_default(), events);
+                self.read_delta(index, envelope.delta.unwrap_or_default(), events);
             }
             "content_block_stop" => self.stop_block(index, events),
             "message_delta" => {
@@ -120,16 +120,16 @@ impl MessagesDecoder {
                 self.update_message(serde_json::from_value(delta).unwrap_or_default());
                 self.update_usage(envelope.usage, events);
             }
-            "message_stop" => self.finish(events),
+            "message_stop" => self.finish_answer(events),
             // A server without streaming answers with the whole message.
             "message" => {
                 let message: MessageStart = serde_json::from_str(data).unwrap_or_default();
                 if message.content.is_empty() && message.stop_reason.is_none() {
                     let message = format!("the event has no message: {}", excerpt(data.as_bytes()));
-                    return Err(self.error(ModelErrorKind::Protocol, message));
+                    return Err(self.new_error(ModelErrorKind::Protocol, message));
                 }
                 self.start_message(message, events);
-                self.finish(events);
+                self.finish_answer(events);
             }
             "ping" => {}
             other => self.warn_unexpected(&format!("event `{other}`"), events),
@@ -186,7 +186,7 @@ impl MessagesDecoder {
         let opened = match kind.as_str() {
             "text" => {
                 let part = self.answer.start_part(PartStart::Text, events);
-                emit_text(part, text(&mut block, "text"), events);
+                emit_text(part, take_text(&mut block, "text"), events);
                 let citations = match block.shift_remove("citations") {
                     Some(Value::Array(citations)) => citations,
                     _ => Vec::new(),
@@ -195,13 +195,13 @@ impl MessagesDecoder {
             }
             "thinking" => {
                 let part = self.answer.start_part(PartStart::Reasoning, events);
-                emit_reasoning(part, text(&mut block, "thinking"), events);
-                self.emit_state(part, SIGNATURE, &text(&mut block, "signature"), events);
+                emit_reasoning(part, take_text(&mut block, "thinking"), events);
+                self.emit_state(part, SIGNATURE, &take_text(&mut block, "signature"), events);
                 OpenBlock::Reasoning { part }
             }
             "redacted_thinking" => {
                 let part = self.answer.start_part(PartStart::Reasoning, events);
-                self.emit_state(part, REDACTED, &text(&mut block, "data"), events);
+                self.emit_state(part, REDACTED, &take_text(&mut block, "data"), events);
                 OpenBlock::Reasoning { part }
             }
             "tool_use" => self.start_call(block, events),
@@ -214,13 +214,13 @@ impl MessagesDecoder {
     }
 
     fn start_call(&mut self, mut block: JsonObject, events: &mut Vec<ModelEvent>) -> OpenBlock {
-        let name = text(&mut block, "name");
+        let name = take_text(&mut block, "name");
         if name.trim().is_empty() {
             self.nameless_calls += 1;
             return OpenBlock::Ignored;
         }
         let further = blocks::further_fields(&block);
-        let id = self.ids.claim(Some(text(&mut block, "id").trim()));
+        let id = self.ids.claim(Some(take_text(&mut block, "id").trim()));
         let name = self.tool_mapping.declared_name(&name).to_owned();
         let restorer = self.tool_mapping.input_restorer(&name);
         let part = self
@@ -239,8 +239,8 @@ impl MessagesDecoder {
         }
     }
 
-    fn delta(&mut self, index: u64, mut delta: JsonObject, events: &mut Vec<ModelEvent>) {
-        let kind = text(&mut delta, "type");
+    fn read_delta(&mut self, index: u64, mut delta: JsonObject, events: &mut Vec<ModelEvent>) {
+        let kind = take_text(&mut delta, "type");
         if !self.open.contains_key(&index) {
             // Some servers send no `content_block_start`.
             let block = match kind.as_str() {
@@ -259,17 +259,17 @@ impl MessagesDecoder {
         };
         match (&mut *block, kind.as_str()) {
             (OpenBlock::Text { part, .. }, "text_delta") => {
-                emit_text(*part, text(&mut delta, "text"), events);
+                emit_text(*part, take_text(&mut delta, "text"), events);
             }
             (OpenBlock::Text { citations, .. }, "citations_delta") => {
                 citations.extend(delta.shift_remove("citation"));
             }
             (OpenBlock::Reasoning { part }, "thinking_delta") => {
-                emit_reasoning(*part, text(&mut delta, "thinking"), events);
+                emit_reasoning(*part, take_text(&mut delta, "thinking"), events);
             }
             (OpenBlock::Reasoning { part }, "signature_delta") => {
                 let part = *part;
-                self.emit_state(part, SIGNATURE, &text(&mut delta, "signature"), events);
+                self.emit_state(part, SIGNATURE, &take_text(&mut delta, "signature"), events);
             }
             (
                 OpenBlock::ToolUse {
@@ -279,7 +279,7 @@ impl MessagesDecoder {
                 },
                 "input_json_delta",
             ) => {
-                let json = text(&mut delta, "partial_json");
+                let json = take_text(&mut delta, "partial_json");
                 if !json.is_empty() {
                     *input = None;
                     let index = *part;
@@ -288,7 +288,7 @@ impl MessagesDecoder {
                 }
             }
             (OpenBlock::Opaque { input, .. }, "input_json_delta") => {
-                let json = text(&mut delta, "partial_json");
+                let json = take_text(&mut delta, "partial_json");
                 if input.len().saturating_add(json.len()) <= MAX_INPUT {
                     input.push_str(&json);
                 } else {
@@ -310,12 +310,12 @@ impl MessagesDecoder {
 
     fn stop_block(&mut self, index: u64, events: &mut Vec<ModelEvent>) {
         match self.open.remove(&index) {
-            Some(block) => self.close(block, events),
+            Some(block) => self.close_block(block, events),
             None => self.warn_unexpected("`content_block_stop` without a block", events),
         }
     }
 
-    fn close(&mut self, block: OpenBlock, events: &mut Vec<ModelEvent>) {
+    fn close_block(&mut self, block: OpenBlock, events: &mut Vec<ModelEvent>) {
         match block {
             OpenBlock::Text { part, citations } => {
                 blocks::emit_citations(&self.model, part, citations, events);
@@ -358,7 +358,7 @@ impl MessagesDecoder {
     }
 
     /// Reads the end of the stream.
-    fn finish(&mut self, events: &mut Vec<ModelEvent>) {
+    fn finish_answer(&mut self, events: &mut Vec<ModelEvent>) {
         self.done = true;
         self.answer.start(None, None, events);
         let raw = self.stop_reason.take();
@@ -387,7 +387,7 @@ impl MessagesDecoder {
                     let message = format!("an incomplete `{kind}` was dropped");
                     self.answer.warn(WarningKind::PartDropped, message, events);
                 }
-                (_, block) => self.close(block, events),
+                (_, block) => self.close_block(block, events),
             }
         }
         if !is_incomplete {
@@ -435,7 +435,7 @@ impl MessagesDecoder {
         self.answer.warn(kind, message, events);
     }
 
-    fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
+    fn new_error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
         ModelError::new(&*self.model.provider, kind, message)
     }
 }
@@ -457,7 +457,7 @@ impl WireDecoder for MessagesDecoder {
                 "an event is not a JSON object: {}",
                 excerpt(data.as_bytes())
             );
-            self.error(ModelErrorKind::Protocol, message)
+            self.new_error(ModelErrorKind::Protocol, message)
         };
         // serde would read an array as the fields in order.
         if data.starts_with('[') {
@@ -474,7 +474,7 @@ impl WireDecoder for MessagesDecoder {
             let error = ERRORS.find(&body).unwrap_or_default();
             return Err(ERRORS.in_band(&self.model.provider, error));
         }
-        self.event(&kind, envelope, data, events)
+        self.read_event(&kind, envelope, data, events)
     }
 
     fn end(&mut self, _events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
@@ -482,7 +482,7 @@ impl WireDecoder for MessagesDecoder {
             return Ok(());
         }
         let message = "the stream ended without `message_stop`";
-        Err(self.error(ModelErrorKind::Interrupted, message))
+        Err(self.new_error(ModelErrorKind::Interrupted, message))
     }
 }
 
@@ -500,7 +500,7 @@ fn finish_reason(stop_reason: &str) -> FinishReason {
 }
 
 /// Removes a string from an object. Other values count as "".
-fn text(object: &mut JsonObject, name: &str) -> String {
+fn take_text(object: &mut JsonObject, name: &str) -> String {
     match object.shift_remove(name) {
         Some(Value::String(text)) => text,
         _ => String::new(),

@@ -110,7 +110,7 @@ pub(crate) fn tools<'a>(
                 disable_parallel_tool_use,
             },
         };
-        return Ok(builder.build(&[], choice, native));
+        return Ok(builder.build_tools(&[], choice, native));
     };
     let refusal = if capabilities.forced_tool_choice == Some(false) {
         Some("this model does not support a forced tool choice: it may answer without a tool")
@@ -128,14 +128,14 @@ pub(crate) fn tools<'a>(
         let outcome = ToolChoiceOutcome::Relaxed {
             why: why.to_owned(),
         };
-        return Ok(builder.build(&allowed, choice, outcome));
+        return Ok(builder.build_tools(&allowed, choice, outcome));
     }
     if let [name] = allowed.as_slice() {
         let choice = wire::ToolChoice::Tool {
             name: wire_name(names, name),
             disable_parallel_tool_use,
         };
-        return Ok(builder.build(&[], choice, native));
+        return Ok(builder.build_tools(&[], choice, native));
     }
     let choice = wire::ToolChoice::Any {
         disable_parallel_tool_use,
@@ -143,11 +143,11 @@ pub(crate) fn tools<'a>(
     let declared = request.tools.iter().map(|tool| tool.name.as_str());
     let mut all = declared.chain(builder.server.iter().map(|tool| tool.name()));
     if allowed.is_empty() || all.all(|name| allowed.contains(&name)) {
-        return Ok(builder.build(&[], choice, native));
+        return Ok(builder.build_tools(&[], choice, native));
     }
     // The wire has no choice among some of the tools, so only these are sent.
     let outcome = emulated("only the allowed tools were sent, and one of them was required");
-    Ok(builder.build(&allowed, choice, outcome))
+    Ok(builder.build_tools(&allowed, choice, outcome))
 }
 
 fn is_declared(request: &ChatRequest, name: &str) -> bool {
@@ -195,7 +195,7 @@ struct ToolBuilder<'a, 'm> {
 
 impl<'a> ToolBuilder<'a, '_> {
     /// Builds the tools with the names in `only`, or all tools if it is empty.
-    fn build(
+    fn build_tools(
         mut self,
         only: &[&str],
         choice: wire::ToolChoice<'a>,
@@ -213,7 +213,7 @@ impl<'a> ToolBuilder<'a, '_> {
         let mut unenforced = Vec::new();
         let mut declared = Vec::with_capacity(request.tools.len());
         for tool in request.tools.iter().filter(|tool| is_sent(&tool.name)) {
-            let tool_on_wire = self.tool(tool);
+            let tool_on_wire = self.map_tool(tool);
             if self.strict && !tool_on_wire.strict {
                 unenforced.push(tool.name.as_str());
             }
@@ -236,7 +236,7 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    fn tool(&mut self, tool: &'a Arc<ToolDefinition>) -> wire::Tool<'a> {
+    fn map_tool(&mut self, tool: &'a Arc<ToolDefinition>) -> wire::Tool<'a> {
         let (input_schema, strict) = match self.strict_schema(tool) {
             Some(schema) => (schema, true),
             None => (self.descriptive_schema(tool), false),

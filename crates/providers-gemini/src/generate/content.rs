@@ -126,7 +126,7 @@ struct Call<'a> {
 impl<'a> Turns<'a> {
     fn message(&mut self, message: &'a Message, mapper: &mut Mapper<'_>) {
         for result in message.results() {
-            self.turn(false).results.push(result);
+            self.current_turn(false).results.push(result);
         }
         let mut said = Vec::new();
         for part in &message.parts {
@@ -146,7 +146,7 @@ impl<'a> Turns<'a> {
             return;
         }
         let is_model = message.role == Role::Assistant;
-        let turn = self.turn(is_model);
+        let turn = self.current_turn(is_model);
         turn.parts.append(&mut said);
         if is_model {
             for tool_use in message.tool_uses() {
@@ -160,7 +160,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Returns the current turn of a role, or a new one.
-    fn turn(&mut self, is_model: bool) -> &mut Turn<'a> {
+    fn current_turn(&mut self, is_model: bool) -> &mut Turn<'a> {
         if self.list.last().is_none_or(|it| it.is_model != is_model) {
             self.list.push(Turn::new(is_model));
         }

@@ -124,7 +124,7 @@ impl GenerateDecoder {
         self
     }
 
-    fn chunk(
+    fn read_chunk(
         &mut self,
         mut chunk: Map<String, Value>,
         events: &mut Vec<ModelEvent>,
@@ -208,7 +208,7 @@ impl GenerateDecoder {
         if let Some(Value::Array(parts)) = parts {
             for part in parts {
                 if let Value::Object(part) = part {
-                    self.part(part, events);
+                    self.read_part(part, events);
                 }
             }
         }
@@ -249,7 +249,7 @@ impl GenerateDecoder {
         is_requested
     }
 
-    fn part(&mut self, mut part: Map<String, Value>, events: &mut Vec<ModelEvent>) {
+    fn read_part(&mut self, mut part: Map<String, Value>, events: &mut Vec<ModelEvent>) {
         let signature = text_of(&part, SIGNATURE);
         let is_thought = part.get("thought") == Some(&Value::Bool(true));
         let kind = if is_thought {
@@ -272,7 +272,7 @@ impl GenerateDecoder {
             }
             return;
         };
-        self.close(events);
+        self.close_part(events);
         let whole = match part.get("inlineData").and_then(Value::as_object) {
             // Media parts cannot hold a signature.
             Some(blob) if signature.is_none() && !is_thought => medium(blob),
@@ -330,7 +330,7 @@ impl GenerateDecoder {
         input: Option<Value>,
         events: &mut Vec<ModelEvent>,
     ) -> Option<u32> {
-        self.close(events);
+        self.close_part(events);
         let name = Some(name.trim()).filter(|name| !name.is_empty())?;
         self.calls += 1;
         let name = self.tool_mapping.to_domain(name).to_owned();
@@ -379,12 +379,12 @@ impl GenerateDecoder {
         }
         // A signed text is complete.
         if signature.is_some() {
-            self.close(events);
+            self.close_part(events);
         }
     }
 
     fn begin(&mut self, kind: Kind, signature: Option<&str>, events: &mut Vec<ModelEvent>) -> u32 {
-        self.close(events);
+        self.close_part(events);
         let part = match kind {
             Kind::Text => PartStart::Text,
             Kind::Thought => PartStart::Reasoning,
@@ -405,7 +405,7 @@ impl GenerateDecoder {
         index
     }
 
-    fn close(&mut self, events: &mut Vec<ModelEvent>) {
+    fn close_part(&mut self, events: &mut Vec<ModelEvent>) {
         if let Some((index, _)) = self.open.take() {
             events.push(ModelEvent::PartFinished { index });
         }
@@ -432,21 +432,21 @@ impl GenerateDecoder {
     }
 
     /// Ends the answer.
-    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    fn finish_answer(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let blocked = self.blocked.take().filter(|_| self.finish.is_none());
         let is_blocked = blocked.is_some();
         let raw = self.finish.take().or(blocked);
         if raw.is_none() && !self.finish_optional {
             let message = "the stream ended without a finishReason";
-            return Err(self.error(ModelErrorKind::Interrupted, message));
+            return Err(self.new_error(ModelErrorKind::Interrupted, message));
         }
         if !self.has_answer {
             let message = "the body contains no answer";
-            return Err(self.error(ModelErrorKind::Protocol, message));
+            return Err(self.new_error(ModelErrorKind::Protocol, message));
         }
         self.done = true;
         self.answer.start(None, None, events);
-        self.close(events);
+        self.close_part(events);
         for (report, kind) in std::mem::take(&mut self.reports)
             .into_iter()
             .zip(BESIDE_CONTENT)
@@ -485,7 +485,7 @@ impl GenerateDecoder {
         Ok(())
     }
 
-    fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
+    fn new_error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
         ModelError::new(&*self.model.provider, kind, message)
     }
 }
@@ -504,7 +504,7 @@ impl WireDecoder for GenerateDecoder {
         }
         let unreadable = || {
             let message = format!("a chunk is not a JSON object: {}", excerpt(data.as_bytes()));
-            self.error(ModelErrorKind::Protocol, message)
+            self.new_error(ModelErrorKind::Protocol, message)
         };
         let body: Value =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
@@ -513,11 +513,11 @@ impl WireDecoder for GenerateDecoder {
             return Err(ERRORS.in_band(&self.model.provider, error));
         }
         match body {
-            Value::Object(chunk) => self.chunk(chunk, events),
+            Value::Object(chunk) => self.read_chunk(chunk, events),
             // Errors come in a list, and so do streams without `alt=sse`.
             Value::Array(list) if list.iter().all(Value::is_object) => {
                 list.into_iter().try_for_each(|chunk| match chunk {
-                    Value::Object(chunk) => self.chunk(chunk, events),
+                    Value::Object(chunk) => self.read_chunk(chunk, events),
                     _ => Ok(()),
                 })
             }
@@ -529,7 +529,7 @@ impl WireDecoder for GenerateDecoder {
         if self.done {
             return Ok(());
         }
-        self.finish(events)
+        self.finish_answer(events)
     }
 }
 

@@ -87,18 +87,20 @@ impl<'a> Mapper<'a, '_> {
             return;
         }
         match message.role {
-            switchboard_domain::Role::System => self.system(parts()),
-            switchboard_domain::Role::User | switchboard_domain::Role::Tool => self.user(parts()),
-            switchboard_domain::Role::Assistant => self.assistant(parts()),
+            switchboard_domain::Role::System => self.push_system(parts()),
+            switchboard_domain::Role::User | switchboard_domain::Role::Tool => {
+                self.push_user(parts())
+            }
+            switchboard_domain::Role::Assistant => self.push_assistant(parts()),
         }
     }
 
-    fn system(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn push_system(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut content = JoinedText::default();
         for part in parts {
             match part {
                 Part::Text(text) => content.push(PARAGRAPH, &text.text),
-                other => self.dropped(other, "instructions are text"),
+                other => self.warn_dropped(other, "instructions are text"),
             }
         }
         if content.is_empty() {
@@ -132,29 +134,29 @@ impl<'a> Mapper<'a, '_> {
         }
     }
 
-    fn user(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn push_user(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut content = JoinedText::default();
         let mut images = Vec::new();
         for part in parts {
             match part {
                 Part::Text(text) => content.push(PARAGRAPH, &text.text),
-                Part::Image(media) => match self.image(media) {
+                Part::Image(media) => match self.map_image(media) {
                     Ok(bytes) => images.push(bytes),
                     Err(words) => content.push(PARAGRAPH, words),
                 },
-                Part::Audio(media) => match self.audio(media) {
+                Part::Audio(media) => match self.map_audio(media) {
                     Ok(bytes) => images.push(bytes),
                     Err(words) => content.push(PARAGRAPH, words),
                 },
                 Part::Document(document) => {
-                    let words = self.document(document);
+                    let words = self.map_document(document);
                     content.push(PARAGRAPH, words);
                 }
                 Part::Opaque(opaque) if opaque.text.is_some() => {
-                    self.downgraded(&opaque.kind, "its text");
+                    self.warn_downgraded(&opaque.kind, "its text");
                     content.push(PARAGRAPH, opaque.text.as_deref().unwrap_or_default());
                 }
-                other => self.dropped(other, "a user message cannot hold it"),
+                other => self.warn_dropped(other, "a user message cannot hold it"),
             }
         }
         let content = Some(content).filter(|content| !content.is_empty());
@@ -167,7 +169,7 @@ impl<'a> Mapper<'a, '_> {
         });
     }
 
-    fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn push_assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut content = JoinedText::default();
         let mut thinking = JoinedText::default();
         let mut tool_calls = Vec::new();
@@ -196,11 +198,11 @@ impl<'a> Mapper<'a, '_> {
                 }
                 Part::Reasoning(_) => self.reasoning_dropped += 1,
                 Part::Opaque(opaque) if opaque.text.is_some() => {
-                    self.downgraded(&opaque.kind, "its text");
+                    self.warn_downgraded(&opaque.kind, "its text");
                     content.push(PARAGRAPH, opaque.text.as_deref().unwrap_or_default());
                     separator = PARAGRAPH;
                 }
-                other => self.dropped(other, "an assistant message is text and calls"),
+                other => self.warn_dropped(other, "an assistant message is text and calls"),
             }
         }
         let content = Some(content).filter(|content| !content.is_empty());
@@ -230,8 +232,8 @@ impl<'a> Mapper<'a, '_> {
         let mut images = Vec::new();
         for piece in &*result.content {
             let sent = match piece {
-                ToolContent::Image(media) => self.image(media),
-                ToolContent::Audio(media) => self.audio(media),
+                ToolContent::Image(media) => self.map_image(media),
+                ToolContent::Audio(media) => self.map_audio(media),
                 ToolContent::Resource {
                     uri,
                     media_type,
@@ -265,7 +267,7 @@ impl<'a> Mapper<'a, '_> {
     }
 
     /// Returns the bytes of an image, or the text that replaces it.
-    fn image(&mut self, media: &'a Media) -> Result<&'a str, String> {
+    fn map_image(&mut self, media: &'a Media) -> Result<&'a str, String> {
         if self.capabilities.images == Some(false) {
             return Err(self.in_words("image", media, "the model sees no images"));
         }
@@ -276,7 +278,7 @@ impl<'a> Mapper<'a, '_> {
     }
 
     /// The bytes of a sound, which go where images do: the server tells them apart.
-    fn audio(&mut self, media: &'a Media) -> Result<&'a str, String> {
+    fn map_audio(&mut self, media: &'a Media) -> Result<&'a str, String> {
         if self.capabilities.audio == Some(false) {
             return Err(self.in_words("audio", media, "the model hears no audio"));
         }
@@ -311,7 +313,7 @@ impl<'a> Mapper<'a, '_> {
     }
 
     /// A document: its text if it is one of text, else its name.
-    fn document(&mut self, document: &Document) -> String {
+    fn map_document(&mut self, document: &Document) -> String {
         let media = &document.media;
         let what = document.title.as_ref().map_or_else(
             || "document".to_owned(),
@@ -324,7 +326,7 @@ impl<'a> Mapper<'a, '_> {
         match text {
             Some(text) => {
                 let name = format!("[{what} {}]", media.media_type);
-                self.downgraded(&name, "text: this wire knows no documents");
+                self.warn_downgraded(&name, "text: this wire knows no documents");
                 format!("{name}\n{text}")
             }
             None => self.in_words(&what, media, "this wire knows no documents"),
@@ -342,12 +344,12 @@ impl<'a> Mapper<'a, '_> {
         name
     }
 
-    fn dropped(&mut self, part: &Part, why: &str) {
+    fn warn_dropped(&mut self, part: &Part, why: &str) {
         let what = part.in_words();
         self.warn(WarningKind::PartDropped, format!("{what} omitted: {why}"));
     }
 
-    fn downgraded(&mut self, what: &str, to: &str) {
+    fn warn_downgraded(&mut self, what: &str, to: &str) {
         let message = format!("{what} was sent as {to}");
         self.warn(WarningKind::PartDowngraded, message);
     }

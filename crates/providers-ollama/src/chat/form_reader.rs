@@ -183,7 +183,7 @@ impl FormReader {
             }
             // A comma may be missing for all we care.
             (State::After, ',') => after,
-            (State::Field | State::After, '}') => self.close(text, after, said),
+            (State::Field | State::After, '}') => self.close_value(text, after, said),
             (State::Colon, ':') => match self.slot() {
                 Some(slot) => {
                     self.word.clear();
@@ -237,7 +237,7 @@ impl FormReader {
             Slot::Name => {
                 self.word.push_str(read);
                 if complete {
-                    self.named(read, said);
+                    self.end_name(read, said);
                 }
             }
             Slot::Parameters => {
@@ -272,7 +272,7 @@ impl FormReader {
     }
 
     /// The tool's name is complete with the piece `read`.
-    fn named(&mut self, read: &str, said: &mut Vec<Said>) {
+    fn end_name(&mut self, read: &str, said: &mut Vec<Said>) {
         let name = serde_json::from_str::<String>(&self.word).ok();
         let Some(name) = name.filter(|name| self.form.tools.contains(name)) else {
             // The tool may not be called: the text is shown and never executed.
@@ -293,7 +293,7 @@ impl FormReader {
     }
 
     /// The object is complete.
-    fn close<'t>(&mut self, text: &'t str, after: &'t str, said: &mut Vec<Said>) -> &'t str {
+    fn close_value<'t>(&mut self, text: &'t str, after: &'t str, said: &mut Vec<Said>) -> &'t str {
         if self.kind.is_none() {
             return self.stray(text, said);
         }

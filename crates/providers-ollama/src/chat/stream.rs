@@ -121,11 +121,11 @@ impl ChatDecoder {
             self.end(events)
         } else {
             let message = format!("no answer in the body: {}", excerpt(body.as_bytes()));
-            Err(self.error(ModelErrorKind::Protocol, message))
+            Err(self.new_error(ModelErrorKind::Protocol, message))
         }
     }
 
-    fn chunk(&mut self, chunk: Chunk, events: &mut Vec<ModelEvent>) {
+    fn read_chunk(&mut self, chunk: Chunk, events: &mut Vec<ModelEvent>) {
         let usage = chunk.usage();
         let done = chunk.done == Some(true);
         if chunk.message.is_some() || done {
@@ -138,7 +138,7 @@ impl ChatDecoder {
             events.push(ModelEvent::Usage { usage });
         }
         if done {
-            self.finish(chunk.done_reason, events);
+            self.finish_answer(chunk.done_reason, events);
         }
     }
 
@@ -169,7 +169,7 @@ impl ChatDecoder {
                 let mut said = Vec::new();
                 form.push(&content, &mut said);
                 self.form = Some(form);
-                self.read(said, events);
+                self.read_said(said, events);
             }
         }
     }
@@ -201,7 +201,7 @@ impl ChatDecoder {
     }
 
     /// Processes parsed pieces of a constrained answer.
-    fn read(&mut self, said: Vec<Said>, events: &mut Vec<ModelEvent>) {
+    fn read_said(&mut self, said: Vec<Said>, events: &mut Vec<ModelEvent>) {
         for piece in said {
             match (piece, self.emulated) {
                 (Said::Call(name), _) => {
@@ -256,11 +256,11 @@ impl ChatDecoder {
 
     /// Begins a part; the text or reasoning before it is complete.
     fn begin(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
-        self.close(events);
+        self.close_parts(events);
         self.answer.start_part(part, events)
     }
 
-    fn close(&mut self, events: &mut Vec<ModelEvent>) {
+    fn close_parts(&mut self, events: &mut Vec<ModelEvent>) {
         let index = match self.open.take() {
             None => return,
             Some(Open::Text(index)) => index,
@@ -275,7 +275,7 @@ impl ChatDecoder {
     }
 
     /// The answer is done, for the reason `raw`.
-    fn finish(&mut self, raw: Option<String>, events: &mut Vec<ModelEvent>) {
+    fn finish_answer(&mut self, raw: Option<String>, events: &mut Vec<ModelEvent>) {
         self.done = true;
         let raw = raw.filter(|word| !word.is_empty());
         let mut reason = finish_reason(raw.as_deref());
@@ -287,7 +287,7 @@ impl ChatDecoder {
                 form.end(&mut said);
                 said
             });
-            self.read(said, events);
+            self.read_said(said, events);
             if !in_thoughts && form.strayed() && self.calls == 0 && reason == FinishReason::Stop {
                 let message = "the answer is not in the form that `format` asked for";
                 self.answer
@@ -295,7 +295,7 @@ impl ChatDecoder {
             }
         }
         // A call whose input is not complete stays open.
-        self.close(events);
+        self.close_parts(events);
         if self.nameless > 0 {
             let nameless = self.nameless;
             let message = format!("{nameless} tool call(s) came without a name and were omitted");
@@ -313,7 +313,7 @@ impl ChatDecoder {
     fn malformed_call(&mut self, message: String, events: &mut Vec<ModelEvent>) {
         self.answer.start(None, None, events);
         self.done = true;
-        self.close(events);
+        self.close_parts(events);
         self.answer
             .warn(WarningKind::UnknownWireValue, message, events);
         events.push(ModelEvent::Finished {
@@ -333,14 +333,14 @@ impl ChatDecoder {
         } else {
             (ModelErrorKind::Protocol, "a line is not a JSON object")
         };
-        let error = self.error(kind, format!("{what}: {}", excerpt(line.as_bytes())));
+        let error = self.new_error(kind, format!("{what}: {}", excerpt(line.as_bytes())));
         match fault {
             Some(fault) => error.with_source(fault),
             None => error,
         }
     }
 
-    fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
+    fn new_error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
         ModelError::new(&*self.model.provider, kind, message)
     }
 }
@@ -371,7 +371,7 @@ impl WireDecoder for ChatDecoder {
             }
             return Err(ERRORS.in_band(&self.model.provider, error));
         }
-        self.chunk(chunk, events);
+        self.read_chunk(chunk, events);
         Ok(())
     }
 
@@ -380,11 +380,11 @@ impl WireDecoder for ChatDecoder {
             return Ok(());
         }
         if self.done_optional {
-            self.finish(None, events);
+            self.finish_answer(None, events);
             return Ok(());
         }
         let message = "the stream ended before a line said `done`";
-        Err(self.error(ModelErrorKind::Interrupted, message))
+        Err(self.new_error(ModelErrorKind::Interrupted, message))
     }
 }
 

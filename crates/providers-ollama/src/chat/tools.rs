@@ -44,7 +44,7 @@ pub(crate) fn tools<'a>(
         });
     }
     let tools = match forced {
-        Some(allowed) => force(request, &allowed, capabilities, schemas, warnings),
+        Some(allowed) => force_choice(request, &allowed, capabilities, schemas, warnings),
         None => free(request, schemas, warnings),
     };
     if capabilities.tools == Some(false) && !tools.declared.is_empty() {
@@ -106,7 +106,7 @@ fn wanted_schema(request: &ChatRequest) -> Option<&Value> {
 }
 
 /// A choice that must be made, of one of `allowed`.
-fn force<'a>(
+fn force_choice<'a>(
     request: &'a ChatRequest,
     allowed: &[&'a Arc<ToolDefinition>],
     capabilities: &ModelCapabilities,

@@ -80,7 +80,7 @@ impl Calls {
         events: &mut Vec<ModelEvent>,
     ) {
         let piece = &CallPiece::new(delta);
-        let found = self.find(piece, chunk);
+        let found = self.find_call(piece, chunk);
         let at = found.map_or(self.list.len(), |(at, _)| at);
         if found.is_none() {
             self.list.push(Call {
@@ -135,7 +135,7 @@ impl Calls {
         call.json.read(&piece.arguments);
         match call.part {
             Some(index) => call.emit_arguments(index, &piece.arguments, events),
-            None => call.keep_early_arguments(&piece.arguments),
+            None => call.buffer_early_arguments(&piece.arguments),
         }
     }
 
@@ -201,7 +201,7 @@ impl Calls {
     }
 
     /// Returns the call that a piece continues, or `None` for the first piece of a call.
-    fn find(&self, piece: &CallPiece<'_>, chunk: u64) -> Option<(usize, Match)> {
+    fn find_call(&self, piece: &CallPiece<'_>, chunk: u64) -> Option<(usize, Match)> {
         let find = |is_meant: &dyn Fn(&Call) -> bool| {
             let mut calls = self.list.iter().enumerate().rev().take(MAX_SEARCHED);
             calls.find(|(_, call)| is_meant(call)).map(|(at, _)| at)
@@ -260,7 +260,7 @@ impl Call {
 
     /// Keeps arguments that arrive before the name, up to one character more than the limit, so
     /// that the input is recognised as too long.
-    fn keep_early_arguments(&mut self, arguments: &str) {
+    fn buffer_early_arguments(&mut self, arguments: &str) {
         let room = (MAX_INPUT + 1).saturating_sub(self.early_arguments.len());
         let end = arguments.ceil_char_boundary(room);
         self.early_arguments.push_str(&arguments[..end]);

@@ -54,7 +54,7 @@ pub(crate) fn messages<'a>(
     for message in &request.messages {
         mapper.message(message);
     }
-    mapper.flush();
+    mapper.flush_pending();
     let why = match profile.reasoning_replay {
         ReasoningReplay::Never => "this API does not accept it",
         _ => "another model created it",
@@ -96,11 +96,11 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         &mut self.warnings
     }
 
-    fn waiting(&mut self) -> &mut Vec<ContentPart<'a>> {
+    fn pending_pieces(&mut self) -> &mut Vec<ContentPart<'a>> {
         &mut self.result_images
     }
 
-    fn instructions(&mut self, content: JoinedText<'a>) {
+    fn push_instructions(&mut self, content: JoinedText<'a>) {
         // Chat templates of open models often allow only one such message.
         if let Some(
             wire::Message::System { content: before }
@@ -116,7 +116,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         });
     }
 
-    fn user_message(&mut self, pieces: Vec<ContentPart<'a>>) {
+    fn push_user_message(&mut self, pieces: Vec<ContentPart<'a>>) {
         let is_text = |part: &ContentPart<'_>| matches!(part, ContentPart::Text { .. });
         let content = if pieces.iter().all(is_text) {
             let mut joined = JoinedText::default();
@@ -132,7 +132,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         self.messages.push(wire::Message::User { content });
     }
 
-    fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn push_assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut content = JoinedText::default();
         let mut tool_calls = Vec::new();
         let mut reasoning = wire::ReasoningFields::default();
@@ -148,7 +148,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
                     }
                     self.warnings.dropped_states += usize::from(text.provider_state.is_some());
                 }
-                Part::ToolUse(tool_use) => tool_calls.push(self.tool_call(tool_use)),
+                Part::ToolUse(tool_use) => tool_calls.push(self.map_tool_call(tool_use)),
                 Part::Reasoning(part) => {
                     let replays = self.profile.reasoning_replay != ReasoningReplay::Never;
                     if replays && reasoning::replay(part, self.model, &mut reasoning) {
@@ -186,7 +186,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         }
     }
 
-    fn tool_result(&mut self, result: &'a ToolResult) {
+    fn push_tool_result(&mut self, result: &'a ToolResult) {
         let call = self.profile.tool_ids.apply(&result.tool_use_id);
         self.messages.push(wire::Message::Tool {
             tool_call_id: call.clone(),
@@ -212,24 +212,24 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         self.add_result_images(lead, images.into_iter());
     }
 
-    fn text(&mut self, text: Cow<'a, str>) -> ContentPart<'a> {
+    fn map_text(&mut self, text: Cow<'a, str>) -> ContentPart<'a> {
         ContentPart::Text { text }
     }
 
-    fn image(&mut self, media: &'a Media) -> ContentPart<'a> {
+    fn map_image(&mut self, media: &'a Media) -> ContentPart<'a> {
         match DataUrl::of(media) {
-            Some(url) if self.capabilities.images != Some(false) => self.result_image(url),
+            Some(url) if self.capabilities.images != Some(false) => self.map_result_image(url),
             _ => self.media_as_text("image", media, "the model does not support images"),
         }
     }
 
-    fn result_image(&mut self, url: DataUrl<'a>) -> ContentPart<'a> {
+    fn map_result_image(&mut self, url: DataUrl<'a>) -> ContentPart<'a> {
         ContentPart::ImageUrl {
             image_url: wire::ImageUrl { url },
         }
     }
 
-    fn audio(&mut self, media: &'a Media) -> ContentPart<'a> {
+    fn map_audio(&mut self, media: &'a Media) -> ContentPart<'a> {
         if self.capabilities.audio == Some(false) {
             return self.media_as_text("audio", media, "the model does not support audio");
         }
@@ -244,7 +244,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         }
     }
 
-    fn document(&mut self, document: &'a Document) -> ContentPart<'a> {
+    fn map_document(&mut self, document: &'a Document) -> ContentPart<'a> {
         let media = &document.media;
         let supported = self.capabilities.documents != Some(false);
         match (supported, DataUrl::of(media)) {
@@ -258,7 +258,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
                 self.warnings
                     .downgraded("the address of a document", "text");
                 let title = document.title.as_deref().unwrap_or("document");
-                self.text(format!("[{title}: {url}]").into())
+                self.map_text(format!("[{title}: {url}]").into())
             }
             _ => self.media_as_text("document", media, "the model does not support documents"),
         }
@@ -266,7 +266,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
 }
 
 impl<'a> MessageMapper<'a, '_> {
-    fn tool_call(&mut self, tool_use: &'a ToolUse) -> wire::ToolCall<'a> {
+    fn map_tool_call(&mut self, tool_use: &'a ToolUse) -> wire::ToolCall<'a> {
         let state = tool_use.provider_state.as_ref();
         let fields = state
             .and_then(|state| state.for_model(self.model))

@@ -20,7 +20,11 @@ pub(crate) struct ReasoningBlocks(Vec<JsonObject>);
 impl ReasoningBlocks {
     /// Adds a piece.
     pub(crate) fn push(&mut self, piece: JsonObject) {
-        let Some(last) = self.0.last_mut().filter(|last| continues(last, &piece)) else {
+        let Some(last) = self
+            .0
+            .last_mut()
+            .filter(|last| continues_block(last, &piece))
+        else {
             self.0.push(piece);
             return;
         };
@@ -41,13 +45,13 @@ impl ReasoningBlocks {
         }
     }
 
-    fn take(&mut self) -> Option<Vec<JsonObject>> {
+    fn take_blocks(&mut self) -> Option<Vec<JsonObject>> {
         Some(std::mem::take(&mut self.0)).filter(|blocks| !blocks.is_empty())
     }
 }
 
 /// Returns whether a piece continues the last block. A signature ends a text.
-fn continues(last: &JsonObject, next: &JsonObject) -> bool {
+fn continues_block(last: &JsonObject, next: &JsonObject) -> bool {
     let is_same = |name: &str| last.get(name) == next.get(name);
     let text = |name: &str| last.get(name).and_then(Value::as_str).unwrap_or_default();
     let is_encrypted = ENCRYPTED_TYPES.contains(&text("type"));
@@ -76,8 +80,11 @@ pub(crate) fn state(
     let mut data = JsonObject::new();
     let fields = [
         ("field", field.map(|field| json!(field))),
-        ("details", details.take().map(|details| json!(details))),
-        ("blocks", blocks.take().map(|blocks| json!(blocks))),
+        (
+            "details",
+            details.take_blocks().map(|details| json!(details)),
+        ),
+        ("blocks", blocks.take_blocks().map(|blocks| json!(blocks))),
     ];
     for (name, value) in fields {
         if let Some(value) = value {

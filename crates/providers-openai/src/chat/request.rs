@@ -100,7 +100,7 @@ pub fn to_wire<'a>(
         (_, effort) => (effort, None),
     };
     let (temperature, top_p) = options.temperature_and_top_p(effort);
-    let stop = options.stop();
+    let stop = options.stop_sequences();
     let parallel_tool_calls = options.parallel_tool_calls(profile, !declared.is_empty());
     options.warn_stream_field();
     let (max_completion_tokens, max_tokens) = match profile.max_tokens_field {

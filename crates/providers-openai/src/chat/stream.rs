@@ -102,11 +102,11 @@ impl ChatDecoder {
             self.end(events)
         } else {
             let message = format!("the body is not an answer: {}", excerpt(body.as_bytes()));
-            Err(self.error(ModelErrorKind::Protocol, message))
+            Err(self.new_error(ModelErrorKind::Protocol, message))
         }
     }
 
-    fn chunk(&mut self, chunk: Chunk, events: &mut Vec<ModelEvent>) {
+    fn read_chunk(&mut self, chunk: Chunk, events: &mut Vec<ModelEvent>) {
         self.chunk = self.chunk.saturating_add(1);
         let id = chunk.id.filter(|id| !id.is_empty());
         // Azure's first chunk is about the prompt. It has no id and no choice.
@@ -121,7 +121,7 @@ impl ChatDecoder {
             }
             self.has_choice = true;
             if let Some(delta) = choice.delta.or(choice.message) {
-                self.delta(*delta, events);
+                self.read_delta(*delta, events);
             }
             // A reason other than "stop" is final.
             let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
@@ -133,7 +133,7 @@ impl ChatDecoder {
         emit_usage(chunk.usage.map(|usage| *usage), events);
     }
 
-    fn delta(&mut self, delta: Delta, events: &mut Vec<ModelEvent>) {
+    fn read_delta(&mut self, delta: Delta, events: &mut Vec<ModelEvent>) {
         let readable = |blocks: &[JsonObject]| blocks.iter().map(readable_text).collect::<String>();
         let details = readable(&delta.reasoning_details);
         let blocks = readable(&delta.thinking_blocks);
@@ -250,15 +250,15 @@ impl ChatDecoder {
     }
 
     /// Reads the end of the stream.
-    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    fn finish_answer(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let raw = self.finish_reason.take();
         if raw.is_none() && !self.finish_reason_optional {
             let message = "the stream ended without a finish_reason";
-            return Err(self.error(ModelErrorKind::Interrupted, message));
+            return Err(self.new_error(ModelErrorKind::Interrupted, message));
         }
         if let Some(reason) = raw.as_deref().filter(|it| INTERRUPTED.contains(it)) {
             let message = format!("the server ended the answer with finish_reason `{reason}`");
-            return Err(self.error(ModelErrorKind::Interrupted, message));
+            return Err(self.new_error(ModelErrorKind::Interrupted, message));
         }
         self.done = true;
         self.answer.start(None, None, events);
@@ -291,7 +291,7 @@ impl ChatDecoder {
         self.calls.interrupt(events);
     }
 
-    fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
+    fn new_error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
         ModelError::new(&*self.model.provider, kind, message)
     }
 
@@ -310,11 +310,11 @@ impl ChatDecoder {
             return Ok(());
         }
         if data == "[DONE]" {
-            return self.finish(events);
+            return self.finish_answer(events);
         }
         let unreadable = || {
             let message = format!("a chunk is not a JSON object: {}", excerpt(data.as_bytes()));
-            self.error(ModelErrorKind::Protocol, message)
+            self.new_error(ModelErrorKind::Protocol, message)
         };
         // serde would read an array as the fields in order.
         if data.starts_with('[') {
@@ -331,7 +331,7 @@ impl ChatDecoder {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
             return Err(self.in_band_error(ERRORS.find(&body).unwrap_or_default()));
         }
-        self.chunk(chunk, events);
+        self.read_chunk(chunk, events);
         Ok(())
     }
 }
@@ -351,7 +351,7 @@ impl WireDecoder for ChatDecoder {
         if self.done {
             return Ok(());
         }
-        let finished = self.finish(events);
+        let finished = self.finish_answer(events);
         finished.inspect_err(|_| self.interrupt(events))
     }
 }

@@ -16,45 +16,45 @@ pub(crate) trait ConversationMapper<'a, 'm> {
     fn warnings(&mut self) -> &mut ContentWarnings<'m>;
     /// Returns the pieces that wait until all results of a group are sent. A call must be answered
     /// before any other message.
-    fn waiting(&mut self) -> &mut Vec<Self::Piece>;
+    fn pending_pieces(&mut self) -> &mut Vec<Self::Piece>;
 
-    fn instructions(&mut self, text: JoinedText<'a>);
+    fn push_instructions(&mut self, text: JoinedText<'a>);
     /// Adds a user message with at least one piece.
-    fn user_message(&mut self, pieces: Vec<Self::Piece>);
+    fn push_user_message(&mut self, pieces: Vec<Self::Piece>);
     /// Adds an assistant message. `parts` contains no tool result.
-    fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>);
-    fn tool_result(&mut self, result: &'a ToolResult);
+    fn push_assistant(&mut self, parts: impl Iterator<Item = &'a Part>);
+    fn push_tool_result(&mut self, result: &'a ToolResult);
 
-    fn text(&mut self, text: Cow<'a, str>) -> Self::Piece;
-    fn image(&mut self, media: &'a Media) -> Self::Piece;
+    fn map_text(&mut self, text: Cow<'a, str>) -> Self::Piece;
+    fn map_image(&mut self, media: &'a Media) -> Self::Piece;
     /// Converts an image of a tool result for a model with vision.
-    fn result_image(&mut self, image: DataUrl<'a>) -> Self::Piece;
-    fn audio(&mut self, media: &'a Media) -> Self::Piece;
-    fn document(&mut self, document: &'a Document) -> Self::Piece;
+    fn map_result_image(&mut self, image: DataUrl<'a>) -> Self::Piece;
+    fn map_audio(&mut self, media: &'a Media) -> Self::Piece;
+    fn map_document(&mut self, document: &'a Document) -> Self::Piece;
 
     /// Converts a message. Its tool results come first, because they answer earlier calls.
     fn message(&mut self, message: &'a Message) {
         for result in message.results() {
-            self.tool_result(result);
+            self.push_tool_result(result);
         }
         let is_other = |part: &&Part| !matches!(part, Part::ToolResult(_));
         let mut parts = message.parts.iter().filter(is_other).peekable();
         if parts.peek().is_none() {
             return;
         }
-        self.flush();
+        self.flush_pending();
         match message.role {
-            Role::System => self.system(parts),
-            Role::User | Role::Tool => self.user(parts),
-            Role::Assistant => self.assistant(parts),
+            Role::System => self.push_system(parts),
+            Role::User | Role::Tool => self.push_user(parts),
+            Role::Assistant => self.push_assistant(parts),
         }
     }
 
     /// Sends the waiting pieces.
-    fn flush(&mut self) {
-        let waiting = std::mem::take(self.waiting());
+    fn flush_pending(&mut self) {
+        let waiting = std::mem::take(self.pending_pieces());
         if !waiting.is_empty() {
-            self.user_message(waiting);
+            self.push_user_message(waiting);
         }
     }
 
@@ -63,21 +63,21 @@ pub(crate) trait ConversationMapper<'a, 'm> {
     where
         Self: Sized,
     {
-        let lead = self.text(lead.into());
-        self.waiting().push(lead);
+        let lead = self.map_text(lead.into());
+        self.pending_pieces().push(lead);
         for image in images {
-            let image = self.result_image(image);
-            self.waiting().push(image);
+            let image = self.map_result_image(image);
+            self.pending_pieces().push(image);
         }
     }
 
     /// Replaces a medium that cannot be sent by its type.
     fn media_as_text(&mut self, what: &str, media: &Media, why: &str) -> Self::Piece {
         let name = self.warnings().media_as_text(what, media, why);
-        self.text(name.into())
+        self.map_text(name.into())
     }
 
-    fn system(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn push_system(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut content = JoinedText::default();
         for part in parts {
             match part {
@@ -86,22 +86,22 @@ pub(crate) trait ConversationMapper<'a, 'm> {
             }
         }
         if !content.is_empty() {
-            self.instructions(content);
+            self.push_instructions(content);
         }
     }
 
-    fn user(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn push_user(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut pieces = Vec::with_capacity(1);
         for part in parts {
             pieces.push(match part {
                 Part::Text(text) if text.text.is_empty() => continue,
-                Part::Text(text) => self.text(Cow::Borrowed(&text.text)),
-                Part::Image(media) => self.image(media),
-                Part::Audio(media) => self.audio(media),
-                Part::Document(document) => self.document(document),
+                Part::Text(text) => self.map_text(Cow::Borrowed(&text.text)),
+                Part::Image(media) => self.map_image(media),
+                Part::Audio(media) => self.map_audio(media),
+                Part::Document(document) => self.map_document(document),
                 Part::Opaque(opaque) if let Some(text) = &opaque.text => {
                     self.warnings().downgraded(&opaque.kind, "its text");
-                    self.text(Cow::Borrowed(text))
+                    self.map_text(Cow::Borrowed(text))
                 }
                 other => {
                     self.warnings()
@@ -111,7 +111,7 @@ pub(crate) trait ConversationMapper<'a, 'm> {
             });
         }
         if !pieces.is_empty() {
-            self.user_message(pieces);
+            self.push_user_message(pieces);
         }
     }
 }

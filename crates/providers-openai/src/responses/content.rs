@@ -59,7 +59,7 @@ pub(crate) fn input<'a>(
     for message in &request.messages {
         mapper.message(message);
     }
-    mapper.flush();
+    mapper.flush_pending();
     mapper.report_dropped();
     mapper.items
 }
@@ -104,11 +104,11 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
         &mut self.warnings
     }
 
-    fn waiting(&mut self) -> &mut Vec<InputPart<'a>> {
+    fn pending_pieces(&mut self) -> &mut Vec<InputPart<'a>> {
         &mut self.result_images
     }
 
-    fn instructions(&mut self, content: JoinedText<'a>) {
+    fn push_instructions(&mut self, content: JoinedText<'a>) {
         let role = match self.profile.instructions_role {
             InstructionsRole::System => wire::Role::System,
             InstructionsRole::Developer => wire::Role::Developer,
@@ -127,21 +127,21 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
         self.add_message(role, Content::Text(content));
     }
 
-    fn user_message(&mut self, pieces: Vec<InputPart<'a>>) {
+    fn push_user_message(&mut self, pieces: Vec<InputPart<'a>>) {
         self.add_message(wire::Role::User, input_content(pieces, PARAGRAPH));
     }
 
-    fn assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn push_assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut turn = AssistantTurn::default();
         for part in parts {
             match part {
                 Part::Text(text) => self.assistant_text(text, &mut turn),
                 Part::ToolUse(tool_use) => {
-                    let call = self.tool_call(tool_use, &turn);
+                    let call = self.map_tool_call(tool_use, &turn);
                     self.push(call, &mut turn);
                 }
-                Part::Reasoning(reasoning) => self.reasoning(reasoning, &mut turn),
-                Part::Opaque(opaque) => self.opaque(part, opaque, &mut turn),
+                Part::Reasoning(reasoning) => self.push_reasoning(reasoning, &mut turn),
+                Part::Opaque(opaque) => self.push_opaque(part, opaque, &mut turn),
                 other => {
                     let why = "an assistant message cannot contain it";
                     self.warnings.dropped(other, why);
@@ -151,7 +151,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
         self.lone_reasoning += turn.waiting.len();
     }
 
-    fn tool_result(&mut self, result: &'a ToolResult) {
+    fn push_tool_result(&mut self, result: &'a ToolResult) {
         let call_id = self.profile.tool_ids.apply(&result.tool_use_id);
         let images = result.content.iter().filter_map(as_image).count();
         let supports_images = self.capabilities.images != Some(false);
@@ -189,26 +189,26 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
         }
     }
 
-    fn text(&mut self, text: Cow<'a, str>) -> InputPart<'a> {
+    fn map_text(&mut self, text: Cow<'a, str>) -> InputPart<'a> {
         text_part(text)
     }
 
-    fn image(&mut self, media: &'a Media) -> InputPart<'a> {
+    fn map_image(&mut self, media: &'a Media) -> InputPart<'a> {
         match DataUrl::of(media) {
             Some(image_url) if self.capabilities.images != Some(false) => image_part(image_url),
             _ => self.media_as_text("image", media, "the model does not support images"),
         }
     }
 
-    fn result_image(&mut self, image: DataUrl<'a>) -> InputPart<'a> {
+    fn map_result_image(&mut self, image: DataUrl<'a>) -> InputPart<'a> {
         image_part(image)
     }
 
-    fn audio(&mut self, media: &'a Media) -> InputPart<'a> {
+    fn map_audio(&mut self, media: &'a Media) -> InputPart<'a> {
         self.media_as_text("audio", media, "this API does not support audio")
     }
 
-    fn document(&mut self, document: &'a Document) -> InputPart<'a> {
+    fn map_document(&mut self, document: &'a Document) -> InputPart<'a> {
         let media = &document.media;
         let supported = self.capabilities.documents != Some(false);
         match (supported, DataUrl::of(media)) {
@@ -328,7 +328,7 @@ impl<'a> ItemMapper<'a, '_> {
         turn.is_open = true;
     }
 
-    fn tool_call(&mut self, tool_use: &'a ToolUse, turn: &AssistantTurn<'a>) -> Item<'a> {
+    fn map_tool_call(&mut self, tool_use: &'a ToolUse, turn: &AssistantTurn<'a>) -> Item<'a> {
         let state = tool_use.provider_state.as_ref();
         let own = ItemState::read(state, self.model);
         self.warnings.dropped_states += usize::from(state.is_some() && own.is_none());
@@ -347,7 +347,7 @@ impl<'a> ItemMapper<'a, '_> {
         })
     }
 
-    fn reasoning(&mut self, reasoning: &'a Reasoning, turn: &mut AssistantTurn<'a>) {
+    fn push_reasoning(&mut self, reasoning: &'a Reasoning, turn: &mut AssistantTurn<'a>) {
         let state = reasoning.provider_state.as_ref();
         let item = state
             .and_then(|state| state.for_model(self.model))
@@ -366,7 +366,7 @@ impl<'a> ItemMapper<'a, '_> {
             .push(Item::Unchanged(reasoning_item(item, &reasoning.text)));
     }
 
-    fn opaque(&mut self, part: &Part, opaque: &'a Opaque, turn: &mut AssistantTurn<'a>) {
+    fn push_opaque(&mut self, part: &Part, opaque: &'a Opaque, turn: &mut AssistantTurn<'a>) {
         if let Some(own) = ItemState::read(Some(&opaque.provider_state), self.model) {
             let has_no_id = own.text("id").is_none();
             if has_no_id || self.item_id(Some(&own), turn).is_some() {

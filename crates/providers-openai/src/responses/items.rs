@@ -200,10 +200,10 @@ impl Items {
         events: &mut Vec<ModelEvent>,
     ) {
         let is_open = self
-            .recent()
+            .recent_items()
             .any(|(_, item)| !item.is_complete && item.is_at(address));
         if !is_open {
-            self.start(address, ItemType::of(item), Some(item), events);
+            self.start_item(address, ItemType::of(item), Some(item), events);
         }
     }
 
@@ -215,11 +215,11 @@ impl Items {
         events: &mut Vec<ModelEvent>,
     ) {
         let item_type = ItemType::of(item);
-        let at = match self.find(address, item_type) {
+        let at = match self.find_item(address, item_type) {
             Some(at) => at,
             // Some servers send an item twice.
             None if self.is_known(address, item_type) => return,
-            None => self.start(address, item_type, Some(item), events),
+            None => self.start_item(address, item_type, Some(item), events),
         };
         match item_type {
             ItemType::Message => self.complete_message(at, item, events),
@@ -261,7 +261,7 @@ impl Items {
         text: &str,
         events: &mut Vec<ModelEvent>,
     ) {
-        let known = self.find(address, ItemType::Message);
+        let known = self.find_item(address, ItemType::Message);
         let is_new =
             known.is_none_or(|at| self.message_text(at, content_index, is_refusal).is_none());
         if is_new && !(known.is_none() && self.is_known(address, ItemType::Message)) {
@@ -307,7 +307,7 @@ impl Items {
         text: &str,
         events: &mut Vec<ModelEvent>,
     ) {
-        let known = self.find(address, ItemType::Reasoning);
+        let known = self.find_item(address, ItemType::Reasoning);
         let is_new = known.is_none_or(|at| !self.has_reasoning_text(at, kind));
         if is_new && !(known.is_none() && self.is_known(address, ItemType::Reasoning)) {
             self.add_reasoning(address, kind, text, events);
@@ -321,7 +321,7 @@ impl Items {
         json: &str,
         events: &mut Vec<ModelEvent>,
     ) {
-        let at = self.find(address, ItemType::Call);
+        let at = self.find_item(address, ItemType::Call);
         let call = at.and_then(|at| self.list.get_mut(at));
         if let Some(Item {
             kind:
@@ -349,7 +349,7 @@ impl Items {
         arguments: &Value,
         events: &mut Vec<ModelEvent>,
     ) {
-        let at = self.find(address, ItemType::Call);
+        let at = self.find_item(address, ItemType::Call);
         if let Some(ItemKind::Call {
             has_arguments: false,
             ..
@@ -360,15 +360,15 @@ impl Items {
     }
 
     /// Returns the items that an event may refer to, the last first.
-    fn recent(&self) -> impl Iterator<Item = (usize, &Item)> {
+    fn recent_items(&self) -> impl Iterator<Item = (usize, &Item)> {
         self.list.iter().enumerate().rev().take(MAX_SEARCHED)
     }
 
     /// Returns the open item of an event.
-    fn find(&self, address: ItemAddress<'_>, item_type: ItemType) -> Option<usize> {
+    fn find_item(&self, address: ItemAddress<'_>, item_type: ItemType) -> Option<usize> {
         let find = |is_meant: &dyn Fn(&Item) -> bool| {
             let is_open = |item: &Item| !item.is_complete && item.kind.item_type() == item_type;
-            let mut items = self.recent();
+            let mut items = self.recent_items();
             items
                 .find(|(_, item)| is_open(item) && is_meant(item))
                 .map(|(at, _)| at)
@@ -390,7 +390,7 @@ impl Items {
 
     /// Returns whether the item of an event is complete.
     fn is_known(&self, address: ItemAddress<'_>, item_type: ItemType) -> bool {
-        self.recent().any(|(_, item)| {
+        self.recent_items().any(|(_, item)| {
             item.is_complete && item.kind.item_type() == item_type && item.is_at(address)
         })
     }
@@ -408,13 +408,13 @@ impl Items {
         item_type: ItemType,
         events: &mut Vec<ModelEvent>,
     ) -> usize {
-        match self.find(address, item_type) {
+        match self.find_item(address, item_type) {
             Some(at) => at,
-            None => self.start(address, item_type, None, events),
+            None => self.start_item(address, item_type, None, events),
         }
     }
 
-    fn start(
+    fn start_item(
         &mut self,
         address: ItemAddress<'_>,
         item_type: ItemType,

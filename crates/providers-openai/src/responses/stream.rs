@@ -78,24 +78,24 @@ impl ResponsesDecoder {
                 return Err(ERRORS.in_band(&self.provider, error));
             }
             let message = format!("the body is not an answer: {}", excerpt(body.as_bytes()));
-            return Err(self.error(ModelErrorKind::Protocol, message));
+            return Err(self.new_error(ModelErrorKind::Protocol, message));
         }
         let response: Response = serde_json::from_value(value).unwrap_or_default();
         if let Some(status @ ("queued" | "in_progress")) = response.status.as_deref() {
             let message = format!("the answer is not complete: its status is `{status}`");
-            return Err(self.error(ModelErrorKind::Protocol, message));
+            return Err(self.new_error(ModelErrorKind::Protocol, message));
         }
-        self.start(Some(&response), events);
-        self.finish("completed", response, events)
+        self.start_answer(Some(&response), events);
+        self.finish_answer("completed", response, events)
     }
 
-    fn start(&mut self, response: Option<&Response>, events: &mut Vec<ModelEvent>) {
+    fn start_answer(&mut self, response: Option<&Response>, events: &mut Vec<ModelEvent>) {
         let id = response.and_then(|response| response.id.clone());
         let model = response.and_then(|response| response.model.clone());
         self.answer.start(id, model, events);
     }
 
-    fn event(
+    fn read_event(
         &mut self,
         name: &str,
         event: Event,
@@ -105,11 +105,11 @@ impl ResponsesDecoder {
             && matches!(status, "completed" | "incomplete" | "failed" | "cancelled")
         {
             let response = event.response.unwrap_or_default();
-            self.start(Some(&response), events);
-            return self.finish(status, response, events);
+            self.start_answer(Some(&response), events);
+            return self.finish_answer(status, response, events);
         }
         if let Some(response) = &event.response {
-            self.start(Some(response), events);
+            self.start_answer(Some(response), events);
             return Ok(());
         }
         let address = ItemAddress::of(&event);
@@ -128,7 +128,7 @@ impl ResponsesDecoder {
             "response.function_call_arguments.",
         ];
         if known.iter().any(|prefix| name.starts_with(prefix)) {
-            self.start(None, events);
+            self.start_answer(None, events);
         }
         let items = &mut self.items;
         match name {
@@ -181,7 +181,7 @@ impl ResponsesDecoder {
     }
 
     /// Reads the last event. `event_status` is the status in its name.
-    fn finish(
+    fn finish_answer(
         &mut self,
         event_status: &str,
         response: Response,
@@ -205,7 +205,7 @@ impl ResponsesDecoder {
         }
         if status == "cancelled" {
             let message = "the provider cancelled the answer";
-            return Err(self.error(ModelErrorKind::Interrupted, message));
+            return Err(self.new_error(ModelErrorKind::Interrupted, message));
         }
         // A whole body contains the items here, and so do some streams.
         if self.items.is_empty() {
@@ -234,7 +234,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
+    fn new_error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
         ModelError::new(&*self.provider, kind, message)
     }
 }
@@ -256,7 +256,7 @@ impl WireDecoder for ResponsesDecoder {
         }
         self.items.interrupt(events);
         let message = "the stream ended without `response.completed`";
-        Err(self.error(ModelErrorKind::Interrupted, message))
+        Err(self.new_error(ModelErrorKind::Interrupted, message))
     }
 }
 
@@ -280,7 +280,7 @@ impl ResponsesDecoder {
                 "an event is not a JSON object: {}",
                 excerpt(data.as_bytes())
             );
-            self.error(ModelErrorKind::Protocol, message)
+            self.new_error(ModelErrorKind::Protocol, message)
         };
         // serde would read an array as the fields in order.
         if !data.starts_with('{') {
@@ -306,7 +306,7 @@ impl ResponsesDecoder {
                 return Err(ERRORS.in_band(&self.provider, error));
             }
         }
-        self.event(&kind, event, events)
+        self.read_event(&kind, event, events)
     }
 }
 

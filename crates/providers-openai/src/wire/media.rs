@@ -7,6 +7,7 @@ use switchboard_domain::{Document, Media, MediaSource};
 
 /// An address, or data as a `data:` URL.
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "the names are those of a URL")]
 pub enum DataUrl<'a> {
     Address(&'a str),
     Data {

@@ -31,6 +31,7 @@ pub struct CacheWriteDetails {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct OutputDetails {
+    /// Output tokens for reasoning.
     #[serde(deserialize_with = "lenient")]
     pub reasoning_tokens: Option<u64>,
 }

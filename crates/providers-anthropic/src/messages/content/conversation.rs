@@ -133,7 +133,7 @@ impl<'a> Turns<'a> {
         for result in message.results() {
             let mut after_results = Vec::new();
             let block = mapper.tool_result(result, &mut after_results);
-            let turn = self.turn(wire::Role::User);
+            let turn = self.current_turn(wire::Role::User);
             turn.results.push(block);
             turn.content.append(&mut after_results);
         }
@@ -148,7 +148,7 @@ impl<'a> Turns<'a> {
             };
             match (block, role) {
                 (Some(block), wire::Role::System) => self.add_instruction(block),
-                (Some(block), role) => self.turn(role).content.push(block),
+                (Some(block), role) => self.current_turn(role).content.push(block),
                 (None, _) => {}
             }
         }
@@ -167,7 +167,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Returns the current turn of this role, or a new one.
-    fn turn(&mut self, role: wire::Role) -> &mut Turn<'a> {
+    fn current_turn(&mut self, role: wire::Role) -> &mut Turn<'a> {
         if self.list.last().is_none_or(|last| last.role != role) {
             let instructions = match role {
                 wire::Role::User => std::mem::take(&mut self.pending_instructions),
@@ -203,7 +203,7 @@ impl<'a> Turns<'a> {
                 return;
             };
             turn.match_results(&open, mapper);
-            open = turn.calls();
+            open = turn.call_ids();
             index += 1;
         }
     }
@@ -267,7 +267,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Returns the ids of the calls.
-    fn calls(&self) -> Vec<String> {
+    fn call_ids(&self) -> Vec<String> {
         let ids = self.content.iter().filter_map(|block| match block {
             Block::ToolUse { id, .. } => Some(id.clone().into_owned()),
             _ => None,

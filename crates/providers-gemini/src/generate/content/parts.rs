@@ -46,7 +46,7 @@ impl Mapper<'_> {
     pub(crate) fn instruction<'a>(&mut self, part: &'a Part) -> Option<wire::Part<'a>> {
         match part {
             Part::Text(text) => said(&text.text),
-            other => self.dropped(other, "instructions are text"),
+            other => self.warn_dropped(other, "instructions are text"),
         }
     }
 
@@ -54,25 +54,27 @@ impl Mapper<'_> {
     pub(crate) fn user<'a>(&mut self, part: &'a Part, out: &mut Vec<wire::Part<'a>>) {
         match part {
             Part::Text(text) => out.extend(said(&text.text)),
-            Part::Image(media) => out.push(self.image(media)),
-            Part::Audio(media) => out.push(self.audio(media)),
-            Part::Document(document) => self.document(document, out),
+            Part::Image(media) => out.push(self.map_image(media)),
+            Part::Audio(media) => out.push(self.map_audio(media)),
+            Part::Document(document) => self.map_document(document, out),
             Part::Opaque(opaque) => out.extend(self.foreign(opaque)),
-            other => out.extend(self.dropped(other, "a user message cannot hold it")),
+            other => out.extend(self.warn_dropped(other, "a user message cannot hold it")),
         }
     }
 
     /// Maps a part of a model message.
     pub(crate) fn assistant<'a>(&mut self, part: &'a Part, out: &mut Vec<wire::Part<'a>>) {
         match part {
-            Part::Text(text) => out.extend(self.answer(text)),
-            Part::Reasoning(reasoning) => out.extend(self.reasoning(reasoning)),
+            Part::Text(text) => out.extend(self.map_answer(text)),
+            Part::Reasoning(reasoning) => out.extend(self.map_reasoning(reasoning)),
             Part::ToolUse(tool_use) => out.push(self.call(tool_use)),
             Part::Opaque(opaque) => out.extend(self.opaque(opaque)),
-            Part::Image(media) => out.push(self.image(media)),
-            Part::Audio(media) => out.push(self.audio(media)),
-            Part::Document(document) => self.document(document, out),
-            other => out.extend(self.dropped(other, "the model's own messages cannot hold it")),
+            Part::Image(media) => out.push(self.map_image(media)),
+            Part::Audio(media) => out.push(self.map_audio(media)),
+            Part::Document(document) => self.map_document(document, out),
+            other => {
+                out.extend(self.warn_dropped(other, "the model's own messages cannot hold it"))
+            }
         }
     }
 
@@ -83,7 +85,7 @@ impl Mapper<'_> {
             .as_str()
     }
 
-    fn answer<'a>(&mut self, text: &'a Text) -> Option<wire::Part<'a>> {
+    fn map_answer<'a>(&mut self, text: &'a Text) -> Option<wire::Part<'a>> {
         let thought_signature = self.signature(text.provider_state.as_ref());
         if text.text.is_empty() && thought_signature.is_none() {
             return None;
@@ -95,7 +97,7 @@ impl Mapper<'_> {
         }))
     }
 
-    fn reasoning<'a>(&mut self, reasoning: &'a Reasoning) -> Option<wire::Part<'a>> {
+    fn map_reasoning<'a>(&mut self, reasoning: &'a Reasoning) -> Option<wire::Part<'a>> {
         let own = self.own(reasoning.provider_state.as_ref());
         let Some(state) = own.filter(|_| self.replay_thoughts) else {
             self.reasoning_dropped += 1;
@@ -168,21 +170,21 @@ impl Mapper<'_> {
         state?.for_model(self.model)
     }
 
-    pub(crate) fn image<'a>(&mut self, media: &'a Media) -> wire::Part<'a> {
+    pub(crate) fn map_image<'a>(&mut self, media: &'a Media) -> wire::Part<'a> {
         if self.capabilities.images == Some(false) {
             return self.in_words("image", media, "the model sees no images");
         }
         self.medium("image", media)
     }
 
-    pub(crate) fn audio<'a>(&mut self, media: &'a Media) -> wire::Part<'a> {
+    pub(crate) fn map_audio<'a>(&mut self, media: &'a Media) -> wire::Part<'a> {
         if self.capabilities.audio == Some(false) {
             return self.in_words("audio", media, "the model hears no audio");
         }
         self.medium("audio", media)
     }
 
-    fn document<'a>(&mut self, document: &'a Document, out: &mut Vec<wire::Part<'a>>) {
+    fn map_document<'a>(&mut self, document: &'a Document, out: &mut Vec<wire::Part<'a>>) {
         let media = &document.media;
         if self.capabilities.documents == Some(false) {
             out.push(self.in_words("document", media, "the model reads no documents"));
@@ -211,7 +213,7 @@ impl Mapper<'_> {
         wire::Part::text(name)
     }
 
-    fn dropped<T>(&mut self, part: &Part, why: &str) -> Option<T> {
+    fn warn_dropped<T>(&mut self, part: &Part, why: &str) -> Option<T> {
         let what = part.in_words();
         self.warn(WarningKind::PartDropped, format!("{what} omitted: {why}"));
         None
