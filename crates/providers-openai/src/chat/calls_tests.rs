@@ -251,9 +251,9 @@ fn arguments_before_the_name_are_kept_up_to_the_input_limit() {
 #[test]
 fn early_arguments_are_kept_up_to_one_character_over_the_limit() {
     let mut call = Call::default();
-    call.keep_early_arguments(&"a".repeat(MAX_INPUT - 1));
+    call.buffer_early_arguments(&"a".repeat(MAX_INPUT - 1));
     for piece in ["é", "é", "é"] {
-        call.keep_early_arguments(piece);
+        call.buffer_early_arguments(piece);
     }
     assert_eq!(call.early_arguments.len(), MAX_INPUT + 1);
     assert!(call.early_arguments.ends_with("aé"));
