@@ -81,7 +81,6 @@ impl Driver {
     pub(super) async fn drive(mut self: Box<Self>, mut run: Box<Run>, resumed: bool) -> Box<Run> {
         self.resumed = resumed;
         run.share_validators(self.agent.validators.clone());
-        run.share_tool_weights(Arc::clone(&self.agent.weights));
         if let Some(decisions) = &self.agent.decisions {
             run.share_decisions(decisions.clone());
         }
@@ -339,12 +338,8 @@ impl Driver {
                 (selected.tools, selected.problems)
             }
         };
-        let context = &self.context;
-        let visible = if context.is_empty() {
-            tools.clone()
-        } else {
-            tools.iter().map(|tool| context.visible(tool)).collect()
-        };
+        let visible = tools.iter().map(|tool| self.context.visible(tool));
+        let visible = visible.collect();
         self.declared_tools = tools;
         (visible, problems)
     }
@@ -374,11 +369,10 @@ impl Driver {
     async fn suspend_unavailable_calls(&self, run: &mut Run) {
         let mut missing = run.open_tools();
         missing.retain(|name| self.declared_tool(name).is_none());
-        missing.sort();
-        missing.dedup();
         if missing.is_empty() {
             return;
         }
+        let missing: Vec<String> = missing.into_iter().collect();
         let message = format!(
             "tools are unavailable: {}; their calls can be denied, or wait until the run is resumed",
             missing.join(", ")
@@ -473,47 +467,22 @@ impl Driver {
             if open.is_empty() {
                 return Ok(Flow::Continue);
             }
-            let (index, decision) = match &self.agent.approver {
-                None => (0, ApprovalDecision::NobodyThere),
-                Some(approver) => {
-                    let now = self.agent.now();
-                    let is_open = |id: &str| open.iter().any(|it| it.tool_use.id == id);
-                    let unrequested = self.unrequested_approvals(run, is_open);
-                    let id = run.id().to_owned();
-                    // The wall time of the run does not include the person's time.
-                    run.pause(now);
-                    run.tick_steady(self.agent.steady.now());
-                    let expiry = earliest_expiry(run, &open);
-                    let decided = tokio::select! {
-                        biased;
-                        // The stored requests can be decided later.
-                        () = self.publisher.cancellation().cancelled() => {
-                            if self.resumed && is_stored {
-                                return Ok(Flow::Parked);
-                            }
-                            return Ok(Flow::Stopped(StopReason::Cancelled));
-                        }
-                        decision = with_expiry(approver.decide_any(&open), expiry) => Ok(decision),
-                        early = self.early_decision(&id, &unrequested) => Err(early),
-                    };
-                    match decided {
-                        Ok(decision) => decision,
-                        Err((index, decision)) => {
-                            let call = &unrequested[index];
-                            is_stored = self.apply_early_decision(run, call, decision).await?;
-                            continue;
-                        }
-                    }
-                }
+            let Some((id, decision)) = self.next_decision(run, &open).await else {
+                // The stored requests can be decided later.
+                return Ok(if self.resumed && is_stored {
+                    Flow::Parked
+                } else {
+                    Flow::Stopped(StopReason::Cancelled)
+                });
             };
-            // An approver may return an invalid index.
-            let index = index.min(open.len() - 1);
-            let request = open.remove(index);
+            let request = open.iter().find(|request| request.tool_use.id == id);
+            let is_unavailable =
+                request.is_some_and(|request| self.is_unavailable(&request.tool_use.name));
             // An approved call of an unavailable tool waits until the run is resumed.
             let decision = match decision {
                 ApprovalDecision::Later if is_stored => return Ok(Flow::Parked),
                 ApprovalDecision::Allow { .. } | ApprovalDecision::NobodyThere
-                    if is_stored && self.is_unavailable(&request.tool_use.name) =>
+                    if is_stored && is_unavailable =>
                 {
                     return Ok(Flow::Parked);
                 }
@@ -522,8 +491,43 @@ impl Driver {
                 decision => decision,
             };
             self.tick(run);
-            let events = run.apply_decision(&request.tool_use.id, decision)?;
+            let events = run.apply_decision(&id, decision)?;
             is_stored = self.emit_decision(run, events).await;
+        }
+    }
+
+    /// Waits for a decision about one of the open requests or an early decision about another call.
+    /// Returns the id of the call, or `None` if the run is cancelled.
+    async fn next_decision(
+        &self,
+        run: &mut Run,
+        open: &[ApprovalRequest],
+    ) -> Option<(String, ApprovalDecision)> {
+        let id_of = |index: usize| Some(open.get(index)?.tool_use.id.clone());
+        let Some(approver) = &self.agent.approver else {
+            return Some((id_of(0)?, ApprovalDecision::NobodyThere));
+        };
+        let is_open = |id: &str| open.iter().any(|it| it.tool_use.id == id);
+        let unrequested = self.unrequested_approvals(run, is_open);
+        // The wall time of the run does not include the person's time.
+        run.pause(self.agent.now());
+        run.tick_steady(self.agent.steady.now());
+        let run = &*run;
+        let decided = async {
+            let decided = approver.decide_any(open);
+            match earliest_expiry(run, open) {
+                None => decided.await,
+                Some((index, expires_in)) => tokio::time::timeout(expires_in, decided)
+                    .await
+                    .unwrap_or((index, ApprovalDecision::Expired)),
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.publisher.cancellation().cancelled() => None,
+            // An approver may return an invalid index.
+            (index, decision) = decided => Some((id_of(index.min(open.len() - 1))?, decision)),
+            early = self.early_decision(run.id(), &unrequested) => Some(early),
         }
     }
 
@@ -548,44 +552,39 @@ impl Driver {
         others.map(|request| request.tool_use.id.clone()).collect()
     }
 
-    /// Waits for an early decision about one of these calls.
+    /// Waits for an early decision about one of these calls. Returns the id of the call.
     pub(super) async fn early_decision(
         &self,
         run: &str,
         calls: &[String],
-    ) -> (usize, ApprovalDecision) {
+    ) -> (String, ApprovalDecision) {
         if let Some(approver) = &self.agent.approver
             && !calls.is_empty()
         {
             let (index, decision) = approver.early_decision(run, calls).await;
-            let is_final = matches!(
-                decision,
-                ApprovalDecision::Allow { .. } | ApprovalDecision::Deny { .. }
-            );
-            if is_final && index < calls.len() {
-                return (index, decision);
+            if let ApprovalDecision::Allow { .. } | ApprovalDecision::Deny { .. } = decision
+                && let Some(call) = calls.get(index)
+            {
+                return (call.clone(), decision);
             }
         }
         std::future::pending().await
     }
 
-    /// Applies an early decision. Returns whether it is stored.
+    /// Applies an early decision, unless the call got its result in the meantime.
     pub(super) async fn apply_early_decision(
         &self,
         run: &mut Run,
         call: &str,
         decision: ApprovalDecision,
-    ) -> Result<bool, UnexpectedInput> {
+    ) -> Result<(), UnexpectedInput> {
         self.tick(run);
-        let pending = run.pending_approvals();
-        let is_pending = pending.iter().any(|request| request.tool_use.id == call);
-        let events = if is_pending {
-            run.apply_decision(call, decision)?
-        } else {
-            // The call got its result in the meantime.
-            Vec::new()
-        };
-        Ok(self.emit_decision(run, events).await)
+        let mut pending = run.pending_approvals().into_iter();
+        if pending.any(|request| request.tool_use.id == call) {
+            let events = run.apply_decision(call, decision)?;
+            self.emit_decision(run, events).await;
+        }
+        Ok(())
     }
 
     /// Stores the run with a decision and then publishes its events. Returns whether it is stored.
@@ -619,19 +618,6 @@ fn earliest_expiry(run: &Run, requests: &[ApprovalRequest]) -> Option<(usize, Du
             Some((index, run.remaining_decision_time(&request.tool_use.id)?))
         })
         .min_by_key(|(_, time)| *time)
-}
-
-/// Waits for a decision until a request expires.
-async fn with_expiry(
-    decided: impl Future<Output = (usize, ApprovalDecision)>,
-    earliest_expiry: Option<(usize, Duration)>,
-) -> (usize, ApprovalDecision) {
-    match earliest_expiry {
-        None => decided.await,
-        Some((index, expires_in)) => tokio::time::timeout(expires_in, decided)
-            .await
-            .unwrap_or((index, ApprovalDecision::Expired)),
-    }
 }
 
 /// Returns whole milliseconds.

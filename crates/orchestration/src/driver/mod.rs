@@ -26,7 +26,6 @@ use crate::{
     strategy::{GatherFormat, Strategy, formatter::Form},
     tools::arguments::{ContextInjection, Validators},
     tools::functions::ToolSet,
-    tools::per_definition::PerDefinition,
     tools::results::ResultCache,
 };
 pub use publish::Clock;
@@ -65,8 +64,6 @@ struct Settings {
     clock: Option<Clock>,
     steady: SteadyClock,
     validators: Validators,
-    /// Estimated tokens of each tool definition.
-    weights: Arc<PerDefinition<u64>>,
 }
 
 impl Settings {
@@ -359,7 +356,3 @@ const _: fn() = || {
     fn is_stream<S: Stream<Item = RunEvent> + Send>() {}
     is_stream::<RunStream>();
 };
-
-#[cfg(test)]
-#[path = "driver_tests.rs"]
-mod tests;

@@ -34,17 +34,11 @@ enum Answer {
     TooLarge(LimitHit),
 }
 
-/// Events since the driver last yielded to the reader.
+/// The received part of a response, and the conversion of its events to events of the run.
 #[derive(Default)]
-struct Unyielded {
-    /// Number of events of the model.
-    received: usize,
-    /// Number of published events.
-    published: usize,
-}
-
-/// The conversion of model events to run events.
 struct OutputMapper {
+    answer: ResponseAccumulator,
+    meter: AnswerMeter,
     /// Tool uses that may still receive input, by part index, with their ids in the run.
     open_tools: HashMap<u32, String>,
     /// Created at the first tool use, because it reads the whole conversation.
@@ -96,9 +90,7 @@ impl Driver {
             return Err(reason);
         }
         let (tools, problems) = self.visible(tools);
-        if !self.context.is_empty() {
-            run.set_declared_tools(self.declared_tools.clone());
-        }
+        run.set_declared_tools(self.declared_tools.clone());
         self.emit(run.tools_missing(problems)).await;
         if run.steps() == 0
             && let Some(recipe) = &self.recipe
@@ -217,15 +209,6 @@ impl Driver {
         Ok(Flow::Continue)
     }
 
-    /// Yields to the reader. The reader may cancel the run, and the wall time must be checked for
-    /// streams that are always ready.
-    async fn yield_to_reader(&self, published: usize) -> Option<StopReason> {
-        if published > 0 {
-            handover().await;
-        }
-        self.stop_reason()
-    }
-
     /// Streams a response. Returns its end, and the received part of an incomplete response.
     async fn stream_answer(
         &self,
@@ -239,90 +222,54 @@ impl Driver {
         if let Some(reason) = self.stop_reason() {
             return (Answer::Stopped(reason), None);
         }
-        let mut stream = match self.unless_stopped(model.stream(request)).await {
+        let stream = match self.unless_stopped(model.stream(request)).await {
             Err(reason) => return (Answer::Stopped(reason), None),
             Ok(Err(error)) => return (Answer::Failed(error), None),
             Ok(Ok(stream)) => stream,
         };
+        let mut stream = stream.ready_chunks(MAX_EVENTS_TOGETHER);
         let provider = &*model.id().provider;
-        let max_bytes = run.options().limits.max_answer_bytes.unwrap_or(u64::MAX);
-        let mut answer = ResponseAccumulator::default();
-        let mut meter = AnswerMeter::default();
         let mut stopped = pin!(self.stopped());
-        // Events that the reader could not take yet.
-        let mut events = Unyielded::default();
-        let mut end: Option<Answer> = loop {
-            let has_unread = events.published > 0;
+        let end: Option<Answer> = loop {
             let next = tokio::select! {
                 biased;
-                next = stream.next() => Some(next),
-                // Available events are taken together before the driver waits.
-                () = std::future::ready(()), if has_unread => None,
-                reason = &mut stopped, if !has_unread => break Some(Answer::Stopped(reason)),
+                next = stream.next() => next,
+                reason = &mut stopped => break Some(Answer::Stopped(reason)),
             };
-            match next {
-                None => {}
-                Some(None) => break None,
-                Some(Some(Err(error))) => break Some(Answer::Failed(error)),
-                // A provider may retry after output that only the run counts, such as a formatted
-                // answer.
-                Some(Some(Ok(ModelEvent::Retrying { retry }))) if mapper.has_output => {
-                    let kind = ModelErrorKind::Interrupted;
-                    break Some(Answer::Failed(ModelError::new(
-                        provider,
-                        kind,
-                        retry.reason,
-                    )));
-                }
-                Some(Some(Ok(event))) => {
-                    if !matches!(event, ModelEvent::Retrying { .. }) {
-                        trace.first_chunk();
-                    }
-                    if meter.count(&event) > max_bytes {
-                        break Some(Answer::TooLarge(LimitHit::AnswerBytes { max: max_bytes }));
-                    }
-                    if let Err(fault) = answer.push(&event) {
-                        break Some(Answer::Failed(ModelError::from_grammar(provider, fault)));
-                    }
-                    events.received += 1;
-                    let kinds = mapper.map(event, run);
-                    mapper.has_output |= kinds.iter().any(is_output);
-                    events.published += kinds.len();
-                    self.publisher.publish_all(kinds);
-                    // Events without output also need a check of the clock.
-                    if events.received < MAX_EVENTS_TOGETHER {
-                        continue;
-                    }
-                }
+            let Some(events) = next else { break None };
+            let mut has_published = false;
+            let taken = events.into_iter().try_for_each(|event| {
+                let kinds = mapper.take(event, run, trace)?;
+                has_published |= self.publisher.publish_all(kinds);
+                Ok(())
+            });
+            if has_published {
+                handover().await;
             }
-            let published = std::mem::take(&mut events).published;
-            if let Some(reason) = self.yield_to_reader(published).await {
-                break Some(Answer::Stopped(reason));
+            // The reader may have cancelled the run, which has priority. The wall time must be
+            // checked for streams that are always ready.
+            let stop = self.stop_reason().map(Answer::Stopped);
+            if let Some(end) = stop.or(taken.err()) {
+                break Some(end);
             }
         };
-        // A cancellation at the last events has priority.
-        if events.published > 0
-            && let Some(reason) = self.yield_to_reader(events.published).await
-        {
-            end = Some(Answer::Stopped(reason));
-        }
-        if end.is_none() && !answer.is_finished() {
-            let fault = GrammarViolation::NoFinish;
-            end = Some(Answer::Failed(ModelError::from_grammar(provider, fault)));
-        }
-        let Some(end) = end else {
-            let answer = answer
-                .finish()
-                .map(|answer| Answer::Whole(Box::new(answer)));
-            let failed = |fault| Answer::Failed(ModelError::from_grammar(provider, fault));
-            return (answer.unwrap_or_else(failed), None);
+        let failed = |fault| Answer::Failed(ModelError::from_grammar(provider, fault));
+        let end = match end {
+            Some(end) => end,
+            None if !mapper.answer.is_finished() => failed(GrammarViolation::NoFinish),
+            None => {
+                let answer = std::mem::take(&mut mapper.answer).finish();
+                let whole = answer.map(|answer| Answer::Whole(Box::new(answer)));
+                return (whole.unwrap_or_else(failed), None);
+            }
         };
         let has_output = match end {
             // A fallback model may answer if no output was published.
             Answer::Failed(_) => mapper.has_output,
-            _ => answer.has_output(),
+            _ => mapper.answer.has_output(),
         };
-        (end, has_output.then(|| answer.interrupted()))
+        let partial = has_output.then(|| std::mem::take(&mut mapper.answer).interrupted());
+        (end, partial)
     }
 }
 
@@ -330,12 +277,41 @@ impl OutputMapper {
     /// Returns the state before the first event of a response.
     fn new(run: &Run) -> Self {
         Self {
-            open_tools: HashMap::new(),
-            ids: None,
-            has_output: false,
             gathers: run.stage() == Some(RunPhase::Gathering),
             formatter: run.partial_formatter().map(Box::new),
+            ..Self::default()
         }
+    }
+
+    /// Adds an event to the response. Returns its visible part, or the end of the call.
+    fn take(
+        &mut self,
+        event: Result<ModelEvent, ModelError>,
+        run: &Run,
+        trace: &ChatTrace,
+    ) -> Result<Vec<RunEventKind>, Answer> {
+        let event = event.map_err(Answer::Failed)?;
+        let provider = &*run.model().provider;
+        match &event {
+            // A provider may retry after output that only the run counts, such as a formatted
+            // answer.
+            ModelEvent::Retrying { retry } if self.has_output => {
+                let kind = ModelErrorKind::Interrupted;
+                let error = ModelError::new(provider, kind, retry.reason.clone());
+                return Err(Answer::Failed(error));
+            }
+            ModelEvent::Retrying { .. } => {}
+            _ => trace.first_chunk(),
+        }
+        let max = run.options().limits.max_answer_bytes.unwrap_or(u64::MAX);
+        if self.meter.count(&event) > max {
+            return Err(Answer::TooLarge(LimitHit::AnswerBytes { max }));
+        }
+        let pushed = self.answer.push(&event);
+        pushed.map_err(|fault| Answer::Failed(ModelError::from_grammar(provider, fault)))?;
+        let kinds = self.map(event, run);
+        self.has_output |= kinds.iter().any(is_output);
+        Ok(kinds)
     }
 
     /// Returns the visible part of a model event.
@@ -343,7 +319,11 @@ impl OutputMapper {
         let kind = match event {
             ModelEvent::Retrying { retry } => {
                 // The calls of the next attempt get the same ids.
-                *self = Self::new(run);
+                *self = Self {
+                    answer: std::mem::take(&mut self.answer),
+                    meter: std::mem::take(&mut self.meter),
+                    ..Self::new(run)
+                };
                 RunEventKind::ModelCallRetried {
                     step: run.steps(),
                     attempt: retry.attempt,

@@ -14,11 +14,7 @@ use std::{
 
 use jiff::Timestamp;
 use switchboard_domain::{ToolProgress, ToolRetry};
-use tokio::{
-    runtime::Handle,
-    sync::{Notify, mpsc},
-    time::Instant,
-};
+use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Run, RunEvent, RunEventKind, observe::trace::RunLog};
@@ -62,9 +58,8 @@ struct Inner {
 struct CallEvents {
     progress: RateLimit,
     questions: RateLimit,
-    /// The latest delayed progress.
+    /// The latest progress, if it exceeded the rate limit.
     delayed: Option<ToolProgress>,
-    has_delayed: Arc<Notify>,
 }
 
 /// A rate limit.
@@ -153,7 +148,7 @@ impl Publisher {
     }
 
     /// Publishes progress of a running call. Above the rate limit, the latest progress is delayed
-    /// until the limit allows it or the call ends.
+    /// until the call ends, unless later progress is published before.
     pub(super) fn progress(&self, id: &str, progress: ToolProgress) {
         let inner = &mut *self.lock();
         let is_below_limit = inner.is_below_limit();
@@ -166,30 +161,7 @@ impl Publisher {
             inner.send_progress(id.to_owned(), progress, time);
         } else {
             call.delayed = Some(progress);
-            call.has_delayed.notify_one();
         }
-    }
-
-    /// Publishes the delayed progress of a running call when the rate limit allows it. Never ends.
-    pub(super) async fn publish_delayed<T>(&self, id: &str) -> T {
-        let call = self
-            .lock()
-            .running
-            .get(id)
-            .map(|it| Arc::clone(&it.has_delayed));
-        // Timers need a runtime. Without one, the latest progress is published at the end.
-        let has_delayed = call.filter(|_| Handle::try_current().is_ok());
-        while let Some(has_delayed) = &has_delayed {
-            has_delayed.notified().await;
-            tokio::time::sleep(PERIOD).await;
-            let mut inner = self.lock();
-            let delayed = inner.running.get_mut(id).and_then(|it| it.delayed.take());
-            drop(inner);
-            if let Some(progress) = delayed {
-                self.progress(id, progress);
-            }
-        }
-        std::future::pending().await
     }
 
     /// Publishes a repeated attempt of a running call.

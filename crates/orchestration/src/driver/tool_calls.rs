@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::{FutureExt, StreamExt, stream};
 use switchboard_domain::{
-    Principal, ProgressSink, SharedObject, ToolAnnotations, ToolCall, ToolCallError, ToolOutput,
+    Principal, ProgressSink, SharedObject, ToolCall, ToolCallError, ToolOutput,
 };
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -30,15 +30,6 @@ use crate::{
 /// time-out; the driver drops the call after this delay.
 const TOOL_TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 
-/// A call to its host. Boxed, because it is large.
-struct Outgoing {
-    planned: PlannedCall,
-    /// The input with injected values, or the reason why the call is not sent.
-    input: Result<SharedObject, ToolCallError>,
-    key: Option<CacheKey>,
-    principal: Principal,
-}
-
 /// Returns whether a call is not safe to repeat, so that its intent is stored first.
 fn needs_stored_intent(call: &PlannedCall) -> bool {
     !only_reads(call.annotations) && call.annotations.idempotent != Some(true)
@@ -57,13 +48,6 @@ fn stores_next(run: &mut Run) -> bool {
 struct Change<'a> {
     cache: &'a ResultCache,
     server: &'a str,
-}
-
-impl<'a> Change<'a> {
-    fn begin(cache: &'a ResultCache, server: &'a str) -> Self {
-        cache.invalidate(server);
-        Self { cache, server }
-    }
 }
 
 impl Drop for Change<'_> {
@@ -98,8 +82,9 @@ impl Driver {
             let mut starting = Vec::new();
             while running.len() + starting.len() < max_concurrent && self.stop_reason().is_none() {
                 let Some(planned) = waiting.next() else { break };
-                let call = self.outgoing(run, planned);
-                let cache = self.agent.cache.as_ref().zip(call.key.as_ref());
+                let input = self.complete_input(&planned);
+                let key = self.cache_key(run, &planned, &input);
+                let cache = self.agent.cache.as_ref().zip(key.as_ref());
                 let cached = cache.and_then(|(cache, key)| cache.get(key, self.agent.now()));
                 if let Some(output) = cached {
                     let outcome = ToolCallOutcome {
@@ -107,32 +92,28 @@ impl Driver {
                         cached: true,
                         ..ToolCallOutcome::new(Ok(output), 0)
                     };
-                    let events = run.tool_finished(&call.planned.id, outcome)?;
+                    let events = run.tool_finished(&planned.id, outcome)?;
                     self.emit_stored(run, events).await;
                     continue;
                 }
-                let events = run.tool_started(&call.planned.id)?;
-                starting.push((call, events));
+                let events = run.tool_started(&planned.id)?;
+                starting.push((planned, input, key, events));
             }
-            let is_stored = if starting
-                .iter()
-                .any(|(call, _)| needs_stored_intent(&call.planned))
-            {
-                self.checkpoint(run, Checkpoint::Leaving).await
-            } else {
-                true
-            };
-            for (call, events) in starting {
-                let id = &call.planned.id;
+            let mut planned = starting.iter().map(|(planned, ..)| planned);
+            let is_stored = !planned.any(needs_stored_intent)
+                || self.checkpoint(run, Checkpoint::Leaving).await;
+            for (planned, input, key, events) in starting {
+                let id = &planned.id;
                 if self.stop_reason().is_some() {
                     run.cancel_start(id)?;
-                } else if !is_stored && needs_stored_intent(&call.planned) {
+                } else if !is_stored && needs_stored_intent(&planned) {
                     let events = run.reject_unstored_call(id)?;
                     self.emit_stored(run, events).await;
                 } else {
                     started.push((id.clone(), Instant::now()));
                     self.emit(events).await;
-                    running.push(self.call_tool(call, timeout));
+                    let principal = run.principal().clone();
+                    running.push(self.call_tool(planned, input, key, principal, timeout));
                 }
             }
             if running.is_empty()
@@ -147,9 +128,8 @@ impl Driver {
                 tokio::select! {
                     biased;
                     next = running.next() => break next,
-                    (index, decision) = self.early_decision(&run_id, &unrequested) => {
-                        let call = &unrequested[index];
-                        self.apply_early_decision(run, call, decision).await?;
+                    (call, decision) = self.early_decision(&run_id, &unrequested) => {
+                        self.apply_early_decision(run, &call, decision).await?;
                     }
                     reason = self.stopped() => break 'calls reason,
                 }
@@ -183,19 +163,17 @@ impl Driver {
         Ok(Flow::Continue)
     }
 
-    fn outgoing(&self, run: &Run, planned: PlannedCall) -> Box<Outgoing> {
-        let input = self.complete_input(&planned);
-        let declared = self.declared_tool(&planned.name);
-        let key = match (&self.agent.cache, declared, &input) {
-            (Some(cache), Some(declared), Ok(input)) => cache.key(run.principal(), declared, input),
-            _ => None,
-        };
-        Box::new(Outgoing {
-            planned,
-            input,
-            key,
-            principal: run.principal().clone(),
-        })
+    /// Returns the key of a call whose result may come from the cache. The input has the injected
+    /// values, because results can differ by them.
+    fn cache_key(
+        &self,
+        run: &Run,
+        planned: &PlannedCall,
+        input: &Result<SharedObject, ToolCallError>,
+    ) -> Option<CacheKey> {
+        let declared = self.declared_tool(&planned.name)?;
+        let cache = self.agent.cache.as_ref()?;
+        cache.key(run.principal(), declared, input.as_ref().ok()?)
     }
 
     /// Returns the input with injected values, which events do not have.
@@ -221,16 +199,13 @@ impl Driver {
 
     async fn call_tool(
         &self,
-        call: Box<Outgoing>,
+        planned: PlannedCall,
+        input: Result<SharedObject, ToolCallError>,
+        key: Option<CacheKey>,
+        principal: Principal,
         timeout: Option<Duration>,
     ) -> (String, ToolCallOutcome) {
         let started = Instant::now();
-        let Outgoing {
-            planned,
-            input,
-            key,
-            principal,
-        } = *call;
         let id = planned.id;
         let input = match input {
             Ok(input) => input,
@@ -244,7 +219,12 @@ impl Driver {
             questions.register_call(&call_key, &id, principal, publisher, context)
         });
         // Dropped at the end of the call, also if the call is cancelled.
-        let change = self.begin_change(server.as_deref(), planned.annotations);
+        let cache = self.agent.cache.as_deref();
+        let changing = cache.filter(|_| !only_reads(planned.annotations));
+        let change = changing.zip(server.as_deref()).map(|(cache, server)| {
+            cache.invalidate(server);
+            Change { cache, server }
+        });
         let attempts = Arc::new(AtomicU32::new(1));
         let call = ToolCall {
             name,
@@ -253,17 +233,12 @@ impl Driver {
             idempotency_key: Some(call_key),
             progress: self.progress_sink(&id, &attempts),
         };
-        let called = self.call_host(call, timeout).instrument(trace.span());
-        let mut result = tokio::select! {
-            biased;
-            result = called => result,
-            never = self.publisher.publish_delayed(&id) => never,
-        };
+        let mut result = self.call_host(call, timeout).instrument(trace.span()).await;
         let attempts = attempts.load(Ordering::Relaxed);
         match &mut result {
             Ok(output) => {
                 self.context.redact_output(output);
-                if let (Some(cache), Some(key)) = (&self.agent.cache, key) {
+                if let (Some(cache), Some(key)) = (cache, key) {
                     cache.put(key, output, self.agent.now());
                 }
             }
@@ -277,19 +252,6 @@ impl Driver {
             ..ToolCallOutcome::new(result, milliseconds(started.elapsed()))
         };
         (id, outcome)
-    }
-
-    /// Marks a call that may change data, so that cached results of its server become invalid.
-    fn begin_change<'a>(
-        &'a self,
-        server: Option<&'a str>,
-        annotations: ToolAnnotations,
-    ) -> Option<Change<'a>> {
-        let cache = self.agent.cache.as_deref();
-        match (cache, server, only_reads(annotations)) {
-            (Some(cache), Some(server), false) => Some(Change::begin(cache, server)),
-            _ => None,
-        }
     }
 
     /// Returns the sink for progress and repeated attempts of a call.

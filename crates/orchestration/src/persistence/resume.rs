@@ -127,11 +127,11 @@ impl DurableRuns {
         }
         if is_stateless {
             let (owner, session) = (self.owner.clone(), Some(record.session.0.clone()));
-            let (next_event, changes) = (run.next_event(), run.take_overrides());
             let messages = run.messages().to_vec();
-            *run = agent.prepare(record.id.clone(), messages, owner, session);
-            run.set_next_event(next_event);
-            run.apply_overrides(changes);
+            let mut created = agent.prepare(record.id.clone(), messages, owner, session);
+            created.set_next_event(run.next_event());
+            created.apply_changed_settings(&run);
+            *run = created;
         }
         let resumed = !is_stateless || record.last_event > 0;
         PersistedRun::begin(agent, record, *run, mark, resumed, lease)

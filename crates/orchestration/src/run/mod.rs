@@ -44,7 +44,7 @@ use crate::{
     },
     recipe::Recipe,
     strategy::formatter,
-    tools::{arguments::Validators, per_definition::PerDefinition, results::FullResults},
+    tools::{arguments::Validators, results::FullResults},
 };
 
 type Events = Vec<RunEventKind>;
@@ -63,15 +63,6 @@ pub struct Run {
     /// The conversation. A store appends to its copy of the messages.
     messages: Vec<Arc<Message>>,
     caches: RunCaches,
-}
-
-/// Settings that were changed in this process. They also apply to a run that must be created again
-/// because its state was never stored.
-#[derive(Debug, Default)]
-pub(crate) struct Overrides {
-    max_steps: Option<u32>,
-    approvals: Option<Approvals>,
-    delivery: Option<Delivery>,
 }
 
 impl Run {
@@ -153,11 +144,6 @@ impl Run {
     /// Shares compiled schemas with other runs.
     pub(crate) fn share_validators(&mut self, validators: Validators) {
         self.caches.validators = validators;
-    }
-
-    /// Shares the estimated sizes of tool definitions with other runs.
-    pub(crate) fn share_tool_weights(&mut self, weights: Arc<PerDefinition<u64>>) {
-        self.caches.index.share_tokens(weights);
     }
 
     /// Stops the run's wall time until the next [`Run::tick`], while a person decides.
@@ -268,7 +254,7 @@ impl Run {
     }
 
     /// Returns the tool names of calls that have not started.
-    pub fn open_tools(&self) -> Vec<String> {
+    pub fn open_tools(&self) -> BTreeSet<String> {
         let calls = self.state.calls().iter();
         let open = calls.filter(|call| call.is_unstarted());
         open.map(|call| call.tool_use.name.clone()).collect()
@@ -434,40 +420,29 @@ impl Run {
     /// Sets the maximum number of model calls, counted from the start of the run.
     pub fn limit_steps(&mut self, max_steps: u32) {
         Arc::make_mut(&mut self.state.options).limits.max_steps = max_steps;
-        self.caches.overrides.max_steps = Some(max_steps);
     }
 
     /// Sets the approval rules for future calls. Waiting calls keep waiting.
     pub fn set_approvals(&mut self, approvals: Approvals) {
-        self.caches.overrides.approvals = Some(approvals.clone());
         Arc::make_mut(&mut self.state.options).approval = approvals;
     }
 
     /// Sets the delivery of future model responses.
     pub fn set_delivery(&mut self, delivery: Delivery) {
         Arc::make_mut(&mut self.state.options).delivery = delivery;
-        self.caches.overrides.delivery = Some(delivery);
     }
 
-    pub(crate) fn take_overrides(&mut self) -> Overrides {
-        std::mem::take(&mut self.caches.overrides)
-    }
-
-    /// Applies the settings that were changed in another instance of the run.
-    pub(crate) fn apply_overrides(&mut self, overrides: Overrides) {
-        let Overrides {
-            max_steps,
-            approvals,
-            delivery,
-        } = overrides;
-        if let Some(max_steps) = max_steps {
-            self.limit_steps(max_steps);
+    /// Applies the settings of `other`, a run with default options, that were changed.
+    pub(crate) fn apply_changed_settings(&mut self, other: &Self) {
+        let (changed, default) = (other.options(), RunOptions::default());
+        if changed.limits.max_steps != default.limits.max_steps {
+            self.limit_steps(changed.limits.max_steps);
         }
-        if let Some(approvals) = approvals {
-            self.set_approvals(approvals);
+        if changed.approval != default.approval {
+            self.set_approvals(changed.approval.clone());
         }
-        if let Some(delivery) = delivery {
-            self.set_delivery(delivery);
+        if changed.delivery != default.delivery {
+            self.set_delivery(changed.delivery);
         }
     }
 

@@ -306,45 +306,11 @@ impl Run {
             self.state.phase = Phase::Model;
             return Vec::new();
         }
-        let is_cut_off = is_cut_off_or_withheld(finish);
         let complete = formatting.complete(&message);
-        match formatting
+        let read = formatting
             .state
-            .read(&complete, finish, &formatting.gathered)
-        {
-            FormatDecision::Done(formatted) => {
-                self.messages.push(Arc::new(formatted.message()));
-                formatting.items = Some(formatted.items);
-                if is_cut_off {
-                    self.end_by(finish.clone());
-                } else {
-                    // The call of the formatter tool is the answer. It needs no result.
-                    if *finish == FinishReason::ToolUse {
-                        self.state.finish = Some(FinishReason::Stop);
-                    }
-                    self.state.phase = Phase::Done(Outcome::Completed);
-                }
-                let repairs = formatted.repairs;
-                let repaired = !repairs.is_empty();
-                let event = repaired.then_some(RunEventKind::FormatRepaired { repairs });
-                event.into_iter().collect()
-            }
-            FormatDecision::Unfit { text, error } => {
-                self.messages.push(Arc::new(Message::assistant(&text)));
-                formatting.items = Some(vec![AnswerItem::Text { text }]);
-                if is_cut_off {
-                    self.end_by(finish.clone());
-                } else {
-                    self.end_with(RunError::new(
-                        RunErrorKind::MalformedAnswer,
-                        format!(
-                            "the answer does not have the requested form: {error}. Ask again or use \
-                             another model"
-                        ),
-                    ));
-                }
-                Vec::new()
-            }
+            .read(&complete, finish, &formatting.gathered);
+        let (answer, items, repairs, error) = match read {
             FormatDecision::Reask { messages, error } => {
                 // Providers reject a message without parts.
                 if !message.parts.is_empty() {
@@ -353,20 +319,54 @@ impl Run {
                 let messages = messages.into_iter().map(Arc::new);
                 formatting.messages.extend(messages);
                 self.state.phase = Phase::Model;
-                vec![self.asked_again(error)]
+                return vec![self.asked_again(error)];
             }
-            FormatDecision::Silent if is_cut_off => {
-                self.end_by(finish.clone());
-                Vec::new()
+            FormatDecision::Done(formatted) => {
+                let message = formatted.message();
+                (
+                    Some(message),
+                    Some(formatted.items),
+                    formatted.repairs,
+                    None,
+                )
+            }
+            FormatDecision::Unfit { text, error } => {
+                let message = Message::assistant(&text);
+                let error = RunError::new(
+                    RunErrorKind::MalformedAnswer,
+                    format!(
+                        "the answer does not have the requested form: {error}. Ask again or use \
+                         another model"
+                    ),
+                );
+                let items = vec![AnswerItem::Text { text }];
+                (Some(message), Some(items), Vec::new(), Some(error))
             }
             FormatDecision::Silent => {
-                self.end_with(RunError::new(
+                let error = RunError::new(
                     RunErrorKind::EmptyAnswer,
                     "the model returned an empty answer; ask again or use another model",
-                ));
-                Vec::new()
+                );
+                (None, None, Vec::new(), Some(error))
             }
+        };
+        if items.is_some() {
+            formatting.items = items;
         }
+        self.messages.extend(answer.map(Arc::new));
+        if is_cut_off_or_withheld(finish) {
+            self.end_by(finish.clone());
+        } else if let Some(error) = error {
+            self.end_with(error);
+        } else {
+            // The call of the formatter tool is the answer. It needs no result.
+            if *finish == FinishReason::ToolUse {
+                self.state.finish = Some(FinishReason::Stop);
+            }
+            self.state.phase = Phase::Done(Outcome::Completed);
+        }
+        let event = (!repairs.is_empty()).then_some(RunEventKind::FormatRepaired { repairs });
+        event.into_iter().collect()
     }
 
     /// Restarts the formatting phase for another model.

@@ -207,8 +207,7 @@ impl Run {
         let output = if tool_use.name == results::READ_TOOL && !complete_results.is_empty() {
             complete_results.read(input, &options.results)
         } else if selection.is_search_tool(&tool_use.name) {
-            let index = &mut self.caches.index;
-            selection.search(&options.search, index, input)
+            selection.search(&options.search, &self.caches.index, input)
         } else {
             return None;
         };

@@ -202,7 +202,7 @@ impl Run {
                 over: None,
             };
         }
-        let overhead = self.caches.index.weigh(&turn.tools);
+        let overhead = tokens::estimate_tools(&turn.tools);
         let fit = turn.history.fit(policy, &self.messages, overhead);
         turn.request_tokens = Some(fit.tokens);
         fit
@@ -220,7 +220,7 @@ impl Run {
                     max_tokens: None,
                     ..state.options.history.clone()
                 };
-                let overhead = self.caches.index.weigh(&state.turn.tools);
+                let overhead = tokens::estimate_tools(&state.turn.tools);
                 let fit = state.turn.history.fit(&unbounded, &self.messages, overhead);
                 fit.tokens
             });

@@ -117,22 +117,6 @@ fn calls_that_must_not_run_get_a_result_with_the_reason() {
 }
 
 #[test]
-fn calls_of_a_refused_answer_are_not_executed() {
-    let mut run = run(RunOptions::default());
-    run.begin_model_call(tools());
-    run.model_answered(answer(
-        vec![call("a", "look", r#"{"n":1}"#)],
-        FinishReason::Refusal,
-    ))
-    .unwrap();
-    assert_eq!(run.next_step(), Step::Done);
-    assert_paired(run.messages());
-    let report = run.report().unwrap();
-    assert_eq!(report.outcome, Outcome::Failed);
-    assert_eq!(report.error.unwrap().kind, RunErrorKind::Refusal);
-}
-
-#[test]
 fn an_interrupted_call_runs_again_only_if_it_is_safe_to_repeat() {
     let mut run = run(RunOptions::default());
     run.begin_model_call(tools());
@@ -160,40 +144,6 @@ fn an_interrupted_call_runs_again_only_if_it_is_safe_to_repeat() {
     assert_paired(run.messages());
     let text = run.messages()[2].results().nth(1).unwrap().as_text();
     assert!(text.contains("not known"), "{text}");
-}
-
-#[test]
-fn duplicate_and_missing_ids_become_unique() {
-    let mut run = run(RunOptions::default());
-    run.begin_model_call(tools());
-    let same = || {
-        vec![
-            call("0", "look", r#"{"n":1}"#),
-            call("", "look", r#"{"n":2}"#),
-        ]
-    };
-    for _ in 0..2 {
-        run.model_answered(answer(same(), FinishReason::ToolUse))
-            .unwrap();
-        let Step::CallTools(calls) = run.next_step() else {
-            panic!("no calls")
-        };
-        for call in &calls {
-            run.tool_started(&call.id).unwrap();
-            run.tool_finished(&call.id, done("x")).unwrap();
-        }
-        run.begin_model_call(tools());
-    }
-    assert_paired(run.messages());
-    run.cancel(None, &HashMap::new());
-    let ids: Vec<_> = run
-        .report()
-        .unwrap()
-        .tool_calls
-        .into_iter()
-        .map(|c| c.id)
-        .collect();
-    assert_eq!(ids, ["0", "call", "0_2", "call_2"]);
 }
 
 #[test]

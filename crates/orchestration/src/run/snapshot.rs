@@ -21,7 +21,9 @@ use crate::{RunEventKind, SharedDecisions};
 /// The stored form of a run.
 #[derive(Serialize, Deserialize)]
 struct StoredRun<'a> {
-    format: FormatVersion,
+    /// The version. Reading any other version is an error.
+    #[serde(deserialize_with = "read_format")]
+    format: u64,
     /// Number of stored messages: the conversation, and the complete results between its messages.
     message_count: usize,
     state: RunState,
@@ -44,7 +46,7 @@ pub struct SnapshotMark {
 pub enum RestoreError {
     /// The state has a format that this program does not read.
     #[error(transparent)]
-    Format(UnsupportedFormat),
+    Format(#[from] UnsupportedFormat),
     /// The state is not valid in its format.
     #[error("the stored state of the run cannot be read")]
     State(#[from] serde_json::Error),
@@ -92,7 +94,7 @@ impl Run {
             state.decisions = SharedDecisions::default();
         }
         let stored = serde_json::to_string(&StoredRun {
-            format: FormatVersion,
+            format: FORMAT,
             message_count: messages.len(),
             state,
             messages: None,
@@ -122,7 +124,7 @@ impl Run {
             format: Option<Value>,
         }
         let Head { format } = serde_json::from_str(&snapshot.state)?;
-        FormatVersion::check(format.as_ref()).map_err(RestoreError::Format)?;
+        check_format(format.as_ref())?;
         let stored: StoredRun<'_> = serde_json::from_str(&snapshot.state)?;
         if snapshot.from != 0 || stored.message_count != snapshot.messages.len() {
             return Err(RestoreError::Conversation {
@@ -259,7 +261,7 @@ impl Serialize for Run {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let messages = self.stored_messages();
         let stored = StoredRun {
-            format: FormatVersion,
+            format: FORMAT,
             message_count: messages.len(),
             state: self.stored_state(),
             messages: Some(messages),
@@ -279,10 +281,6 @@ impl<'de> Deserialize<'de> for Run {
 /// The version that this program writes and reads.
 const FORMAT: u64 = 1;
 
-/// The version of a stored run. Reading any other version is an error.
-#[derive(Debug, Clone, Copy, Default)]
-struct FormatVersion;
-
 /// A stored run has a form that this program does not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -295,28 +293,18 @@ pub struct UnsupportedFormat {
     pub format: String,
 }
 
-impl FormatVersion {
-    /// Checks the version of a stored run before the rest of it is read.
-    fn check(stored: Option<&Value>) -> Result<Self, UnsupportedFormat> {
-        if stored.and_then(Value::as_u64) == Some(FORMAT) {
-            return Ok(Self);
-        }
-        let format = stored.map_or_else(|| "unknown".to_owned(), ToString::to_string);
-        Err(UnsupportedFormat { format })
+/// Checks the version of a stored run before the rest of it is read.
+fn check_format(stored: Option<&Value>) -> Result<u64, UnsupportedFormat> {
+    if stored.and_then(Value::as_u64) == Some(FORMAT) {
+        return Ok(FORMAT);
     }
+    let format = stored.map_or_else(|| "unknown".to_owned(), ToString::to_string);
+    Err(UnsupportedFormat { format })
 }
 
-impl Serialize for FormatVersion {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        FORMAT.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for FormatVersion {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let stored = Option::<Value>::deserialize(deserializer)?;
-        Self::check(stored.as_ref()).map_err(D::Error::custom)
-    }
+fn read_format<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let format = Value::deserialize(deserializer)?;
+    check_format(Some(&format)).map_err(D::Error::custom)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use switchboard_domain::{
     ToolDefinition, ToolInput, ToolOrigin, ToolOutput, ToolResult, ToolUse, Usage, Warning,
 };
 
-use super::{Events, Overrides, PlannedCall, SteadyTime, ToolCallOutcome, phases::Stage};
+use super::{Events, PlannedCall, SteadyTime, ToolCallOutcome, phases::Stage};
 use crate::{
     Outcome, RunError, RunOptions, SharedDecisions, ToolCallRecord, ToolFailure,
     policy::{
@@ -123,8 +123,6 @@ pub(super) struct RunCaches {
     pub(super) steady: Option<SteadyTime>,
     /// Events that an earlier process stored with the state and did not emit.
     pub(super) replayed_events: Events,
-    /// Settings that were changed in this process.
-    pub(super) overrides: Overrides,
     /// Whether the wall time of the run is counted at the moment.
     pub(super) is_clock_running: bool,
     pub(super) validators: Validators,

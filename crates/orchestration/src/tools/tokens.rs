@@ -17,6 +17,8 @@
 //! close to `cl100k_base` for these scripts. For random letters and digits (hashes, base64) it is
 //! as low as half the count.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use switchboard_domain::{
     Document, Media, MediaSource, Message, Part, ToolContent, ToolDefinition, ToolInput, ToolResult,
@@ -79,6 +81,11 @@ pub fn estimate_content(content: &[ToolContent]) -> u64 {
 pub fn estimate_tool(tool: &ToolDefinition) -> u64 {
     let schema = estimate_value(&tool.input_schema);
     PER_PART + estimate(&tool.name) + estimate(&tool.description) + schema
+}
+
+/// Returns the tokens of several tool definitions.
+pub(crate) fn estimate_tools(tools: &[Arc<ToolDefinition>]) -> u64 {
+    tools.iter().map(|tool| estimate_tool(tool)).sum()
 }
 
 /// Returns the length in bytes of the longest prefix of `text` with at most `tokens`. It ends at a

@@ -238,12 +238,12 @@ fn the_right_tool_is_found_for_18_of_20_questions() {
     let mut largest = 0;
     for (question, expected) in QUESTIONS {
         let mut selection = ToolSelection::default();
-        selection.select(&policy, &mut index);
+        selection.select(&policy, &index);
         assert!(selection.is_active());
         // The words of a person; a model uses better queries.
         let input = json!({"query": question});
-        let answer = selection.search(&policy, &mut index, input.as_object().unwrap());
-        let shown = selection.select(&policy, &mut index);
+        let answer = selection.search(&policy, &index, input.as_object().unwrap());
+        let shown = selection.select(&policy, &index);
         largest = largest.max(tokens(&shown));
         if !is_found(&shown, expected) {
             missed.push(format!("{question} -> {expected}, found {answer:?}"));
@@ -258,7 +258,7 @@ fn queries_of_a_model_find_the_tool_among_the_first_four() {
     let mut index = ToolIndex::default();
     index.update(&catalogue());
     for (query, expected) in SEARCHES {
-        let found = index.search(query, 4);
+        let found = index.search(query, 4, None);
         assert!(is_found(&found, expected), "{query}: {found:?}");
     }
 }
@@ -274,8 +274,8 @@ fn technical_terms_find_tools_that_everyday_words_do_not() {
     index.update(&catalogue());
     let (mut by_person, mut by_model) = (0, 0);
     for ((question, expected), search) in HELD_BACK.iter().zip(OF_HELD_BACK) {
-        by_person += u32::from(is_found(&index.search(question, 8), expected));
-        by_model += u32::from(is_found(&index.search(search, 8), expected));
+        by_person += u32::from(is_found(&index.search(question, 8, None), expected));
+        by_model += u32::from(is_found(&index.search(search, 8, None), expected));
     }
     assert!(by_person >= 10, "{by_person}");
     assert!(by_model >= 20, "{by_model}");
@@ -287,15 +287,15 @@ fn a_tool_that_no_query_finds_is_in_the_list_of_its_server() {
     let mut index = ToolIndex::default();
     index.update(&catalogue());
     let mut selection = ToolSelection::default();
-    selection.select(&policy, &mut index);
+    selection.select(&policy, &index);
     for (_, expected) in HELD_BACK {
         let (server, _) = expected.split_once("__").unwrap_or_default();
         let input = json!({"server": server});
-        let answer = selection.search(&policy, &mut index, input.as_object().unwrap());
+        let answer = selection.search(&policy, &index, input.as_object().unwrap());
         let text = answer.content[0].as_text();
         assert!(text.contains(expected), "{text}");
         assert!(estimate(&text) <= 400, "{}", estimate(&text));
-        let found = index.search(expected, 1);
+        let found = index.search(expected, 1, None);
         assert!(is_found(&found, expected), "{expected}: {found:?}");
     }
 }

@@ -100,14 +100,14 @@ impl Questions {
         id: &str,
         answer: ElicitationAnswer,
     ) -> Result<(), NoSuchQuestion> {
-        let found = self.remove(|open| open.id == id && *open.call.owner.run == *run);
+        let action = QuestionAction::from(&answer);
+        let found = self.end(action, |open| open.id == id && *open.call.owner.run == *run);
         let Some(open) = found.into_iter().next() else {
             return Err(NoSuchQuestion {
                 run: run.to_owned(),
                 id: id.to_owned(),
             });
         };
-        open.publish_end(QuestionAction::from(&answer));
         // Fails if the call just ended.
         let _ = open.answer.send(answer);
         Ok(())
@@ -187,13 +187,23 @@ impl Questions {
         Ok(())
     }
 
-    /// Removes questions. The caller publishes their end, so that each has one end.
-    fn remove(&self, is_selected: impl Fn(&PendingQuestion) -> bool) -> Vec<PendingQuestion> {
+    /// Ends the selected questions. Each question has one end.
+    fn end(
+        &self,
+        action: QuestionAction,
+        is_selected: impl Fn(&PendingQuestion) -> bool,
+    ) -> Vec<PendingQuestion> {
         let mut registry = self.lock();
         let all = std::mem::take(&mut registry.open);
-        let (removed, rest) = all.into_iter().partition(is_selected);
+        let (ended, rest): (Vec<_>, _) = all.into_iter().partition(is_selected);
         registry.open = rest;
-        removed
+        drop(registry);
+        for PendingQuestion { id, call, .. } in &ended {
+            let id = id.clone();
+            let event = RunEventKind::QuestionAnswered { id, action };
+            call.publisher.question(&call.tool_use, event);
+        }
+        ended
     }
 
     fn lock(&self) -> MutexGuard<'_, Registry> {
@@ -274,14 +284,6 @@ impl Registry {
     }
 }
 
-impl PendingQuestion {
-    fn publish_end(&self, action: QuestionAction) {
-        let id = self.id.clone();
-        let event = RunEventKind::QuestionAnswered { id, action };
-        self.call.publisher.question(&self.call.tool_use, event);
-    }
-}
-
 /// Cancels a question without an answer when its server no longer waits.
 struct QuestionGuard<'a> {
     questions: &'a Questions,
@@ -290,9 +292,9 @@ struct QuestionGuard<'a> {
 
 impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
-        for open in self.questions.remove(|open| open.id == self.id) {
-            open.publish_end(QuestionAction::Cancel);
-        }
+        let _ = self
+            .questions
+            .end(QuestionAction::Cancel, |open| open.id == self.id);
     }
 }
 
@@ -313,9 +315,9 @@ impl Drop for CallGuard {
                 registry.ended.push_back((self.key.clone(), call.owner));
             }
         }
-        for open in self.questions.remove(|open| open.key == self.key) {
-            open.publish_end(QuestionAction::Cancel);
-        }
+        let _ = self
+            .questions
+            .end(QuestionAction::Cancel, |open| open.key == self.key);
     }
 }
 

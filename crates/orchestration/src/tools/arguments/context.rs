@@ -244,11 +244,6 @@ impl ContextInjection {
         Redactor::default().with_named_secrets(secrets)
     }
 
-    /// Returns whether the context has neither values nor hidden arguments.
-    pub fn is_empty(&self) -> bool {
-        self.names().is_empty()
-    }
-
     /// Returns the tool as the model sees it, without the properties that the host sets. Returns
     /// the same `Arc` each time.
     pub fn visible(&self, original: &Arc<ToolDefinition>) -> Arc<ToolDefinition> {

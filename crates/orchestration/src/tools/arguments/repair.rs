@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 use switchboard_domain::{
-    JsonObject, ToolInput,
+    JsonObject, ToolDefinition, ToolInput,
     json_schema::{
         JsonType, SchemaValidator, ValidationError,
         error::{TypeKind, ValidationErrorKind},
@@ -33,8 +33,6 @@ const WRAPPERS: [&str; 8] = [
 
 /// A changed value and the descriptions of the changes.
 pub(super) type Repaired<T> = (T, Vec<String>);
-/// Predicate for values that are not validated, such as redacted ones.
-pub(super) type IsRedacted<'a> = &'a dyn Fn(&Value) -> bool;
 
 /// Parses a malformed input without its code fence and its trailing commas.
 ///
@@ -99,18 +97,16 @@ fn without_trailing_commas(text: &str) -> (String, usize) {
     (clean, removed)
 }
 
-/// Returns the input as the schema accepts it, and its repairs. Redacted values stay unchanged.
-/// Returns `None` if the input needs no repair or if the repairs do not make it valid.
+/// Returns the input as the schema accepts it, and its repairs. Returns `None` if the input needs
+/// no repair or if the repairs do not make it valid.
 pub(super) fn repair_values(
     validator: &SchemaValidator,
-    schema: &Value,
-    tool: &str,
+    tool: &ToolDefinition,
     input: &Value,
-    is_redacted: IsRedacted<'_>,
 ) -> Option<Repaired<JsonObject>> {
-    let repaired = repair_scalars(validator, input.clone(), is_redacted).or_else(|| {
-        let (inner, unwrapped) = unwrap(schema, tool, input.as_object()?)?;
-        let (value, repairs) = repair_scalars(validator, Value::Object(inner), is_redacted)?;
+    let repaired = repair_scalars(validator, input.clone()).or_else(|| {
+        let (inner, unwrapped) = unwrap(tool, input.as_object()?)?;
+        let (value, repairs) = repair_scalars(validator, Value::Object(inner))?;
         Some((value, [vec![unwrapped], repairs].concat()))
     });
     match repaired? {
@@ -120,11 +116,12 @@ pub(super) fn repair_values(
 }
 
 /// Returns the object inside `{"arguments": {…}}`, if the schema has no such property.
-fn unwrap(schema: &Value, tool: &str, input: &JsonObject) -> Option<(JsonObject, String)> {
+fn unwrap(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonObject, String)> {
     let mut wrapper = None;
     for (key, value) in input {
-        let is_tool_name = matches!(key.as_str(), "name" | "tool" | "function") && value == tool;
-        if names_property(schema, key) {
+        let is_tool_name =
+            matches!(key.as_str(), "name" | "tool" | "function") && *value == tool.name;
+        if names_property(&tool.input_schema, key) {
             return None;
         }
         if !is_tool_name {
@@ -148,22 +145,13 @@ fn unwrap(schema: &Value, tool: &str, input: &JsonObject) -> Option<(JsonObject,
 }
 
 /// Returns the value without faults and its repairs. The repairs are empty if it had no fault.
-fn repair_scalars(
-    validator: &SchemaValidator,
-    mut value: Value,
-    is_redacted: IsRedacted<'_>,
-) -> Option<Repaired<Value>> {
+fn repair_scalars(validator: &SchemaValidator, mut value: Value) -> Option<Repaired<Value>> {
     let mut changes: Vec<Change> = Vec::new();
     for fault in validator.errors(&value).ok()?.iter().take(MAX_FAULTS) {
         propose(&value, fault, &mut changes);
     }
     let mut repairs = Vec::new();
-    for Change {
-        path,
-        new_value,
-        description,
-    } in changes
-    {
+    for (path, new_value, description) in changes {
         if let Some(new_value) = new_value {
             *value.pointer_mut(&path)? = new_value;
         } else {
@@ -174,61 +162,19 @@ fn repair_scalars(
         }
         repairs.push(format!("{path}: {description}"));
     }
-    is_accepted(validator, &value, is_redacted).then_some((value, repairs))
+    (validator.is_valid(&value) == Ok(true)).then_some((value, repairs))
 }
 
-/// Returns whether a value is valid apart from its redacted values.
-pub(super) fn is_accepted(
-    validator: &SchemaValidator,
-    value: &Value,
-    is_redacted: IsRedacted<'_>,
-) -> bool {
-    let is_valid = || validator.is_valid(value).unwrap_or(false);
-    let has_redacted_faults = || {
-        let faults = validator.errors(value).unwrap_or_default();
-        !faults.is_empty()
-            && faults
-                .iter()
-                .all(|it| is_about_redacted(value, it, is_redacted))
-    };
-    is_valid() || (is_redacted(value) && has_redacted_faults())
-}
-
-/// Returns whether a fault is about a redacted value. Missing and unexpected properties are faults
-/// of their object, whose values do not matter. One branch of `anyOf` or `oneOf` is sufficient.
-fn is_about_redacted(
-    input: &Value,
-    fault: &ValidationError<'_>,
-    is_redacted: IsRedacted<'_>,
-) -> bool {
-    if let ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } =
-        fault.kind()
-    {
-        let mut branches = context.iter();
-        return branches.any(|faults| {
-            let mut faults = faults.iter();
-            faults.all(|fault| is_about_redacted(input, fault, is_redacted))
-        });
-    }
-    let value = input.pointer(fault.instance_path().as_str());
-    value.is_some_and(|value| !value.is_object() && is_redacted(value))
-}
-
-/// A proposed change of one value.
-struct Change {
-    /// JSON pointer to the value.
-    path: String,
-    /// `None` removes the property.
-    new_value: Option<Value>,
-    description: String,
-}
+/// A proposed change: the JSON pointer of the value, the new value (`None` removes the property),
+/// and the description.
+type Change = (String, Option<Value>, String);
 
 /// Adds the changes that could repair a fault. For a fault of `anyOf` or `oneOf`, these are the
 /// changes for every branch.
 fn propose(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<Change>) {
     let path = fault.instance_path().as_str();
-    let change = match (root.pointer(path), fault.kind()) {
-        (Some(Value::Null), _) => Some((None, "removed null: the property is optional".to_owned())),
+    let (new_value, description) = match (root.pointer(path), fault.kind()) {
+        (Some(Value::Null), _) => (None, "removed null: the property is optional".to_owned()),
         (
             _,
             ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context },
@@ -236,27 +182,24 @@ fn propose(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<Change>)
             for fault in context.iter().flatten().take(MAX_FAULTS) {
                 propose(root, fault, changes);
             }
-            None
+            return;
         }
-        (Some(Value::String(text)), ValidationErrorKind::Type { kind }) => read_scalar(text, kind)
-            .map(|value| {
-                let name = if value.is_boolean() {
-                    "boolean"
-                } else {
-                    "number"
-                };
-                (Some(value), format!("read the text {text:?} as a {name}"))
-            }),
-        _ => None,
+        (Some(Value::String(text)), ValidationErrorKind::Type { kind }) => {
+            let Some(value) = read_scalar(text, kind) else {
+                return;
+            };
+            let name = if value.is_boolean() {
+                "boolean"
+            } else {
+                "number"
+            };
+            let description = format!("read the text {text:?} as a {name}");
+            (Some(value), description)
+        }
+        _ => return,
     };
-    if let Some((new_value, description)) = change
-        && !changes.iter().any(|other| other.path == path)
-    {
-        changes.push(Change {
-            path: path.to_owned(),
-            new_value,
-            description,
-        });
+    if !changes.iter().any(|(other, ..)| other == path) {
+        changes.push((path.to_owned(), new_value, description));
     }
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_domain::{
-    JsonObject, SharedObject, ToolDefinition, ToolInput, check_depth, json_schema::SchemaValidator,
+    SharedObject, ToolDefinition, ToolInput, check_depth, json_schema::SchemaValidator,
 };
 
-use super::repair::{IsRedacted, is_accepted, repair_text, repair_values};
+use super::repair::{repair_text, repair_values};
 use crate::tools::per_definition::PerDefinition;
 
 /// Maximum number of faults in one message.
@@ -69,48 +69,22 @@ impl Validators {
         definition: &Arc<ToolDefinition>,
         input: &ToolInput,
     ) -> Result<Checked, InputFault> {
-        self.examine_with(definition, input, &|_| false)
-    }
-
-    /// Returns a recorded input as [`Self::examine`] does, but accepts all faults of redacted
-    /// values. A string is parsed as the model's text. Returns `None` if other faults remain.
-    pub fn examine_recorded(
-        &self,
-        definition: &Arc<ToolDefinition>,
-        input: &Value,
-        is_redacted: &dyn Fn(&Value) -> bool,
-    ) -> Option<JsonObject> {
-        let input = match input {
-            Value::Object(object) => ToolInput::Object(object.clone().into()),
-            Value::String(raw) => ToolInput::parse(raw),
-            _ => return None,
-        };
-        let checked = self.examine_with(definition, &input, is_redacted).ok()?;
-        Some(checked.input.into_object())
-    }
-
-    fn examine_with(
-        &self,
-        definition: &Arc<ToolDefinition>,
-        input: &ToolInput,
-        is_redacted: IsRedacted<'_>,
-    ) -> Result<Checked, InputFault> {
         let validator = self.validator(definition);
-        let accept = |validator, object| accept(validator, definition, object, is_redacted);
         match (input, &*validator) {
             (ToolInput::Object(object), None) => Ok(Checked {
                 input: object.clone(),
                 repairs: Vec::new(),
             }),
-            (ToolInput::Object(object), Some(validator)) => accept(validator, object.clone())
-                .ok_or_else(|| InputFault::Invalid {
+            (ToolInput::Object(object), Some(validator)) => {
+                accept(validator, definition, object.clone()).ok_or_else(|| InputFault::Invalid {
                     faults: describe_faults(validator, object.as_value()),
-                }),
+                })
+            }
             (ToolInput::Malformed { raw, reason }, validator) => {
                 // Without a schema, nothing confirms that the repair is right.
                 let repaired = validator.as_ref().and_then(|validator| {
                     let (object, mut repairs) = repair_text(raw, reason)?;
-                    let checked = accept(validator, object.into())?;
+                    let checked = accept(validator, definition, object.into())?;
                     repairs.extend(checked.repairs);
                     let input = checked.input;
                     Some(Checked { input, repairs })
@@ -133,14 +107,11 @@ fn accept(
     validator: &SchemaValidator,
     definition: &ToolDefinition,
     object: SharedObject,
-    is_redacted: IsRedacted<'_>,
 ) -> Option<Checked> {
-    let (schema, name) = (&definition.input_schema, &definition.name);
-    let (input, repairs) = if is_accepted(validator, object.as_value(), is_redacted) {
+    let (input, repairs) = if validator.is_valid(object.as_value()) == Ok(true) {
         (object, Vec::new())
     } else {
-        let value = object.as_value();
-        let (input, repairs) = repair_values(validator, schema, name, value, is_redacted)?;
+        let (input, repairs) = repair_values(validator, definition, object.as_value())?;
         (input.into(), repairs)
     };
     // An object that was parsed from a string adds levels.

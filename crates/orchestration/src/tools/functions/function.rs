@@ -5,7 +5,7 @@ use std::{fmt, pin::Pin, sync::Arc};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use switchboard_domain::{SharedObject, ToolCall, ToolDefinition, ToolOutput};
+use switchboard_domain::{SharedObject, ToolCall, ToolDefinition, ToolOrigin, ToolOutput};
 
 use crate::tools::error_output;
 
@@ -47,7 +47,7 @@ const MAX_NAME_BYTES: usize = 64;
 #[derive(Clone)]
 #[must_use]
 pub struct Function {
-    pub(super) definition: ToolDefinition,
+    pub(super) definition: Arc<ToolDefinition>,
     pub(super) body: Body,
     /// Why the tool cannot be offered.
     pub(super) problem: Option<String>,
@@ -123,10 +123,25 @@ impl Function {
             ))
         };
         Self {
-            definition,
+            definition: Arc::new(definition),
             body,
             problem,
         }
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut ToolDefinition)) -> Self {
+        change(Arc::make_mut(&mut self.definition));
+        self
+    }
+
+    /// Sets the server of the tool, which is also the origin of its definition.
+    pub(super) fn of_server(self, server: &str) -> Self {
+        self.change(|definition| {
+            definition.origin = Some(ToolOrigin {
+                server: server.to_owned(),
+                tool: definition.name.clone(),
+            });
+        })
     }
 
     /// Returns the definition.
@@ -135,48 +150,41 @@ impl Function {
     }
 
     /// Sets the display name.
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
+    pub fn title(self, title: impl Into<String>) -> Self {
+        self.change(|tool| tool.title = Some(title.into()))
     }
 
     /// Declares that the tool is read-only: it may run without approval, may be retried, and its
     /// results may be cached.
-    pub fn read_only(mut self) -> Self {
-        self.definition.annotations.read_only = Some(true);
-        self
+    pub fn read_only(self) -> Self {
+        self.change(|tool| tool.annotations.read_only = Some(true))
     }
 
     /// Declares that the tool may destroy data.
-    pub fn destructive(mut self) -> Self {
-        self.definition.annotations.destructive = Some(true);
-        self
+    pub fn destructive(self) -> Self {
+        self.change(|tool| tool.annotations.destructive = Some(true))
     }
 
     /// Declares that a repeated call with the same input has no further effect.
-    pub fn idempotent(mut self) -> Self {
-        self.definition.annotations.idempotent = Some(true);
-        self
+    pub fn idempotent(self) -> Self {
+        self.change(|tool| tool.annotations.idempotent = Some(true))
     }
 
     /// Declares that the tool reaches the open world, such as the web.
-    pub fn open_world(mut self) -> Self {
-        self.definition.annotations.open_world = Some(true);
-        self
+    pub fn open_world(self) -> Self {
+        self.change(|tool| tool.annotations.open_world = Some(true))
     }
 
     /// Declares that calls of the tool run alone.
-    pub fn sequential(mut self) -> Self {
-        self.definition.sequential = true;
-        self
+    pub fn sequential(self) -> Self {
+        self.change(|tool| tool.sequential = true)
     }
 
     /// Declares the output schema of the tool.
-    pub fn output<T: JsonSchema>(mut self) -> Self {
+    pub fn output<T: JsonSchema>(self) -> Self {
         let settings = SchemaSettings::draft2020_12().for_serialize();
         let schema = settings.into_generator().into_root_schema_for::<T>();
-        self.definition.output_schema = Some(tidy(schema.to_value()));
-        self
+        self.change(|tool| tool.output_schema = Some(tidy(schema.to_value())))
     }
 }
 

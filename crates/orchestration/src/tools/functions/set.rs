@@ -13,8 +13,6 @@ use switchboard_domain::{
     ToolHostChanges, ToolOutput,
 };
 
-use crate::tools::per_definition::PerDefinition;
-
 /// Maximum length of a tool name that every provider accepts.
 const MAX_NAME_BYTES: usize = 64;
 /// Maximum number of names that are tried for one tool.
@@ -30,19 +28,21 @@ const MAX_NAME_ATTEMPTS: usize = 100;
 /// The hosts are queried concurrently. A slow host delays the list.
 #[derive(Default)]
 pub struct ToolSet {
-    hosts: Vec<Member>,
-    names: Arc<Mutex<Names>>,
+    hosts: Vec<Arc<dyn ToolHost>>,
+    members: Arc<Mutex<Members>>,
 }
+
+/// The tools that were listed so far, by their names in the set.
+type Members = HashMap<String, Member>;
 
 struct Member {
-    host: Arc<dyn ToolHost>,
-    /// Its definitions with other names.
-    renamed: PerDefinition<Option<Arc<ToolDefinition>>>,
+    /// Position of the host.
+    host: usize,
+    /// The definition of the host.
+    original: Arc<ToolDefinition>,
+    /// The definition with the name in the set.
+    offered: Arc<ToolDefinition>,
 }
-
-/// The names of the tools in the set, by position of the host and its own name of the tool.
-#[derive(Default)]
-struct Names(HashMap<(usize, String), String>);
 
 impl ToolSet {
     /// Creates a set without hosts.
@@ -59,80 +59,78 @@ impl ToolSet {
     /// Adds a host that is shared with others.
     #[must_use]
     pub fn with_shared(mut self, host: Arc<dyn ToolHost>) -> Self {
-        self.hosts.push(Member {
-            host,
-            renamed: PerDefinition::default(),
-        });
+        self.hosts.push(host);
         self
-    }
-
-    fn names(&self) -> MutexGuard<'_, Names> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the definition with its name in the set, or `None` if all names are taken.
-    fn named(&self, position: usize, tool: &Arc<ToolDefinition>) -> Option<Arc<ToolDefinition>> {
-        let name = self.names().name_of(position, tool)?;
-        if name == tool.name {
-            return Some(Arc::clone(tool));
-        }
-        let renamed = self.hosts.get(position)?.renamed.of(tool, |tool| {
-            Some(Arc::new(ToolDefinition {
-                name,
-                ..tool.clone()
-            }))
-        });
-        (*renamed).clone()
     }
 
     /// Returns the host of a tool and the tool's name there.
     fn host_of(&self, name: &str) -> Option<(&dyn ToolHost, String)> {
-        let names = self.names();
-        let (id, _) = names.0.iter().find(|(_, used)| *used == name)?;
-        let member = self.hosts.get(id.0)?;
-        Some((&*member.host, id.1.clone()))
+        let members = lock(&self.members);
+        let member = members.get(name)?;
+        let host = self.hosts.get(member.host)?;
+        Some((&**host, member.original.name.clone()))
     }
 }
 
-impl Names {
-    fn name_of(&mut self, position: usize, tool: &ToolDefinition) -> Option<String> {
-        let id = (position, tool.name.clone());
-        if let Some(name) = self.0.get(&id) {
-            return Some(name.clone());
-        }
-        let name = self.free_name(position, tool)?;
-        self.0.insert(id, name.clone());
-        Some(name)
-    }
+fn lock(members: &Mutex<Members>) -> MutexGuard<'_, Members> {
+    members.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-    fn free_name(&self, position: usize, tool: &ToolDefinition) -> Option<String> {
-        let is_free = |name: &String| !self.0.values().any(|used| used == name);
-        if is_free(&tool.name) {
-            return Some(tool.name.clone());
-        }
-        let owner = match &tool.origin {
-            Some(origin) if !origin.server.is_empty() => origin.server.clone(),
-            _ => format!("host{}", position + 1),
-        };
-        let full: String = format!("{owner}__{}", tool.name)
-            .chars()
-            .map(|c| match c {
-                'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => c,
-                _ => '_',
-            })
-            .collect();
-        (1..=MAX_NAME_ATTEMPTS)
-            .map(|n| {
-                let suffix = if n == 1 {
-                    String::new()
-                } else {
-                    format!("_{n}")
-                };
-                let room = MAX_NAME_BYTES - suffix.len();
-                // ASCII only, so it can be cut anywhere.
-                format!("{}{suffix}", &full[..full.len().min(room)])
-            })
-            .find(is_free)
+/// Returns the name in the set of a tool that was listed before.
+fn known_name(members: &Members, host: usize, tool: &str) -> Option<String> {
+    let mut members = members.iter();
+    let found = members.find(|(_, it)| it.host == host && it.original.name == tool);
+    found.map(|(name, _)| name.clone())
+}
+
+/// Returns the definition with its name in the set; the same `Arc` until the host changes it.
+/// Returns `None` if all names are taken.
+fn offer(
+    members: &mut Members,
+    host: usize,
+    original: &Arc<ToolDefinition>,
+) -> Option<Arc<ToolDefinition>> {
+    let known = known_name(members, host, &original.name);
+    let name = known.or_else(|| free_name(members, host, original))?;
+    if let Some(member) = members.get(&name)
+        && Arc::ptr_eq(&member.original, original)
+    {
+        return Some(Arc::clone(&member.offered));
+    }
+    let mut offered = Arc::clone(original);
+    if name != original.name {
+        Arc::make_mut(&mut offered).name.clone_from(&name);
+    }
+    let member = Member {
+        host,
+        original: Arc::clone(original),
+        offered: Arc::clone(&offered),
+    };
+    members.insert(name, member);
+    Some(offered)
+}
+
+fn free_name(members: &Members, host: usize, tool: &ToolDefinition) -> Option<String> {
+    if !members.contains_key(&tool.name) {
+        return Some(tool.name.clone());
+    }
+    let full = format!("{}__{}", server_name(host, tool), tool.name);
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let full = full.replace(|c| !is_allowed(c), "_");
+    let suffixes = (2..=MAX_NAME_ATTEMPTS).map(|n| format!("_{n}"));
+    let mut names = [String::new()].into_iter().chain(suffixes).map(|suffix| {
+        // ASCII only, so it can be cut anywhere.
+        let end = full.len().min(MAX_NAME_BYTES - suffix.len());
+        format!("{}{suffix}", &full[..end])
+    });
+    names.find(|name| !members.contains_key(name))
+}
+
+/// Returns the server of a tool, or the position of its host.
+fn server_name(host: usize, tool: &ToolDefinition) -> String {
+    match &tool.origin {
+        Some(origin) if !origin.server.is_empty() => origin.server.clone(),
+        _ => format!("host{}", host + 1),
     }
 }
 
@@ -140,7 +138,7 @@ impl fmt::Debug for ToolSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolSet")
             .field("hosts", &self.hosts.len())
-            .field("tools", &self.names().0.len())
+            .field("tools", &lock(&self.members).len())
             .finish_non_exhaustive()
     }
 }
@@ -148,17 +146,15 @@ impl fmt::Debug for ToolSet {
 #[async_trait]
 impl ToolHost for ToolSet {
     async fn tools(&self) -> ToolCatalog {
-        let catalogs = join_all(self.hosts.iter().map(|member| member.host.tools())).await;
+        let catalogs = join_all(self.hosts.iter().map(|host| host.tools())).await;
         let mut all = ToolCatalog::default();
-        for (position, catalog) in catalogs.into_iter().enumerate() {
+        let mut members = lock(&self.members);
+        for (host, catalog) in catalogs.into_iter().enumerate() {
             for tool in &catalog.tools {
-                match self.named(position, tool) {
+                match offer(&mut members, host, tool) {
                     Some(tool) => all.tools.push(tool),
                     None => all.problems.push(ServerProblem {
-                        server: tool
-                            .origin
-                            .as_ref()
-                            .map_or_else(|| format!("host{}", position + 1), |o| o.server.clone()),
+                        server: server_name(host, tool),
                         message: format!(
                             "`{}` is not offered: too many tools have this name",
                             tool.name
@@ -194,25 +190,15 @@ impl ToolHost for ToolSet {
     }
 
     fn changes(&self) -> ToolHostChanges {
-        let all = self.hosts.iter().enumerate().map(|(position, member)| {
-            let names = Arc::clone(&self.names);
-            member.host.changes().map(move |change| match change {
-                ToolHostChange::ToolRedefined {
-                    server,
-                    tool,
-                    before,
-                    now,
-                } => {
-                    let names = names.lock().unwrap_or_else(PoisonError::into_inner);
-                    let name = names.0.get(&(position, tool.clone())).cloned();
-                    ToolHostChange::ToolRedefined {
-                        server,
-                        tool: name.unwrap_or(tool),
-                        before,
-                        now,
-                    }
+        let all = self.hosts.iter().enumerate().map(|(position, host)| {
+            let members = Arc::clone(&self.members);
+            host.changes().map(move |mut change| {
+                if let ToolHostChange::ToolRedefined { tool, .. } = &mut change
+                    && let Some(name) = known_name(&lock(&members), position, tool)
+                {
+                    *tool = name;
                 }
-                other => other,
+                change
             })
         });
         Box::pin(stream::select_all(all))

@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use switchboard_domain::{
     ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolDefinition, ToolHost, ToolHostChanges,
-    ToolOrigin, ToolOutput,
+    ToolOutput,
 };
 
-use super::function::{Body, Function};
+use super::function::Function;
 use crate::tools::error_output;
 
 /// Server name of functions without a name.
@@ -53,16 +53,11 @@ const DEFAULT_SERVER: &str = "functions";
 ///
 /// A function is not offered if its name is invalid or taken, or if its argument is not a struct.
 /// The catalog then contains a problem.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct FunctionTools {
     server: Option<String>,
-    functions: Vec<OfferedFunction>,
+    functions: Vec<Function>,
     problems: Vec<String>,
-}
-
-struct OfferedFunction {
-    definition: Arc<ToolDefinition>,
-    body: Body,
 }
 
 impl FunctionTools {
@@ -91,33 +86,19 @@ impl FunctionTools {
 
     /// Adds a function with further properties.
     #[must_use]
-    pub fn with_function(mut self, function: Function) -> Self {
-        let Function {
-            mut definition,
-            body,
-            problem,
-        } = function;
-        let taken = self
-            .functions
-            .iter()
-            .any(|other| other.definition.name == definition.name);
-        let problem = problem.or_else(|| {
-            taken.then(|| {
-                let name = &definition.name;
+    pub fn with_function(mut self, mut function: Function) -> Self {
+        let name = &function.definition.name;
+        let is_taken = self.find(name).is_some();
+        let problem = function.problem.take().or_else(|| {
+            is_taken.then(|| {
                 format!("`{name}` is offered once only: a second function has the same name")
             })
         });
-        if let Some(problem) = problem {
-            self.problems.push(problem);
-            return self;
+        match (problem, &self.server) {
+            (Some(problem), _) => self.problems.push(problem),
+            (None, Some(server)) => self.functions.push(function.of_server(server)),
+            (None, None) => self.functions.push(function),
         }
-        if let Some(server) = &self.server {
-            definition.origin = Some(origin(server, &definition.name));
-        }
-        self.functions.push(OfferedFunction {
-            definition: Arc::new(definition),
-            body,
-        });
         self
     }
 
@@ -126,10 +107,8 @@ impl FunctionTools {
     #[must_use]
     pub fn named(mut self, server: impl Into<String>) -> Self {
         let server = server.into();
-        for function in &mut self.functions {
-            let definition = Arc::make_mut(&mut function.definition);
-            definition.origin = Some(origin(&server, &definition.name));
-        }
+        let functions = self.functions.into_iter();
+        self.functions = functions.map(|it| it.of_server(&server)).collect();
         self.server = Some(server);
         self
     }
@@ -137,26 +116,14 @@ impl FunctionTools {
     fn name(&self) -> &str {
         self.server.as_deref().unwrap_or(DEFAULT_SERVER)
     }
-}
 
-fn origin(server: &str, tool: &str) -> ToolOrigin {
-    ToolOrigin {
-        server: server.to_owned(),
-        tool: tool.to_owned(),
+    fn find(&self, name: &str) -> Option<&Function> {
+        let mut functions = self.functions.iter();
+        functions.find(|function| function.definition.name == name)
     }
-}
 
-impl fmt::Debug for FunctionTools {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self
-            .functions
-            .iter()
-            .map(|function| &function.definition.name);
-        f.debug_struct("FunctionTools")
-            .field("server", &self.server)
-            .field("functions", &names.collect::<Vec<_>>())
-            .field("problems", &self.problems)
-            .finish_non_exhaustive()
+    fn definitions(&self) -> impl Iterator<Item = &Arc<ToolDefinition>> {
+        self.functions.iter().map(|function| &function.definition)
     }
 }
 
@@ -168,29 +135,17 @@ impl ToolHost for FunctionTools {
             message: message.clone(),
         };
         ToolCatalog {
-            tools: self
-                .functions
-                .iter()
-                .map(|function| Arc::clone(&function.definition))
-                .collect(),
+            tools: self.definitions().cloned().collect(),
             problems: self.problems.iter().map(problem).collect(),
         }
     }
 
     /// Enforces the deadline of the call, which needs a tokio runtime.
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
-        let found = self
-            .functions
-            .iter()
-            .find(|function| function.definition.name == call.name);
-        let Some(function) = found else {
-            let names = self
-                .functions
-                .iter()
-                .map(|function| &function.definition.name);
+        let Some(function) = self.find(&call.name) else {
             return Err(ToolCallError::UnknownTool {
                 name: call.name,
-                available: names.cloned().collect(),
+                available: self.definitions().map(|tool| tool.name.clone()).collect(),
             });
         };
         let deadline = call.deadline;

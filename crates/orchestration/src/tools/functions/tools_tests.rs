@@ -7,7 +7,7 @@ use std::{
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchboard_domain::{JsonObject, Media, ProgressSink, ToolContent, ToolProgress};
+use switchboard_domain::{JsonObject, Media, ProgressSink, ToolContent, ToolOrigin, ToolProgress};
 
 /// An order.
 #[derive(Deserialize, JsonSchema)]
@@ -314,5 +314,9 @@ async fn the_server_name_is_the_origin_of_all_functions() {
         .iter()
         .map(|tool| tool.origin.clone().unwrap())
         .collect();
-    assert_eq!(origins, [origin("local", "a"), origin("local", "b")]);
+    let expected = ["a", "b"].map(|tool| ToolOrigin {
+        server: "local".to_owned(),
+        tool: tool.to_owned(),
+    });
+    assert_eq!(origins, expected);
 }

@@ -46,28 +46,21 @@ pub struct ResultCache {
 }
 
 /// The key of a result: a digest that reveals nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CacheKey {
-    digest: [u8; 32],
-    /// Server of the tool. Empty for a tool without a server.
-    server: String,
-    /// Number of changes of the server when the key was created. Results that were read before a
-    /// later change are outdated.
-    changes: u64,
-}
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CacheKey([u8; 32]);
 
 #[derive(Default)]
 struct Entries {
-    by_digest: HashMap<[u8; 32], Entry>,
+    by_key: HashMap<CacheKey, Entry>,
     /// Number of stores and reads so far.
     uses: u64,
-    /// Numbers of changes by server.
+    /// Numbers of changes by server. They are part of the keys, so that a change makes the earlier
+    /// results of its server unreachable, also those that are being read.
     changes: HashMap<String, u64>,
 }
 
 struct Entry {
     output: ToolOutput,
-    server: String,
     stored: Timestamp,
     bytes: usize,
     last_use: u64,
@@ -96,20 +89,17 @@ impl ResultCache {
         if !only_reads(definition.annotations) {
             return None;
         }
-        let key = serde_json::to_vec(&(principal, &**definition, canonical(input))).ok()?;
-        let server = definition.origin.as_ref();
-        let server = server.map_or_else(String::new, |origin| origin.server.clone());
-        Some(CacheKey {
-            digest: Sha256::digest(key).into(),
-            changes: self.lock().changes_of(&server),
-            server,
-        })
+        let origin = definition.origin.as_ref();
+        let changes = origin.and_then(|origin| self.lock().changes.get(&origin.server).copied());
+        let key = (principal, &**definition, canonical(input), changes);
+        let key = serde_json::to_vec(&key).ok()?;
+        Some(CacheKey(Sha256::digest(key).into()))
     }
 
     /// Returns a stored result that has not expired.
     pub fn get(&self, key: &CacheKey, now: Timestamp) -> Option<ToolOutput> {
         let entries = &mut *self.lock();
-        let entry = entries.by_digest.get_mut(&key.digest)?;
+        let entry = entries.by_key.get_mut(key)?;
         // A clock that was set back makes the age negative, so unknown.
         let age = Duration::try_from(now.duration_since(entry.stored));
         if age.is_ok_and(|age| age < self.options.lifetime) {
@@ -117,12 +107,12 @@ impl ResultCache {
             entry.last_use = entries.uses;
             return Some(entry.output.clone());
         }
-        entries.by_digest.remove(&key.digest);
+        entries.by_key.remove(key);
         None
     }
 
-    /// Stores a result and returns whether it did. Errors, results that are too large and results
-    /// of a changed server are not stored.
+    /// Stores a result and returns whether it did. Errors and results that are too large are not
+    /// stored.
     pub fn put(&self, key: CacheKey, output: &ToolOutput, now: Timestamp) -> bool {
         let bytes = serde_json::to_string(output).map_or(usize::MAX, |json| json.len());
         let CacheOptions {
@@ -130,40 +120,36 @@ impl ResultCache {
             max_bytes,
             ..
         } = self.options;
-        let entries = &mut *self.lock();
-        let is_outdated = entries.changes_of(&key.server) != key.changes;
-        if output.is_error || bytes > max_bytes || max_entries == 0 || is_outdated {
+        if output.is_error || bytes > max_bytes || max_entries == 0 {
             return false;
         }
-        let by_digest = &mut entries.by_digest;
-        by_digest.remove(&key.digest);
-        while by_digest.len() >= max_entries
-            || by_digest.values().map(|entry| entry.bytes).sum::<usize>() + bytes > max_bytes
+        let entries = &mut *self.lock();
+        let by_key = &mut entries.by_key;
+        by_key.remove(&key);
+        while by_key.len() >= max_entries
+            || by_key.values().map(|entry| entry.bytes).sum::<usize>() + bytes > max_bytes
         {
-            let oldest = by_digest.iter().min_by_key(|(_, entry)| entry.last_use);
-            let Some(oldest) = oldest.map(|(digest, _)| *digest) else {
+            let oldest = by_key.iter().min_by_key(|(_, entry)| entry.last_use);
+            let Some(oldest) = oldest.map(|(key, _)| *key) else {
                 break;
             };
-            by_digest.remove(&oldest);
+            by_key.remove(&oldest);
         }
         entries.uses += 1;
         let entry = Entry {
             output: output.clone(),
-            server: key.server,
             stored: now,
             bytes,
             last_use: entries.uses,
         };
-        entries.by_digest.insert(key.digest, entry);
+        entries.by_key.insert(key, entry);
         true
     }
 
-    /// Removes the results of a server, and rejects results that are being read. Called before and
-    /// after each call that can change something on the server.
+    /// Invalidates the results of a server, also those that are being read. Called before and after
+    /// each call that can change something on the server.
     pub fn invalidate(&self, server: &str) {
-        let mut entries = self.lock();
-        *entries.changes.entry(server.to_owned()).or_default() += 1;
-        entries.by_digest.retain(|_, entry| entry.server != server);
+        *self.lock().changes.entry(server.to_owned()).or_default() += 1;
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -176,14 +162,8 @@ impl fmt::Debug for ResultCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResultCache")
             .field("options", &self.options)
-            .field("entries", &self.lock().by_digest.len())
+            .field("entries", &self.lock().by_key.len())
             .finish_non_exhaustive()
-    }
-}
-
-impl Entries {
-    fn changes_of(&self, server: &str) -> u64 {
-        self.changes.get(server).copied().unwrap_or_default()
     }
 }
 

@@ -68,15 +68,10 @@ impl ResultLimit {
 
         let end = line_or_word_end(&text, tokens::prefix_of(&text, text_tokens));
         let (media, omitted) = media_within(&output.content, media_tokens);
-        let cut = Cut {
-            id,
-            tokens: tokens::estimate(&whole),
-            rest: (end < text.len()).then_some(end),
-            omitted,
-            outline: data.as_ref(),
-        };
+        let rest = (end < text.len()).then_some(end);
+        let total = tokens::estimate(&whole);
         let shown = (end > 0).then(|| ToolContent::text(&text[..end]));
-        let marker = ToolContent::text(cut.marker());
+        let marker = ToolContent::text(marker(id, total, rest, omitted, data.as_ref()));
         let structured = match data {
             Some(outline) if output.structured.is_some() => {
                 Some(json!({"cut": true, "result_id": id, "outline": outline}))
@@ -154,48 +149,42 @@ fn line_or_word_end(text: &str, end: usize) -> usize {
     found.map_or(end, |at| close + at + 1)
 }
 
-/// The description of a cut result.
-struct Cut<'a> {
-    id: &'a str,
-    /// Estimated tokens of the whole result.
-    tokens: u64,
-    /// Offset of the rest of the text. `None` if the text is complete.
+/// Returns the text that states how to read the rest of a result with `total` estimated tokens.
+/// `rest` is the offset of the omitted text, if any, and `omitted` the number of omitted media.
+fn marker(
+    id: &str,
+    total: u64,
     rest: Option<usize>,
-    /// Number of omitted media.
     omitted: usize,
-    outline: Option<&'a Value>,
-}
-
-impl Cut<'_> {
-    fn marker(&self) -> String {
-        let (id, tokens) = (self.id, self.tokens);
-        let mut parts = Vec::new();
-        let read = if let Some(rest) = self.rest {
-            parts.push(format!(
-                "[This result is cut here. It has about {tokens} tokens; this is its beginning."
-            ));
-            json!({"result_id": id, "offset": rest})
-        } else {
-            parts.push(format!(
-                "[This result is not shown in full. It has about {tokens} tokens."
-            ));
-            json!({"result_id": id})
-        };
-        if self.omitted > 0 {
-            parts.push(format!(
-                "Parts other than text that were too large and are omitted: {}.",
-                self.omitted
-            ));
-        }
-        if let Some(outline) = self.outline {
-            parts.push(format!("Outline of the whole: {outline}."));
-        }
-        let find = json!({"result_id": id, "search": "…"});
-        parts.push(format!(
-            "Continue with {READ_TOOL} {read}, or find a text with {find}.]"
-        ));
-        parts.join(" ")
+    outline: Option<&Value>,
+) -> String {
+    let (start, read) = match rest {
+        Some(rest) => (
+            format!("cut here. It has about {total} tokens; this is its beginning."),
+            json!({"result_id": id, "offset": rest}),
+        ),
+        None => (
+            format!("not shown in full. It has about {total} tokens."),
+            json!({"result_id": id}),
+        ),
+    };
+    let mut marker = format!("[This result is {start}");
+    // Writing to a string cannot fail.
+    if omitted > 0 {
+        let _ = write!(
+            marker,
+            " Parts other than text that were too large and are omitted: {omitted}."
+        );
     }
+    if let Some(outline) = outline {
+        let _ = write!(marker, " Outline of the whole: {outline}.");
+    }
+    let find = json!({"result_id": id, "search": "…"});
+    let _ = write!(
+        marker,
+        " Continue with {READ_TOOL} {read}, or find a text with {find}.]"
+    );
+    marker
 }
 
 #[cfg(test)]

@@ -34,29 +34,14 @@ pub(crate) fn replace_unsupported_media(messages: &mut [Arc<Message>], model: &M
 }
 
 fn note(kind: &str, media: &Media, reason: &str) -> ToolContent {
-    let media_type = &media.media_type;
-    let size = match &media.source {
-        MediaSource::Base64(data) => format!(", {}", format_bytes(data.len() / 4 * 3)),
+    let place = match &media.source {
         MediaSource::Url(url) => format!(" at {url}"),
         _ => String::new(),
     };
+    let media_type = &media.media_type;
     ToolContent::text(format!(
-        "[{kind} {media_type}{size}, omitted: this model {reason}]"
+        "[{kind} {media_type}{place}, omitted: this model {reason}]"
     ))
-}
-
-/// Formats a size, such as `512 bytes`, `3.4 KB` or `12 MB`.
-fn format_bytes(bytes: usize) -> String {
-    const UNITS: [(usize, &str); 2] = [(1_000_000, "MB"), (1_000, "KB")];
-    for (unit, name) in UNITS {
-        if bytes >= unit * 10 {
-            return format!("{} {name}", bytes / unit);
-        }
-        if bytes >= unit {
-            return format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit);
-        }
-    }
-    format!("{bytes} bytes")
 }
 
 #[cfg(test)]
@@ -94,18 +79,10 @@ mod tests {
             texts,
             [
                 "a chart",
-                "[image image/png, 3.4 KB, omitted: this model does not accept images]",
+                "[image image/png, omitted: this model does not accept images]",
                 "[audio audio/wav at https://example.com/a.wav, omitted: this model does not accept audio]",
             ]
         );
         assert_eq!(for_model(None, Some(true)), content);
-    }
-
-    #[test]
-    fn sizes_are_short() {
-        assert_eq!(format_bytes(999), "999 bytes");
-        assert_eq!(format_bytes(9_990), "9.9 KB");
-        assert_eq!(format_bytes(34_567), "34 KB");
-        assert_eq!(format_bytes(1_250_000), "1.2 MB");
     }
 }

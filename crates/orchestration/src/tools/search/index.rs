@@ -1,10 +1,9 @@
 //! The search index of a tool catalog.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::HashSet,
     fmt,
-    ops::Bound,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
@@ -12,10 +11,7 @@ use serde_json::Value;
 use switchboard_domain::{ToolDefinition, nearest::nearest};
 
 use super::words::Words;
-use crate::{
-    tools::only_reads,
-    tools::{per_definition::PerDefinition, tokens::estimate_tool},
-};
+use crate::{tools::only_reads, tools::tokens::estimate_tools};
 
 /// Maximum number of stems of a query.
 const MAX_QUERY_STEMS: usize = 64;
@@ -35,15 +31,13 @@ pub struct ToolIndex {
     tools: Vec<Arc<ToolDefinition>>,
     /// Estimated tokens of all definitions.
     tokens: u64,
-    /// Estimated tokens per definition, shared between indexes.
-    tokens_by_definition: Arc<PerDefinition<u64>>,
-    search: Option<Search>,
+    search: OnceLock<Search>,
 }
 
 struct Search {
     embedder: Embedder<u64, SpaceTokenizer>,
     scorer: Scorer<usize, u64>,
-    vocabulary: BTreeSet<String>,
+    vocabulary: HashSet<String>,
 }
 
 impl Search {
@@ -65,24 +59,24 @@ impl Search {
         }
     }
 
-    /// Returns the most similar stem of the vocabulary for a stem without matches, such as one with
-    /// a typing error.
-    fn similar<'s>(&'s self, stem: &str) -> Option<&'s str> {
-        let is_known = self.vocabulary.contains(stem) || self.longer(stem).next().is_some();
-        if stem.len() < MIN_STEM_BYTES || is_known {
-            return None;
+    /// Returns the search terms for a stem of a query: the stem twice, and once each longer stem that
+    /// starts with it, such as `mailbox` for `mail`. A stem without matches, such as one with a
+    /// typing error, gets the most similar stem.
+    fn expand<'s>(&'s self, stem: &'s str) -> Vec<&'s str> {
+        let mut terms = vec![stem, stem];
+        if stem.len() < MIN_STEM_BYTES {
+            return terms;
         }
-        let stems = self.vocabulary.iter().map(String::as_str);
-        nearest(stem, stems.filter(|stem| stem.len() >= MIN_STEM_BYTES))
-    }
-
-    /// Returns the stems of the vocabulary that start with a stem and are longer.
-    fn longer<'s>(&'s self, stem: &'s str) -> impl Iterator<Item = &'s str> {
-        let after = (Bound::Excluded(stem), Bound::Unbounded);
-        self.vocabulary
-            .range::<str, _>(after)
-            .map(String::as_str)
-            .take_while(move |longer| longer.starts_with(stem))
+        let known = self.vocabulary.iter().map(String::as_str);
+        terms.extend(
+            known
+                .clone()
+                .filter(|it| it.len() > stem.len() && it.starts_with(stem)),
+        );
+        if terms.len() == 2 && !self.vocabulary.contains(stem) {
+            terms.extend(nearest(stem, known.filter(|it| it.len() >= MIN_STEM_BYTES)));
+        }
+        terms
     }
 }
 
@@ -98,11 +92,6 @@ impl Tokenizer for SpaceTokenizer {
 }
 
 impl ToolIndex {
-    /// Shares the estimated tokens of definitions with other indexes.
-    pub(crate) fn share_tokens(&mut self, tokens_by_definition: Arc<PerDefinition<u64>>) {
-        self.tokens_by_definition = tokens_by_definition;
-    }
-
     /// Sets the catalog. Returns whether it changed.
     pub fn update(&mut self, tools: &[Arc<ToolDefinition>]) -> bool {
         let is_equal = self.tools.len() == tools.len()
@@ -112,17 +101,10 @@ impl ToolIndex {
             });
         self.tools = tools.to_vec();
         if !is_equal {
-            self.tokens = self.weigh(tools);
-            self.search = None;
+            self.tokens = estimate_tools(tools);
+            self.search = OnceLock::new();
         }
         !is_equal
-    }
-
-    /// Returns the estimated tokens of these definitions.
-    pub(crate) fn weigh(&self, tools: &[Arc<ToolDefinition>]) -> u64 {
-        let weights = tools.iter();
-        let weights = weights.map(|tool| *self.tokens_by_definition.of(tool, estimate_tool));
-        weights.sum()
     }
 
     /// Returns the tools in the order of the catalog.
@@ -140,12 +122,6 @@ impl ToolIndex {
         self.tokens
     }
 
-    /// Returns at most `limit` tools that match the query, best first. A tool whose exact name is
-    /// in the query comes first. A word without matches is replaced by the most similar one.
-    pub fn search(&mut self, query: &str, limit: usize) -> Vec<Arc<ToolDefinition>> {
-        self.search_where(query, limit, |_| true)
-    }
-
     /// Returns the servers in the order of the catalog.
     pub fn servers(&self) -> Vec<&str> {
         let mut servers: Vec<&str> = Vec::new();
@@ -157,12 +133,14 @@ impl ToolIndex {
         servers
     }
 
-    /// Searches like [`ToolIndex::search`] among the candidates.
-    pub(super) fn search_where(
-        &mut self,
+    /// Returns at most `limit` tools of `server`, or of all servers, that match the query, best
+    /// first. A tool whose exact name is in the query comes first. A word without matches is
+    /// replaced by the most similar one.
+    pub fn search(
+        &self,
         query: &str,
         limit: usize,
-        is_candidate: impl Fn(&ToolDefinition) -> bool,
+        server: Option<&str>,
     ) -> Vec<Arc<ToolDefinition>> {
         let words = Words::default();
         let mut stems = words.stems(query);
@@ -171,21 +149,12 @@ impl ToolIndex {
             .split(|c: char| c.is_whitespace() || matches!(c, ',' | '`' | '"' | '\''))
             .collect();
         let tools = &self.tools;
-        let search = self
-            .search
-            .get_or_insert_with(|| Search::build(tools, &words));
-        // A stem counts twice and a longer one once: `mail` and `mailbox`.
-        let exact = stems.iter().map(String::as_str);
-        let longer = stems
-            .iter()
-            .filter(|stem| stem.len() >= MIN_STEM_BYTES)
-            .flat_map(|stem| search.longer(stem));
-        let similar = stems.iter().filter_map(|stem| search.similar(stem));
-        let terms = exact.clone().chain(exact).chain(longer).chain(similar);
-        let terms: Vec<&str> = terms.collect();
+        let search = self.search.get_or_init(|| Search::build(tools, &words));
+        let terms: Vec<&str> = stems.iter().flat_map(|stem| search.expand(stem)).collect();
         let embedded = search.embedder.embed(&terms.join(" "));
         let candidates = tools.iter().enumerate();
-        let candidates = candidates.filter(|(_, tool)| is_candidate(tool));
+        let candidates =
+            candidates.filter(|(_, tool)| server.is_none() || server_of(tool) == server);
         let mut found: Vec<(bool, f32, usize)> = candidates
             .map(|(position, tool)| {
                 let mut score = search.scorer.score(&position, &embedded).unwrap_or(0.0);

@@ -25,14 +25,14 @@
 //! let (mut index, mut selection) = (ToolIndex::default(), ToolSelection::default());
 //!
 //! index.update(&tools);
-//! let shown = selection.select(&policy, &mut index);
+//! let shown = selection.select(&policy, &index);
 //! assert_eq!(shown.len(), 1);
 //! assert!(selection.is_search_tool(&shown[0].name));
 //!
 //! let input = json!({"query": "refund an order"});
-//! let result = selection.search(&policy, &mut index, input.as_object().unwrap());
+//! let result = selection.search(&policy, &index, input.as_object().unwrap());
 //! assert!(result.content[0].as_text().contains("create_refund"));
-//! let shown = selection.select(&policy, &mut index);
+//! let shown = selection.select(&policy, &index);
 //! assert_eq!(shown[1].name, "create_refund");
 //! ```
 

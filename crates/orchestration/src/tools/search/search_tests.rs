@@ -40,7 +40,7 @@ fn names(tools: &[Arc<ToolDefinition>]) -> Vec<&str> {
     tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
-fn search(selection: &mut ToolSelection, index: &mut ToolIndex, input: &Value) -> ToolOutput {
+fn search(selection: &mut ToolSelection, index: &ToolIndex, input: &Value) -> ToolOutput {
     selection.search(&small(), index, input.as_object().unwrap())
 }
 
@@ -50,14 +50,14 @@ fn a_small_catalog_is_offered_completely() {
     let mut index = ToolIndex::default();
     assert!(index.update(&tools));
     let mut selection = ToolSelection::default();
-    let shown = selection.select(&SearchPolicy::default(), &mut index);
+    let shown = selection.select(&SearchPolicy::default(), &index);
     assert_eq!(shown, tools);
     assert!(!selection.is_active() && !selection.is_search_tool("search_tools"));
     let off = SearchPolicy {
         enabled: false,
         ..small()
     };
-    assert_eq!(selection.select(&off, &mut index), tools);
+    assert_eq!(selection.select(&off, &index), tools);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn many_tools_or_tokens_start_the_search() {
     };
     for policy in [small(), by_tokens] {
         let mut selection = ToolSelection::default();
-        let shown = selection.select(&policy, &mut index);
+        let shown = selection.select(&policy, &index);
         assert_eq!(names(&shown), ["search_tools"]);
         assert!(
             shown[0]
@@ -91,26 +91,22 @@ fn found_tools_are_appended_and_keep_their_position() {
         ..small()
     };
     let mut selection = ToolSelection::default();
-    let first = selection.select(&policy, &mut index);
+    let first = selection.select(&policy, &index);
     assert_eq!(names(&first), ["search_tools", "git__status"]);
 
-    search(
-        &mut selection,
-        &mut index,
-        &json!({"query": "send an e-mail"}),
-    );
-    let second = selection.select(&policy, &mut index);
+    search(&mut selection, &index, &json!({"query": "send an e-mail"}));
+    let second = selection.select(&policy, &index);
     assert_eq!(second[..2], first[..]);
     assert!(Arc::ptr_eq(&second[0], &first[0]));
     assert_eq!(second[2].name, "mail__send");
 
     // A server goes away and returns with a new tool.
     index.update(&tools[..2]);
-    let without = selection.select(&policy, &mut index);
+    let without = selection.select(&policy, &index);
     assert_eq!(names(&without), ["search_tools"]);
     tools.insert(0, tool("git__status_all", "Shows all."));
     index.update(&tools);
-    assert_eq!(selection.select(&policy, &mut index), second);
+    assert_eq!(selection.select(&policy, &index), second);
 }
 
 #[test]
@@ -123,12 +119,18 @@ fn the_index_follows_the_catalog_and_corrects_typing_errors() {
         .map(|tool| Arc::new((**tool).clone()))
         .collect();
     assert!(!index.update(&equal), "equal definitions are not a change");
-    assert_eq!(names(&index.search("chnaged flies", 1)), ["git__status"]);
-    assert_eq!(names(&index.search("remvoe", 1)), ["crm__delete_customer"]);
+    assert_eq!(
+        names(&index.search("chnaged flies", 1, None)),
+        ["git__status"]
+    );
+    assert_eq!(
+        names(&index.search("remvoe", 1, None)),
+        ["crm__delete_customer"]
+    );
     tools[3] = tool("git__status", "Counts otters.");
     assert!(index.update(&tools));
-    assert_eq!(names(&index.search("otters", 4)), ["git__status"]);
-    assert!(index.search("changed files", 4).is_empty());
+    assert_eq!(names(&index.search("otters", 4, None)), ["git__status"]);
+    assert!(index.search("changed files", 4, None).is_empty());
 }
 
 #[test]
@@ -136,9 +138,9 @@ fn a_search_result_has_one_line_per_tool() {
     let mut index = ToolIndex::default();
     index.update(&some_tools());
     let mut selection = ToolSelection::default();
-    selection.select(&small(), &mut index);
+    selection.select(&small(), &index);
     let mut answer = |input: Value| {
-        let output = search(&mut selection, &mut index, &input);
+        let output = search(&mut selection, &index, &input);
         let text = output.content[0].as_text();
         if output.is_error { Err(text) } else { Ok(text) }
     };
@@ -182,8 +184,8 @@ fn the_list_of_a_large_server_is_limited() {
     let mut index = ToolIndex::default();
     index.update(&tools);
     let mut selection = ToolSelection::default();
-    selection.select(&small(), &mut index);
-    let all = search(&mut selection, &mut index, &json!({"server": "huge"}));
+    selection.select(&small(), &index);
+    let all = search(&mut selection, &index, &json!({"server": "huge"}));
     let text = all.content[0].as_text();
     assert!(text.contains("huge__tool_199, and 800 more.") && !text.contains("tool_200"));
 }
@@ -199,7 +201,7 @@ fn a_host_may_have_a_tool_named_like_the_search() {
     let mut index = ToolIndex::default();
     index.update(&tools);
     let mut selection = ToolSelection::default();
-    let shown = selection.select(&small(), &mut index);
+    let shown = selection.select(&small(), &index);
     assert_eq!(names(&shown), ["search_tools_2"]);
     assert!(!selection.is_search_tool("search_tools"));
     assert!(selection.is_search_tool("search_tools_2"));
@@ -208,13 +210,10 @@ fn a_host_may_have_a_tool_named_like_the_search() {
     let mut index = ToolIndex::default();
     index.update(&some_tools());
     let mut selection = ToolSelection::default();
-    selection.select(&small(), &mut index);
+    selection.select(&small(), &index);
     index.update(&tools);
     selection.reveal("search_tools");
-    assert_eq!(
-        names(&selection.select(&small(), &mut index)),
-        ["search_tools"]
-    );
+    assert_eq!(names(&selection.select(&small(), &index)), ["search_tools"]);
 }
 
 #[test]
@@ -247,7 +246,7 @@ fn a_tool_matches_by_name_title_server_parameters_and_choices() {
         "wrapping",
         "ribbons",
     ] {
-        let found = index.search(query, 1);
+        let found = index.search(query, 1, None);
         assert_eq!(names(&found), ["x"], "{query}");
     }
 }
@@ -256,10 +255,14 @@ fn a_tool_matches_by_name_title_server_parameters_and_choices() {
 fn an_exact_name_comes_first() {
     let mut index = ToolIndex::default();
     index.update(&some_tools());
-    let found = index.search("I need `crm__list_customers` to delete a customer", 4);
+    let found = index.search("I need `crm__list_customers` to delete a customer", 4, None);
     assert_eq!(found[0].name, "crm__list_customers");
     // An ordinary word is not a tool name.
-    let found = index.search("what is the customer status of the mail I want to send", 4);
+    let found = index.search(
+        "what is the customer status of the mail I want to send",
+        4,
+        None,
+    );
     assert_eq!(found[0].name, "mail__send");
 }
 
@@ -290,7 +293,7 @@ proptest! {
             selection = serde_json::from_str(&stored).unwrap();
             let was_active = selection.is_active();
             let now: Vec<String> = selection
-                .select(&policy, &mut index)
+                .select(&policy, &index)
                 .iter()
                 .map(|tool| tool.name.clone())
                 .collect();
@@ -301,7 +304,7 @@ proptest! {
                 prop_assert_eq!(&now[0], "search_tools");
             }
             let input = json!({"query": query});
-            selection.search(&policy, &mut index, input.as_object().unwrap());
+            selection.search(&policy, &index, input.as_object().unwrap());
             if index.get(&all[called].name).is_some() {
                 selection.reveal(&all[called].name);
             }

@@ -36,11 +36,7 @@ impl ToolSelection {
     /// Once used, the search stays in use for the conversation, and tools that were offered before
     /// stay. A tool that is missing for a while keeps its position. A later tool with the name of
     /// the search tool is not offered.
-    pub fn select(
-        &mut self,
-        policy: &SearchPolicy,
-        index: &mut ToolIndex,
-    ) -> Vec<Arc<ToolDefinition>> {
+    pub fn select(&mut self, policy: &SearchPolicy, index: &ToolIndex) -> Vec<Arc<ToolDefinition>> {
         let is_large =
             index.tools().len() > policy.above_tools || index.tokens() > policy.above_tokens;
         if !policy.enabled || (self.search_tool.is_none() && !is_large) {
@@ -70,21 +66,11 @@ impl ToolSelection {
         self.search_tool.is_some()
     }
 
-    /// Returns the definition of the search tool while the search is used.
-    pub fn search_tool(&self) -> Option<&Arc<ToolDefinition>> {
-        self.search_tool.as_ref()
-    }
-
     /// Returns whether a tool name is the search tool, which the run executes itself.
     pub fn is_search_tool(&self, name: &str) -> bool {
         self.search_tool
             .as_ref()
             .is_some_and(|tool| tool.name == name)
-    }
-
-    /// Returns the names of the offered tools in the order of discovery.
-    pub fn shown(&self) -> &[String] {
-        &self.shown
     }
 
     /// Offers a tool from the next request on, such as one that the model called. Returns whether
@@ -102,7 +88,7 @@ impl ToolSelection {
     pub fn search(
         &mut self,
         policy: &SearchPolicy,
-        index: &mut ToolIndex,
+        index: &ToolIndex,
         input: &JsonObject,
     ) -> ToolOutput {
         self.try_search(policy, index, input)
@@ -112,7 +98,7 @@ impl ToolSelection {
     fn try_search(
         &mut self,
         policy: &SearchPolicy,
-        index: &mut ToolIndex,
+        index: &ToolIndex,
         input: &JsonObject,
     ) -> Result<String, String> {
         let text_of = |key: &str| {
@@ -130,11 +116,9 @@ impl ToolSelection {
         if query.is_empty() {
             let server =
                 server.ok_or("The query is empty. Describe the purpose of the tool in `query`.")?;
-            return Ok(list_tools(index, &server));
+            return Ok(list_tools(index, server));
         }
-        let is_candidate =
-            |tool: &ToolDefinition| server.is_none() || server_of(tool) == server.as_deref();
-        let found = index.search_where(query, limit, is_candidate);
+        let found = index.search(query, limit, server);
         let mut text = match found.len() {
             0 => "No tool matches.".to_owned(),
             1 => "1 tool matches and can be called now:".to_owned(),
@@ -226,21 +210,17 @@ fn search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> To
 }
 
 /// Returns the server with this name, or an error text that lists the servers.
-fn find_server(index: &ToolIndex, name: &str) -> Result<Option<String>, String> {
+fn find_server<'i>(index: &'i ToolIndex, name: &str) -> Result<Option<&'i str>, String> {
     if name.is_empty() {
         return Ok(None);
     }
     let servers = index.servers();
     let exact = servers.iter().find(|server| **server == name);
     let found = exact.or_else(|| servers.iter().find(|it| it.eq_ignore_ascii_case(name)));
-    if let Some(server) = found {
-        return Ok(Some((*server).to_owned()));
-    }
-    let listed = &servers[..servers.len().min(MAX_SERVERS)];
-    Err(format!(
-        "Unknown server `{name}`. Servers: {}.",
-        listed.join(", ")
-    ))
+    found.map(|server| Some(*server)).ok_or_else(|| {
+        let listed = &servers[..servers.len().min(MAX_SERVERS)];
+        format!("Unknown server `{name}`. Servers: {}.", listed.join(", "))
+    })
 }
 
 /// Returns the tool names of a server.
