@@ -2,72 +2,24 @@
 
 use std::{
     collections::VecDeque,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use async_trait::async_trait;
-use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use switchboard_domain::{
     ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ToolAnnotations,
 };
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, Clock, Run, RunEventKind, RunOptions, SharedDecisions, ToolFailure,
-    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    Agent, ApprovalPolicy, RunEventKind, RunOptions, SharedDecisions, ToolFailure,
     policy::approval::{Approvals, Rules},
 };
 
-use crate::support::{Answer, Scripted, Tools, ask, calls, echo, played, reading, results, tool};
-
-/// An approver with a list of decisions.
-struct Person {
-    answers: Mutex<VecDeque<ApprovalDecision>>,
-    asked: Mutex<Vec<ApprovalRequest>>,
-}
-
-impl Person {
-    fn who_says(answers: impl IntoIterator<Item = ApprovalDecision>) -> Arc<Self> {
-        Arc::new(Self {
-            answers: Mutex::new(answers.into_iter().collect()),
-            asked: Mutex::default(),
-        })
-    }
-
-    fn asked(&self) -> usize {
-        self.asked.lock().unwrap().len()
-    }
-}
-
-#[async_trait]
-impl Approver for Person {
-    async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
-        self.asked.lock().unwrap().push(request.clone());
-        let answer = self.answers.lock().unwrap().pop_front();
-        answer.expect("the person is asked once more than the test expects")
-    }
-}
-
-fn yes(scope: ApprovalScope) -> ApprovalDecision {
-    ApprovalDecision::Allow { input: None, scope }
-}
-
-fn no(reason: &str) -> ApprovalDecision {
-    ApprovalDecision::Deny {
-        reason: Some(reason.to_owned()),
-        scope: ApprovalScope::Once,
-    }
-}
-
-fn asking() -> RunOptions {
-    RunOptions {
-        approval: ApprovalPolicy::Ask.into(),
-        ..RunOptions::default()
-    }
-}
+use crate::support::{
+    Answer, Person, Scripted, Shelf, TestClock, Tools, agent_with, allow, ask, asking, calls, deny,
+    echo, failures, has, played, reading, results, tool,
+};
 
 fn write(id: &'static str) -> Answer {
     calls(&[(id, "srv__write", json!({"n": 1}))])
@@ -82,21 +34,6 @@ fn tools() -> Arc<Tools> {
 }
 
 #[tokio::test]
-async fn the_model_reads_the_reason_of_a_denial() {
-    let model = Scripted::new([write("a"), Answer::Says("I see.")]);
-    let person = Person::who_says([no("not on a Sunday")]);
-    let tools = tools();
-    let agent = Agent::new(model.clone())
-        .with_tools(tools.clone())
-        .with_approver(person)
-        .with_options(asking());
-    let (_, report) = ask(&agent, "go").await;
-    assert!(results(&model, 1)[0].contains("not on a Sunday"));
-    assert!(tools.called().is_empty());
-    assert_eq!(report.tool_calls[0].failure, Some(ToolFailure::Denied));
-}
-
-#[tokio::test]
 async fn after_a_denial_later_calls_are_not_executed() {
     let model = Scripted::new([
         calls(&[
@@ -107,15 +44,12 @@ async fn after_a_denial_later_calls_are_not_executed() {
         ]),
         Answer::Says("ok"),
     ]);
-    let person = Person::who_says([no("no")]);
+    let person = Person::who_says([deny("not on a Sunday")]);
     let tools = tools();
-    let agent = Agent::new(model)
-        .with_tools(tools.clone())
-        .with_approver(person.clone())
-        .with_options(asking());
+    let agent = agent_with(&model, &tools, asking()).with_approver(person.clone());
     let (_, report) = ask(&agent, "go").await;
     assert_eq!(tools.called(), ["srv__look"]);
-    let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
+    let failures = failures(&report);
     assert_eq!(
         failures,
         [
@@ -125,7 +59,8 @@ async fn after_a_denial_later_calls_are_not_executed() {
             Some(ToolFailure::Skipped)
         ]
     );
-    assert_eq!(person.asked(), 1, "a refused call needs no request");
+    assert_eq!(person.asked().len(), 1, "a refused call needs no request");
+    assert!(results(&model, 1)[1].contains("not on a Sunday"));
 }
 
 #[tokio::test]
@@ -136,23 +71,18 @@ async fn an_edited_input_is_executed_and_shown() {
         scope: ApprovalScope::Once,
     }]);
     let tools = tools();
-    let agent = Agent::new(model)
-        .with_tools(tools.clone())
-        .with_approver(person)
-        .with_options(asking());
+    let agent = agent_with(&model, &tools, asking()).with_approver(person);
     let (events, report) = ask(&agent, "go").await;
     assert_eq!(tools.called.lock().unwrap()[0].1, json!({"n": 99}));
     assert_eq!(report.tool_calls[0].input, json!({"n": 99}).into());
-    assert!(events.iter().any(|event| {
-        matches!(
-            &event.kind,
-            RunEventKind::ToolApproved {
-                edited: true,
-                remembered: false,
-                ..
-            }
-        )
-    }));
+    assert!(has(&events, |kind| matches!(
+        kind,
+        RunEventKind::ToolApproved {
+            edited: true,
+            remembered: false,
+            ..
+        }
+    )));
 }
 
 #[tokio::test]
@@ -163,46 +93,48 @@ async fn each_scope_of_a_decision_has_its_validity() {
         (ApprovalScope::Always, 1),
     ] {
         let decisions = SharedDecisions::default();
-        let person = Person::who_says(vec![yes(scope); questions]);
+        let person = Person::who_says(vec![allow(scope); questions]);
         for session in ["one", "two"] {
             let model = Scripted::new([write("a"), write("b"), Answer::Says("ok")]);
-            let agent = Agent::new(model)
-                .with_tools(tools())
+            let agent = agent_with(&model, &tools(), asking())
                 .with_approver(person.clone())
                 .with_decisions(decisions.clone())
                 .with_principal(
                     switchboard_domain::Principal::default(),
                     Some(session.into()),
-                )
-                .with_options(asking());
+                );
             let (_, report) = ask(&agent, "go").await;
             assert!(report.tool_calls.iter().all(|call| !call.is_error));
         }
-        assert_eq!(person.asked(), questions, "{scope:?}");
+        assert_eq!(person.asked().len(), questions, "{scope:?}");
         // What holds for ever survives being stored.
         let stored = serde_json::to_string(&decisions.snapshot()).unwrap();
         let decisions = SharedDecisions::new(serde_json::from_str(&stored).unwrap());
-        let person = Person::who_says([yes(ApprovalScope::Once)]);
-        let agent = Agent::new(Scripted::new([write("a"), Answer::Says("ok")]))
-            .with_tools(tools())
-            .with_approver(person.clone())
-            .with_decisions(decisions)
-            .with_options(asking());
+        let person = Person::who_says([allow(ApprovalScope::Once)]);
+        let agent = agent_with(
+            &Scripted::new([write("a"), Answer::Says("ok")]),
+            &tools(),
+            asking(),
+        )
+        .with_approver(person.clone())
+        .with_decisions(decisions);
         ask(&agent, "go").await;
-        assert_eq!(person.asked() == 0, scope == ApprovalScope::Always);
+        assert_eq!(person.asked().is_empty(), scope == ApprovalScope::Always);
     }
 }
 
 #[tokio::test]
 async fn a_redefined_tool_needs_approval_again() {
     let decisions = SharedDecisions::default();
-    let person = Person::who_says([yes(ApprovalScope::Always), no("what is this?")]);
+    let person = Person::who_says([allow(ApprovalScope::Always), deny("what is this?")]);
     let run = |tools: Arc<Tools>| {
-        let agent = Agent::new(Scripted::new([write("a"), Answer::Says("ok")]))
-            .with_tools(tools)
-            .with_approver(person.clone())
-            .with_decisions(decisions.clone())
-            .with_options(asking());
+        let agent = agent_with(
+            &Scripted::new([write("a"), Answer::Says("ok")]),
+            &tools,
+            asking(),
+        )
+        .with_approver(person.clone())
+        .with_decisions(decisions.clone());
         async move { ask(&agent, "go").await.1 }
     };
     assert!(!run(tools()).await.tool_calls[0].is_error);
@@ -210,7 +142,7 @@ async fn a_redefined_tool_needs_approval_again() {
     changed.description = "Also sends a copy to somebody else.".into();
     let report = run(Arc::new(Tools::new().with(changed, echo))).await;
     assert_eq!(report.tool_calls[0].failure, Some(ToolFailure::Denied));
-    assert!(person.asked.lock().unwrap()[1].redefined);
+    assert!(person.asked()[1].redefined);
 }
 
 #[tokio::test]
@@ -253,14 +185,11 @@ async fn rules_match_servers_names_and_annotations() {
         ]),
         Answer::Says("ok"),
     ]);
-    let person = Person::who_says([yes(ApprovalScope::Once)]);
-    let agent = Agent::new(model.clone())
-        .with_tools(tools.clone())
-        .with_approver(person.clone())
-        .with_options(options);
+    let person = Person::who_says([allow(ApprovalScope::Once)]);
+    let agent = agent_with(&model, &tools, options).with_approver(person.clone());
     ask(&agent, "go").await;
     assert_eq!(tools.called(), ["srv__write", "srv__destroy"]);
-    assert_eq!(person.asked.lock().unwrap()[0].tool_use.id, "c");
+    assert_eq!(person.asked()[0].tool_use.id, "c");
     assert!(results(&model, 1)[1].contains("no mail from here"));
 }
 
@@ -286,37 +215,16 @@ async fn a_request_expires_and_the_run_continues() {
     };
     let tools = tools();
     let model = Scripted::new([write("a"), Answer::Says("Then not.")]);
-    let agent = Agent::new(model.clone())
-        .with_tools(tools.clone())
-        .with_approver(Arc::new(Absent))
-        .with_options(options);
+    let agent = agent_with(&model, &tools, options).with_approver(Arc::new(Absent));
     let (_, report) = ask(&agent, "go").await;
     assert_eq!(report.tool_calls[0].failure, Some(ToolFailure::NotApproved));
     assert!(results(&model, 1)[0].contains("expired"));
     assert!(tools.called().is_empty());
 }
 
-/// A clock that a test sets.
-#[derive(Clone, Default)]
-struct Wall(Arc<AtomicI64>);
-
-impl Wall {
-    fn jump(&self, seconds: i64) {
-        self.0.fetch_add(seconds, Ordering::SeqCst);
-    }
-
-    fn clock(&self) -> Clock {
-        let seconds = Arc::clone(&self.0);
-        Arc::new(move || {
-            let seconds = SignedDuration::from_secs(seconds.load(Ordering::SeqCst));
-            Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1_000) + seconds
-        })
-    }
-}
-
 /// Sets the clock while it is asked, and lets time pass, before it answers from a list.
 struct Jumping {
-    wall: Wall,
+    wall: TestClock,
     jump: i64,
     passes: Duration,
     answers: Mutex<VecDeque<ApprovalDecision>>,
@@ -325,7 +233,7 @@ struct Jumping {
 #[async_trait]
 impl Approver for Jumping {
     async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
-        self.wall.jump(self.jump);
+        self.wall.advance(self.jump);
         // sleep: tokio's clock is paused
         tokio::time::sleep(self.passes).await;
         self.answers.lock().unwrap().pop_front().unwrap()
@@ -336,24 +244,26 @@ const DAY: i64 = 24 * 60 * 60;
 
 /// An agent whose requests expire after a minute, and which stores its runs.
 fn expiring(
-    model: Arc<Scripted>,
+    model: &Arc<Scripted>,
     tools: &Arc<Tools>,
     approver: &Arc<Jumping>,
     shelf: &Arc<Shelf>,
 ) -> Agent {
-    Agent::new(model)
-        .with_tools(tools.clone())
-        .with_approver(approver.clone())
-        .with_checkpoints(shelf.clone())
-        .with_clock(approver.wall.clock())
-        .with_options(RunOptions {
+    agent_with(
+        model,
+        tools,
+        RunOptions {
             approval: Approvals {
                 policy: ApprovalPolicy::Ask,
                 expire_after: Some(Duration::from_mins(1)),
                 ..Approvals::default()
             },
             ..RunOptions::default()
-        })
+        },
+    )
+    .with_approver(approver.clone())
+    .with_checkpoints(shelf.clone())
+    .with_clock(approver.wall.clock())
 }
 
 #[tokio::test(start_paused = true)]
@@ -369,15 +279,15 @@ async fn a_jump_of_the_clock_neither_expires_nor_prolongs_a_request() {
             let (tools, shelf) = (tools(), Arc::new(Shelf::default()));
             let passes = Duration::from_secs(if parks { 0 } else { seconds });
             let later = parks.then_some(ApprovalDecision::Later);
-            let answers = later.into_iter().chain([yes(ApprovalScope::Once)]);
+            let answers = later.into_iter().chain([allow(ApprovalScope::Once)]);
             let approver = Arc::new(Jumping {
-                wall: Wall::default(),
+                wall: TestClock::default(),
                 jump,
                 passes,
                 answers: Mutex::new(answers.collect()),
             });
             let model = Scripted::new([write("a"), Answer::Says("ok")]);
-            let agent = expiring(model, &tools, &approver, &shelf);
+            let agent = expiring(&model, &tools, &approver, &shelf);
             let (_, mut run) = played(agent.ask("go")).await;
             if parks {
                 assert!(run.report().is_none());
@@ -397,38 +307,17 @@ async fn in_another_process_a_request_expires_by_its_time_stamp() {
     for (seconds, runs) in [(50, true), (70, false), (-DAY, true)] {
         let (tools, shelf) = (tools(), Arc::new(Shelf::default()));
         let approver = Arc::new(Jumping {
-            wall: Wall::default(),
+            wall: TestClock::default(),
             jump: 0,
             passes: Duration::ZERO,
-            answers: Mutex::new([ApprovalDecision::Later, yes(ApprovalScope::Once)].into()),
+            answers: Mutex::new([ApprovalDecision::Later, allow(ApprovalScope::Once)].into()),
         });
         let first = Scripted::new([write("a")]);
-        played(expiring(first, &tools, &approver, &shelf).ask("go")).await;
-        approver.wall.jump(seconds);
+        played(expiring(&first, &tools, &approver, &shelf).ask("go")).await;
+        approver.wall.advance(seconds);
         let second = Scripted::new([Answer::Says("ok")]);
-        let agent = expiring(second, &tools, &approver, &shelf);
+        let agent = expiring(&second, &tools, &approver, &shelf);
         played(agent.resume(shelf.run())).await;
         assert_eq!(tools.called().len(), usize::from(runs), "{seconds}");
-    }
-}
-
-/// Stores the last checkpoint as text.
-#[derive(Default)]
-struct Shelf {
-    stored: Mutex<Option<String>>,
-}
-
-impl Shelf {
-    fn run(&self) -> Run {
-        let stored = self.stored.lock().unwrap();
-        serde_json::from_str(stored.as_ref().unwrap()).unwrap()
-    }
-}
-
-#[async_trait]
-impl Checkpoints for Shelf {
-    async fn reached(&self, run: &Run, _: Checkpoint) -> Result<(), CheckpointError> {
-        *self.stored.lock().unwrap() = Some(serde_json::to_string(run).unwrap());
-        Ok(())
     }
 }

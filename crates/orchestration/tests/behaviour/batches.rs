@@ -7,12 +7,9 @@ use switchboard_domain::{
     ChatResponse, FinishReason, Message, ModelId, Part, Role, ToolChoiceOutcome, ToolInput,
     ToolUse, Usage,
 };
-use switchboard_orchestration::{
-    Run, RunEventKind, RunOptions, ToolFailure,
-    strategy::{GatherFormat, Strategy},
-};
+use switchboard_orchestration::{Run, RunEventKind, ToolFailure};
 
-use crate::support::reading;
+use crate::support::{gather_format, reading};
 
 fn answer(calls: impl Iterator<Item = (String, u32)>) -> ChatResponse {
     let calls = calls.map(|(id, n)| {
@@ -35,10 +32,7 @@ fn answer(calls: impl Iterator<Item = (String, u32)>) -> ChatResponse {
 /// Most calls exceed the limit of a response, and may be made again.
 #[test]
 fn the_time_for_many_calls_beyond_a_limit_grows_linearly() {
-    let options = RunOptions {
-        strategy: Strategy::GatherFormat(GatherFormat::default()),
-        ..RunOptions::default()
-    };
+    let options = gather_format();
     let allowed = options.limits.max_calls_per_response.unwrap() as usize;
     let question = vec![Arc::new(Message::user("Everything?"))];
     let mut run = Run::new("run", ModelId::new("p", "m"), question, options);

@@ -14,11 +14,9 @@ use futures_util::{FutureExt as _, StreamExt as _, future::poll_fn};
 use jiff::Timestamp;
 use serde_json::json;
 use switchboard_domain::{ApprovalDecision, ApprovalRequest, Approver};
-use switchboard_orchestration::{
-    Agent, ApprovalPolicy, CancelHandle, Outcome, RunOptions, RunStream,
-};
+use switchboard_orchestration::{Agent, CancelHandle, Outcome, RunStream};
 
-use crate::support::{Answer, Scripted, Tools, calls, echo, tool};
+use crate::support::{Answer, Scripted, agent_with, asking, calls, echoing};
 
 /// An approver that cancels the run at one of its polls.
 struct Leaving {
@@ -51,18 +49,12 @@ impl Approver for Leaving {
 }
 
 fn run(leaving: &Arc<Leaving>) -> RunStream {
-    let options = RunOptions {
-        approval: ApprovalPolicy::Ask.into(),
-        ..RunOptions::default()
-    };
-    let run = Agent::new(Scripted::new([calls(&[(
-        "a",
-        "srv__write",
-        json!({"n": 1}),
-    )])]))
-    .with_tools(Arc::new(Tools::new().with(tool("write"), echo)))
+    let run = agent_with(
+        &Scripted::new([calls(&[("a", "srv__write", json!({"n": 1}))])]),
+        &echoing(&["write"]),
+        asking(),
+    )
     .with_approver(leaving.clone())
-    .with_options(options)
     .ask("go");
     assert!(leaving.handle.set(run.cancel_handle()).is_ok());
     run
@@ -102,7 +94,7 @@ async fn a_clock_callback_can_cancel_the_run() {
             calls(&[("a", "srv__write", json!({"n": 1}))]),
             Answer::Says("done"),
         ]))
-        .with_tools(Arc::new(Tools::new().with(tool("write"), echo)))
+        .with_tools(echoing(&["write"]))
         .with_clock(Arc::new(move || {
             if asked.fetch_add(1, Ordering::Relaxed) == at {
                 to_cancel.get().unwrap().cancel();

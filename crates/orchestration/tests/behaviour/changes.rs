@@ -2,21 +2,17 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use futures_util::StreamExt;
 use serde_json::json;
-use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, Principal, ToolHostChange,
-};
+use switchboard_domain::{ApprovalDecision, ApprovalScope, Principal, ToolHostChange};
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, Outcome, RunEvent, RunEventKind, RunOptions, RunStream, SharedDecisions,
-    ToolFailure,
+    Agent, Outcome, RunEvent, RunEventKind, RunOptions, RunStream, SharedDecisions, ToolFailure,
     tools::results::{CacheOptions, ResultCache},
 };
 
 use crate::support::{
-    Answer, Scripted, Tools, ask, assert_grammar, assert_whole, calls, echo, elsewhere, reading,
-    results, tool,
+    Answer, Person, Scripted, Tools, agent_with, allow, ask, asking, assert_grammar, assert_whole,
+    calls, echo, echoing, elsewhere, picked, reading, results, tool,
 };
 
 /// Drives a run and performs a change after the first tool result.
@@ -46,12 +42,7 @@ fn two_calls(second: &'static str) -> Arc<Scripted> {
 
 #[tokio::test]
 async fn a_call_of_a_removed_tool_lists_the_available_tools() {
-    let tools = Arc::new(
-        Tools::new()
-            .with(tool("do"), echo)
-            .with(tool("gone"), echo)
-            .with(tool("stays"), echo),
-    );
+    let tools = echoing(&["do", "gone", "stays"]);
     let model = two_calls("srv__gone");
     let agent = Agent::new(model.clone()).with_tools(tools.clone());
     changing(agent.ask("go"), || tools.remove("srv__gone")).await;
@@ -65,7 +56,7 @@ async fn a_call_of_a_removed_tool_lists_the_available_tools() {
 
 #[tokio::test]
 async fn a_new_tool_can_be_called_in_the_next_step() {
-    let tools = Arc::new(Tools::new().with(tool("do"), echo).with(tool("new"), echo));
+    let tools = echoing(&["do", "new"]);
     tools.remove("srv__new");
     let model = two_calls("srv__new");
     let agent = Agent::new(model.clone()).with_tools(tools.clone());
@@ -77,35 +68,11 @@ async fn a_new_tool_can_be_called_in_the_next_step() {
     );
 }
 
-/// An approver that always allows and records the requests.
-#[derive(Default)]
-struct Willing {
-    asked: std::sync::Mutex<Vec<ApprovalRequest>>,
-}
-
-#[async_trait]
-impl Approver for Willing {
-    async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
-        self.asked.lock().unwrap().push(request.clone());
-        ApprovalDecision::Allow {
-            input: None,
-            scope: ApprovalScope::Always,
-        }
-    }
-}
-
-fn asking() -> RunOptions {
-    RunOptions {
-        approval: ApprovalPolicy::Ask.into(),
-        ..RunOptions::default()
-    }
-}
-
 #[tokio::test]
 async fn a_tool_that_is_redefined_during_the_run_needs_a_new_approval() {
     for redefines in [false, true] {
-        let tools = Arc::new(Tools::new().with(tool("do"), echo));
-        let willing = Arc::new(Willing::default());
+        let tools = echoing(&["do"]);
+        let willing = Person::always(allow(ApprovalScope::Always));
         let agent = Agent::new(two_calls("srv__do"))
             .with_tools(tools.clone())
             .with_approver(willing.clone())
@@ -124,7 +91,7 @@ async fn a_tool_that_is_redefined_during_the_run_needs_a_new_approval() {
             }
         })
         .await;
-        let asked = willing.asked.lock().unwrap();
+        let asked = willing.asked();
         let redefined: Vec<_> = asked.iter().map(|request| request.redefined).collect();
         assert_eq!(
             redefined,
@@ -144,7 +111,7 @@ async fn a_tool_that_is_redefined_during_the_run_needs_a_new_approval() {
 
 #[tokio::test]
 async fn server_changes_are_emitted_between_steps() {
-    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let tools = echoing(&["do"]);
     let agent = Agent::new(two_calls("srv__do")).with_tools(tools.clone());
     let state = |state: &str, reason: Option<&str>| ToolHostChange::ServerState {
         server: "srv".into(),
@@ -156,13 +123,10 @@ async fn server_changes_are_emitted_between_steps() {
         tools.tell(state("ready", None));
     })
     .await;
-    let told: Vec<_> = events
-        .iter()
-        .filter_map(|event| match &event.kind {
-            RunEventKind::ServerChanged { change } => Some((**change).clone()),
-            _ => None,
-        })
-        .collect();
+    let told: Vec<_> = picked(&events, |kind| match kind {
+        RunEventKind::ServerChanged { change } => Some((**change).clone()),
+        _ => None,
+    });
     assert_eq!(
         told,
         [
@@ -251,7 +215,7 @@ async fn results_and_decisions_are_separate_for_each_principal() {
     );
     let cache = Arc::new(ResultCache::new(CacheOptions::default()));
     let decisions = SharedDecisions::default();
-    let willing = Arc::new(Willing::default());
+    let willing = Person::always(allow(ApprovalScope::Always));
     for (name, looked, asked) in [("ann", 1, 1), ("ann", 1, 1), ("bob", 2, 2)] {
         let model = Scripted::new([
             calls(&[
@@ -260,13 +224,11 @@ async fn results_and_decisions_are_separate_for_each_principal() {
             ]),
             Answer::Says("ok"),
         ]);
-        let agent = Agent::new(model)
-            .with_tools(tools.clone())
+        let agent = agent_with(&model, &tools, asking())
             .with_cache(cache.clone())
             .with_decisions(decisions.clone())
             .with_approver(willing.clone())
-            .with_principal(person(name), None)
-            .with_options(asking());
+            .with_principal(person(name), None);
         let (_, report) = ask(&agent, "go").await;
         assert_eq!(report.outcome, Outcome::Completed);
         let looks = tools
@@ -275,7 +237,7 @@ async fn results_and_decisions_are_separate_for_each_principal() {
             .filter(|tool| *tool == "srv__look")
             .count();
         assert_eq!(looks, looked, "{name}");
-        assert_eq!(willing.asked.lock().unwrap().len(), asked, "{name}");
+        assert_eq!(willing.asked().len(), asked, "{name}");
     }
 }
 
@@ -297,7 +259,7 @@ async fn a_decision_with_a_wide_scope_settles_the_open_requests() {
             0,
         ),
     ] {
-        let tools = Arc::new(Tools::new().with(tool("do"), echo));
+        let tools = echoing(&["do"]);
         let model = Scripted::new([
             calls(&[
                 ("a", "srv__do", json!({"n": 1})),
@@ -306,14 +268,16 @@ async fn a_decision_with_a_wide_scope_settles_the_open_requests() {
             ]),
             Answer::Says("ok"),
         ]);
-        let once = Arc::new(Once(std::sync::Mutex::new(Some(decision))));
-        let agent = Agent::new(model)
-            .with_tools(tools.clone())
-            .with_approver(once)
-            .with_options(RunOptions {
+        let once = Person::who_says([decision]);
+        let agent = agent_with(
+            &model,
+            &tools,
+            RunOptions {
                 stop_after_denial: false,
                 ..asking()
-            });
+            },
+        )
+        .with_approver(once);
         let (_, report) = ask(&agent, "go").await;
         assert_eq!(tools.called().len(), ran);
         let denied = report
@@ -321,16 +285,5 @@ async fn a_decision_with_a_wide_scope_settles_the_open_requests() {
             .iter()
             .filter(|call| call.failure == Some(ToolFailure::Denied));
         assert_eq!(denied.count(), 3 - ran);
-    }
-}
-
-/// Answers one question.
-struct Once(std::sync::Mutex<Option<ApprovalDecision>>);
-
-#[async_trait]
-impl Approver for Once {
-    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
-        let decision = self.0.lock().unwrap().take();
-        decision.expect("it was answered before")
     }
 }

@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
-use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, Principal, ToolDefinition,
-};
+use switchboard_domain::{ApprovalDecision, Principal, ToolDefinition};
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, Run, RunOptions, ToolFailure,
+    Agent, Run, ToolFailure,
     tools::arguments::{ContextInjection, ContextTemplate},
     tools::results::{CacheOptions, ResultCache},
 };
 
 use crate::support::{
-    Answer, Scripted, Tools, ask, calls, echo, played, reading, results, streamed, tool,
+    Answer, Person, Scripted, Tools, agent_with, allow_once, ask, asking, calls, echo, played,
+    reading, results, streamed, tool,
 };
 
 fn principal(user: &str) -> Principal {
@@ -80,29 +78,14 @@ async fn sessions_that_share_an_agent_and_its_cache_get_separate_values() {
     assert_eq!(received(&tools), expected);
 }
 
-/// Makes the same decision about every call.
-struct Says(ApprovalDecision);
-
-#[async_trait]
-impl Approver for Says {
-    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
-        self.0.clone()
-    }
-}
-
 #[tokio::test]
 async fn a_resumed_run_gets_the_values_of_its_session() {
     let definition = with_conversation(tool("write"), &json!(["n", "databaseContext"]));
     let tools = Arc::new(Tools::new().with(definition, echo));
     let agent = |answers: Vec<Answer>, user: &str, session: &str, says| {
-        Agent::new(Scripted::new(answers))
-            .with_tools(tools.clone())
+        agent_with(&Scripted::new(answers), &tools, asking())
             .with_context(context())
-            .with_approver(Arc::new(Says(says)))
-            .with_options(RunOptions {
-                approval: ApprovalPolicy::Ask.into(),
-                ..RunOptions::default()
-            })
+            .with_approver(Person::always(says))
             .with_principal(principal(user), Some(session.to_owned()))
     };
     let asked = calls(&[("a", "srv__write", json!({"n": 1}))]);
@@ -111,11 +94,7 @@ async fn a_resumed_run_gets_the_values_of_its_session() {
     let stored = serde_json::to_string(&run).unwrap();
     assert!(tools.called().is_empty());
     let run: Run = serde_json::from_str(&stored).unwrap();
-    let yes = ApprovalDecision::Allow {
-        input: None,
-        scope: ApprovalScope::Once,
-    };
-    let other = agent(vec![Answer::Says("ok")], "bob", "b1", yes);
+    let other = agent(vec![Answer::Says("ok")], "bob", "b1", allow_once());
     let (events, _) = played(other.resume(run)).await;
     assert_eq!(streamed(&events), "ok");
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::{
     future::pending,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -11,19 +11,21 @@ use std::{
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
-use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use switchboard_domain::{
     JsonObject, Message, ModelCapabilities, ModelErrorKind, Part, Role, ToolCall, ToolCallError,
     ToolCatalog, ToolDefinition, ToolHost, ToolHostChanges, ToolOutput, ToolResult, ToolUse,
 };
 use switchboard_orchestration::{
-    Agent, Clock, Outcome, Run, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
+    Agent, Outcome, Run, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
     persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
     recipe::Recipe,
 };
 
-use crate::support::{Answer, Scripted, Tools, ask, assert_whole, calls, echo, played, tool};
+use crate::support::{
+    Answer, Scripted, Shelf, Tools, agent_with, ask, assert_whole, calls, echo, echoing, failures,
+    played, tokio_clock, tool,
+};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -32,12 +34,6 @@ fn timed() -> RunOptions {
     let mut options = RunOptions::default();
     options.limits.max_wall_time = Some(Duration::from_secs(30));
     options
-}
-
-/// The time of day by tokio's clock.
-fn clock() -> Clock {
-    let began = tokio::time::Instant::now();
-    Arc::new(move || Timestamp::UNIX_EPOCH + SignedDuration::try_from(began.elapsed()).unwrap())
 }
 
 fn one_after_the_other() -> ToolDefinition {
@@ -71,16 +67,15 @@ impl Checkpoints for Slow {
 #[tokio::test(start_paused = true)]
 async fn no_call_starts_if_the_store_used_up_the_time() {
     let tools = Arc::new(Tools::new().with(one_after_the_other(), echo));
-    let agent = Agent::new(Scripted::new([three()]))
-        .with_tools(tools.clone())
-        .with_clock(clock())
-        .with_checkpoints(Arc::new(Slow))
-        .with_options(timed());
+    let agent = agent_with(&Scripted::new([three()]), &tools, timed())
+        .with_clock(tokio_clock())
+        .with_checkpoints(Arc::new(Slow));
     let (_, report) = ask(&agent, "go").await;
     assert_eq!(report.outcome, Outcome::Limited);
-    assert_eq!(report.error.unwrap().kind, RunErrorKind::TimeLimit);
+    let error = report.error.as_ref().unwrap();
+    assert_eq!(error.kind, RunErrorKind::TimeLimit);
     assert_eq!(tools.called().len(), 1);
-    let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
+    let failures = failures(&report);
     // The finished call has its result, and the others did not start.
     assert_eq!(failures[0], None);
     assert!(
@@ -106,10 +101,7 @@ async fn after_an_hour(agent: &Agent, at: impl Fn(&RunEventKind) -> bool) -> Run
 #[tokio::test(start_paused = true)]
 async fn no_call_starts_if_the_reader_used_up_the_time() {
     let tools = Arc::new(Tools::new().with(one_after_the_other(), echo));
-    let agent = Agent::new(Scripted::new([three()]))
-        .with_tools(tools.clone())
-        .with_clock(clock())
-        .with_options(timed());
+    let agent = agent_with(&Scripted::new([three()]), &tools, timed()).with_clock(tokio_clock());
     let is_there = |kind: &RunEventKind| matches!(kind, RunEventKind::ModelCallFinished { .. });
     let run = after_an_hour(&agent, is_there).await;
     assert_eq!(run.outcome(), Some(Outcome::Limited));
@@ -120,7 +112,7 @@ async fn no_call_starts_if_the_reader_used_up_the_time() {
 async fn no_model_is_called_if_the_reader_used_up_the_time() {
     let model = Scripted::new([]);
     let agent = Agent::new(model.clone())
-        .with_clock(clock())
+        .with_clock(tokio_clock())
         .with_options(timed());
     let is_there = |kind: &RunEventKind| matches!(kind, RunEventKind::ModelCallStarted { .. });
     let run = after_an_hour(&agent, is_there).await;
@@ -146,29 +138,15 @@ impl ToolHost for Silent {
     }
 }
 
-/// Stores the run after its first response.
-#[derive(Default)]
-struct Answered(Mutex<Option<String>>);
-
-#[async_trait]
-impl Checkpoints for Answered {
-    async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
-        if point == Checkpoint::ModelAnswered {
-            *self.0.lock().unwrap() = Some(serde_json::to_string(run).unwrap());
-        }
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_time_limit_of_a_resumed_run_ends_the_wait_for_its_tools() {
-    let kept = Arc::new(Answered::default());
+    let kept = Shelf::keeping(Checkpoint::ModelAnswered);
     let agent = Agent::new(Scripted::new([three()]))
-        .with_clock(clock())
+        .with_clock(tokio_clock())
         .with_options(timed());
     let first = agent
         .clone()
-        .with_tools(Arc::new(Tools::new().with(tool("do"), echo)))
+        .with_tools(echoing(&["do"]))
         .with_checkpoints(kept.clone());
     let mut run = first.ask("go");
     while let Some(event) = run.next().await {
@@ -177,10 +155,8 @@ async fn the_time_limit_of_a_resumed_run_ends_the_wait_for_its_tools() {
         }
     }
     drop(run);
-    let stored = kept.0.lock().unwrap().take().unwrap();
-    let stored: Run = serde_json::from_str(&stored).unwrap();
     let agent = agent.with_tools(Arc::new(Silent));
-    let ended = tokio::time::timeout(HOUR, agent.resume(stored).finish()).await;
+    let ended = tokio::time::timeout(HOUR, agent.resume(kept.run()).finish()).await;
     let run = ended.expect("it ends after half a minute");
     assert_eq!(run.outcome(), Some(Outcome::Limited));
     let report = run.report().unwrap();
@@ -242,11 +218,13 @@ async fn late_examples_leave_the_history_consistent() {
         let away = Answer::Fails(ModelErrorKind::Interrupted, "away");
         let second = Scripted::named("second", ModelCapabilities::default(), [Answer::Says("ok")]);
         let tools = Tools::new().with(tool("do"), echo);
-        let agent = Agent::new(Scripted::new([away]))
-            .with_fallback(second.clone())
-            .with_recipe(Arc::clone(&recipe))
-            .with_options(options)
-            .with_tools(Arc::new(Connecting(tools, AtomicU32::new(0))));
+        let agent = agent_with(
+            &Scripted::new([away]),
+            &Arc::new(Connecting(tools, AtomicU32::new(0))),
+            options,
+        )
+        .with_fallback(second.clone())
+        .with_recipe(Arc::clone(&recipe));
         let mut messages: Vec<Message> = (0..5).flat_map(turn).collect();
         messages.push(Message::user("and now?"));
         let messages = messages.into_iter().map(Arc::new).collect();

@@ -10,7 +10,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{Agent, RunEventKind};
 
-use crate::support::{Answer, Scripted, Tools, ask, calls, echo, tool};
+use crate::support::{Answer, Scripted, Tools, ask, calls, echo, echoing, picked, tool};
 
 /// Thinking with a signature, then a call with one.
 fn thinks_and_calls(signature: &str) -> Answer {
@@ -65,7 +65,7 @@ async fn thinking_signatures_are_lost_in_recursion() {
         thinks_and_calls("second"),
         Answer::Says("ok"),
     ]);
-    let agent = Agent::new(model.clone()).with_tools(Arc::new(Tools::new().with(tool("do"), echo)));
+    let agent = Agent::new(model.clone()).with_tools(echoing(&["do"]));
     ask(&agent, "go").await;
     let last = model.request(2);
     let states: Vec<_> = last
@@ -92,11 +92,7 @@ async fn one_tool_named_status_fails_its_whole_server() {
         ]),
         Answer::Says("ok"),
     ]);
-    let tools = Arc::new(
-        Tools::new()
-            .with(tool("status"), echo)
-            .with(tool("other"), echo),
-    );
+    let tools = echoing(&["status", "other"]);
     let (_, report) = ask(&Agent::new(model).with_tools(tools.clone()), "go").await;
     assert_eq!(tools.called(), ["srv__status", "srv__other"]);
     assert!(report.tool_calls.iter().all(|call| !call.is_error));
@@ -132,15 +128,12 @@ async fn names_are_split_on_the_wrong_server() {
         ["c__a__b", "c__a__b_2"],
         "the host gets the whole name"
     );
-    let planned: Vec<_> = events
-        .iter()
-        .filter_map(|event| match &event.kind {
-            RunEventKind::ToolPlanned { server, tool, .. } => {
-                Some((server.clone().unwrap(), tool.clone()))
-            }
-            _ => None,
-        })
-        .collect();
+    let planned: Vec<_> = picked(&events, |kind| match kind {
+        RunEventKind::ToolPlanned { server, tool, .. } => {
+            Some((server.clone().unwrap(), tool.clone()))
+        }
+        _ => None,
+    });
     let expected = [("c", "a__b"), ("c__a", "b")];
     assert_eq!(
         planned,

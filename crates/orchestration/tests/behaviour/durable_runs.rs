@@ -9,12 +9,12 @@ use async_trait::async_trait;
 use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::json;
 use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ChatModel, ChatRequest,
-    FinishReason, Message, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelId,
-    ModelStream, PartStart, Principal, Role, RunState, SessionStoreError,
+    ApprovalDecision, ChatModel, ChatRequest, FinishReason, Message, ModelCapabilities, ModelError,
+    ModelErrorKind, ModelEvent, ModelId, ModelStream, PartStart, Principal, Role, RunState,
+    SessionStoreError,
 };
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, Outcome, Run, RunOptions,
+    Agent, Outcome, Run,
     persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
     persistence::{DurableRunError, DurableRuns, PersistedEvent, PersistedRun, PersistedRunEnd},
     recipe::Recipe,
@@ -23,7 +23,7 @@ use switchboard_orchestration::{
 use crate::{
     crashes::durable_runs,
     memory_store::{Disk, session_id},
-    support::{Answer, Scripted, Tools, assert_whole, calls, echo, tool},
+    support::{Answer, Person, Scripted, Tools, allow_once, assert_whole, calls, echoing},
 };
 
 pub(crate) fn says(text: &str) -> Vec<Arc<Message>> {
@@ -54,32 +54,12 @@ pub(crate) fn said(role: Role, text: &str) -> (Role, String) {
     (role, text.to_owned())
 }
 
-/// An approver with one decision.
-pub(crate) struct Person(ApprovalDecision);
-
-#[async_trait]
-impl Approver for Person {
-    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
-        self.0.clone()
-    }
-}
-
 pub(crate) fn yes() -> Arc<Person> {
-    Arc::new(Person(ApprovalDecision::Allow {
-        input: None,
-        scope: ApprovalScope::Once,
-    }))
+    Person::always(allow_once())
 }
 
 pub(crate) fn later() -> Arc<Person> {
-    Arc::new(Person(ApprovalDecision::Later))
-}
-
-pub(crate) fn asking() -> RunOptions {
-    RunOptions {
-        approval: ApprovalPolicy::Ask.into(),
-        ..RunOptions::default()
-    }
+    Person::always(ApprovalDecision::Later)
 }
 
 pub(crate) fn one(id: &'static str) -> Answer {
@@ -87,7 +67,7 @@ pub(crate) fn one(id: &'static str) -> Answer {
 }
 
 pub(crate) fn doing() -> Arc<Tools> {
-    Arc::new(Tools::new().with(tool("do"), echo))
+    echoing(&["do"])
 }
 
 /// Waits until spawned tasks are done.
@@ -268,11 +248,22 @@ async fn a_session_has_one_run_at_a_time_of_its_own_principal() {
 }
 
 /// A model with an endless response that counts its events.
-struct Talkative {
+pub(crate) struct Talkative {
     id: ModelId,
     capabilities: ModelCapabilities,
     words: usize,
     said: Arc<AtomicUsize>,
+}
+
+impl Talkative {
+    pub(crate) fn new(words: usize, said: &Arc<AtomicUsize>) -> Self {
+        Self {
+            id: ModelId::new("test", "talkative"),
+            capabilities: ModelCapabilities::default(),
+            words,
+            said: Arc::clone(said),
+        }
+    }
 }
 
 #[async_trait]
@@ -315,12 +306,7 @@ async fn the_run_continues_during_a_write_up_to_a_limit() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
     let words = Arc::new(AtomicUsize::new(0));
-    let agent = Agent::new(Arc::new(Talkative {
-        id: ModelId::new("test", "talkative"),
-        capabilities: ModelCapabilities::default(),
-        words: 5_000,
-        said: words.clone(),
-    }));
+    let agent = Agent::new(Arc::new(Talkative::new(5_000, &words)));
     let mut run = begin(&durable_runs(&process), &agent, "go").await;
     let mut shown = 0;
     while shown < 2 {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use serde_json::json;
-use switchboard_domain::{ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, RunState};
+use switchboard_domain::{ApprovalDecision, ApprovalRequest, Approver, RunState};
 use switchboard_orchestration::{
     Agent, RunEventKind, ToolFailure,
     persistence::{PersistedEvent, PersistedRun, PersistedRunEnd},
@@ -14,24 +14,13 @@ use tokio::sync::watch;
 
 use crate::{
     crashes::durable_runs,
-    durable_runs::{asking, begin, doing, later, watched},
+    durable_runs::{begin, doing, later, watched},
     memory_store::Disk,
-    support::{Answer, Scripted, Tools, assert_whole, calls, echo, tool},
+    support::{
+        Answer, Scripted, Tools, agent_with, allow_once, asking, assert_whole, calls, deny, echo,
+        tool,
+    },
 };
-
-fn allow() -> ApprovalDecision {
-    ApprovalDecision::Allow {
-        input: None,
-        scope: ApprovalScope::Once,
-    }
-}
-
-fn deny() -> ApprovalDecision {
-    ApprovalDecision::Deny {
-        reason: None,
-        scope: ApprovalScope::Once,
-    }
-}
 
 /// An approver with early decisions.
 #[derive(Default)]
@@ -100,10 +89,7 @@ fn tools() -> Arc<Tools> {
 }
 
 fn agent(approver: Arc<Leaves>) -> Agent {
-    Agent::new(Scripted::new([in_turn()]))
-        .with_tools(tools())
-        .with_approver(approver)
-        .with_options(asking())
+    agent_with(&Scripted::new([in_turn()]), &tools(), asking()).with_approver(approver)
 }
 
 async fn until(run: &mut PersistedRun, is_it: impl Fn(&RunEventKind) -> bool) -> PersistedEvent {
@@ -125,10 +111,10 @@ async fn an_early_decision_survives_the_end_of_the_process() {
     let process = disk.process(None);
     let person = Arc::new(Leaves::default());
     let mut run = begin(&durable_runs(&process), &agent(person.clone()), "go").await;
-    person.leave("a", allow());
+    person.leave("a", allow_once());
     until(&mut run, starts).await;
     // It is the turn of `a`.
-    person.leave("b", allow());
+    person.leave("b", allow_once());
     until(
         &mut run,
         |kind| matches!(kind, RunEventKind::ToolApproved { id, .. } if id == "b"),
@@ -167,9 +153,9 @@ async fn an_early_denial_ends_the_call_immediately() {
     let process = disk.process(None);
     let person = Arc::new(Leaves::default());
     let mut run = begin(&durable_runs(&process), &agent(person.clone()), "go").await;
-    person.leave("a", allow());
+    person.leave("a", allow_once());
     until(&mut run, starts).await;
-    person.leave("b", deny());
+    person.leave("b", deny("no"));
     let ended = |kind: &RunEventKind| matches!(kind, RunEventKind::ToolFinished { .. });
     let b = until(&mut run, ended).await;
     let RunEventKind::ToolFinished { id, failure, .. } = &b.event.kind else {
@@ -193,7 +179,7 @@ async fn early_decisions_are_stored_while_an_approval_is_requested() {
     let process = disk.process(None);
     let person = Arc::new(Leaves::default());
     let mut run = begin(&durable_runs(&process), &agent(person.clone()), "go").await;
-    person.leave("c", allow());
+    person.leave("c", allow_once());
     let approved = |call: &'static str| move |kind: &RunEventKind| matches!(kind, RunEventKind::ToolApproved { id, .. } if id == call);
     until(&mut run, approved("c")).await;
     process.ends();
@@ -206,6 +192,6 @@ async fn early_decisions_are_stored_while_an_approval_is_requested() {
     assert_eq!(waiting, ["a", "b"]);
     // The question that was open is open still.
     let mut run = second.resume(&agent(person.clone()), taken);
-    person.leave("a", allow());
+    person.leave("a", allow_once());
     until(&mut run, starts).await;
 }

@@ -1,58 +1,26 @@
 //! Combinations: a limit and a repetition, a pause and a format, a guard and an unstarted call.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use futures_util::StreamExt;
-use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, FinishReason, ModelCapabilities,
-    ModelErrorKind, ModelEvent, PartStart, ResponseFormat,
+    FinishReason, ModelCapabilities, ModelErrorKind, ModelEvent, PartStart, ResponseFormat,
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Outcome, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
-    policy::approval::Approvals,
-    strategy::{GatherFormat, Strategy, formatter},
+    policy::approval::Approvals, strategy::formatter,
 };
 
 use crate::support::{
-    Answer, Scripted, Tools, ask, assert_grammar, assert_whole, calls, echo, streamed, tool,
+    Answer, Person, Scripted, TestClock, Tools, agent_with, allow_once, ask, asking,
+    assert_grammar, assert_whole, calls, echo, echoing, failures, gather_format, has, picked,
+    streamed, tool,
 };
-
-fn gather_format() -> RunOptions {
-    RunOptions {
-        strategy: Strategy::GatherFormat(GatherFormat::default()),
-        ..RunOptions::default()
-    }
-}
-
-/// A clock that advances only on request.
-#[derive(Clone, Default)]
-struct Hands(Arc<AtomicI64>);
-
-impl Hands {
-    fn advance(&self, seconds: i64) {
-        self.0.fetch_add(seconds, Ordering::SeqCst);
-    }
-
-    fn clock(&self) -> switchboard_orchestration::Clock {
-        let seconds = self.0.clone();
-        Arc::new(move || {
-            Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds.load(Ordering::SeqCst))
-        })
-    }
-}
 
 #[tokio::test]
 async fn the_wall_time_of_a_run_includes_all_steps() {
-    let hands = Hands::default();
+    let hands = TestClock::default();
     let moving = hands.clone();
     let tools = Tools::new().with(tool("do"), move |call| {
         moving.advance(4);
@@ -62,30 +30,15 @@ async fn the_wall_time_of_a_run_includes_all_steps() {
     let model = Scripted::new(ids.map(|id| calls(&[(id, "srv__do", json!({"n": 1}))])));
     let mut options = RunOptions::default();
     options.limits.max_wall_time = Some(Duration::from_secs(10));
-    let agent = Agent::new(model.clone())
-        .with_tools(Arc::new(tools))
-        .with_clock(hands.clock())
-        .with_options(options);
+    let agent = agent_with(&model, &Arc::new(tools), options).with_clock(hands.clock());
     let (_, report) = ask(&agent, "go").await;
     assert_eq!(report.error.unwrap().kind, RunErrorKind::TimeLimit);
     assert_eq!(model.asked(), 3);
 }
 
-struct Yes;
-
-#[async_trait]
-impl Approver for Yes {
-    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
-        ApprovalDecision::Allow {
-            input: None,
-            scope: ApprovalScope::Once,
-        }
-    }
-}
-
 #[tokio::test]
 async fn the_expiry_of_a_request_starts_with_the_request() {
-    let hands = Hands::default();
+    let hands = TestClock::default();
     let moving = hands.clone();
     let mut alone = tool("slow");
     alone.sequential = true;
@@ -105,18 +58,20 @@ async fn the_expiry_of_a_request_starts_with_the_request() {
         ]),
         Answer::Says("ok"),
     ]);
-    let agent = Agent::new(model)
-        .with_tools(tools.clone())
-        .with_approver(Arc::new(Yes))
-        .with_clock(hands.clock())
-        .with_options(RunOptions {
+    let agent = agent_with(
+        &model,
+        &tools,
+        RunOptions {
             approval: Approvals {
                 policy: ApprovalPolicy::Ask,
                 expire_after: Some(Duration::from_mins(1)),
                 ..Approvals::default()
             },
             ..RunOptions::default()
-        });
+        },
+    )
+    .with_approver(Person::always(allow_once()))
+    .with_clock(hands.clock());
     ask(&agent, "go").await;
     assert_eq!(tools.called(), ["srv__slow", "srv__write"]);
 }
@@ -131,14 +86,11 @@ async fn a_call_that_exceeded_a_limit_is_not_a_repetition_later() {
         Answer::Says("That is all."),
         Answer::Says("Both are there."),
     ]);
-    let tools = Arc::new(Tools::new().with(tool("look"), echo));
+    let tools = echoing(&["look"]);
     let mut options = gather_format();
     options.limits.max_calls_per_response = Some(1);
-    let agent = Agent::new(model)
-        .with_tools(tools.clone())
-        .with_options(options);
-    let (_, report) = ask(&agent, "go").await;
-    let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
+    let (_, report) = ask(&agent_with(&model, &tools, options), "go").await;
+    let failures = failures(&report);
     assert_eq!(failures, [None, Some(ToolFailure::LimitReached), None]);
     assert_eq!(tools.called().len(), 2);
 }
@@ -157,17 +109,10 @@ async fn a_guarded_call_without_a_result_stops_later_calls() {
         ]),
         Answer::Says("ok"),
     ]);
-    let tools = Arc::new(
-        Tools::new()
-            .with(tool("check"), echo)
-            .with(tool("pay"), echo),
-    );
-    let agent = Agent::new(model)
-        .with_tools(tools.clone())
-        .with_options(options);
-    let (_, report) = ask(&agent, "go").await;
+    let tools = echoing(&["check", "pay"]);
+    let (_, report) = ask(&agent_with(&model, &tools, options), "go").await;
     assert!(tools.called().is_empty());
-    let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
+    let failures = failures(&report);
     assert_eq!(
         failures,
         [Some(ToolFailure::InvalidInput), Some(ToolFailure::Skipped)]
@@ -209,19 +154,14 @@ fn takes_back() -> Answer {
 async fn a_refusal_after_visible_output_ends_the_run() {
     let second = Scripted::named("second", ModelCapabilities::default(), []);
     for options in [RunOptions::default(), gather_format()] {
-        let tools = Arc::new(Tools::new().with(tool("do"), echo));
-        let agent = Agent::new(Scripted::new([takes_back()]))
-            .with_fallback(second.clone())
-            .with_tools(tools.clone())
-            .with_options(options);
+        let tools = echoing(&["do"]);
+        let agent = agent_with(&Scripted::new([takes_back()]), &tools, options)
+            .with_fallback(second.clone());
         let (events, report) = ask(&agent, "go").await;
         assert_eq!(report.error.unwrap().kind, RunErrorKind::Refusal);
         assert!(tools.called().is_empty());
-        let formats = events.iter().any(|event| {
-            matches!(
-                &event.kind,
-                RunEventKind::PhaseStarted { mode: Some(_), .. }
-            )
+        let formats = has(&events, |kind| {
+            matches!(kind, RunEventKind::PhaseStarted { mode: Some(_), .. })
         });
         assert!(!formats, "the phase did not start");
     }
@@ -328,13 +268,10 @@ async fn a_fallback_model_uses_its_own_formatter_mode() {
         second.request(0).response_format,
         ResponseFormat::JsonSchema { .. }
     ));
-    let modes: Vec<_> = events
-        .iter()
-        .filter_map(|event| match &event.kind {
-            RunEventKind::PhaseStarted { mode, .. } => mode.clone(),
-            _ => None,
-        })
-        .collect();
+    let modes: Vec<_> = picked(&events, |kind| match kind {
+        RunEventKind::PhaseStarted { mode, .. } => mode.clone(),
+        _ => None,
+    });
     assert_eq!(modes.len(), 2);
     assert_ne!(modes[0], modes[1], "the event names the mode");
 }
@@ -370,13 +307,6 @@ fn eventful_tools() -> Arc<Tools> {
     )
 }
 
-fn asking() -> RunOptions {
-    RunOptions {
-        approval: ApprovalPolicy::Ask.into(),
-        ..RunOptions::default()
-    }
-}
-
 #[tokio::test]
 async fn a_cancellation_at_any_event_ends_the_run_consistently() {
     let mut at = 1;
@@ -384,7 +314,7 @@ async fn a_cancellation_at_any_event_ends_the_run_consistently() {
         let tools = eventful_tools();
         let agent = Agent::new(eventful_model())
             .with_tools(tools.clone())
-            .with_approver(Arc::new(Yes))
+            .with_approver(Person::always(allow_once()))
             .with_options(asking());
         let mut stream = agent.ask("go");
         let handle = stream.cancel_handle();
@@ -425,10 +355,7 @@ async fn a_conversation_that_is_too_long_is_reported_once() {
     );
     let mut options = RunOptions::default();
     options.history.max_tokens = Some(10);
-    let agent = Agent::new(model)
-        .with_tools(Arc::new(Tools::new().with(tool("do"), echo)))
-        .with_options(options);
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(&agent_with(&model, &echoing(&["do"]), options), "go").await;
     assert_eq!(report.answer, "ok", "the provider has the last word");
     assert_eq!(report.warnings.len(), 1, "{:?}", report.warnings);
 }
@@ -442,7 +369,7 @@ async fn a_streamed_call_has_its_final_id() {
         ])
     };
     let model = Scripted::new([twice(), twice(), Answer::Says("ok")]);
-    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let tools = echoing(&["do"]);
     let (events, _) = ask(&Agent::new(model).with_tools(tools), "go").await;
     let ids = |told: fn(&RunEventKind) -> Option<&String>| {
         let ids = events.iter().filter_map(|event| told(&event.kind));
@@ -516,7 +443,7 @@ async fn a_model_without_tool_support_does_not_affect_its_fallback() {
             Answer::Says("ok"),
         ],
     );
-    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let tools = echoing(&["do"]);
     let agent = Agent::new(first)
         .with_fallback(second)
         .with_tools(tools.clone());

@@ -9,11 +9,12 @@ use switchboard_domain::{
     ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges, ToolOutput,
 };
 use switchboard_orchestration::{
-    Agent, Outcome, RunErrorKind, RunEventKind, RunOptions,
-    strategy::{GatherFormat, Strategy, formatter},
+    Agent, Outcome, RunErrorKind, RunEventKind, RunOptions, strategy::formatter,
 };
 
-use crate::support::{Answer, Scripted, Tools, ask, calls, echo, streamed, tool};
+use crate::support::{
+    Answer, Scripted, agent_with, ask, calls, echoing, gather_format, has, picked, streamed,
+};
 
 fn second(answers: impl IntoIterator<Item = Answer>) -> Arc<Scripted> {
     Scripted::named("second", ModelCapabilities::default(), answers)
@@ -26,7 +27,7 @@ async fn a_fallback_model_continues_after_a_failure_without_output() {
         Answer::Fails(ModelErrorKind::Overloaded { retry_after: None }, "busy"),
     ]);
     let second = second([Answer::Says("From the second.")]);
-    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let tools = echoing(&["do"]);
     let agent = Agent::new(first)
         .with_fallback(second.clone())
         .with_tools(tools.clone());
@@ -43,8 +44,8 @@ async fn a_fallback_model_continues_after_a_failure_without_output() {
         3,
         "it reads the whole history"
     );
-    let switched = events.iter().any(|event| {
-        matches!(&event.kind, RunEventKind::ModelSwitched { to, reason, .. }
+    let switched = has(&events, |kind| {
+        matches!(kind, RunEventKind::ModelSwitched { to, reason, .. }
             if &*to.name == "second" && reason.contains("busy"))
     });
     assert!(switched);
@@ -99,22 +100,19 @@ async fn a_repeated_attempt_withdraws_the_started_call() {
         raw: None,
     });
     let model = Scripted::new([Answer::Streams(events), Answer::Says("Done.")]);
-    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let tools = echoing(&["do"]);
     let (events, report) = ask(&Agent::new(model).with_tools(tools.clone()), "go").await;
     assert_eq!(report.answer, "Done.");
     assert_eq!(tools.called().len(), 1);
     assert_eq!(*report.tool_calls[0].input, json!({"n": 2}));
-    let about_calls: Vec<String> = events
-        .iter()
-        .filter_map(|event| match &event.kind {
-            RunEventKind::ToolInputStarted { id, .. } => Some(format!("begun {id}")),
-            RunEventKind::ModelCallRetried { step, attempt, .. } => {
-                Some(format!("step {step}, attempt {attempt}"))
-            }
-            RunEventKind::ToolPlanned { id, .. } => Some(format!("planned {id}")),
-            _ => None,
-        })
-        .collect();
+    let about_calls: Vec<String> = picked(&events, |kind| match kind {
+        RunEventKind::ToolInputStarted { id, .. } => Some(format!("begun {id}")),
+        RunEventKind::ModelCallRetried { step, attempt, .. } => {
+            Some(format!("step {step}, attempt {attempt}"))
+        }
+        RunEventKind::ToolPlanned { id, .. } => Some(format!("planned {id}")),
+        _ => None,
+    });
     let expected = ["begun a", "step 1, attempt 2", "begun a", "planned a"];
     assert_eq!(about_calls, expected);
 }
@@ -146,7 +144,7 @@ async fn the_delay_before_another_attempt_is_emitted_at_its_start() {
 async fn an_incomplete_call_leads_to_the_fallback_model() {
     let first = Scripted::new([Answer::Streams(half_call("srv__do", "{\"n\":"))]);
     let second = second([Answer::Says("From the second.")]);
-    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let tools = echoing(&["do"]);
     let agent = Agent::new(first)
         .with_fallback(second)
         .with_tools(tools.clone());
@@ -154,7 +152,7 @@ async fn an_incomplete_call_leads_to_the_fallback_model() {
     assert_eq!(report.answer, "From the second.");
     assert!(tools.called().is_empty() && report.tool_calls.is_empty());
     let switched = |kind: &RunEventKind| matches!(kind, RunEventKind::ModelSwitched { .. });
-    assert!(events.iter().any(|event| switched(&event.kind)));
+    assert!(has(&events, switched));
 }
 
 /// A provider does not know that the input of a call is the answer that the run shows.
@@ -174,10 +172,7 @@ async fn an_emitted_answer_is_not_repeated() {
         },
         retrying(0),
     ];
-    let formatted = RunOptions {
-        strategy: Strategy::GatherFormat(GatherFormat::default()),
-        ..RunOptions::default()
-    };
+    let formatted = gather_format();
     let capabilities = ModelCapabilities {
         structured_output: Some(false),
         forced_tool_choice: Some(true),
@@ -193,18 +188,15 @@ async fn an_emitted_answer_is_not_repeated() {
     ];
     for (answers, options) in table {
         let model = Scripted::named("first", capabilities.clone(), answers);
-        let tools = Arc::new(Tools::new().with(tool("do"), echo));
-        let agent = Agent::new(model)
-            .with_fallback(second([]))
-            .with_tools(tools)
-            .with_options(options);
+        let tools = echoing(&["do"]);
+        let agent = agent_with(&model, &tools, options).with_fallback(second([]));
         let (events, report) = ask(&agent, "go").await;
         assert_eq!(report.outcome, Outcome::Failed);
         assert_eq!(streamed(&events), "Half an ans");
         let error = report.error.unwrap();
         assert_eq!(error.kind, RunErrorKind::Model("interrupted".into()));
         let retried = |kind: &RunEventKind| matches!(kind, RunEventKind::ModelCallRetried { .. });
-        assert!(!events.iter().any(|event| retried(&event.kind)));
+        assert!(!has(&events, retried));
     }
 }
 
@@ -239,13 +231,14 @@ async fn a_model_without_tool_support_is_called_without_tools() {
         Answer::Fails(ModelErrorKind::InvalidRequest { field: None }, refusal),
         Answer::Says("Without."),
     ]);
-    let agent = Agent::new(model.clone()).with_tools(Arc::new(Tools::new().with(tool("do"), echo)));
+    let agent = Agent::new(model.clone()).with_tools(echoing(&["do"]));
     let (events, report) = ask(&agent, "go").await;
     assert_eq!(report.answer, "Without.");
     assert!(model.request(1).tools.is_empty());
-    let told = events.iter().any(|event| {
-        matches!(&event.kind, RunEventKind::ToolsDropped { reason } if reason.contains(refusal))
-    });
+    let told = has(
+        &events,
+        |kind| matches!(kind, RunEventKind::ToolsDropped { reason } if reason.contains(refusal)),
+    );
     assert!(told);
 }
 
@@ -278,9 +271,10 @@ async fn unreachable_tools_are_reported_and_the_model_answers_without_them() {
     let model = Scripted::new([Answer::Says("I know that anyway.")]);
     let (events, report) = ask(&Agent::new(model).with_tools(Arc::new(Dead)), "go").await;
     assert_eq!(report.outcome, Outcome::Completed);
-    assert!(events.iter().any(|event| {
-        matches!(&event.kind, RunEventKind::ToolsUnavailable { problem } if problem.server == "crm")
-    }));
+    assert!(has(
+        &events,
+        |kind| matches!(kind, RunEventKind::ToolsUnavailable { problem } if problem.server == "crm")
+    ));
     assert_eq!(report.warnings.len(), 1);
 }
 
@@ -289,11 +283,10 @@ async fn an_empty_answer_is_requested_again_once() {
     let model = Scripted::new([Answer::Says(""), Answer::Says("Here.")]);
     let (events, report) = ask(&Agent::new(model.clone()), "go").await;
     assert_eq!(report.answer, "Here.");
-    assert!(
-        events
-            .iter()
-            .any(|e| matches!(e.kind, RunEventKind::AskedAgain { attempt: 1, .. }))
-    );
+    assert!(has(&events, |kind| matches!(
+        kind,
+        RunEventKind::AskedAgain { attempt: 1, .. }
+    )));
     let last = model.request(1).messages.last().unwrap().text();
     assert!(last.contains("empty"), "{last}");
 

@@ -11,14 +11,10 @@ use switchboard_orchestration::{
     strategy::{GatherFormat, Strategy, formatter},
 };
 
-use crate::support::{Answer, Scripted, Tools, ask, calls, echo, results, streamed, tool};
-
-fn gather_format() -> RunOptions {
-    RunOptions {
-        strategy: Strategy::GatherFormat(GatherFormat::default()),
-        ..RunOptions::default()
-    }
-}
+use crate::support::{
+    Answer, Scripted, Tools, agent_with, ask, calls, echo, echoing, gather_format, has, picked,
+    results, streamed, tool,
+};
 
 #[allow(clippy::needless_pass_by_value)]
 fn form(items: Value) -> Answer {
@@ -30,11 +26,7 @@ fn text(content: &str) -> Value {
 }
 
 fn tools() -> Arc<Tools> {
-    Arc::new(
-        Tools::new()
-            .with(tool("find"), echo)
-            .with(tool("other"), echo),
-    )
+    echoing(&["find", "other"])
 }
 
 fn find(words: &'static str, id: &'static str, n: i64) -> Answer {
@@ -52,10 +44,8 @@ async fn the_model_gathers_first_and_then_formats() {
         ])),
     ]);
     let tools = tools();
-    let agent = Agent::new(model.clone())
-        .with_tools(tools.clone())
-        .with_instructions("You know about things.")
-        .with_options(gather_format());
+    let agent =
+        agent_with(&model, &tools, gather_format()).with_instructions("You know about things.");
     let (events, report) = ask(&agent, "Find things").await;
     assert_eq!(tools.called(), ["srv__find", "srv__find"]);
     assert_eq!(report.outcome, Outcome::Completed);
@@ -78,13 +68,10 @@ async fn the_model_gathers_first_and_then_formats() {
         item,
         json!({"type": "artifact", "artifactType": "table", "title": "Things", "content": "| a |"})
     );
-    let phases: Vec<_> = events
-        .iter()
-        .filter_map(|event| match &event.kind {
-            RunEventKind::PhaseStarted { phase, .. } => Some(*phase),
-            _ => None,
-        })
-        .collect();
+    let phases: Vec<_> = picked(&events, |kind| match kind {
+        RunEventKind::PhaseStarted { phase, .. } => Some(*phase),
+        _ => None,
+    });
     assert_eq!(phases, [RunPhase::Gathering, RunPhase::Formatting]);
     // Gathering: instructions first, the marker explained, no choice of tools forced.
     let first = model.request(0);
@@ -122,10 +109,7 @@ async fn the_model_gathers_first_and_then_formats() {
 #[tokio::test]
 async fn gathering_ends_after_a_tool_call_without_a_request_for_more_data() {
     let model = Scripted::new([find("That should do.", "a", 1), form(text("ok"))]);
-    let agent = Agent::new(model.clone())
-        .with_tools(tools())
-        .with_options(gather_format());
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
     assert_eq!((report.answer.as_str(), model.asked()), ("ok", 2));
 }
 
@@ -141,10 +125,7 @@ async fn gathering_has_at_most_five_steps() {
         form(text("ok")),
     ]);
     let tools = tools();
-    let agent = Agent::new(model.clone())
-        .with_tools(tools.clone())
-        .with_options(gather_format());
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(&agent_with(&model, &tools, gather_format()), "go").await;
     assert_eq!((report.answer.as_str(), tools.called().len()), ("ok", 5));
 }
 
@@ -155,9 +136,7 @@ async fn at_most_fifteen_tools_are_described_in_the_prompt() {
         many = many.with(tool(&format!("t{n:02}")), echo);
     }
     let model = Scripted::new([Answer::Says("Nothing to look up."), form(text("ok"))]);
-    let agent = Agent::new(model.clone())
-        .with_tools(Arc::new(many))
-        .with_options(gather_format());
+    let agent = agent_with(&model, &Arc::new(many), gather_format());
     ask(&agent, "go").await;
     let request = model.request(0);
     let prompt = request.messages[0].text();
@@ -182,10 +161,7 @@ async fn a_repeated_call_is_not_executed_and_the_second_repetition_ends_the_phas
         form(text("ok")),
     ]);
     let tools = tools();
-    let agent = Agent::new(model.clone())
-        .with_tools(tools.clone())
-        .with_options(gather_format());
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(&agent_with(&model, &tools, gather_format()), "go").await;
     assert_eq!(tools.called().len(), 1);
     assert_eq!(report.tool_calls[1].failure, Some(ToolFailure::Repeated));
     assert!(!report.tool_calls[1].is_error);
@@ -206,9 +182,7 @@ async fn the_model_reads_a_failed_call_as_an_error() {
         })
     });
     let model = Scripted::new([find("", "a", 1), form(text("It is down."))]);
-    let agent = Agent::new(model.clone())
-        .with_tools(Arc::new(failing))
-        .with_options(gather_format());
+    let agent = agent_with(&model, &Arc::new(failing), gather_format());
     ask(&agent, "go").await;
     let request = model.request(1);
     let result = request
@@ -236,10 +210,7 @@ async fn the_formatter_mode_follows_the_capabilities_of_the_model() {
         with(Some(true), Some(true)),
         [Answer::Says("Nothing to find."), Answer::Says(native)],
     );
-    let agent = Agent::new(model.clone())
-        .with_tools(tools())
-        .with_options(gather_format());
-    let (events, report) = ask(&agent, "go").await;
+    let (events, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
     assert_eq!(report.answer, "native");
     assert_eq!(streamed(&events), "native");
     assert!(matches!(
@@ -252,18 +223,16 @@ async fn the_formatter_mode_follows_the_capabilities_of_the_model() {
         with(Some(false), Some(true)),
         [Answer::Says("Nothing to find."), form(text("named"))],
     );
-    let agent = Agent::new(model.clone())
-        .with_tools(tools())
-        .with_options(gather_format());
-    let (events, report) = ask(&agent, "go").await;
+    let (events, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
     assert_eq!(report.answer, "named");
     assert_eq!(
         model.request(1).tool_choice,
         ToolChoice::Only(vec![formatter::TOOL.into()])
     );
-    let told = events.iter().any(|event| {
-        matches!(&event.kind, RunEventKind::PhaseStarted { phase: RunPhase::Formatting, mode: Some(mode) } if !mode.is_empty())
-    });
+    let told = has(
+        &events,
+        |kind| matches!(kind, RunEventKind::PhaseStarted { phase: RunPhase::Formatting, mode: Some(mode) } if !mode.is_empty()),
+    );
     assert!(told, "how it is forced is visible");
     // Without a forced tool choice, the response is checked.
     let model = Scripted::named(
@@ -271,10 +240,7 @@ async fn the_formatter_mode_follows_the_capabilities_of_the_model() {
         with(Some(false), Some(false)),
         [Answer::Says("Nothing to find."), form(text("auto"))],
     );
-    let agent = Agent::new(model.clone())
-        .with_tools(tools())
-        .with_options(gather_format());
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
     assert_eq!(report.answer, "auto");
     let request = model.request(1);
     let names: Vec<_> = request
@@ -306,10 +272,7 @@ async fn a_refused_formatter_mode_is_followed_by_the_next_mode() {
         capabilities,
         [Answer::Says("Nothing to find."), refused, form(text("ok"))],
     );
-    let agent = Agent::new(model.clone())
-        .with_tools(tools())
-        .with_options(gather_format());
-    let (events, report) = ask(&agent, "go").await;
+    let (events, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
     assert_eq!(report.answer, "ok");
     let tried = events
         .iter()
@@ -337,14 +300,12 @@ async fn a_malformed_formatted_answer_is_repaired_and_reported() {
             json!({"conversation": "Just a string."}),
         )]),
     ]);
-    let agent = Agent::new(model)
-        .with_tools(tools())
-        .with_options(gather_format());
-    let (events, report) = ask(&agent, "go").await;
+    let (events, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
     assert_eq!(report.answer, "Just a string.");
-    assert!(events.iter().any(|event| {
-        matches!(&event.kind, RunEventKind::FormatRepaired { repairs } if !repairs.is_empty())
-    }));
+    assert!(has(
+        &events,
+        |kind| matches!(kind, RunEventKind::FormatRepaired { repairs } if !repairs.is_empty())
+    ));
 }
 
 #[tokio::test]
@@ -361,22 +322,15 @@ async fn an_irreparable_answer_is_requested_again_once_and_then_becomes_text() {
         broken(),
         form(text("now it is right")),
     ]);
-    let agent = Agent::new(model.clone())
-        .with_tools(tools())
-        .with_options(gather_format());
-    let (events, report) = ask(&agent, "go").await;
+    let (events, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
     assert_eq!(report.answer, "now it is right");
-    assert!(
-        events
-            .iter()
-            .any(|event| matches!(event.kind, RunEventKind::AskedAgain { .. }))
-    );
+    assert!(has(&events, |kind| matches!(
+        kind,
+        RunEventKind::AskedAgain { .. }
+    )));
 
     let model = Scripted::new([Answer::Says("I found nothing at all."), broken(), broken()]);
-    let agent = Agent::new(model)
-        .with_tools(tools())
-        .with_options(gather_format());
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
     assert_eq!(
         report.answer, "I found nothing at all.",
         "never an empty answer"
@@ -391,10 +345,7 @@ async fn gathered_data_is_formatted_after_a_truncated_response() {
         Answer::Ends("There is much m", FinishReason::Length),
         form(text("ok")),
     ]);
-    let agent = Agent::new(model)
-        .with_tools(tools())
-        .with_options(gather_format());
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
     assert_eq!(report.answer, "ok");
 }
 
@@ -406,10 +357,7 @@ async fn a_request_for_more_data_never_becomes_the_answer() {
         Answer::Says("NEED MORE DATA: the account value"),
         form(text("Noor's account is worth 530.19 EUR.")),
     ]);
-    let agent = Agent::new(model)
-        .with_tools(tools())
-        .with_options(gather_format());
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
     assert_eq!(report.answer, "Noor's account is worth 530.19 EUR.");
 }
 
@@ -423,10 +371,7 @@ async fn the_last_allowed_step_formats_the_answer() {
         let model = Scripted::new(gathers.chain([form(text("What was gathered."))]));
         let mut options = gather_format();
         options.limits.max_steps = max_steps;
-        let agent = Agent::new(model.clone())
-            .with_tools(tools())
-            .with_options(options);
-        let (_, report) = ask(&agent, "go").await;
+        let (_, report) = ask(&agent_with(&model, &tools(), options), "go").await;
         assert_eq!(report.outcome, Outcome::Completed, "{max_steps}");
         assert_eq!(report.answer, "What was gathered.");
         assert_eq!(report.steps, max_steps);
@@ -451,10 +396,7 @@ async fn the_last_allowed_call_ends_gathering_but_not_the_run() {
     let mut options = gather_format();
     options.limits.max_tool_calls = Some(1);
     let tools = tools();
-    let agent = Agent::new(model)
-        .with_tools(tools.clone())
-        .with_options(options);
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(&agent_with(&model, &tools, options), "go").await;
     assert_eq!(report.outcome, Outcome::Completed);
     assert_eq!(report.answer, "What was gathered.");
     assert_eq!(tools.called().len(), 1);

@@ -4,7 +4,6 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
-use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use switchboard_domain::{
     ChatModel, ChatRequest, FinishReason, ModelCapabilities, ModelError, ModelEvent, ModelId,
@@ -15,7 +14,10 @@ use switchboard_orchestration::{
     policy::limits::Pricing,
 };
 
-use crate::support::{Answer, Scripted, Tools, ask, calls, echo, tool};
+use crate::support::{
+    Answer, Scripted, TestClock, Tools, agent_with, ask, calls, echo, echoing, failures, has,
+    streamed, tokio_clock, tool,
+};
 
 fn limited(change: impl FnOnce(&mut Limits)) -> RunOptions {
     let mut options = RunOptions::default();
@@ -24,7 +26,7 @@ fn limited(change: impl FnOnce(&mut Limits)) -> RunOptions {
 }
 
 fn tools() -> Arc<Tools> {
-    Arc::new(Tools::new().with(tool("do"), echo))
+    echoing(&["do"])
 }
 
 fn one(id: &'static str) -> Answer {
@@ -34,10 +36,11 @@ fn one(id: &'static str) -> Answer {
 #[tokio::test]
 async fn the_step_limit_ends_the_run_and_keeps_the_results() {
     let model = Scripted::new([one("a"), one("b")]);
-    let agent = Agent::new(model)
-        .with_tools(tools())
-        .with_options(limited(|limits| limits.max_steps = 2));
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(
+        &agent_with(&model, &tools(), limited(|limits| limits.max_steps = 2)),
+        "go",
+    )
+    .await;
     assert_eq!(report.outcome, Outcome::Limited);
     assert_eq!(report.error.unwrap().kind, RunErrorKind::StepLimit);
     assert_eq!(report.tool_calls.len(), 2);
@@ -55,10 +58,15 @@ async fn calls_beyond_the_limit_per_answer_are_refused() {
         Answer::Says("ok"),
     ]);
     let tools = tools();
-    let agent = Agent::new(model)
-        .with_tools(tools.clone())
-        .with_options(limited(|limits| limits.max_calls_per_response = Some(2)));
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(
+        &agent_with(
+            &model,
+            &tools,
+            limited(|limits| limits.max_calls_per_response = Some(2)),
+        ),
+        "go",
+    )
+    .await;
     assert_eq!(tools.called().len(), 2);
     assert_eq!(
         report.tool_calls[2].failure,
@@ -71,10 +79,15 @@ async fn calls_beyond_the_limit_per_answer_are_refused() {
 async fn the_limit_of_tool_calls_ends_the_run() {
     let model = Scripted::new([one("a"), one("b")]);
     let tools = tools();
-    let agent = Agent::new(model)
-        .with_tools(tools.clone())
-        .with_options(limited(|limits| limits.max_tool_calls = Some(1)));
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(
+        &agent_with(
+            &model,
+            &tools,
+            limited(|limits| limits.max_tool_calls = Some(1)),
+        ),
+        "go",
+    )
+    .await;
     assert_eq!(tools.called().len(), 1);
     assert_eq!(report.outcome, Outcome::Limited);
     assert_eq!(report.error.unwrap().kind, RunErrorKind::ToolCallLimit);
@@ -82,21 +95,22 @@ async fn the_limit_of_tool_calls_ends_the_run() {
 
 #[tokio::test]
 async fn calls_per_minute_are_limited() {
-    let clock = Arc::new(std::sync::Mutex::new(Timestamp::UNIX_EPOCH));
+    let clock = TestClock::default();
     let model = Scripted::new([one("a"), one("b"), one("c"), Answer::Says("ok")]);
     let later = clock.clone();
     let tools = Arc::new(Tools::new().with(tool("do"), move |call| {
         // Each call takes 40 seconds.
-        let mut now = later.lock().unwrap();
-        *now += SignedDuration::from_secs(40);
+        later.advance(40);
         echo(call)
     }));
-    let agent = Agent::new(model)
-        .with_tools(tools.clone())
-        .with_clock(Arc::new(move || *clock.lock().unwrap()))
-        .with_options(limited(|limits| limits.max_calls_per_minute = Some(1)));
+    let agent = agent_with(
+        &model,
+        &tools,
+        limited(|limits| limits.max_calls_per_minute = Some(1)),
+    )
+    .with_clock(clock.clock());
     let (_, report) = ask(&agent, "go").await;
-    let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
+    let failures = failures(&report);
     // The second call starts after 40 seconds. The refused call takes no time.
     assert_eq!(
         failures,
@@ -109,7 +123,7 @@ async fn calls_per_minute_are_limited() {
     assert_eq!(tools.called().len(), 1);
 }
 
-fn usage(input: u64, output: u64) -> Usage {
+pub(crate) fn usage(input: u64, output: u64) -> Usage {
     Usage {
         input_tokens: Some(input),
         output_tokens: Some(output),
@@ -162,15 +176,14 @@ async fn the_cost_is_limited_and_an_unknown_price_ends_the_run() {
 async fn the_time_limit_ends_running_calls() {
     let model = Scripted::new([one("a")]);
     let tools = Tools::new().with_async(tool("do"), |_| std::future::pending());
-    let began = tokio::time::Instant::now();
-    let agent = Agent::new(model)
-        .with_tools(Arc::new(tools))
-        .with_clock(Arc::new(move || {
-            Timestamp::UNIX_EPOCH + SignedDuration::try_from(began.elapsed()).unwrap()
-        }))
-        .with_options(limited(|limits| {
+    let agent = agent_with(
+        &model,
+        &Arc::new(tools),
+        limited(|limits| {
             limits.max_wall_time = Some(Duration::from_secs(30));
-        }));
+        }),
+    )
+    .with_clock(tokio_clock());
     let (events, report) = ask(&agent, "go").await;
     assert_eq!(report.outcome, Outcome::Limited);
     assert_eq!(report.error.unwrap().kind, RunErrorKind::TimeLimit);
@@ -193,16 +206,16 @@ async fn a_long_conversation_is_trimmed_by_whole_groups() {
     let model = Scripted::new(answers);
     let mut options = RunOptions::default();
     options.history.max_tokens = Some(1500);
-    let agent = Agent::new(model.clone())
-        .with_tools(Arc::new(long))
-        .with_options(options);
-    let (events, report) = ask(&agent, "The question.").await;
+    let (events, report) = ask(
+        &agent_with(&model, &Arc::new(long), options),
+        "The question.",
+    )
+    .await;
     assert_eq!(report.answer, "ok");
-    assert!(
-        events
-            .iter()
-            .any(|event| matches!(event.kind, RunEventKind::HistoryTrimmed { .. }))
-    );
+    assert!(has(&events, |kind| matches!(
+        kind,
+        RunEventKind::HistoryTrimmed { .. }
+    )));
     for request in model.requests.lock().unwrap().iter() {
         crate::support::assert_whole(&request.messages);
         assert_eq!(request.messages[0].text(), "The question.");
@@ -210,19 +223,19 @@ async fn a_long_conversation_is_trimmed_by_whole_groups() {
 }
 
 /// The event of an endless answer with this number.
-type Repeats = fn(u32) -> ModelEvent;
+pub(crate) type Repeats = fn(u32) -> ModelEvent;
 
 /// A model that never stops. Its stream holds a clone of `alive` until it is dropped.
-struct Endless {
+pub(crate) struct Endless {
     id: ModelId,
     capabilities: ModelCapabilities,
     begins: Vec<ModelEvent>,
     repeats: Repeats,
-    alive: Arc<()>,
+    pub(crate) alive: Arc<()>,
 }
 
 impl Endless {
-    fn new(begins: Vec<ModelEvent>, repeats: Repeats) -> Self {
+    pub(crate) fn new(begins: Vec<ModelEvent>, repeats: Repeats) -> Self {
         Self {
             id: ModelId::new("test", "endless"),
             capabilities: ModelCapabilities::default(),
@@ -254,7 +267,7 @@ impl ChatModel for Endless {
     }
 }
 
-fn begun(part: PartStart) -> Vec<ModelEvent> {
+pub(crate) fn begun(part: PartStart) -> Vec<ModelEvent> {
     vec![ModelEvent::PartStarted { index: 0, part }]
 }
 
@@ -278,13 +291,7 @@ async fn an_endless_answer_ends_the_run_and_keeps_the_received_part() {
          `limits.max_answer_bytes`"
     );
     // Exactly the shown part is kept.
-    let shown: String = events
-        .iter()
-        .filter_map(|event| match &event.kind {
-            RunEventKind::TextDelta { text } => Some(text.as_str()),
-            _ => None,
-        })
-        .collect();
+    let shown = streamed(&events);
     assert_eq!(report.answer, shown);
     assert!((99_000..=100_000).contains(&shown.len()), "{}", shown.len());
     assert_eq!(Arc::strong_count(&model.alive), 1, "the stream is dropped");
@@ -326,10 +333,7 @@ async fn endless_events_of_every_kind_end_the_run() {
     for (number, (begins, repeats)) in cases.into_iter().enumerate() {
         let model = Arc::new(Endless::new(begins, repeats));
         let options = limited(|limits| limits.max_answer_bytes = Some(100_000));
-        let agent = Agent::new(model.clone())
-            .with_tools(tools())
-            .with_options(options);
-        let (events, report) = ask(&agent, "go").await;
+        let (events, report) = ask(&agent_with(&model, &tools(), options), "go").await;
         assert_eq!(report.outcome, Outcome::Limited, "case {number}");
         let error = report.error.unwrap();
         assert_eq!(error.kind, RunErrorKind::OutputLimit, "case {number}");

@@ -22,5 +22,6 @@ mod records;
 mod releases;
 mod request_content;
 mod resuming;
+mod streams;
 mod support;
 mod tools;

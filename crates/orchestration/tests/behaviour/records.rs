@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::json;
-use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ToolOutput, Usage,
-};
+use switchboard_domain::{ApprovalDecision, ApprovalRequest, Approver, ToolOutput, Usage};
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, RunEvent, RunOptions,
+    RunEvent,
     observe::audit::{AuditKind, AuditOptions, AuditTrail},
     observe::metrics::Metrics,
     tools::results::{CacheOptions, ResultCache},
 };
 
-use crate::support::{Answer, Scripted, Tools, ask, calls, echo, elsewhere, reading, tool};
+use crate::support::{
+    Answer, Scripted, Tools, agent_with, allow_once, ask, asking, calls, deny, echo, elsewhere,
+    reading, tool,
+};
 
 /// Approves every call except number 9.
 struct NotNine;
@@ -28,15 +29,9 @@ impl Approver for NotNine {
             .as_object()
             .and_then(|input| input["n"].as_i64());
         if n == Some(9) {
-            ApprovalDecision::Deny {
-                reason: Some("not nine".into()),
-                scope: ApprovalScope::Once,
-            }
+            deny("not nine")
         } else {
-            ApprovalDecision::Allow {
-                input: None,
-                scope: ApprovalScope::Once,
-            }
+            allow_once()
         }
     }
 }
@@ -75,14 +70,9 @@ async fn events_of_a_run() -> Vec<RunEvent> {
             },
         ),
     ]);
-    let agent = Agent::new(model)
-        .with_tools(Arc::new(tools))
+    let agent = agent_with(&model, &Arc::new(tools), asking())
         .with_cache(Arc::new(ResultCache::new(CacheOptions::default())))
-        .with_approver(Arc::new(NotNine))
-        .with_options(RunOptions {
-            approval: ApprovalPolicy::Ask.into(),
-            ..RunOptions::default()
-        });
+        .with_approver(Arc::new(NotNine));
     ask(&agent, "go").await.0
 }
 

@@ -19,9 +19,11 @@ use switchboard_orchestration::{
 
 use crate::{
     crashes::durable_runs,
-    durable_runs::{asking, begin, doing, later, one, roles, said, settled, watched, yes},
+    durable_runs::{begin, doing, later, one, roles, said, settled, watched, yes},
     memory_store::{Disk, Wall, session_id},
-    support::{Answer, Scripted, Tools, assert_whole, calls, echo, played, tool},
+    support::{
+        Answer, Scripted, Tools, agent_with, asking, assert_whole, calls, echo, played, tool,
+    },
 };
 
 /// Records that it was dropped.
@@ -147,10 +149,7 @@ async fn a_dropped_run_can_be_resumed() {
 async fn a_waiting_run_can_be_acquired_by_any_process() {
     let disk = Disk::with_session([]);
     let first = durable_runs(&disk.process(None));
-    let agent = Agent::new(Scripted::new([one("a")]))
-        .with_tools(doing())
-        .with_approver(later())
-        .with_options(asking());
+    let agent = agent_with(&Scripted::new([one("a")]), &doing(), asking()).with_approver(later());
     let (shown, end) = watched(begin(&first, &agent, "go").await).await;
     let PersistedRunEnd::Waiting(waiting) = end else {
         panic!("{end:?}");
@@ -191,10 +190,7 @@ async fn a_waiting_run_can_be_acquired_by_any_process() {
 async fn a_run_of_another_format_can_only_be_abandoned() {
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(None));
-    let agent = Agent::new(Scripted::new([one("a")]))
-        .with_tools(doing())
-        .with_approver(later())
-        .with_options(asking());
+    let agent = agent_with(&Scripted::new([one("a")]), &doing(), asking()).with_approver(later());
     watched(begin(&durable_runs, &agent, "go").await).await;
     let id = disk.record().id;
     disk.spoil(r#"{"messages":2,"something":"else"}"#);
@@ -218,10 +214,12 @@ async fn a_run_of_another_format_can_only_be_abandoned() {
 async fn a_run_with_unreadable_messages_can_only_be_abandoned() {
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(None));
-    let agent = Agent::new(Scripted::new([one("a"), Answer::Says("ok")]))
-        .with_tools(doing())
-        .with_approver(later())
-        .with_options(asking());
+    let agent = agent_with(
+        &Scripted::new([one("a"), Answer::Says("ok")]),
+        &doing(),
+        asking(),
+    )
+    .with_approver(later());
     watched(begin(&durable_runs, &agent, "go").await).await;
     let id = disk.record().id;
     disk.garble();
@@ -245,10 +243,7 @@ async fn a_run_with_unreadable_messages_can_only_be_abandoned() {
 async fn the_state_of_another_run_is_refused() {
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(None));
-    let agent = Agent::new(Scripted::new([one("a")]))
-        .with_tools(doing())
-        .with_approver(later())
-        .with_options(asking());
+    let agent = agent_with(&Scripted::new([one("a")]), &doing(), asking()).with_approver(later());
     watched(begin(&durable_runs, &agent, "go").await).await;
     let id = disk.record().id;
     disk.change_state(|state| state.replace(&id, "another-run"));
@@ -272,10 +267,7 @@ async fn a_possibly_acquired_run_is_released() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
     let durable_runs = durable_runs(&process);
-    let agent = Agent::new(Scripted::new([one("a")]))
-        .with_tools(doing())
-        .with_approver(later())
-        .with_options(asking());
+    let agent = agent_with(&Scripted::new([one("a")]), &doing(), asking()).with_approver(later());
     watched(begin(&durable_runs, &agent, "go").await).await;
     let id = disk.record().id;
     process.may_do(0, Wall::LostOnce);

@@ -1,12 +1,10 @@
 //! Long conversations, many tools, recipes: the content of requests and the cost of building them.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde_json::json;
 use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, Message, ModelErrorKind, Role,
-    ToolChoice, ToolOutput, Usage,
+    ApprovalDecision, ApprovalScope, Message, ModelErrorKind, Role, ToolChoice, ToolOutput, Usage,
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, CallPurpose, Outcome, RunEvent, RunEventKind, RunOptions, RunPhase,
@@ -19,7 +17,8 @@ use switchboard_orchestration::{
 };
 
 use crate::support::{
-    Answer, Scripted, Tools, ask, assert_grammar, assert_whole, calls, echo, played, results, tool,
+    Answer, Person, Scripted, Tools, agent_with, ask, assert_grammar, assert_whole, calls, echo,
+    echoing, has, picked, played, results, tool,
 };
 
 fn one(id: &'static str) -> Answer {
@@ -51,9 +50,7 @@ async fn omitted_messages_are_summarised_by_the_model() {
         one("a"),
         Answer::Says("ok"),
     ]);
-    let agent = Agent::new(model.clone())
-        .with_tools(Arc::new(Tools::new().with(tool("do"), echo)))
-        .with_options(summarising());
+    let agent = agent_with(&model, &echoing(&["do"]), summarising());
     let (events, run) = played(agent.run(long_ago())).await;
     assert_grammar(&events);
     assert_whole(run.messages());
@@ -138,15 +135,12 @@ async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
     let agent = Agent::new(model).with_options(summarising());
     let (events, run) = played(agent.run(long_ago())).await;
     assert_grammar(&events);
-    let told: Vec<_> = events
-        .iter()
-        .filter_map(|event| match &event.kind {
-            RunEventKind::HistorySummarised {
-                step, usage, error, ..
-            } => Some((*step, usage.output_tokens, error.clone())),
-            _ => None,
-        })
-        .collect();
+    let told: Vec<_> = picked(&events, |kind| match kind {
+        RunEventKind::HistorySummarised {
+            step, usage, error, ..
+        } => Some((*step, usage.output_tokens, error.clone())),
+        _ => None,
+    });
     assert_eq!(told, [(1, Some(3), None)]);
     assert_eq!(run.report().unwrap().usage.output_tokens, Some(7));
 
@@ -171,12 +165,12 @@ async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
         Answer::Fails(ModelErrorKind::Authentication, "no"),
         Answer::Says("ok"),
     ]);
-    let (events, _) = played(
-        Agent::new(model)
-            .with_options(summarising())
-            .run(long_ago()),
-    )
-    .await;
+    let agent = Agent::new(model).with_options(summarising());
+    let (events, run) = played(agent.run(long_ago())).await;
+    let report = run.report().unwrap();
+    assert_eq!(report.outcome, Outcome::Completed);
+    let warning = &report.warnings[0].message;
+    assert!(warning.contains("could not be summarised"), "{warning}");
     let (calls, counted) = recorded(&events);
     assert_eq!(
         (calls[0].purpose, calls[0].end, calls[0].error.as_deref()),
@@ -204,27 +198,6 @@ async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
         (CallPurpose::Summary, ModelCallEnd::Cancelled)
     );
     assert_eq!(counted.models[0].requests.cancelled, 1);
-}
-
-#[tokio::test]
-async fn without_a_summary_the_run_continues_with_a_report() {
-    let model = Scripted::new([
-        Answer::Fails(ModelErrorKind::Authentication, "no"),
-        Answer::Says("ok"),
-    ]);
-    let (_, run) = played(
-        Agent::new(model)
-            .with_options(summarising())
-            .run(long_ago()),
-    )
-    .await;
-    let report = run.report().unwrap();
-    assert_eq!(report.outcome, Outcome::Completed);
-    assert!(
-        report.warnings[0]
-            .message
-            .contains("could not be summarised")
-    );
 }
 
 #[tokio::test]
@@ -294,10 +267,7 @@ async fn of_many_tools_the_model_gets_the_found_ones() {
         Answer::Says("ok"),
     ]);
     let tools = many();
-    let agent = Agent::new(model.clone())
-        .with_tools(tools.clone())
-        .with_options(searching());
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(&agent_with(&model, &tools, searching()), "go").await;
     assert_eq!(offered(&model, 0), ["search_tools"]);
     assert!(results(&model, 1)[0].contains("srv__refund"));
     assert_eq!(offered(&model, 1), ["search_tools", "srv__refund"]);
@@ -307,16 +277,6 @@ async fn of_many_tools_the_model_gets_the_found_ones() {
         "the search itself asks no host"
     );
     assert!(report.tool_calls.iter().all(|call| !call.is_error));
-}
-
-/// A tool that returns its input text.
-struct Says(Mutex<Vec<ApprovalDecision>>);
-
-#[async_trait]
-impl Approver for Says {
-    async fn decide(&self, _: &ApprovalRequest) -> ApprovalDecision {
-        self.0.lock().unwrap().remove(0)
-    }
 }
 
 #[tokio::test]
@@ -329,10 +289,7 @@ async fn a_call_of_an_unoffered_tool_runs_if_its_input_is_valid() {
         Answer::Says("ok"),
     ]);
     let tools = many();
-    let agent = Agent::new(model.clone())
-        .with_tools(tools.clone())
-        .with_options(searching());
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(&agent_with(&model, &tools, searching()), "go").await;
     assert_eq!(tools.called(), ["srv__weather"]);
     assert_eq!(
         report.tool_calls[1].failure,
@@ -343,15 +300,13 @@ async fn a_call_of_an_unoffered_tool_runs_if_its_input_is_valid() {
 
 #[tokio::test]
 async fn an_edited_input_is_validated_for_unoffered_tools_and_in_other_processes() {
-    let asking = || RunOptions {
+    let searching_and_asking = || RunOptions {
         approval: ApprovalPolicy::Ask.into(),
         ..searching()
     };
     let weather = calls(&[("a", "srv__weather", json!({"n": 1}))]);
-    let agent = Agent::new(Scripted::new([weather]))
-        .with_tools(many())
-        .with_approver(Arc::new(Says(Mutex::new(vec![ApprovalDecision::Later]))))
-        .with_options(asking());
+    let agent = agent_with(&Scripted::new([weather]), &many(), searching_and_asking())
+        .with_approver(Person::who_says([ApprovalDecision::Later]));
     let (_, run) = played(agent.ask("go")).await;
     let stored = serde_json::to_string(&run).unwrap();
 
@@ -361,10 +316,12 @@ async fn an_edited_input_is_validated_for_unoffered_tools_and_in_other_processes
             input: edit.as_object().cloned(),
             scope: ApprovalScope::Once,
         };
-        let agent = Agent::new(Scripted::new([Answer::Says("ok")]))
-            .with_tools(tools.clone())
-            .with_approver(Arc::new(Says(Mutex::new(vec![decision]))))
-            .with_options(asking());
+        let agent = agent_with(
+            &Scripted::new([Answer::Says("ok")]),
+            &tools,
+            searching_and_asking(),
+        )
+        .with_approver(Person::who_says([decision]));
         let (_, run) = played(agent.resume(serde_json::from_str(&stored).unwrap())).await;
         assert_whole(run.messages());
         assert_eq!(tools.called().len(), usize::from(fits), "{edit}");
@@ -377,12 +334,14 @@ async fn a_forced_tool_is_offered_among_many() {
         calls(&[("a", "srv__invoice", json!({"n": 1}))]),
         Answer::Says("ok"),
     ]);
-    let agent = Agent::new(model.clone())
-        .with_tools(many())
-        .with_options(RunOptions {
+    let agent = agent_with(
+        &model,
+        &many(),
+        RunOptions {
             tool_choice: ToolChoice::Only(vec!["srv__invoice".into()]),
             ..searching()
-        });
+        },
+    );
     ask(&agent, "go").await;
     assert_eq!(offered(&model, 0), ["search_tools", "srv__invoice"]);
     assert_eq!(model.request(1).tool_choice, ToolChoice::Auto);
@@ -468,7 +427,7 @@ async fn examples_are_added_once_and_never_omitted() {
     ];
     let (events, _) = played(agent.run(earlier.map(Arc::new).to_vec())).await;
     let trimmed = |kind: &RunEventKind| matches!(kind, RunEventKind::HistoryTrimmed { .. });
-    assert!(events.iter().any(|event| trimmed(&event.kind)));
+    assert!(has(&events, trimmed));
     for n in 0..model.asked() {
         let request = model.request(n);
         assert_whole(&request.messages);

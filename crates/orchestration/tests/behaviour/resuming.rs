@@ -1,110 +1,20 @@
 //! Stored runs that go on in another world: tools that are gone or others now, another model, a disk that is
 //! full.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex},
-};
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde_json::json;
-use switchboard_domain::{ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, WarningKind};
+use switchboard_domain::{ApprovalDecision, WarningKind};
 use switchboard_orchestration::{
-    Agent, ApprovalPolicy, Outcome, Run, RunEvent, RunEventKind, RunOptions, ToolFailure,
-    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    Agent, Outcome, Run, RunEvent, RunEventKind, RunOptions, ToolFailure,
+    persistence::checkpoint::Checkpoint,
 };
 
 use crate::support::{
-    Answer, Scripted, Tools, assert_grammar, assert_whole, calls, echo, elsewhere, played, reading,
-    results, tool,
+    Answer, Person, Scripted, Shelf, Tools, agent_with, allow_once, asking, assert_grammar,
+    assert_whole, calls, deny, echo, echoing, elsewhere, failures, has, played, reading, results,
+    tool,
 };
-
-/// Answers from a list, and is asked about nothing else.
-struct Person {
-    answers: Mutex<VecDeque<ApprovalDecision>>,
-    asked: Mutex<Vec<ApprovalRequest>>,
-}
-
-impl Person {
-    fn who_says(answers: impl IntoIterator<Item = ApprovalDecision>) -> Arc<Self> {
-        Arc::new(Self {
-            answers: Mutex::new(answers.into_iter().collect()),
-            asked: Mutex::default(),
-        })
-    }
-
-    fn asked(&self) -> Vec<ApprovalRequest> {
-        self.asked.lock().unwrap().clone()
-    }
-}
-
-#[async_trait]
-impl Approver for Person {
-    async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
-        self.asked.lock().unwrap().push(request.clone());
-        let answer = self.answers.lock().unwrap().pop_front();
-        answer.expect("the person is asked once more than the test expects")
-    }
-}
-
-fn yes() -> ApprovalDecision {
-    ApprovalDecision::Allow {
-        input: None,
-        scope: ApprovalScope::Once,
-    }
-}
-
-fn no() -> ApprovalDecision {
-    ApprovalDecision::Deny {
-        reason: Some("it is gone".into()),
-        scope: ApprovalScope::Once,
-    }
-}
-
-fn asking() -> RunOptions {
-    RunOptions {
-        approval: ApprovalPolicy::Ask.into(),
-        ..RunOptions::default()
-    }
-}
-
-/// Stores the last checkpoint and the list of points, and can fail at one point.
-#[derive(Default)]
-struct Shelf {
-    stored: Mutex<Option<String>>,
-    points: Mutex<Vec<Checkpoint>>,
-    fails_at: Option<Checkpoint>,
-    keeps: Option<Checkpoint>,
-}
-
-impl Shelf {
-    fn run(&self) -> Run {
-        let stored = self.stored.lock().unwrap();
-        serde_json::from_str(stored.as_ref().unwrap()).unwrap()
-    }
-
-    fn times(&self, point: Checkpoint) -> usize {
-        let points = self.points.lock().unwrap();
-        points.iter().filter(|reached| **reached == point).count()
-    }
-}
-
-#[async_trait]
-impl Checkpoints for Shelf {
-    async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
-        self.points.lock().unwrap().push(point);
-        if self.fails_at == Some(point) {
-            return Err(CheckpointError {
-                message: "the disk is full".into(),
-                source: None,
-            });
-        }
-        if self.keeps.is_none_or(|keeps| keeps == point) {
-            *self.stored.lock().unwrap() = Some(serde_json::to_string(run).unwrap());
-        }
-        Ok(())
-    }
-}
 
 /// A run that waits: its model made these calls, and the person said these words before `Later`.
 async fn parked(
@@ -114,13 +24,11 @@ async fn parked(
     options: RunOptions,
 ) -> Arc<Shelf> {
     let shelf = Arc::new(Shelf::default());
-    let agent = Agent::new(Scripted::new([made]))
-        .with_tools(Arc::new(tools))
+    let agent = agent_with(&Scripted::new([made]), &Arc::new(tools), options)
         .with_approver(Person::who_says(
             said.into_iter().chain([ApprovalDecision::Later]),
         ))
-        .with_checkpoints(shelf.clone())
-        .with_options(options);
+        .with_checkpoints(shelf.clone());
     let (events, run) = played(agent.ask("go")).await;
     assert_grammar(&events);
     assert!(run.outcome().is_none(), "{events:#?}");
@@ -141,11 +49,6 @@ async fn goes_on(
     played(agent.resume(shelf.run())).await
 }
 
-fn failures(run: &Run) -> Vec<Option<ToolFailure>> {
-    let report = run.report().unwrap();
-    report.tool_calls.iter().map(|call| call.failure).collect()
-}
-
 fn write(id: &'static str) -> (&'static str, &'static str, serde_json::Value) {
     (id, "srv__write", json!({"n": 1}))
 }
@@ -159,13 +62,16 @@ async fn a_call_of_a_removed_tool_can_be_denied() {
         &shelf,
         &model,
         &Arc::new(Tools::new()),
-        &Person::who_says([no()]),
+        &Person::who_says([deny("it is gone")]),
     )
     .await;
     assert_grammar(&events);
     assert_whole(run.messages());
     assert_eq!(run.outcome(), Some(Outcome::Completed));
-    assert_eq!(failures(&run), [Some(ToolFailure::Denied)]);
+    assert_eq!(
+        failures(&run.report().unwrap()),
+        [Some(ToolFailure::Denied)]
+    );
     assert!(results(&model, 0)[0].contains("it is gone"));
 }
 
@@ -173,7 +79,7 @@ async fn a_call_of_a_removed_tool_can_be_denied() {
 async fn an_approval_of_an_unavailable_tool_waits_until_it_is_available() {
     let tools = || Tools::new().with(tool("write"), echo);
     let shelf = parked(tools(), calls(&[write("a")]), vec![], asking()).await;
-    for answer in [yes(), ApprovalDecision::NobodyThere] {
+    for answer in [allow_once(), ApprovalDecision::NobodyThere] {
         let (events, run) = goes_on(
             &shelf,
             &Scripted::new([]),
@@ -186,15 +92,15 @@ async fn an_approval_of_an_unavailable_tool_waits_until_it_is_available() {
             &events.last().unwrap().kind,
             RunEventKind::RunParked { waiting } if waiting == &["a"]
         ));
-        let told = events.iter().any(|event| {
-            matches!(&event.kind, RunEventKind::Warning { warning }
+        let told = has(&events, |kind| {
+            matches!(kind, RunEventKind::Warning { warning }
                 if warning.kind == WarningKind::ToolUnavailable && warning.message.contains("srv__write"))
         });
         assert!(told, "the warning states the reason for the wait");
     }
     let there = Arc::new(tools());
     let model = Scripted::new([Answer::Says("ok")]);
-    let (_, run) = goes_on(&shelf, &model, &there, &Person::who_says([yes()])).await;
+    let (_, run) = goes_on(&shelf, &model, &there, &Person::who_says([allow_once()])).await;
     assert_eq!(run.outcome(), Some(Outcome::Completed));
     assert_eq!(there.called(), ["srv__write"]);
 }
@@ -222,7 +128,7 @@ async fn a_call_without_approval_is_checked_against_the_rules_again() {
         let tools = Arc::new(both());
         let server = now.origin.as_ref().unwrap().server.clone();
         tools.define(now);
-        let person = Person::who_says([yes(), yes()]);
+        let person = Person::who_says([allow_once(), allow_once()]);
         let model = Scripted::new([Answer::Says("ok")]);
         let (_, run) = goes_on(&shelf, &model, &tools, &person).await;
         let about: Vec<_> = person
@@ -231,7 +137,7 @@ async fn a_call_without_approval_is_checked_against_the_rules_again() {
             .map(|it| it.tool_use.id)
             .collect();
         assert_eq!(about, asked);
-        assert_eq!(failures(&run)[0], failure);
+        assert_eq!(failures(&run.report().unwrap())[0], failure);
         let report = run.report().unwrap();
         assert_eq!(report.tool_calls[0].server, Some(server));
     }
@@ -239,11 +145,8 @@ async fn a_call_without_approval_is_checked_against_the_rules_again() {
 
 #[tokio::test]
 async fn a_tool_that_is_read_only_after_the_resumption_needs_a_new_approval() {
-    for said in [yes(), no()] {
-        let shelf = Arc::new(Shelf {
-            keeps: Some(Checkpoint::Settled),
-            ..Shelf::default()
-        });
+    for said in [allow_once(), deny("it is gone")] {
+        let shelf = Shelf::keeping(Checkpoint::Settled);
         let model = Scripted::new([
             calls(&[write("a"), ("b", "srv__look", json!({"n": 1}))]),
             Answer::Says("ok"),
@@ -255,15 +158,13 @@ async fn a_tool_that_is_read_only_after_the_resumption_needs_a_new_approval() {
             stop_after_denial: false,
             ..asking()
         };
-        let agent = Agent::new(model)
-            .with_tools(Arc::new(tools))
+        let agent = agent_with(&model, &Arc::new(tools), options)
             .with_approver(Person::who_says([said]))
-            .with_checkpoints(shelf.clone())
-            .with_options(options);
+            .with_checkpoints(shelf.clone());
         played(agent.ask("go")).await;
 
         let now = Arc::new(Tools::new().with(reading("write"), echo));
-        let person = Person::who_says([no()]);
+        let person = Person::who_says([deny("it is gone")]);
         let model = Scripted::new([calls(&[write("c")]), Answer::Says("ok")]);
         goes_on(&shelf, &model, &now, &person).await;
         assert!(person.asked()[0].redefined);
@@ -276,7 +177,7 @@ async fn an_equal_definition_of_another_server_is_another_tool() {
     let tools = Tools::new().with(tool("write"), echo);
     let shelf = parked(tools, calls(&[write("a")]), vec![], asking()).await;
     let there = Arc::new(Tools::new().with(elsewhere(tool("write")), echo));
-    let person = Person::who_says([yes()]);
+    let person = Person::who_says([allow_once()]);
     let model = Scripted::new([Answer::Says("ok")]);
     let (_, run) = goes_on(&shelf, &model, &there, &person).await;
     let asked = person.asked();
@@ -310,7 +211,7 @@ async fn a_guarded_call_with_an_invalid_input_stops_later_calls() {
     let model = Scripted::new([Answer::Says("ok")]);
     let (_, run) = goes_on(&shelf, &model, &tools, &Person::who_says([])).await;
     assert_eq!(
-        failures(&run),
+        failures(&run.report().unwrap()),
         [Some(ToolFailure::InvalidInput), Some(ToolFailure::Skipped)]
     );
     assert!(tools.called().is_empty());
@@ -318,10 +219,7 @@ async fn a_guarded_call_with_an_invalid_input_stops_later_calls() {
 
 #[tokio::test]
 async fn a_call_whose_intent_cannot_be_stored_does_not_start() {
-    let shelf = Arc::new(Shelf {
-        fails_at: Some(Checkpoint::Leaving),
-        ..Shelf::default()
-    });
+    let shelf = Shelf::failing_at(Checkpoint::Leaving);
     let mut again = tool("again");
     again.annotations.idempotent = Some(true);
     let tools = Arc::new(
@@ -345,11 +243,15 @@ async fn a_call_whose_intent_cannot_be_stored_does_not_start() {
     assert_grammar(&events);
     assert_whole(run.messages());
     assert_eq!(tools.called(), ["srv__look", "srv__again"]);
-    assert_eq!(failures(&run), [Some(ToolFailure::NotStored), None, None]);
+    assert_eq!(
+        failures(&run.report().unwrap()),
+        [Some(ToolFailure::NotStored), None, None]
+    );
     assert!(results(&model, 1)[0].contains("could not be stored"));
-    let started = events
-        .iter()
-        .any(|event| matches!(&event.kind, RunEventKind::ToolStarted { id } if id == "a"));
+    let started = has(
+        &events,
+        |kind| matches!(kind, RunEventKind::ToolStarted { id } if id == "a"),
+    );
     assert!(!started, "it never did");
     let warnings = run.report().unwrap().warnings;
     assert!(
@@ -391,7 +293,7 @@ async fn calls_that_start_together_are_stored_together() {
 
 #[tokio::test]
 async fn ids_of_the_earlier_conversation_are_not_reused() {
-    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let tools = echoing(&["do"]);
     let one = || calls(&[("0", "srv__do", json!({"n": 1}))]);
     let agent = Agent::new(Scripted::new([one(), Answer::Says("ok")])).with_tools(tools.clone());
     let (_, run) = played(agent.ask("go")).await;

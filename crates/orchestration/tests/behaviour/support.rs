@@ -4,19 +4,29 @@ use std::{
     collections::{BTreeMap, VecDeque},
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
     task::Poll,
 };
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatModel, ChatRequest, FinishReason, Message, ModelCapabilities, ModelError, ModelErrorKind,
-    ModelEvent, ModelId, ModelStream, PartStart, Role, ToolCall, ToolCallError, ToolCatalog,
-    ToolDefinition, ToolHost, ToolHostChange, ToolHostChanges, ToolOrigin, ToolOutput, Usage,
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ChatModel, ChatRequest,
+    FinishReason, Message, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelId,
+    ModelStream, PartStart, Role, ToolCall, ToolCallError, ToolCatalog, ToolDefinition, ToolHost,
+    ToolHostChange, ToolHostChanges, ToolOrigin, ToolOutput, Usage,
 };
-use switchboard_orchestration::{Agent, Run, RunEvent, RunEventKind, RunReport, RunStream};
+use switchboard_orchestration::{
+    Agent, ApprovalPolicy, Clock, Run, RunEvent, RunEventKind, RunOptions, RunReport, RunStream,
+    ToolFailure,
+    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    strategy::{GatherFormat, Strategy},
+};
 
 /// The response of a model to one request.
 #[derive(Clone)]
@@ -442,4 +452,192 @@ pub(crate) fn results(model: &Scripted, n: usize) -> Vec<String> {
                 .collect()
         })
         .unwrap_or_default()
+}
+
+/// Returns the values that `pick` finds in the events.
+pub(crate) fn picked<'e, T>(
+    events: &'e [RunEvent],
+    pick: impl FnMut(&'e RunEventKind) -> Option<T>,
+) -> Vec<T> {
+    events
+        .iter()
+        .map(|event| &event.kind)
+        .filter_map(pick)
+        .collect()
+}
+
+pub(crate) fn has(events: &[RunEvent], is_wanted: impl Fn(&RunEventKind) -> bool) -> bool {
+    events.iter().any(|event| is_wanted(&event.kind))
+}
+
+pub(crate) fn failures(report: &RunReport) -> Vec<Option<ToolFailure>> {
+    report.tool_calls.iter().map(|call| call.failure).collect()
+}
+
+/// Returns tools of server `srv` that return their input.
+pub(crate) fn echoing(names: &[&str]) -> Arc<Tools> {
+    let tools = names
+        .iter()
+        .fold(Tools::new(), |tools, name| tools.with(tool(name), echo));
+    Arc::new(tools)
+}
+
+pub(crate) fn agent_with(
+    model: &Arc<impl ChatModel + 'static>,
+    tools: &Arc<impl ToolHost + 'static>,
+    options: RunOptions,
+) -> Agent {
+    Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_options(options)
+}
+
+/// Returns options with which every call needs an approval.
+pub(crate) fn asking() -> RunOptions {
+    RunOptions {
+        approval: ApprovalPolicy::Ask.into(),
+        ..RunOptions::default()
+    }
+}
+
+pub(crate) fn gather_format() -> RunOptions {
+    RunOptions {
+        strategy: Strategy::GatherFormat(GatherFormat::default()),
+        ..RunOptions::default()
+    }
+}
+
+pub(crate) fn allow(scope: ApprovalScope) -> ApprovalDecision {
+    ApprovalDecision::Allow { input: None, scope }
+}
+
+pub(crate) fn allow_once() -> ApprovalDecision {
+    allow(ApprovalScope::Once)
+}
+
+pub(crate) fn deny(reason: &str) -> ApprovalDecision {
+    ApprovalDecision::Deny {
+        reason: Some(reason.to_owned()),
+        scope: ApprovalScope::Once,
+    }
+}
+
+/// An approver with a list of decisions, or with the same decision each time.
+pub(crate) struct Person {
+    decisions: Mutex<VecDeque<ApprovalDecision>>,
+    repeats: bool,
+    asked: Mutex<Vec<ApprovalRequest>>,
+}
+
+impl Person {
+    pub(crate) fn who_says(decisions: impl IntoIterator<Item = ApprovalDecision>) -> Arc<Self> {
+        Arc::new(Self {
+            decisions: Mutex::new(decisions.into_iter().collect()),
+            repeats: false,
+            asked: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn always(decision: ApprovalDecision) -> Arc<Self> {
+        Arc::new(Self {
+            decisions: Mutex::new([decision].into()),
+            repeats: true,
+            asked: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn asked(&self) -> Vec<ApprovalRequest> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Approver for Person {
+    async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
+        self.asked.lock().unwrap().push(request.clone());
+        let mut decisions = self.decisions.lock().unwrap();
+        let decision = if self.repeats {
+            decisions.front().cloned()
+        } else {
+            decisions.pop_front()
+        };
+        decision.expect("the person is asked once more than the test expects")
+    }
+}
+
+/// Stores the last checkpoint and the list of points, and can fail at one point.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    stored: Mutex<Option<String>>,
+    points: Mutex<Vec<Checkpoint>>,
+    fails_at: Option<Checkpoint>,
+    /// The only point that is stored.
+    keeps: Option<Checkpoint>,
+}
+
+impl Shelf {
+    pub(crate) fn keeping(point: Checkpoint) -> Arc<Self> {
+        Arc::new(Self {
+            keeps: Some(point),
+            ..Self::default()
+        })
+    }
+
+    pub(crate) fn failing_at(point: Checkpoint) -> Arc<Self> {
+        Arc::new(Self {
+            fails_at: Some(point),
+            ..Self::default()
+        })
+    }
+
+    pub(crate) fn run(&self) -> Run {
+        let stored = self.stored.lock().unwrap();
+        serde_json::from_str(stored.as_ref().unwrap()).unwrap()
+    }
+
+    pub(crate) fn times(&self, point: Checkpoint) -> usize {
+        let points = self.points.lock().unwrap();
+        points.iter().filter(|reached| **reached == point).count()
+    }
+}
+
+#[async_trait]
+impl Checkpoints for Shelf {
+    async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
+        self.points.lock().unwrap().push(point);
+        if self.fails_at == Some(point) {
+            return Err(CheckpointError {
+                message: "the disk is full".into(),
+                source: None,
+            });
+        }
+        if self.keeps.is_none_or(|keeps| keeps == point) {
+            *self.stored.lock().unwrap() = Some(serde_json::to_string(run).unwrap());
+        }
+        Ok(())
+    }
+}
+
+/// A clock that a test sets.
+#[derive(Clone, Default)]
+pub(crate) struct TestClock(Arc<AtomicI64>);
+
+impl TestClock {
+    pub(crate) fn advance(&self, seconds: i64) {
+        self.0.fetch_add(seconds, Ordering::SeqCst);
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        let seconds = Arc::clone(&self.0);
+        Arc::new(move || {
+            let seconds = SignedDuration::from_secs(seconds.load(Ordering::SeqCst));
+            Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1_000) + seconds
+        })
+    }
+}
+
+/// Returns a clock that follows the clock of tokio, which tests pause.
+pub(crate) fn tokio_clock() -> Clock {
+    let began = tokio::time::Instant::now();
+    Arc::new(move || Timestamp::UNIX_EPOCH + SignedDuration::try_from(began.elapsed()).unwrap())
 }

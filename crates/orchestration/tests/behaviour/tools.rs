@@ -19,27 +19,10 @@ use switchboard_orchestration::{
 };
 use tokio::sync::Notify;
 
-use crate::support::{Answer, Scripted, Tools, ask, calls, echo, reading, results, streamed, tool};
-
-#[tokio::test]
-async fn a_chain_of_steps_ends_with_text() {
-    let model = Scripted::new([
-        calls(&[("a", "srv__find", json!({"n": 1}))]),
-        calls(&[("b", "srv__use", json!({"n": 2}))]),
-        Answer::Says("Done."),
-    ]);
-    let tools = Arc::new(
-        Tools::new()
-            .with(tool("find"), echo)
-            .with(tool("use"), echo),
-    );
-    let agent = Agent::new(model.clone()).with_tools(tools.clone());
-    let (events, report) = ask(&agent, "go").await;
-    assert_eq!((report.answer.as_str(), report.steps), ("Done.", 3));
-    assert_eq!(streamed(&events), "Done.");
-    assert_eq!(tools.called(), ["srv__find", "srv__use"]);
-    assert_eq!(results(&model, 2), [r#"srv__use {"n":2}"#]);
-}
+use crate::support::{
+    Answer, Scripted, Tools, agent_with, ask, calls, echo, echoing, failures, has, picked, reading,
+    results, tool,
+};
 
 /// A tool that ends only when as many of them run as the test wants.
 fn together(name: &str, wanted: usize, running: Arc<AtomicUsize>, all: Arc<Notify>) -> Tools {
@@ -141,10 +124,7 @@ async fn a_guard_stops_later_calls() {
                 })
                 .with(tool("pay"), echo),
         );
-        let agent = Agent::new(model)
-            .with_tools(tools.clone())
-            .with_options(options.clone());
-        let (_, report) = ask(&agent, "go").await;
+        let (_, report) = ask(&agent_with(&model, &tools, options.clone()), "go").await;
         assert_eq!(tools.called().len(), 1 + usize::from(approved));
         let failure = (!approved).then_some(ToolFailure::Skipped);
         assert_eq!(report.tool_calls[1].failure, failure);
@@ -167,23 +147,17 @@ async fn each_call_has_its_own_deadline() {
         tool_timeout: Some(Duration::from_secs(3)),
         ..RunOptions::default()
     };
-    let agent = Agent::new(model)
-        .with_tools(Arc::new(tools))
-        .with_options(options);
-    let (events, report) = ask(&agent, "go").await;
+    let (events, report) = ask(&agent_with(&model, &Arc::new(tools), options), "go").await;
     let call = &report.tool_calls[0];
     // A call with an unknown effect is not repeated.
     assert_eq!(
         (call.failure, call.attempts),
         (Some(ToolFailure::Timeout), 1)
     );
-    let ended: Vec<_> = events
-        .iter()
-        .filter_map(|event| match &event.kind {
-            RunEventKind::ToolFinished { id, .. } => Some(id.as_str()),
-            _ => None,
-        })
-        .collect();
+    let ended: Vec<_> = picked(&events, |kind| match kind {
+        RunEventKind::ToolFinished { id, .. } => Some(id.as_str()),
+        _ => None,
+    });
     assert_eq!(ended, ["b", "a"]);
 }
 
@@ -207,13 +181,15 @@ async fn progress_and_repeated_attempts_are_emitted_and_counted() {
     ]);
     let (events, report) = ask(&Agent::new(model).with_tools(Arc::new(tools)), "go").await;
     assert_eq!(report.tool_calls[0].attempts, 2);
-    let told = events.iter().any(|event| {
-        matches!(&event.kind, RunEventKind::ToolRetried { id, retry } if id == "a" && retry.attempt == 2)
-    });
+    let told = has(
+        &events,
+        |kind| matches!(kind, RunEventKind::ToolRetried { id, retry } if id == "a" && retry.attempt == 2),
+    );
     assert!(told);
-    assert!(events.iter().any(|event| {
-        matches!(&event.kind, RunEventKind::ToolProgressed { progress, .. } if progress.total == Some(2.0))
-    }));
+    assert!(has(
+        &events,
+        |kind| matches!(kind, RunEventKind::ToolProgressed { progress, .. } if progress.total == Some(2.0))
+    ));
 }
 
 #[tokio::test]
@@ -222,7 +198,7 @@ async fn invalid_input_is_returned_with_its_faults() {
         calls(&[("a", "srv__do", json!({"n": "many", "m": 1}))]),
         Answer::Says("ok"),
     ]);
-    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let tools = echoing(&["do"]);
     let (_, report) = ask(&Agent::new(model.clone()).with_tools(tools.clone()), "go").await;
     assert!(tools.called().is_empty());
     let failure = report.tool_calls[0].failure.unwrap();
@@ -238,7 +214,7 @@ async fn small_repairs_are_reported() {
         Answer::RawCall("b", "srv__do", "```json\n{\"n\": 7,}\n```"),
         Answer::Says("ok"),
     ]);
-    let tools = Arc::new(Tools::new().with(tool("do"), echo));
+    let tools = echoing(&["do"]);
     let (events, report) = ask(&Agent::new(model).with_tools(tools.clone()), "go").await;
     let ran: Vec<_> = tools
         .called
@@ -248,16 +224,13 @@ async fn small_repairs_are_reported() {
         .map(|(_, input)| input.clone())
         .collect();
     assert_eq!(ran, [json!({"n": 42}), json!({"n": 7})]);
-    let repaired: Vec<_> = events
-        .iter()
-        .filter_map(|event| match &event.kind {
-            RunEventKind::ToolInputRepaired { id, repairs, input } => {
-                assert!(!repairs.is_empty());
-                Some((id.as_str(), (**input).clone()))
-            }
-            _ => None,
-        })
-        .collect();
+    let repaired: Vec<_> = picked(&events, |kind| match kind {
+        RunEventKind::ToolInputRepaired { id, repairs, input } => {
+            assert!(!repairs.is_empty());
+            Some((id.as_str(), (**input).clone()))
+        }
+        _ => None,
+    });
     assert_eq!(repaired, [("a", json!({"n": 42})), ("b", json!({"n": 7}))]);
     assert_eq!(report.tool_calls[0].input, json!({"n": 42}).into());
 }
@@ -351,10 +324,7 @@ async fn a_long_result_is_cut_with_a_marker_and_can_be_read_in_pages() {
         )]),
         Answer::Says("ok"),
     ]);
-    let agent = Agent::new(model.clone())
-        .with_tools(tools.clone())
-        .with_options(options);
-    let (_, report) = ask(&agent, "go").await;
+    let (_, report) = ask(&agent_with(&model, &tools, options), "go").await;
     let first = &results(&model, 1)[0];
     assert!(
         first.len() < 4000 && first.contains("line 0 ") && first.contains(READ_TOOL),
@@ -433,9 +403,10 @@ async fn results_of_read_only_tools_come_from_the_cache() {
     assert_eq!(cached, [false, true, false, false, false]);
     assert_eq!(report.tool_calls[1].attempts, 0);
     assert_eq!(tools.called().len(), 4);
-    let started = events
-        .iter()
-        .any(|event| matches!(&event.kind, RunEventKind::ToolStarted { id } if id == "b"));
+    let started = has(
+        &events,
+        |kind| matches!(kind, RunEventKind::ToolStarted { id } if id == "b"),
+    );
     assert!(!started, "what did not run did not start");
 }
 
@@ -462,7 +433,7 @@ async fn a_failed_result_and_a_failed_call_are_both_errors() {
         Answer::Says("ok"),
     ]);
     let (_, report) = ask(&Agent::new(model.clone()).with_tools(Arc::new(tools)), "go").await;
-    let failures: Vec<_> = report.tool_calls.iter().map(|call| call.failure).collect();
+    let failures = failures(&report);
     assert_eq!(
         failures,
         [Some(ToolFailure::ToolError), Some(ToolFailure::Unavailable)]
