@@ -1,10 +1,10 @@
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ApprovalDecision, ApprovalScope, ChatResponse, ModelId, Part, Principal, Role,
-    ToolChoiceOutcome, ToolDefinition, ToolInput, ToolOutput, ToolProgress, ToolUse, Usage,
+    ApprovalDecision, ApprovalScope, ModelId, Part, Principal, Role, ToolDefinition, ToolInput,
+    ToolOutput, ToolProgress, ToolUse,
 };
 
-use super::*;
+use super::{super::tests::answer, *};
 use crate::{Outcome, RunOptions, Step, ToolCallOutcome};
 use crate::{
     policy::approval::{Decisions, Requester},
@@ -33,24 +33,6 @@ fn run_after(before: usize) -> Run {
         messages,
         RunOptions::default(),
     )
-}
-
-fn answer(parts: Vec<Part>, finish: FinishReason) -> ChatResponse {
-    ChatResponse {
-        message: Message::new(Role::Assistant, parts),
-        finish,
-        finish_raw: None,
-        // Fixed numbers, because estimates would change the size of the state.
-        usage: Usage {
-            input_tokens: Some(100),
-            output_tokens: Some(1),
-            ..Usage::default()
-        },
-        tool_choice: ToolChoiceOutcome::Native,
-        warnings: Vec::new(),
-        response_id: None,
-        model: None,
-    }
 }
 
 /// The model calls the tool under each of these ids.

@@ -63,6 +63,7 @@ async fn no_call_is_repeated_after_visible_output() {
     );
     assert_eq!(streamed(&events), "Half an ans");
     assert_eq!(second.asked(), 0);
+    assert_eq!(report.finish_reason, Some(FinishReason::Interrupted));
 }
 
 fn retrying(delay_ms: u64) -> ModelEvent {
@@ -202,9 +203,9 @@ async fn an_emitted_answer_is_not_repeated() {
 
 #[tokio::test]
 async fn a_model_that_is_configured_twice_is_called_once() {
-    let busy = || Answer::Fails(ModelErrorKind::Connection, "nobody there");
-    let first = Scripted::new([busy()]);
-    let second = second([busy()]);
+    let fails = |message| [Answer::Fails(ModelErrorKind::Connection, message)];
+    let first = Scripted::new(fails("one"));
+    let second = second(fails("two"));
     let agent = Agent::new(first.clone())
         .with_fallback(first.clone())
         .with_fallback(second.clone())
@@ -212,13 +213,7 @@ async fn a_model_that_is_configured_twice_is_called_once() {
     let (_, report) = ask(&agent, "go").await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!((first.asked(), second.asked()), (1, 1));
-}
-
-#[tokio::test]
-async fn the_error_of_the_last_model_ends_the_run() {
-    let fails = |message| [Answer::Fails(ModelErrorKind::Connection, message)];
-    let agent = Agent::new(Scripted::new(fails("one"))).with_fallback(second(fails("two")));
-    let (_, report) = ask(&agent, "go").await;
+    // The error of the last model ends the run.
     let error = report.error.unwrap();
     assert_eq!(error.kind, RunErrorKind::Model("connection".into()));
     assert!(error.message.contains("two"));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use switchboard_domain::{
-    FinishReason, ModelCapabilities, ModelErrorKind, ResponseFormat, Role, ToolChoice, ToolOutput,
+    FinishReason, ModelCapabilities, ModelErrorKind, ResponseFormat, Role, ToolChoice,
 };
 use switchboard_orchestration::{
     Agent, AnswerItem, Outcome, RunErrorKind, RunEventKind, RunOptions, RunPhase, ToolFailure,
@@ -107,13 +107,6 @@ async fn the_model_gathers_first_and_then_formats() {
 }
 
 #[tokio::test]
-async fn gathering_ends_after_a_tool_call_without_a_request_for_more_data() {
-    let model = Scripted::new([find("That should do.", "a", 1), form(text("ok"))]);
-    let (_, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
-    assert_eq!((report.answer.as_str(), model.asked()), ("ok", 2));
-}
-
-#[tokio::test]
 async fn gathering_has_at_most_five_steps() {
     let more = |id, n| find("NEED MORE DATA: still not all", id, n);
     let model = Scripted::new([
@@ -171,27 +164,6 @@ async fn a_repeated_call_is_not_executed_and_the_second_repetition_ends_the_phas
         "{repeated}"
     );
     assert_eq!(model.asked(), 4);
-}
-
-#[tokio::test]
-async fn the_model_reads_a_failed_call_as_an_error() {
-    let failing = Tools::new().with(tool("find"), |_| {
-        Ok(ToolOutput {
-            is_error: true,
-            ..ToolOutput::text("the database is down")
-        })
-    });
-    let model = Scripted::new([find("", "a", 1), form(text("It is down."))]);
-    let agent = agent_with(&model, &Arc::new(failing), gather_format());
-    ask(&agent, "go").await;
-    let request = model.request(1);
-    let result = request
-        .messages
-        .iter()
-        .flat_map(|message| message.results())
-        .next()
-        .unwrap();
-    assert!(result.is_error && result.as_text().contains("database is down"));
 }
 
 #[tokio::test]

@@ -193,21 +193,6 @@ async fn progress_and_repeated_attempts_are_emitted_and_counted() {
 }
 
 #[tokio::test]
-async fn invalid_input_is_returned_with_its_faults() {
-    let model = Scripted::new([
-        calls(&[("a", "srv__do", json!({"n": "many", "m": 1}))]),
-        Answer::Says("ok"),
-    ]);
-    let tools = echoing(&["do"]);
-    let (_, report) = ask(&Agent::new(model.clone()).with_tools(tools.clone()), "go").await;
-    assert!(tools.called().is_empty());
-    let failure = report.tool_calls[0].failure.unwrap();
-    assert!(failure == ToolFailure::InvalidInput && failure.is_hallucination());
-    let told = &results(&model, 1)[0];
-    assert!(told.contains("/n") && told.contains("'m'"), "{told}");
-}
-
-#[tokio::test]
 async fn small_repairs_are_reported() {
     let model = Scripted::new([
         calls(&[("a", "srv__do", json!({"n": "42"}))]),
