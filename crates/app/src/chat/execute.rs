@@ -194,7 +194,7 @@ impl Chat<'_> {
     }
 
     fn recipes(&self) -> Result<(), Failure> {
-        let entries = recipes::list(&self.context.environment)?;
+        let entries = recipes::list(&self.context.environment).map_err(Failure::run)?;
         let configured = self.context.config.recipe.as_deref();
         let current = self.args.recipe.as_deref().or(configured);
         let mut rows = Vec::new();

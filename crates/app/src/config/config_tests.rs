@@ -3,6 +3,7 @@ use std::{fs, path::Path};
 use secrecy::ExposeSecret as _;
 use switchboard_mcp_client::config::ServerTransport;
 use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
+use switchboard_providers_ollama::ToolsByPrompt;
 
 use super::{document::from_value, environment::Environment, *};
 
@@ -159,25 +160,17 @@ fn text_tool_calls_are_configured_for_a_provider() {
     let text =
         "providers: {l: {base_url: 'http://a', text_calls: [fenced_json], tools_by_prompt: true}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
-    let calling = place.load().unwrap().providers[0].text_calling;
-    assert_eq!(
-        calling.forms,
-        Some(RecoveryForms::of(&[RecoveryForm::FencedJson]))
-    );
-    assert_eq!(calling.prompted_tools, Some(PromptedTools::Always));
+    let provider = place.load().unwrap().providers.remove(0);
+    let forms = RecoveryForms::of(&[RecoveryForm::FencedJson]);
+    assert_eq!(provider.text_calls, Some(forms));
+    assert_eq!(provider.tools_by_prompt, Some(ToolsByPrompt::Always));
 
     let text = "providers: {ollama: {tools_by_prompt: auto}, openai: {tools_by_prompt: false}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
     let providers = place.load().unwrap().providers;
-    assert_eq!(
-        providers[0].text_calling.prompted_tools,
-        Some(PromptedTools::Auto)
-    );
-    assert_eq!(
-        providers[1].text_calling.prompted_tools,
-        Some(PromptedTools::Never)
-    );
-    assert_eq!(providers[1].text_calling.forms, None);
+    assert_eq!(providers[0].tools_by_prompt, Some(ToolsByPrompt::Auto));
+    assert_eq!(providers[1].tools_by_prompt, Some(ToolsByPrompt::Never));
+    assert_eq!(providers[1].text_calls, None);
 }
 
 #[test]

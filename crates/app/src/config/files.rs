@@ -51,13 +51,13 @@ pub(crate) fn load(sources: &Sources, environment: &Environment) -> Result<Confi
         Some(file) => Some(environment.working_dir.join(file)),
         None => find(&environment.working_dir)?,
     };
+    let sections: &[&str] = if sources.is_replay {
+        &OPTIONAL_SECTIONS
+    } else {
+        &[]
+    };
     for file in [user, project].into_iter().flatten() {
         let value = read(&file)?;
-        let sections = if sources.is_replay {
-            OPTIONAL_SECTIONS.as_slice()
-        } else {
-            &[]
-        };
         let over = from_value(&file, value, sections, environment)?;
         let merged = config.merged_with(over);
         config = merged.map_err(|problem| problem.in_file(&file))?;
@@ -143,24 +143,13 @@ pub(crate) fn servers_of(
 }
 
 fn find(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
-    let mut found: Option<PathBuf> = None;
-    for file in CONFIG_FILE_NAMES.iter().map(|name| folder.join(name)) {
-        // A broken link or a folder with this name is reported when it is read.
-        match std::fs::symlink_metadata(&file) {
-            Ok(_) => match found {
-                Some(first) => {
-                    return Err(ConfigError::Ambiguous {
-                        first,
-                        second: file,
-                    });
-                }
-                None => found = Some(file),
-            },
-            Err(error) if is_absent(&error) => {}
-            Err(source) => return Err(ConfigError::Unreadable { file, source }),
-        }
+    let files = CONFIG_FILE_NAMES.iter().map(|name| folder.join(name));
+    // A broken link or a folder with this name is reported when it is read.
+    let mut found = files.filter(|file| file.symlink_metadata().is_ok());
+    match (found.next(), found.next()) {
+        (Some(first), Some(second)) => Err(ConfigError::Ambiguous { first, second }),
+        (first, _) => Ok(first),
     }
-    Ok(found)
 }
 
 fn read(file: &Path) -> Result<Value, ConfigError> {
@@ -178,15 +167,8 @@ pub(crate) fn from_text(file: &Path, text: &str) -> Result<Value, ConfigError> {
     parse(file, text).map_err(|problem| problem.in_file(file))
 }
 
-fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
-}
-
 /// Returns the error without "(os error 2)".
-pub(super) fn plain(error: io::Error) -> io::Error {
+pub(crate) fn plain(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => io::Error::new(error.kind(), "file not found"),
         io::ErrorKind::IsADirectory => io::Error::new(error.kind(), "it is a folder"),
@@ -240,16 +222,11 @@ fn toml(text: &str) -> Result<Value, Problem> {
 fn json(text: &str) -> Result<Value, Problem> {
     let mut text = text.to_owned();
     let stripped = json_strip_comments::strip(&mut text);
-    let value = serde_json::from_str(&text);
-    match (value, stripped) {
-        (Ok(value), Ok(())) => Ok(value),
-        (Err(error), _) => Err(Problem::Syntax {
-            format: "JSON",
-            message: error.to_string(),
-        }),
-        (Ok(_), Err(error)) => Err(Problem::Syntax {
-            format: "JSON",
-            message: error.to_string(),
-        }),
-    }
+    // The error of the values is more precise.
+    let value = serde_json::from_str(&text).map_err(|error| error.to_string());
+    let value = value.and_then(|value| stripped.map(|()| value).map_err(|it| it.to_string()));
+    value.map_err(|message| Problem::Syntax {
+        format: "JSON",
+        message,
+    })
 }

@@ -40,22 +40,43 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Returns the value of a variable that editors define. `None` for other variables.
-    fn editor_value(self, name: &str) -> Option<Result<String, Problem>> {
+    /// Returns the value of `NAME`, `NAME:-default` or a variable that editors define. Values of
+    /// variables are added to `used`. A variable with an empty value uses the default, as in a
+    /// shell.
+    fn value(self, inside: &str, used: &mut Vec<SecretString>) -> Result<String, Problem> {
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        let name = name.strip_prefix("env:").unwrap_or(name);
         let lossy = |path: &Path| path.to_string_lossy().into_owned();
-        let value = match name {
+        let value = match inside {
             "workspaceFolder" => Some(lossy(self.workspace)),
             "workspaceFolderBasename" => self.workspace.file_name().map(|it| lossy(it.as_ref())),
-            "userHome" => ["HOME", "USERPROFILE"]
-                .into_iter()
-                .find_map(|name| self.environment.get(name))
-                .map(str::to_owned),
+            "userHome" => {
+                let home = self.environment.get("HOME");
+                let home = home.or_else(|| self.environment.get("USERPROFILE"));
+                home.map(str::to_owned)
+            }
             "pathSeparator" | "/" => Some(MAIN_SEPARATOR_STR.to_owned()),
-            _ => return None,
+            _ if !is_name(name) => {
+                return Err(Problem::BadVariable {
+                    name: name.to_owned(),
+                });
+            }
+            _ => {
+                let value = self.environment.get(name);
+                if let Some(value) = value
+                    && !PLACES.contains(&name)
+                {
+                    used.push(SecretString::from(value));
+                }
+                value.or(default).map(str::to_owned)
+            }
         };
-        Some(value.ok_or_else(|| Problem::UnsetVariable {
+        value.ok_or_else(|| Problem::UnsetVariable {
             name: name.to_owned(),
-        }))
+        })
     }
 }
 
@@ -69,7 +90,9 @@ pub(super) fn take_foreign(
 ) -> Vec<Value> {
     let take = |server: &mut Value| {
         let mut server = std::mem::take(server);
-        if let Err(problem) = fill_in(&mut server, scope, used).and_then(|()| finish(&mut server)) {
+        if let Err(problem) =
+            fill_in(&mut server, false, scope, used).and_then(|()| finish(&mut server))
+        {
             mark_unusable(&mut server, problem.to_string());
         }
         server
@@ -91,7 +114,7 @@ pub(super) fn put_back(document: &mut Value, servers: Vec<Value>) {
 /// may be secrets.
 pub(super) fn fill(value: &mut Value, scope: Scope<'_>) -> Result<Vec<SecretString>, Problem> {
     let mut used = Vec::new();
-    fill_in(value, scope, &mut used)?;
+    fill_in(value, false, scope, &mut used)?;
     Ok(used)
 }
 
@@ -110,10 +133,9 @@ pub(super) fn fill_document(
     };
     for (name, section) in sections {
         match section {
-            section if name == "context" => fill_template(section, scope, &mut used)?,
             Value::Object(entries) if optional_sections.contains(&name.as_str()) => {
                 let mut result = Ok(());
-                entries.retain(|_, entry| match fill_in(entry, scope, &mut used) {
+                entries.retain(|_, entry| match fill_in(entry, false, scope, &mut used) {
                     Err(Problem::UnsetVariable { .. }) => false,
                     Ok(()) => true,
                     Err(problem) => {
@@ -123,124 +145,67 @@ pub(super) fn fill_document(
                 });
                 result?;
             }
-            section => fill_in(section, scope, &mut used)?,
+            section => fill_in(section, name == "context", scope, &mut used)?,
         }
     }
     Ok(used)
 }
 
-/// Expands context values. The result is a template: a literal `$` is `$$`.
-fn fill_template(
-    value: &mut Value,
-    scope: Scope<'_>,
-    used: &mut Vec<SecretString>,
-) -> Result<(), Problem> {
-    for_each_text(value, &mut |text| {
-        *text = template(text, scope, used)?;
-        Ok(())
-    })
-}
-
-fn template(text: &str, scope: Scope<'_>, used: &mut Vec<SecretString>) -> Result<String, Problem> {
-    let mut result = String::new();
-    let mut literal = |text: &str| {
-        let filled = filled(text, scope, used);
-        filled.map(|text| text.replace('$', "$$"))
-    };
-    let (mut begin, mut from) = (0, 0);
-    while let Some(start) = text[from..].find("${").map(|at| from + at) {
-        let inside = text[start + 2..].split_once('}').map(|(inside, _)| inside);
-        let is_escaped = text[..start].ends_with('$');
-        match inside.filter(|name| !is_escaped && ContextTemplate::is_placeholder(name)) {
-            Some(name) => {
-                result.push_str(&literal(&text[begin..start])?);
-                begin = start + name.len() + 3;
-                result.push_str(&text[start..begin]);
-                from = begin;
-            }
-            None => from = start + 2,
-        }
-    }
-    result.push_str(&literal(&text[begin..])?);
-    Ok(result)
-}
-
 fn fill_in(
     value: &mut Value,
+    is_template: bool,
     scope: Scope<'_>,
     used: &mut Vec<SecretString>,
 ) -> Result<(), Problem> {
-    for_each_text(value, &mut |text| {
-        *text = filled(text, scope, used)?;
-        Ok(())
-    })
-}
-
-fn for_each_text(
-    value: &mut Value,
-    change: &mut impl FnMut(&mut String) -> Result<(), Problem>,
-) -> Result<(), Problem> {
     match value {
-        Value::String(text) => change(text),
-        Value::Array(items) => items
-            .iter_mut()
-            .try_for_each(|item| for_each_text(item, change)),
-        Value::Object(fields) => fields
-            .values_mut()
-            .try_for_each(|field| for_each_text(field, change)),
-        _ => Ok(()),
+        Value::String(text) => *text = expand(text, is_template, scope, used)?,
+        Value::Array(items) => {
+            for item in items {
+                fill_in(item, is_template, scope, used)?;
+            }
+        }
+        Value::Object(fields) => {
+            for field in fields.values_mut() {
+                fill_in(field, is_template, scope, used)?;
+            }
+        }
+        _ => {}
     }
+    Ok(())
 }
 
-/// A default extends to the next `}`. `$${` is a literal `${`. A variable with an empty value uses
-/// the default, as in a shell.
-fn filled(text: &str, scope: Scope<'_>, used: &mut Vec<SecretString>) -> Result<String, Problem> {
-    let mut result = String::with_capacity(text.len());
+/// Expands the variables of a text. A default extends to the next `}`. `$${` is a literal `${`.
+///
+/// A template keeps the placeholders that each run fills, and its literal `$` is `$$`.
+fn expand(
+    text: &str,
+    is_template: bool,
+    scope: Scope<'_>,
+    used: &mut Vec<SecretString>,
+) -> Result<String, Problem> {
+    let literal = |text: &str| match is_template {
+        true => text.replace('$', "$$"),
+        false => text.to_owned(),
+    };
+    let mut result = String::new();
     let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        let (before, from) = rest.split_at(start);
+    while let Some((before, after)) = rest.split_once("${") {
         if let Some(before) = before.strip_suffix('$') {
-            result.push_str(before);
-            result.push_str("${");
-            rest = &from[2..];
-            continue;
-        }
-        result.push_str(before);
-        let Some((inside, after)) = from[2..].split_once('}') else {
-            return Err(Problem::OpenVariable);
-        };
-        let (name, default) = match inside.split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (inside, None),
-        };
-        let name = name.strip_prefix("env:").unwrap_or(name);
-        if let Some(value) = scope.editor_value(inside) {
-            result.push_str(&value?);
+            result += &literal(before);
+            result += &literal("${");
             rest = after;
             continue;
         }
-        if !is_name(name) {
-            return Err(Problem::BadVariable {
-                name: name.to_owned(),
-            });
-        }
-        match (scope.environment.get(name), default) {
-            (Some(value), _) => {
-                result.push_str(value);
-                if !PLACES.contains(&name) {
-                    used.push(SecretString::from(value));
-                }
-            }
-            (None, Some(default)) => result.push_str(default),
-            (None, None) => {
-                return Err(Problem::UnsetVariable {
-                    name: name.to_owned(),
-                });
-            }
+        result += &literal(before);
+        let (inside, after) = after.split_once('}').ok_or(Problem::OpenVariable)?;
+        if is_template && ContextTemplate::is_placeholder(inside) {
+            result += &format!("${{{inside}}}");
+        } else {
+            result += &literal(&scope.value(inside, used)?);
         }
         rest = after;
     }
-    result.push_str(rest);
+    result += &literal(rest);
     Ok(result)
 }
 
@@ -259,7 +224,7 @@ mod tests {
     fn fill_text(text: &str) -> Result<String, Problem> {
         let mut environment = Environment::of([("KEY", "k"), ("EMPTY", ""), ("HOME", "/home/ann")]);
         environment.working_dir = "/srv/project".into();
-        filled(text, Scope::of(&environment), &mut Vec::new())
+        expand(text, false, Scope::of(&environment), &mut Vec::new())
     }
 
     #[test]
@@ -354,7 +319,8 @@ mod tests {
     #[test]
     fn an_unknown_home_is_named() {
         let environment = Environment::default();
-        let error = filled("${userHome}", Scope::of(&environment), &mut Vec::new()).unwrap_err();
+        let mut value = json!("${userHome}");
+        let error = fill(&mut value, Scope::of(&environment)).unwrap_err();
         assert!(
             error.to_string().contains("`userHome` is not set"),
             "{error}"
@@ -366,7 +332,7 @@ mod tests {
         let environment = Environment::of([("A", "${B}"), ("B", "b")]);
         let mut used = Vec::new();
         assert_eq!(
-            filled("${A}", Scope::of(&environment), &mut used).unwrap(),
+            expand("${A}", false, Scope::of(&environment), &mut used).unwrap(),
             "${B}"
         );
         assert_eq!(used.len(), 1);

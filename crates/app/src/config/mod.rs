@@ -31,10 +31,8 @@ use switchboard_orchestration::{
 };
 
 pub(crate) use error::ConfigError;
-pub(crate) use files::{CONFIG_FILE_NAMES, Sources, from_text, load, servers_of, text_of};
-pub(crate) use providers::{
-    AdapterOptions, KINDS, PromptedTools, ProviderEntry, ProviderKind, TextCalling,
-};
+pub(crate) use files::{CONFIG_FILE_NAMES, Sources, from_text, load, plain, servers_of, text_of};
+pub(crate) use providers::{AdapterOptions, KINDS, ProviderEntry, ProviderKind};
 pub(crate) use sessions::{SessionsConfig, StorePlace};
 
 use error::Problem;

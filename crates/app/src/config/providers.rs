@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use switchboard_providers_anthropic::MessagesOptions;
 use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
 use switchboard_providers_gemini::GeminiOptions;
+use switchboard_providers_ollama::ToolsByPrompt;
 use switchboard_providers_openai::{Profile, chat::ChatOptions, responses::ResponsesOptions};
 
 use super::{
@@ -28,8 +29,10 @@ pub(crate) struct ProviderEntry {
     pub(crate) profile: Option<Profile>,
     /// Options that only this wire has: built-in tools, cache marks, effort.
     pub(crate) options: Option<AdapterOptions>,
-    /// Tool calls as text, and tools in the prompt.
-    pub(crate) text_calling: TextCalling,
+    /// The forms of text that are parsed as calls. `None` uses the profile or the adapter.
+    pub(crate) text_calls: Option<RecoveryForms>,
+    /// Which models get tools described in the prompt. `None` uses the profile or the adapter.
+    pub(crate) tools_by_prompt: Option<ToolsByPrompt>,
     /// Whether the server can stream.
     pub(crate) streams: bool,
 }
@@ -75,41 +78,6 @@ impl ProviderKind {
     }
 }
 
-/// How the models of a provider call tools as text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct TextCalling {
-    /// The forms of text that are parsed as calls. `None` uses the profile or the adapter.
-    pub(crate) forms: Option<RecoveryForms>,
-    /// Which models get tools described in the prompt. `None` uses the profile or the adapter.
-    pub(crate) prompted_tools: Option<PromptedTools>,
-}
-
-impl TextCalling {
-    pub(crate) fn is_default(self) -> bool {
-        self == Self::default()
-    }
-}
-
-/// Which models get tools described in the prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PromptedTools {
-    Never,
-    /// Models without tool support, according to the catalogue or the server.
-    Auto,
-    Always,
-}
-
-impl PromptedTools {
-    /// Returns whether a model with this tool support gets tools in the prompt.
-    pub(crate) fn covers(self, tools: Option<bool>) -> bool {
-        match self {
-            Self::Never => false,
-            Self::Auto => tools == Some(false),
-            Self::Always => true,
-        }
-    }
-}
-
 /// Options that only one wire has, such as built-in tools and cache marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AdapterOptions {
@@ -144,7 +112,8 @@ impl ProviderEntry {
             model: None,
             profile: None,
             options: None,
-            text_calling: TextCalling::default(),
+            text_calls: None,
+            tools_by_prompt: None,
             streams: true,
         }
     }
@@ -170,8 +139,8 @@ struct Fields {
     options: Option<Value>,
     #[serde(deserialize_with = "recovery_forms")]
     text_calls: Option<RecoveryForms>,
-    #[serde(deserialize_with = "prompted_tools")]
-    tools_by_prompt: Option<PromptedTools>,
+    #[serde(deserialize_with = "tools_by_prompt")]
+    tools_by_prompt: Option<ToolsByPrompt>,
     stream: Option<bool>,
 }
 
@@ -218,10 +187,8 @@ fn entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
         model: fields.model,
         profile: fields.profile,
         options: options.transpose()?,
-        text_calling: TextCalling {
-            forms: fields.text_calls,
-            prompted_tools: fields.tools_by_prompt,
-        },
+        text_calls: fields.text_calls,
+        tools_by_prompt: fields.tools_by_prompt,
         streams: fields.stream.unwrap_or(true),
     })
 }
@@ -252,13 +219,13 @@ fn recovery_forms<'de, D: Deserializer<'de>>(
     })
 }
 
-fn prompted_tools<'de, D: Deserializer<'de>>(
+fn tools_by_prompt<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Option<PromptedTools>, D::Error> {
+) -> Result<Option<ToolsByPrompt>, D::Error> {
     converted(deserializer, "true, false or auto", |value| match value {
-        Value::Bool(true) => Some(PromptedTools::Always),
-        Value::Bool(false) => Some(PromptedTools::Never),
-        Value::String(word) if word == "auto" => Some(PromptedTools::Auto),
+        Value::Bool(true) => Some(ToolsByPrompt::Always),
+        Value::Bool(false) => Some(ToolsByPrompt::Never),
+        Value::String(word) if word == "auto" => Some(ToolsByPrompt::Auto),
         _ => None,
     })
 }

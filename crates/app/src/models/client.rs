@@ -15,10 +15,7 @@ use switchboard_providers_offline::DemoModel;
 use switchboard_providers_ollama::{self as ollama, OllamaClient, OllamaConfig, ToolsByPrompt};
 use switchboard_providers_openai::{self as openai, OpenAiClient, OpenAiConfig, Profile};
 
-use crate::config::{
-    AdapterOptions, PromptedTools, ProviderEntry, ProviderKind, TextCalling,
-    environment::Environment,
-};
+use crate::config::{AdapterOptions, ProviderEntry, ProviderKind, environment::Environment};
 
 /// A connection to a provider. Its models share a connection pool.
 pub(crate) enum Client {
@@ -30,39 +27,46 @@ pub(crate) enum Client {
     Offline,
 }
 
+/// Returns the variables of a vendor's SDK: those of the key, and the one of the address.
+fn sdk_variables(kind: ProviderKind) -> (&'static [&'static str], Option<&'static str>) {
+    match kind {
+        ProviderKind::Anthropic => (
+            &[
+                anthropic::config::API_KEY_VARIABLE,
+                anthropic::config::AUTH_TOKEN_VARIABLE,
+            ],
+            Some(anthropic::config::BASE_URL_VARIABLE),
+        ),
+        ProviderKind::OpenAi | ProviderKind::OpenAiResponses => (
+            &[openai::config::API_KEY_VARIABLE],
+            Some(openai::config::BASE_URL_VARIABLE),
+        ),
+        // Google's guide names this variable first.
+        ProviderKind::Gemini => (
+            &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+            Some(gemini::config::BASE_URL_VARIABLE),
+        ),
+        ProviderKind::Ollama => (
+            &[ollama::config::API_KEY_VARIABLE],
+            Some(ollama::config::HOST_VARIABLE),
+        ),
+        ProviderKind::OpenAiCompatible => (&[], None),
+    }
+}
+
 /// Returns the variables that may contain the key. Messages name the first one.
 pub(crate) fn key_variables(entry: &ProviderEntry) -> Vec<&str> {
-    if let Some(variable) = &entry.api_key_env {
-        return vec![variable];
-    }
-    if !is_vendors_own(entry) {
-        return Vec::new();
-    }
-    match entry.kind {
-        ProviderKind::Anthropic => vec![
-            anthropic::config::API_KEY_VARIABLE,
-            anthropic::config::AUTH_TOKEN_VARIABLE,
-        ],
-        ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
-            vec![openai::config::API_KEY_VARIABLE]
-        }
-        // Google's guide names this variable first.
-        ProviderKind::Gemini => vec!["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        ProviderKind::Ollama | ProviderKind::OpenAiCompatible => Vec::new(),
+    match &entry.api_key_env {
+        Some(variable) => vec![variable],
+        // Ollama needs no key.
+        None if entry.kind == ProviderKind::Ollama || !is_vendors_own(entry) => Vec::new(),
+        None => sdk_variables(entry.kind).0.to_vec(),
     }
 }
 
 /// Returns the variable that may contain the address.
 pub(crate) fn address_variable(kind: ProviderKind) -> Option<&'static str> {
-    match kind {
-        ProviderKind::Anthropic => Some(anthropic::config::BASE_URL_VARIABLE),
-        ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
-            Some(openai::config::BASE_URL_VARIABLE)
-        }
-        ProviderKind::Gemini => Some(gemini::config::BASE_URL_VARIABLE),
-        ProviderKind::Ollama => Some(ollama::config::HOST_VARIABLE),
-        ProviderKind::OpenAiCompatible => None,
-    }
+    sdk_variables(kind).1
 }
 
 impl Client {
@@ -70,19 +74,18 @@ impl Client {
     pub(crate) fn of(entry: &ProviderEntry, environment: &Environment) -> Result<Self, ModelError> {
         // The entry takes precedence over the variables of the vendor's SDK. A server at another
         // address gets no key of the vendor unless the entry names it.
+        let (keys, address) = sdk_variables(entry.kind);
         let lookup = |name: &str| -> Option<String> {
-            if Some(name) == address_variable(entry.kind) && entry.base_url.is_some() {
+            if Some(name) == address && entry.base_url.is_some() {
                 return entry.base_url.clone();
             }
             let variable = match &entry.api_key_env {
-                Some(variable) if is_key_of(entry.kind, name) => Some(variable.as_str()),
+                Some(variable) if keys.first() == Some(&name) => Some(variable.as_str()),
                 // Only the named credential is used.
-                Some(_) if Some(name) != address_variable(entry.kind) => None,
+                Some(_) if Some(name) != address => None,
                 _ => is_vendors_own(entry).then_some(name),
             };
-            variable
-                .and_then(|variable| environment.get(variable))
-                .map(str::to_owned)
+            environment.get(variable?).map(str::to_owned)
         };
         Ok(match entry.kind {
             ProviderKind::Anthropic => {
@@ -93,27 +96,31 @@ impl Client {
                 config.provider.clone_from(&entry.name);
                 Self::Anthropic(AnthropicClient::new(config)?)
             }
-            ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
-                let mut config = OpenAiConfig::from_lookup(lookup)?;
+            ProviderKind::OpenAi
+            | ProviderKind::OpenAiResponses
+            | ProviderKind::OpenAiCompatible => {
+                let mut config = if entry.kind == ProviderKind::OpenAiCompatible {
+                    compatible(entry, environment)?
+                } else {
+                    OpenAiConfig::from_lookup(lookup)?
+                };
                 config.provider.clone_from(&entry.name);
-                if let Some(AdapterOptions::Chat(options)) = &entry.options {
-                    config.chat.clone_from(options);
-                }
                 if let Some(profile) = &entry.profile {
                     config.profile.clone_from(profile);
                 }
-                if let Some(AdapterOptions::Responses(options)) = &entry.options {
-                    config.responses.clone_from(options);
+                match &entry.options {
+                    Some(AdapterOptions::Chat(options)) => config.chat.clone_from(options),
+                    Some(AdapterOptions::Responses(options)) => {
+                        config.responses.clone_from(options);
+                    }
+                    _ => {}
                 }
                 let client = OpenAiClient::new(config)?;
-                if entry.kind == ProviderKind::OpenAi {
-                    Self::Chat(client)
-                } else {
+                if entry.kind == ProviderKind::OpenAiResponses {
                     Self::Responses(client)
+                } else {
+                    Self::Chat(client)
                 }
-            }
-            ProviderKind::OpenAiCompatible => {
-                Self::Chat(OpenAiClient::new(compatible(entry, environment)?)?)
             }
             ProviderKind::Gemini => {
                 let mut config = GeminiConfig::from_lookup(lookup)?;
@@ -126,14 +133,10 @@ impl Client {
             ProviderKind::Ollama => {
                 let mut config = OllamaConfig::from_lookup(lookup)?;
                 config.provider.clone_from(&entry.name);
-                if let Some(forms) = entry.text_calling.forms {
+                if let Some(forms) = entry.text_calls {
                     config.text_calls = forms;
                 }
-                config.tools_by_prompt = match entry.text_calling.prompted_tools {
-                    Some(PromptedTools::Never) => ToolsByPrompt::Never,
-                    Some(PromptedTools::Auto) | None => ToolsByPrompt::Auto,
-                    Some(PromptedTools::Always) => ToolsByPrompt::Always,
-                };
+                config.tools_by_prompt = entry.tools_by_prompt.unwrap_or(ToolsByPrompt::Auto);
                 Self::Ollama(OllamaClient::new(config)?)
             }
         })
@@ -192,28 +195,12 @@ fn is_vendors_own(entry: &ProviderEntry) -> bool {
     entry.base_url.is_none() && entry.name == entry.kind.name()
 }
 
-/// Returns whether the variable `name` contains a key of this wire.
-fn is_key_of(kind: ProviderKind, name: &str) -> bool {
-    match kind {
-        ProviderKind::Anthropic => name == anthropic::config::API_KEY_VARIABLE,
-        ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
-            name == openai::config::API_KEY_VARIABLE
-        }
-        ProviderKind::Gemini => gemini::config::API_KEY_VARIABLES.contains(&name),
-        ProviderKind::Ollama => name == ollama::config::API_KEY_VARIABLE,
-        ProviderKind::OpenAiCompatible => false,
-    }
-}
-
 fn compatible(
     entry: &ProviderEntry,
     environment: &Environment,
 ) -> Result<OpenAiConfig, ModelError> {
     let address = entry.base_url.as_deref().unwrap_or_default();
-    let mut config = OpenAiConfig::compatible(&entry.name, address).with_profile(profile(entry));
-    if let Some(AdapterOptions::Chat(options)) = &entry.options {
-        config.chat.clone_from(options);
-    }
+    let config = OpenAiConfig::compatible(&entry.name, address).with_profile(profile(entry));
     let Some(variable) = &entry.api_key_env else {
         return Ok(config);
     };
@@ -234,12 +221,12 @@ fn compatible(
 
 fn profile(entry: &ProviderEntry) -> Profile {
     let mut profile = entry.profile.clone().unwrap_or_else(Profile::generic);
-    if let Some(forms) = entry.text_calling.forms {
+    if let Some(forms) = entry.text_calls {
         profile.recovery = forms;
     }
-    if let Some(prompted_tools) = entry.text_calling.prompted_tools {
+    if let Some(tools_by_prompt) = entry.tools_by_prompt {
         // Models without tool support always get tools in the prompt.
-        profile.tools_by_prompt = prompted_tools == PromptedTools::Always;
+        profile.tools_by_prompt = tools_by_prompt == ToolsByPrompt::Always;
     }
     profile
 }
@@ -253,16 +240,17 @@ pub(crate) fn with_text_calls(
         entry.kind,
         ProviderKind::OpenAiCompatible | ProviderKind::Ollama
     );
-    let TextCalling {
-        forms,
-        prompted_tools,
-    } = entry.text_calling;
-    if has_its_own || entry.text_calling.is_default() {
+    let (forms, tools) = (entry.text_calls, entry.tools_by_prompt);
+    if has_its_own || (forms.is_none() && tools.is_none()) {
         return model;
     }
-    let prompted_tools = prompted_tools.is_some_and(|it| it.covers(model.capabilities().tools));
+    let is_prompted = match tools {
+        None | Some(ToolsByPrompt::Never) => false,
+        Some(ToolsByPrompt::Auto) => model.capabilities().tools == Some(false),
+        Some(ToolsByPrompt::Always) => true,
+    };
     let model = TextCalls::of(model, forms.unwrap_or(RecoveryForms::NONE));
-    Arc::new(if prompted_tools {
+    Arc::new(if is_prompted {
         model.telling_in_words()
     } else {
         model

@@ -8,6 +8,6 @@ mod providers;
 mod resolve;
 mod whole;
 
-pub(crate) use choose::{ChoiceReason, Chosen, ModelChoiceError};
+pub(crate) use choose::{ChoiceReason, Chosen};
 pub(crate) use prices::list_price;
 pub(crate) use providers::{Provider, Providers, Readiness};

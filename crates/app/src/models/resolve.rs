@@ -1,11 +1,12 @@
 //! Resolution of model names, for every command and every HTTP route.
 
+use anyhow::{anyhow, bail};
 use switchboard_domain::{
     ModelId,
     nearest::{did_you_mean, nearest},
 };
 
-use super::{ModelChoiceError, Provider, Providers, Readiness};
+use super::{Provider, Providers, Readiness};
 
 /// Prefixes of model names, each with the vendor that owns the family.
 const FAMILIES: [(&str, &str); 4] = [
@@ -30,18 +31,26 @@ impl Providers {
     /// 5. the only provider with a key, else the only one with a configured address.
     ///
     /// Rules 2 to 5 skip providers without a key. The name reaches the provider unchanged.
-    pub(crate) fn resolve(&self, text: &str) -> Result<(&Provider, String), ModelChoiceError> {
+    pub(crate) fn resolve(&self, text: &str) -> anyhow::Result<(&Provider, String)> {
         let text = text.trim().trim_end_matches('/');
         if let Ok(id) = text.parse::<ModelId>() {
             let provider = self.find_provider(&id.provider)?;
-            check_offline_name(provider, &id.name)?;
+            match &provider.default_model {
+                Some(known) if provider.is_offline() && *known != *id.name => bail!(
+                    "`{provider}` has no model `{}`. Available: {provider}/{known}",
+                    id.name,
+                    provider = provider.name
+                ),
+                _ => {}
+            }
             return Ok((provider, id.name.to_string()));
         }
         if let Some(provider) = self.get(text) {
-            let model = provider.default_model.clone();
-            let model = model.ok_or_else(|| ModelChoiceError::NoModel {
-                provider: provider.name.clone(),
-            })?;
+            let Some(model) = provider.default_model.clone() else {
+                bail!(
+                    "`{text}` names no model: write {text}/MODEL, or set `providers.{text}.model`"
+                );
+            };
             return Ok((provider, model));
         }
         let owner = self.owner(text, |provider| self.has_access(provider));
@@ -109,40 +118,24 @@ impl Providers {
         nearest(name, self.iter().map(|provider| provider.name.as_str()))
     }
 
-    fn unresolved(&self, name: &str) -> ModelChoiceError {
-        let without_key = self.owner(name, |_| true).and_then(|provider| {
-            let Readiness::KeyMissing(variable) = self.readiness(provider) else {
-                return None;
-            };
-            Some(format!(
-                ": it belongs to `{}`, which has no key. Set {variable}",
-                provider.name
-            ))
-        });
+    fn unresolved(&self, name: &str) -> anyhow::Error {
+        let mut hint = did_you_mean(self.mistyped(name));
+        if let Some(provider) = self.owner(name, |_| true)
+            && let Readiness::KeyMissing(variable) = self.readiness(provider)
+        {
+            let provider = &provider.name;
+            hint = format!(": it belongs to `{provider}`, which has no key. Set {variable}");
+        }
         let askable = self.iter().filter(|provider| self.has_access(provider));
         let known = askable.flat_map(|provider| {
             let models = provider.known_models().into_iter();
             models.map(|(model, _)| format!("{}/{model}", provider.name))
         });
-        ModelChoiceError::NoProvider {
-            name: name.to_owned(),
-            hint: without_key.unwrap_or_else(|| did_you_mean(self.mistyped(name))),
-            known: known.take(MAX_LISTED).collect(),
-        }
-    }
-}
-
-/// Refuses names that the demo model does not have.
-fn check_offline_name(provider: &Provider, name: &str) -> Result<(), ModelChoiceError> {
-    match &provider.default_model {
-        Some(known) if provider.is_offline() && known != name => {
-            Err(ModelChoiceError::UnknownModel {
-                provider: provider.name.clone(),
-                name: name.to_owned(),
-                known: known.clone(),
-            })
-        }
-        _ => Ok(()),
+        let known: Vec<String> = known.take(MAX_LISTED).collect();
+        anyhow!(
+            "no provider was found for model `{name}`{hint}. Write PROVIDER/MODEL; known models: {}",
+            known.join(", ")
+        )
     }
 }
 

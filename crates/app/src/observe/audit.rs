@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use anyhow::bail;
 use switchboard_domain::{Principal, Usage, redact::Redactor};
 use switchboard_orchestration::{
     RunEvent,
@@ -27,15 +28,6 @@ const FILE: &str = "audit.jsonl";
 /// Time limit for the last records at the end of the program.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The configured audit file cannot be written.
-#[derive(Debug, thiserror::Error)]
-#[error("the audit file {} cannot be written; name another one with `audit: FILE`, or `audit: \
-         false` for none", path.display())]
-pub(crate) struct AuditError {
-    pub(crate) path: PathBuf,
-    pub(crate) source: io::Error,
-}
-
 /// The audit of this process: one file for all runs.
 #[derive(Debug)]
 pub(crate) struct AuditLog {
@@ -47,20 +39,23 @@ pub(crate) struct AuditLog {
 impl AuditLog {
     /// Opens the configured file, or `audit.jsonl` in the user's state folder. Only a configured
     /// file must be writable.
-    pub(crate) fn open(config: &Config, environment: &Environment) -> Result<Self, AuditError> {
-        let file = match location(config, environment) {
-            Location::Nowhere => None,
-            Location::Named(path) => match AuditFile::open(&path) {
-                Ok(file) => Some(Arc::new(file)),
-                Err(source) => return Err(AuditError { path, source }),
-            },
-            Location::Default(path) => match AuditFile::open(&path) {
-                Ok(file) => Some(Arc::new(file)),
-                Err(error) => {
-                    tracing::warn!(path = %path.display(), %error, "no audit is kept");
-                    None
-                }
-            },
+    pub(crate) fn open(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
+        let opened = location(config, environment).map(|(path, is_configured)| {
+            let file = AuditFile::open(&path).map(Arc::new);
+            (file, path, is_configured)
+        });
+        let file = match opened {
+            None => None,
+            Some((Ok(file), ..)) => Some(file),
+            Some((Err(error), path, true)) => bail!(
+                "the audit file {} cannot be written; name another one with `audit: FILE`, or \
+                 `audit: false` for none: {error}",
+                path.display()
+            ),
+            Some((Err(error), path, false)) => {
+                tracing::warn!(path = %path.display(), %error, "no audit is kept");
+                None
+            }
         };
         Ok(Self {
             file,
@@ -71,10 +66,7 @@ impl AuditLog {
 
     /// Returns the path of the audit file, which need not exist.
     pub(crate) fn location(config: &Config, environment: &Environment) -> Option<PathBuf> {
-        match location(config, environment) {
-            Location::Nowhere => None,
-            Location::Named(path) | Location::Default(path) => Some(path),
-        }
+        location(config, environment).map(|(path, _)| path)
     }
 
     /// Returns the recorder of a new run.
@@ -138,15 +130,9 @@ pub(crate) fn list_prices() -> CostFunction {
     })
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Location {
-    Nowhere,
-    Named(PathBuf),
-    Default(PathBuf),
-}
-
-/// Returns the location. `SWITCHBOARD_AUDIT` (a file, `on` or `off`) takes precedence over files.
-fn location(config: &Config, environment: &Environment) -> Location {
+/// Returns the path of the audit file, and whether it is configured and so must be writable.
+/// `SWITCHBOARD_AUDIT` (a file, `on` or `off`) takes precedence over files.
+fn location(config: &Config, environment: &Environment) -> Option<(PathBuf, bool)> {
     let configured = match environment.get("SWITCHBOARD_AUDIT").map(str::trim) {
         Some("off" | "false" | "0") => Some(AuditPlace::Off),
         Some("on" | "true" | "1") => Some(AuditPlace::Default),
@@ -154,15 +140,15 @@ fn location(config: &Config, environment: &Environment) -> Location {
         None => config.audit.clone(),
     };
     let default = environment.state_dir.as_ref().map(|it| it.join(FILE));
-    match (configured, default) {
-        (Some(AuditPlace::Off), _) | (None, None) => Location::Nowhere,
-        (None, Some(path)) => Location::Default(path),
-        // Explicitly configured, so it must be writable.
-        (Some(AuditPlace::Default), Some(path)) | (Some(AuditPlace::File(path)), _) => {
-            Location::Named(path)
-        }
-        // The platform has no state folder.
-        (Some(AuditPlace::Default), None) => Location::Named(environment.working_dir.join(FILE)),
+    match configured {
+        Some(AuditPlace::Off) => None,
+        None => default.map(|path| (path, false)),
+        Some(AuditPlace::File(path)) => Some((path, true)),
+        // Some platforms have no state folder.
+        Some(AuditPlace::Default) => Some((
+            default.unwrap_or_else(|| environment.working_dir.join(FILE)),
+            true,
+        )),
     }
 }
 
@@ -171,14 +157,8 @@ fn location(config: &Config, environment: &Environment) -> Location {
 struct AuditFile {
     path: PathBuf,
     file: File,
-    losses: Mutex<Losses>,
-}
-
-/// Records that were not written since the last flush.
-#[derive(Debug, Default)]
-struct Losses {
-    count: u64,
-    reason: String,
+    /// The errors of records that were not written since the last flush.
+    errors: Mutex<Vec<io::Error>>,
 }
 
 impl AuditFile {
@@ -189,16 +169,15 @@ impl AuditFile {
         Ok(Self {
             path: path.to_owned(),
             file: private_file(path)?,
-            losses: Mutex::default(),
+            errors: Mutex::default(),
         })
     }
 
     fn append(&self, mut line: Vec<u8>) {
         line.push(b'\n');
         if let Err(error) = (&self.file).write_all(&line) {
-            let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-            losses.count += 1;
-            losses.reason = error.to_string();
+            let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+            errors.push(error);
         }
     }
 
@@ -212,13 +191,13 @@ impl AuditFile {
     }
 
     fn sync(&self) -> Result<(), String> {
-        let losses = {
-            let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *losses)
-        };
-        if losses.count > 0 {
-            let Losses { count, reason } = losses;
-            return Err(format!("{count} records were not written: {reason}"));
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let errors = std::mem::take(&mut *errors);
+        if let Some(error) = errors.last() {
+            return Err(format!(
+                "{} records were not written: {error}",
+                errors.len()
+            ));
         }
         match self.file.sync_data() {
             // Pipes and devices cannot be synced.

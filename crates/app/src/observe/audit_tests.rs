@@ -27,25 +27,19 @@ fn started(run_id: &str) -> RunEvent {
 fn the_variable_overrides_files_and_files_override_the_default() {
     let mut environment = Environment::default();
     let config = Config::default();
-    assert_eq!(location(&config, &environment), Location::Nowhere);
+    let state = |is_configured| Some(("/state/audit.jsonl".into(), is_configured));
+    assert_eq!(location(&config, &environment), None);
     environment.state_dir = Some("/state".into());
-    assert_eq!(
-        location(&config, &environment),
-        Location::Default("/state/audit.jsonl".into())
-    );
-    assert_eq!(
-        location(&configured(AuditPlace::Off), &environment),
-        Location::Nowhere
-    );
+    assert_eq!(location(&config, &environment), state(false));
+    let off = configured(AuditPlace::Off);
+    assert_eq!(location(&off, &environment), None);
     let file = configured(AuditPlace::File("/a/b".into()));
-    assert_eq!(
-        location(&file, &environment),
-        Location::Named("/a/b".into())
-    );
+    let expected = Some(("/a/b".into(), true));
+    assert_eq!(location(&file, &environment), expected);
     for (value, expected) in [
-        ("off", Location::Nowhere),
-        ("on", Location::Named("/state/audit.jsonl".into())),
-        ("my.jsonl", Location::Named("/project/my.jsonl".into())),
+        ("off", None),
+        ("on", state(true)),
+        ("my.jsonl", Some(("/project/my.jsonl".into(), true))),
     ] {
         let mut environment = Environment::of([("SWITCHBOARD_AUDIT", value)]);
         environment.state_dir = Some("/state".into());

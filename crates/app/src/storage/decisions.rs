@@ -1,11 +1,11 @@
 //! Remembered approval decisions, in a file of the user's data folder.
 
 use std::{
-    io,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
+use anyhow::anyhow;
 use jiff::Timestamp;
 use serde_json::Value;
 use switchboard_orchestration::{
@@ -26,30 +26,9 @@ pub(crate) struct SavedDecisions {
     before: Mutex<Decisions>,
 }
 
-/// The decisions cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum DecisionsError {
-    #[error("{}: {source}", path.display())]
-    File {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    /// The file is invalid. No decision is assumed then.
-    #[error(
-        "{}: not a valid file of decisions: {source}. Remove it to start from scratch",
-        path.display()
-    )]
-    Unreadable {
-        path: PathBuf,
-        #[source]
-        source: serde_json::Error,
-    },
-}
-
 impl SavedDecisions {
     /// Reads the decisions. Without a data folder they last for this process.
-    pub(crate) fn load(environment: &Environment) -> Result<Self, DecisionsError> {
+    pub(crate) fn load(environment: &Environment) -> anyhow::Result<Self> {
         let path = environment
             .data_dir
             .as_ref()
@@ -68,7 +47,7 @@ impl SavedDecisions {
 
     /// Writes changed decisions. Merges with the file: entries that another process added stay, and
     /// entries that it removed are removed here too.
-    pub(crate) fn save(&self) -> Result<(), DecisionsError> {
+    pub(crate) fn save(&self) -> anyhow::Result<()> {
         // Held to the end, so that concurrent calls see each other's entries.
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
         let mut snapshot = self.shared.change(|decisions| {
@@ -78,19 +57,11 @@ impl SavedDecisions {
         let (Some(path), true) = (&self.path, snapshot != *before) else {
             return Ok(());
         };
-        let failed = |source| DecisionsError::File {
-            path: path.clone(),
-            source,
-        };
+        let failed = |error| anyhow!("{}: {error}", path.display());
         // Held from reading the file to writing it.
         let _lock = private_file::lock(path).map_err(failed)?;
-        let unreadable = |source| DecisionsError::Unreadable {
-            path: path.clone(),
-            source,
-        };
-        let entries = |decisions: &Decisions| -> Result<Vec<Value>, DecisionsError> {
-            let value = serde_json::to_value(decisions).map_err(unreadable)?;
-            serde_json::from_value(value).map_err(unreadable)
+        let entries = |decisions: &Decisions| -> serde_json::Result<Vec<Value>> {
+            serde_json::from_value(serde_json::to_value(decisions)?)
         };
         let (known, mut now) = (entries(&before)?, entries(&snapshot)?);
         // Decisions for a session end with this process.
@@ -105,10 +76,9 @@ impl SavedDecisions {
                 stored.push(entry);
             }
         }
-        let text = serde_json::to_vec_pretty(&stored).map_err(unreadable)?;
+        let text = serde_json::to_vec_pretty(&stored)?;
         private_file::write(path, &text).map_err(failed)?;
-        let gone: Vec<RememberedDecision> =
-            serde_json::from_value(gone.into()).map_err(unreadable)?;
+        let gone: Vec<RememberedDecision> = serde_json::from_value(gone.into())?;
         for entry in &gone {
             snapshot.remove(entry);
             self.shared.change(|decisions| decisions.remove(entry));
@@ -118,18 +88,18 @@ impl SavedDecisions {
     }
 }
 
-fn read(path: &Path) -> Result<Decisions, DecisionsError> {
-    let text = private_file::read(path).map_err(|source| DecisionsError::File {
-        path: path.to_owned(),
-        source,
+/// Reads the decisions of a file. An invalid file is an error, because no decision is assumed.
+fn read(path: &Path) -> anyhow::Result<Decisions> {
+    let text = private_file::read(path);
+    let text = text.map_err(|error| anyhow!("{}: {error}", path.display()))?;
+    let decisions = text.map(|text| serde_json::from_str(&text)).transpose();
+    let decisions = decisions.map_err(|error| {
+        anyhow!(
+            "{}: not a valid file of decisions: {error}. Remove it to start from scratch",
+            path.display()
+        )
     })?;
-    match text {
-        None => Ok(Decisions::default()),
-        Some(text) => serde_json::from_str(&text).map_err(|source| DecisionsError::Unreadable {
-            path: path.to_owned(),
-            source,
-        }),
-    }
+    Ok(decisions.unwrap_or_default())
 }
 
 #[cfg(test)]

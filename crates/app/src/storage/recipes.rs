@@ -5,15 +5,19 @@
 //! used. Variables are not expanded, because prompts may contain a literal `${…}`.
 
 use std::{
-    fmt, io,
+    collections::HashSet,
+    fmt,
     path::{Path, PathBuf},
 };
 
+use anyhow::{anyhow, bail};
 use serde_json::Value;
-use switchboard_domain::nearest::{did_you_mean, nearest};
-use switchboard_orchestration::recipe::{Recipe, RecipeError, SHIPPED};
+use switchboard_orchestration::recipe::{Recipe, SHIPPED};
 
-use crate::config::{self, ConfigError, environment::Environment};
+use crate::{
+    config::{self, environment::Environment},
+    run_session::failure::available,
+};
 
 /// The name of recipe folders.
 pub(crate) const FOLDER: &str = "recipes";
@@ -45,42 +49,9 @@ impl fmt::Display for Source {
     }
 }
 
-/// A recipe cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum RecipesError {
-    /// The file cannot be read or parsed.
-    #[error(transparent)]
-    File(#[from] ConfigError),
-    /// The file is not a valid recipe.
-    #[error("{file}: {error}", file = file.display())]
-    Recipe { file: PathBuf, error: RecipeError },
-    /// Unknown recipe.
-    #[error(
-        "unknown recipe `{name}`{}. Available: {}. A recipe of your own is a file such as \
-         recipes/{name}.yaml",
-        did_you_mean(nearest.as_deref()),
-        known.join(", ")
-    )]
-    NotFound {
-        name: String,
-        /// The most similar name.
-        nearest: Option<String>,
-        /// All names.
-        known: Vec<String>,
-    },
-    #[error(
-        "{} and {} are both recipes of the same name: keep one of them",
-        first.display(),
-        second.display()
-    )]
-    Ambiguous { first: PathBuf, second: PathBuf },
-    #[error("{folder}: cannot be read: {source}", folder = folder.display())]
-    Folder { folder: PathBuf, source: io::Error },
-}
-
 /// Finds a recipe by name, or reads a file. A value with a path or an extension is a file, relative
 /// to the working directory.
-pub(crate) fn find(name_or_file: &str, environment: &Environment) -> Result<Found, RecipesError> {
+pub(crate) fn find(name_or_file: &str, environment: &Environment) -> anyhow::Result<Found> {
     if is_file(name_or_file) {
         return read(&environment.working_dir.join(name_or_file));
     }
@@ -89,16 +60,17 @@ pub(crate) fn find(name_or_file: &str, environment: &Environment) -> Result<Foun
 
 /// Finds a recipe by name only. Reads nothing outside the recipe folders, so that remote clients
 /// may give the name.
-pub(crate) fn find_by_name(name: &str, environment: &Environment) -> Result<Found, RecipesError> {
+pub(crate) fn find_by_name(name: &str, environment: &Environment) -> anyhow::Result<Found> {
     for folder in folders(environment) {
         let files = files(&folder)?;
         let mut named = files.iter().filter(|file| stem(file) == Some(name));
         if let Some(first) = named.next() {
             if let Some(second) = named.next() {
-                return Err(RecipesError::Ambiguous {
-                    first: first.clone(),
-                    second: second.clone(),
-                });
+                bail!(
+                    "{} and {} are both recipes of the same name: keep one of them",
+                    first.display(),
+                    second.display()
+                );
             }
             return read(first);
         }
@@ -122,48 +94,39 @@ pub(crate) fn find_by_name(name: &str, environment: &Environment) -> Result<Foun
 pub(crate) struct Entry {
     pub(crate) name: String,
     /// The recipe, or its error.
-    pub(crate) recipe: Result<Recipe, RecipesError>,
+    pub(crate) recipe: anyhow::Result<Recipe>,
     pub(crate) source: Source,
 }
 
 /// Lists all recipes, each name once.
-pub(crate) fn list(environment: &Environment) -> Result<Vec<Entry>, RecipesError> {
+pub(crate) fn list(environment: &Environment) -> anyhow::Result<Vec<Entry>> {
     let mut entries: Vec<Entry> = Vec::new();
     for folder in folders(environment) {
         for file in files(&folder)? {
-            let name = stem(&file).unwrap_or_default().to_owned();
-            let recipe = read(&file).map(|found| found.recipe);
             entries.push(Entry {
-                name,
-                recipe,
+                name: stem(&file).unwrap_or_default().to_owned(),
+                recipe: read(&file).map(|found| found.recipe),
                 source: Source::File(file),
             });
         }
     }
-    for (name, text) in SHIPPED {
-        entries.push(Entry {
-            name: name.to_owned(),
-            recipe: shipped(name, text).map(|found| found.recipe),
-            source: Source::Shipped,
-        });
-    }
-    let mut seen: Vec<String> = Vec::new();
-    entries.retain(|entry| {
-        let is_new = !seen.contains(&entry.name);
-        seen.push(entry.name.clone());
-        is_new
-    });
+    entries.extend(SHIPPED.map(|(name, text)| Entry {
+        name: name.to_owned(),
+        recipe: shipped(name, text).map(|found| found.recipe),
+        source: Source::Shipped,
+    }));
+    let mut seen = HashSet::new();
+    entries.retain(|entry| seen.insert(entry.name.clone()));
     Ok(entries)
 }
 
-fn not_found(name: &str, environment: &Environment) -> RecipesError {
+fn not_found(name: &str, environment: &Environment) -> anyhow::Error {
     let entries = list(environment).unwrap_or_default();
-    let known: Vec<String> = entries.into_iter().map(|entry| entry.name).collect();
-    RecipesError::NotFound {
-        name: name.to_owned(),
-        nearest: nearest(name, known.iter().map(String::as_str)).map(str::to_owned),
-        known,
-    }
+    let known: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    anyhow!(
+        "unknown recipe `{name}`{}. A recipe of your own is a file such as recipes/{name}.yaml",
+        available(name, &known)
+    )
 }
 
 fn is_file(name: &str) -> bool {
@@ -182,34 +145,20 @@ fn stem(file: &Path) -> Option<&str> {
     file.file_stem()?.to_str()
 }
 
-fn folders(environment: &Environment) -> Vec<PathBuf> {
-    [
-        Some(&environment.working_dir),
-        environment.config_dir.as_ref(),
-    ]
-    .into_iter()
-    .flatten()
-    .map(|folder| folder.join(FOLDER))
-    .collect()
+fn folders(environment: &Environment) -> impl Iterator<Item = PathBuf> {
+    let folders = [&environment.working_dir].into_iter();
+    let folders = folders.chain(&environment.config_dir);
+    folders.map(|folder| folder.join(FOLDER))
 }
 
 /// Returns the recipe files of a folder, sorted by name.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, RecipesError> {
-    let failed = |source| RecipesError::Folder {
-        folder: folder.to_owned(),
-        source,
-    };
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) => {
-            return match error.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(Vec::new()),
-                _ => Err(failed(error)),
-            };
-        }
-    };
+fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let failed = |error| anyhow!("{}: cannot be read: {error}", folder.display());
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
     let mut files = Vec::new();
-    for entry in entries {
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
         let file = entry.map_err(failed)?.path();
         let is_hidden = stem(&file).is_none_or(|stem| stem.starts_with('.'));
         if has_ending(&file) && !is_hidden && file.is_file() {
@@ -220,17 +169,17 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, RecipesError> {
     Ok(files)
 }
 
-fn read(file: &Path) -> Result<Found, RecipesError> {
+fn read(file: &Path) -> anyhow::Result<Found> {
     let text = config::text_of(file)?;
     parsed(file, text, Source::File(file.to_owned()))
 }
 
-fn shipped(name: &str, text: &str) -> Result<Found, RecipesError> {
+fn shipped(name: &str, text: &str) -> anyhow::Result<Found> {
     let file = PathBuf::from(format!("{name}.yaml"));
     parsed(&file, text.to_owned(), Source::Shipped)
 }
 
-fn parsed(file: &Path, text: String, source: Source) -> Result<Found, RecipesError> {
+fn parsed(file: &Path, text: String, source: Source) -> anyhow::Result<Found> {
     let mut value = config::from_text(file, &text)?;
     // The file name is the default name.
     if let (Value::Object(fields), Some(stem)) = (&mut value, stem(file))
@@ -240,10 +189,8 @@ fn parsed(file: &Path, text: String, source: Source) -> Result<Found, RecipesErr
     {
         fields.insert("name".to_owned(), stem.into());
     }
-    let recipe = Recipe::from_value(&value).map_err(|error| RecipesError::Recipe {
-        file: file.to_owned(),
-        error,
-    })?;
+    let recipe = Recipe::from_value(&value);
+    let recipe = recipe.map_err(|error| anyhow!("{}: {error}", file.display()))?;
     Ok(Found {
         recipe,
         source,
