@@ -1,22 +1,20 @@
 //! `doctor`: checks the configuration, providers and servers.
 
-use std::{fmt::Write as _, path::PathBuf, time::Duration};
+use std::{fmt::Write as _, time::Duration};
 
 use clap::{Args, CommandFactory as _};
+use futures_util::future::join_all;
 use serde::Serialize;
 use switchboard_domain::{
     ModelErrorKind,
     nearest::{did_you_mean, nearest},
 };
+use switchboard_mcp_client::ServerStatus;
 
 use super::Cli;
 use crate::{
     config::{CONFIG_FILE_NAMES, environment::Environment},
     models::{ChoiceReason, Provider, Readiness},
-    storage::recipes,
-    terminal::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, Screen, one_line},
-};
-use crate::{
     run_session::{
         arguments::{self, Global},
         context::{self, Context},
@@ -25,11 +23,24 @@ use crate::{
         server_status::changed_tools_warning,
         unmatched,
     },
-    terminal::output::{self, ListOutput},
+    storage::recipes,
+    terminal::{
+        BAD, DOUBTFUL, FAINT, GOOD, STRONG, Screen, one_line,
+        output::{self, ListOutput},
+    },
 };
 
 /// Time limit for the answer of a provider.
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Variables without an option of the command line.
+const OTHER_VARIABLES: [&str; 5] = [
+    "SWITCHBOARD_LOG",
+    "SWITCHBOARD_LOG_FILE",
+    "SWITCHBOARD_AUDIT",
+    "SWITCHBOARD_TOKEN",
+    arguments::APPROVE,
+];
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
@@ -76,6 +87,14 @@ impl Finding {
         }
     }
 
+    fn good(about: &'static str, what: String) -> Self {
+        Self::new(about, State::Good, what)
+    }
+
+    fn bad(about: &'static str, what: impl ToString) -> Self {
+        Self::new(about, State::Bad, what.to_string())
+    }
+
     fn with_advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
@@ -87,72 +106,40 @@ pub(crate) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let mut findings = variables(&environment);
+    let mut findings = check_variables(&environment);
     let mut code = Code::Success;
     match Context::load(&args.global, environment) {
         Err(failure) => {
             code = failure.code;
-            let what = format!("{:#}", failure.error);
-            findings.push(
-                Finding::new("configuration", State::Bad, what)
-                    .with_advice("fix this first; other checks were skipped"),
-            );
+            let finding = Finding::bad("configuration", format!("{:#}", failure.error));
+            findings.push(finding.with_advice("fix this first; other checks were skipped"));
         }
         Ok(context) => {
-            findings.extend(files(&context));
-            let (recipe, of_recipe) = recipe(&context);
-            findings.extend(recipe);
-            findings.extend(model(&context, of_recipe.as_deref()).await);
+            findings.extend(list_files(&context));
+            check_recipe_and_models(&context, &mut findings).await;
             let screen = Screen::new(true);
             screen.show_progress("looking at providers and MCP servers");
-            let (providers, servers) = futures_util::future::join(
-                providers(&context, args.no_network, interrupts),
-                servers(&context, interrupts),
-            )
-            .await;
-            screen.pause();
+            let providers = context.providers.iter();
+            let providers =
+                providers.map(|it| check_provider(&context, it, args.no_network, interrupts));
+            let servers = check_servers(&context, interrupts);
+            let (providers, servers) = tokio::join!(join_all(providers), servers);
+            drop(screen);
             findings.extend(providers.into_iter().chain(servers));
         }
     }
     output::print(args.output, &findings, || shown(&findings))?;
-    let bad = findings.iter().any(|finding| finding.state == State::Bad);
-    Ok(if code == Code::Success && bad {
+    let is_bad = findings.iter().any(|finding| finding.state == State::Bad);
+    Ok(if is_bad && code == Code::Success {
         Code::Failed
     } else {
         code
     })
 }
 
-async fn providers(context: &Context, no_network: bool, interrupts: &Interrupts) -> Vec<Finding> {
-    let each = context.providers.iter().map(|provider| async move {
-        let finding = tokio::select! {
-            finding = look_at_provider(context, provider, no_network) => finding,
-            () = interrupts.first() => None,
-            () = tokio::time::sleep(PROVIDER_TIMEOUT) => None,
-        };
-        finding.unwrap_or_else(|| {
-            let what = format!(
-                "{} did not answer within {PROVIDER_TIMEOUT:?}",
-                provider.name
-            );
-            Finding::new("provider", State::Bad, what).with_advice("check its address")
-        })
-    });
-    futures_util::future::join_all(each).await
-}
-
 /// Finds variables with a similar name to ours, which may be typing errors.
-fn variables(environment: &Environment) -> Vec<Finding> {
-    // Variables without an option.
-    let mut known: Vec<String> = [
-        "SWITCHBOARD_LOG",
-        "SWITCHBOARD_LOG_FILE",
-        "SWITCHBOARD_AUDIT",
-        "SWITCHBOARD_TOKEN",
-        arguments::APPROVE,
-    ]
-    .map(str::to_owned)
-    .to_vec();
+fn check_variables(environment: &Environment) -> Vec<Finding> {
+    let mut known = OTHER_VARIABLES.map(str::to_owned).to_vec();
     let mut command = Cli::command();
     command.build();
     let mut commands = vec![&command];
@@ -163,193 +150,173 @@ fn variables(environment: &Environment) -> Vec<Finding> {
     }
     known.sort();
     known.dedup();
-    let mut unknown: Vec<&str> = environment
+    let ours = environment
         .names()
-        .filter(|name| name.starts_with("SWITCHBOARD_") && !known.iter().any(|k| k == name))
-        .collect();
+        .filter(|it| it.starts_with("SWITCHBOARD_"));
+    let mut unknown: Vec<&str> = ours.filter(|it| !known.iter().any(|k| k == it)).collect();
     unknown.sort_unstable();
-    unknown
-        .into_iter()
-        .map(|name| {
-            let near = nearest(name, known.iter().map(String::as_str));
-            let what = format!("{name} is set but means nothing{}", did_you_mean(near));
-            Finding::new("environment", State::Doubtful, what)
-                .with_advice(format!("there are: {}", known.join(", ")))
-        })
-        .collect()
+    let findings = unknown.into_iter().map(|name| {
+        let near = did_you_mean(nearest(name, known.iter().map(String::as_str)));
+        let what = format!("{name} is set but means nothing{near}");
+        let finding = Finding::new("environment", State::Doubtful, what);
+        finding.with_advice(format!("there are: {}", known.join(", ")))
+    });
+    findings.collect()
 }
 
-fn files(context: &Context) -> Vec<Finding> {
-    let files = &context.config.files;
-    if files.is_empty() {
-        let places: Vec<String> = [
-            Some(context.environment.working_dir.clone()),
-            context.environment.config_dir.clone(),
-        ]
-        .into_iter()
-        .flatten()
-        .map(|folder: PathBuf| folder.join(CONFIG_FILE_NAMES[0]).display().to_string())
+fn list_files(context: &Context) -> Vec<Finding> {
+    const ABOUT: &str = "configuration";
+    let files = context.config.files.iter();
+    let mut findings: Vec<Finding> = files
+        .map(|file| Finding::good(ABOUT, file.display().to_string()))
         .collect();
-        return vec![
-            Finding::new("configuration", State::Absent, "no configuration file")
-                .with_advice(format!("none is needed; places: {}", places.join(", "))),
-        ];
-    }
-    files
-        .iter()
-        .map(|file| Finding::new("configuration", State::Good, file.display().to_string()))
-        .collect()
-}
-
-/// Checks the configured recipe. Returns its model too.
-fn recipe(context: &Context) -> (Option<Finding>, Option<String>) {
-    const ABOUT: &str = "recipe";
-    let variable = context.environment.get("SWITCHBOARD_RECIPE");
-    let Some(name) = variable.or(context.config.recipe.as_deref()) else {
-        return (None, None);
-    };
-    match recipes::find(name, &context.environment) {
-        Ok(found) => {
-            let what = format!("{} ({})", found.recipe.name, found.source);
-            let finding = Finding::new(ABOUT, State::Good, what);
-            (Some(finding), found.recipe.model)
-        }
-        Err(error) => {
-            let finding = Finding::new(ABOUT, State::Bad, error.to_string());
-            (Some(finding), None)
-        }
-    }
-}
-
-/// Checks the model and the fallback models.
-async fn model(context: &Context, of_recipe: Option<&str>) -> Vec<Finding> {
-    let variable = context.environment.get("SWITCHBOARD_MODEL");
-    let mut findings = vec![first_model(context, variable.or(of_recipe)).await];
-    let configured = context.config.fallback_models.iter().flatten();
-    let fallbacks: Vec<&str> = match context.environment.get("SWITCHBOARD_FALLBACK") {
-        Some(names) => names.split(',').collect(),
-        None => configured.map(String::as_str).collect(),
-    };
-    for name in fallbacks {
-        findings.push(match context.choose_model(Some(name)).await {
-            Ok(chosen) => {
-                let what = format!("{} is a fallback", chosen.model.id());
-                Finding::new("model", State::Good, what)
-            }
-            Err(failure) => Finding::new("model", State::Bad, failure.error.to_string()),
-        });
+    if findings.is_empty() {
+        let environment = &context.environment;
+        let folders = [&environment.working_dir].into_iter();
+        let places: Vec<String> = folders
+            .chain(&environment.config_dir)
+            .map(|folder| folder.join(CONFIG_FILE_NAMES[0]).display().to_string())
+            .collect();
+        let finding = Finding::new(ABOUT, State::Absent, "no configuration file");
+        findings
+            .push(finding.with_advice(format!("none is needed; places: {}", places.join(", "))));
     }
     findings
 }
 
-async fn first_model(context: &Context, named: Option<&str>) -> Finding {
-    match context.choose_model(named).await {
-        Err(failure) => Finding::new("model", State::Bad, failure.error.to_string()),
+async fn check_recipe_and_models(context: &Context, findings: &mut Vec<Finding>) {
+    let (environment, config) = (&context.environment, &context.config);
+    let recipe = environment.get("SWITCHBOARD_RECIPE");
+    let recipe = recipe.or(config.recipe.as_deref());
+    let recipe = recipe.map(|name| recipes::find(name, environment));
+    let mut named = environment.get("SWITCHBOARD_MODEL");
+    match &recipe {
+        Some(Ok(found)) => {
+            let what = format!("{} ({})", found.recipe.name, found.source);
+            findings.push(Finding::good("recipe", what));
+            named = named.or(found.recipe.model.as_deref());
+        }
+        Some(Err(error)) => findings.push(Finding::bad("recipe", error)),
+        None => {}
+    }
+    findings.push(match context.choose_model(named).await {
+        Err(failure) => Finding::bad("model", failure.error),
         Ok(chosen) => {
             let (why, state) = match &chosen.reason {
-                ChoiceReason::Named => ("it is configured".to_owned(), State::Good),
-                ChoiceReason::Key(variable) => (format!("{variable} is set"), State::Good),
-                ChoiceReason::Answers => (
-                    "no key is set, and it answers on this machine".to_owned(),
-                    State::Good,
-                ),
+                ChoiceReason::Named => ("it is configured", State::Good),
+                ChoiceReason::Key(variable) => (&*format!("{variable} is set"), State::Good),
+                ChoiceReason::Answers => {
+                    ("no key is set, and it answers on this machine", State::Good)
+                }
                 ChoiceReason::NothingElse => (
-                    "nothing else is configured; it is not a language model".to_owned(),
+                    "nothing else is configured; it is not a language model",
                     State::Doubtful,
                 ),
             };
             let what = format!("{} is asked: {why}", chosen.model.id());
             Finding::new("model", state, what)
         }
+    });
+    let fallbacks: Vec<&str> = match environment.get("SWITCHBOARD_FALLBACK") {
+        Some(names) => names.split(',').collect(),
+        None => config
+            .fallback_models
+            .iter()
+            .flatten()
+            .map(String::as_str)
+            .collect(),
+    };
+    for name in fallbacks {
+        findings.push(match context.choose_model(Some(name)).await {
+            Ok(chosen) => Finding::good("model", format!("{} is a fallback", chosen.model.id())),
+            Err(failure) => Finding::bad("model", failure.error),
+        });
     }
 }
 
-async fn look_at_provider(
+async fn check_provider(
     context: &Context,
     provider: &Provider,
     no_network: bool,
-) -> Option<Finding> {
+    interrupts: &Interrupts,
+) -> Finding {
     const ABOUT: &str = "provider";
     let name = &provider.name;
-    let readiness = context.providers.readiness(provider);
-    let key = match &readiness {
+    let mut what = match context.providers.readiness(provider) {
         Readiness::KeyMissing(variable) => {
             let finding = Finding::new(ABOUT, State::Absent, format!("{name} has no key"));
-            return Some(finding.with_advice(format!("set {variable} to use it")));
+            return finding.with_advice(format!("set {variable} to use it"));
         }
-        Readiness::Key(variable) => format!("key from {variable}"),
-        Readiness::NoKeyNeeded => "no key needed".to_owned(),
+        Readiness::Key(variable) => format!("{name}: key from {variable}"),
+        Readiness::NoKeyNeeded => format!("{name}: no key needed"),
     };
     if no_network || provider.is_offline() {
-        return Some(Finding::new(ABOUT, State::Good, format!("{name}: {key}")));
+        return Finding::good(ABOUT, what);
     }
-    Some(match context.providers.served_models(provider).await {
-        Some(Ok(models)) => Finding::new(
-            ABOUT,
-            State::Good,
-            format!("{name}: {key}, answers with {} models", models.len()),
-        ),
-        None => Finding::new(ABOUT, State::Good, format!("{name}: {key}")),
+    let served = tokio::select! {
+        served = context.providers.served_models(provider) => Some(served),
+        () = interrupts.first() => None,
+        () = tokio::time::sleep(PROVIDER_TIMEOUT) => None,
+    };
+    match served {
+        Some(Some(Ok(models))) => {
+            let _ = write!(what, ", answers with {} models", models.len());
+            Finding::good(ABOUT, what)
+        }
+        Some(None) => Finding::good(ABOUT, what),
         // A local Ollama is optional.
-        Some(Err(error)) if provider.is_local() && error.kind == ModelErrorKind::Connection => {
+        Some(Some(Err(error)))
+            if provider.is_local() && error.kind == ModelErrorKind::Connection =>
+        {
             Finding::new(ABOUT, State::Absent, format!("{name} does not run here"))
         }
-        Some(Err(error)) => Finding::new(ABOUT, State::Bad, format!("{name}: {error}")),
-    })
+        Some(Some(Err(error))) => Finding::bad(ABOUT, format!("{name}: {error}")),
+        None => {
+            let what = format!("{name} did not answer within {PROVIDER_TIMEOUT:?}");
+            Finding::bad(ABOUT, what).with_advice("check its address")
+        }
+    }
 }
 
-async fn servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
-    const ABOUT: &str = "server";
+async fn check_servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
     let host = match context.servers().and_then(context::start) {
         Ok(host) => host,
-        Err(failure) => return vec![Finding::new(ABOUT, State::Bad, failure.error.to_string())],
+        Err(failure) => return vec![Finding::bad("server", failure.error)],
     };
     tokio::select! {
         () = host.settled() => {}
         () = interrupts.first() => {}
     }
-    let statuses = host.servers();
+    let mut findings: Vec<Finding> = host.servers().iter().map(check_server).collect();
     let unmatched = unmatched::messages(&context.config, &host).await;
     context::close(&host, interrupts).await;
-    let mut findings: Vec<Finding> = statuses
-        .iter()
-        .map(|status| {
-            if status.state.takes_calls() {
-                let what = format!("{}: {} tools", status.name, status.tools);
-                let finding = Finding::new(ABOUT, State::Good, what);
-                let changed = changed_tools_warning(&status.name, &status.changed_tools);
-                return match changed.as_ref().or(status.warnings.first()) {
-                    None => finding,
-                    Some(warning) => Finding {
-                        state: State::Doubtful,
-                        ..finding.with_advice(warning)
-                    },
-                };
-            }
-            let reason = status.reason.as_deref().unwrap_or("no reason is known");
-            let what = format!("{} is {}: {reason}", status.name, status.state.as_str());
-            let finding = Finding::new(ABOUT, State::Bad, what);
-            match status.stderr_tail.last() {
-                Some(line) => finding.with_advice(format!("its last line: {line}")),
-                None => finding.with_advice(match status.warnings.first() {
-                    Some(warning) => warning.clone(),
-                    None => format!("check its entry ({})", status.transport),
-                }),
-            }
-        })
-        .collect();
     if findings.is_empty() {
-        findings.push(Finding::new(
-            ABOUT,
-            State::Absent,
-            "no MCP server is configured",
-        ));
+        let what = "no MCP server is configured";
+        findings.push(Finding::new("server", State::Absent, what));
     }
-    let advice = "correct the name or remove the rule";
-    let unmatched = unmatched.into_iter();
+    let rules = unmatched.into_iter().map(|what| Finding::bad("rule", what));
+    findings.extend(rules.map(|it| it.with_advice("correct the name or remove the rule")));
     findings
-        .extend(unmatched.map(|what| Finding::new("rule", State::Bad, what).with_advice(advice)));
-    findings
+}
+
+fn check_server(status: &ServerStatus) -> Finding {
+    const ABOUT: &str = "server";
+    let warning = status.warnings.first().cloned();
+    if status.state.takes_calls() {
+        let what = format!("{}: {} tools", status.name, status.tools);
+        let changed = changed_tools_warning(&status.name, &status.changed_tools);
+        return match changed.or(warning) {
+            None => Finding::good(ABOUT, what),
+            Some(warning) => Finding::new(ABOUT, State::Doubtful, what).with_advice(warning),
+        };
+    }
+    let reason = status.reason.as_deref().unwrap_or("no reason is known");
+    let what = format!("{} is {}: {reason}", status.name, status.state.as_str());
+    Finding::bad(ABOUT, what).with_advice(match (status.stderr_tail.last(), warning) {
+        (Some(line), _) => format!("its last line: {line}"),
+        (None, Some(warning)) => warning,
+        (None, None) => format!("check its entry ({})", status.transport),
+    })
 }
 
 fn shown(findings: &[Finding]) -> String {

@@ -16,6 +16,7 @@ use clap::{
     CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
     error::{ContextKind, ContextValue},
 };
+use serde::Serialize;
 
 use crate::{
     chat::{self, ChatArgs},
@@ -25,7 +26,11 @@ use crate::{
         failure::{Code, Failure},
         interrupts::Interrupts,
     },
-    terminal,
+    terminal::{
+        self,
+        output::{self, ListOutput},
+        table::table,
+    },
 };
 
 /// Switchboard connects any language model to any tool.
@@ -208,6 +213,22 @@ async fn dispatch(
             mcp::mcp_server::run(args, &environment, interrupts).await
         }
     }
+}
+
+/// Prints items as JSON or as a table. Prints the note `none` instead of an empty table.
+fn print_table<T: Serialize, const N: usize>(
+    form: ListOutput,
+    items: &[T],
+    none: &str,
+    row: impl Fn(&T) -> [String; N],
+) -> Result<Code, Failure> {
+    if form == ListOutput::Text && items.is_empty() && !none.is_empty() {
+        terminal::print_note(none);
+        return Ok(Code::Success);
+    }
+    let rows = || items.iter().map(row).collect::<Vec<_>>();
+    output::print(form, &items, || table(&rows()))?;
+    Ok(Code::Success)
 }
 
 #[cfg(test)]

@@ -1,18 +1,14 @@
 //! `models`: lists models and their capabilities.
 
-use std::fmt::Write as _;
-
 use clap::Args;
 use serde::Serialize;
 use switchboard_domain::{ModelCapabilities, ModelId};
 use switchboard_providers_common::catalog;
 
+use super::print_table;
 use crate::{
     config::environment::Environment,
     models::{Provider, Readiness},
-    terminal::{Screen, one_line, print_warning},
-};
-use crate::{
     run_session::{
         arguments::Global,
         context::Context,
@@ -20,8 +16,9 @@ use crate::{
         interrupts::Interrupts,
     },
     terminal::{
+        Screen, one_line,
         output::{self, ListOutput},
-        table::table,
+        print_warning,
     },
 };
 
@@ -77,82 +74,68 @@ pub(crate) async fn run(
         None => providers.iter().collect(),
         Some(name) => vec![providers.find_provider(name).map_err(Failure::usage)?],
     };
-    let screen = Screen::new(true);
     let mut rows = Vec::new();
     for provider in wanted {
-        let readiness = providers.readiness(provider);
+        let missing_key = match providers.readiness(provider) {
+            Readiness::KeyMissing(variable) => Some(variable),
+            Readiness::Key(_) | Readiness::NoKeyNeeded => None,
+        };
         let mut models = if args.all {
             provider.catalogued_models()
         } else {
             provider.known_models()
         };
-        if args.served && !matches!(readiness, Readiness::KeyMissing(_)) {
+        if args.served && missing_key.is_none() {
+            let screen = Screen::new(true);
             screen.show_progress(&format!("asking {}", provider.name));
             let served = tokio::select! {
                 served = providers.served_models(provider) => served,
                 () = interrupts.first() => return Ok(Code::Interrupted),
             };
+            drop(screen);
             match served {
                 Some(Ok(served)) => models = served,
-                Some(Err(error)) => {
-                    screen.pause();
-                    print_warning(&error.to_string());
-                }
+                Some(Err(error)) => print_warning(&error.to_string()),
                 None => {}
             }
         }
         rows.extend(models.into_iter().map(|(name, capabilities)| {
             let entry = provider.catalogued(&name);
+            let prices = entry.as_ref().map(|entry| entry.prices);
             Row {
-                ready: !matches!(readiness, Readiness::KeyMissing(_)),
-                missing_key: match &readiness {
-                    Readiness::KeyMissing(variable) => Some(variable.clone()),
-                    _ => None,
-                },
+                ready: missing_key.is_none(),
+                missing_key: missing_key.clone(),
                 capabilities,
-                prices: entry.as_ref().map(|entry| Prices {
-                    input: entry.prices.input,
-                    output: entry.prices.output,
-                    cache_read: entry.prices.cache_read,
-                    cache_write: entry.prices.cache_write,
+                prices: prices.map(|prices| Prices {
+                    input: prices.input,
+                    output: prices.output,
+                    cache_read: prices.cache_read,
+                    cache_write: prices.cache_write,
                 }),
-                deprecated_on: entry.as_ref().and_then(|entry| entry.deprecated_on),
+                deprecated_on: entry.and_then(|entry| entry.deprecated_on),
                 model: ModelId::new(&*provider.name, name),
             }
         }));
     }
-    screen.pause();
-    output::print(args.output, &rows, || {
-        let mut text = table(&rows.iter().map(shown).collect::<Vec<_>>());
-        if rows.iter().any(|row| row.prices.is_some()) {
-            let source = catalog::source();
-            let _ = writeln!(
-                text,
-                "Prices: US dollars per million tokens, input / output, by {source}."
-            );
-        }
-        text
-    })?;
+    print_table(args.output, &rows, "", cells)?;
+    if args.output == ListOutput::Text && rows.iter().any(|row| row.prices.is_some()) {
+        let source = catalog::source();
+        output::lines(&format!(
+            "Prices: US dollars per million tokens, input / output, by {source}."
+        ))?;
+    }
     Ok(Code::Success)
 }
 
-fn shown(row: &Row) -> [String; 5] {
+fn cells(row: &Row) -> [String; 5] {
     let state = match &row.missing_key {
         None => "ready".to_owned(),
         Some(variable) => format!("needs {variable}"),
     };
-    let window = row
-        .capabilities
-        .context_window
-        .map_or_else(String::new, |tokens| format!("{} k tokens", tokens / 1000));
-    let price = match &row.prices {
-        Some(Prices {
-            input: Some(input),
-            output: Some(output),
-            ..
-        }) => format!("{input} / {output}"),
-        _ => String::new(),
-    };
+    let window = row.capabilities.context_window;
+    let window = window.map(|tokens| format!("{} k tokens", tokens / 1000));
+    let prices = row.prices.as_ref();
+    let price = prices.and_then(|it| Some(format!("{} / {}", it.input?, it.output?)));
     let mut abilities = abilities(&row.capabilities);
     if let Some(day) = row.deprecated_on {
         abilities = format!("until {day}; {abilities}");
@@ -160,8 +143,8 @@ fn shown(row: &Row) -> [String; 5] {
     [
         one_line(&row.model.to_string(), 100),
         state,
-        window,
-        price,
+        window.unwrap_or_default(),
+        price.unwrap_or_default(),
         abilities,
     ]
 }
@@ -178,10 +161,6 @@ fn abilities(capabilities: &ModelCapabilities) -> String {
         ("documents", capabilities.documents),
         ("audio", capabilities.audio),
     ];
-    let known: Vec<&str> = all
-        .into_iter()
-        .filter(|(_, has)| *has == Some(true))
-        .map(|(name, _)| name)
-        .collect();
-    known.join(", ")
+    let known = all.into_iter().filter(|(_, has)| *has == Some(true));
+    known.map(|(name, _)| name).collect::<Vec<_>>().join(", ")
 }

@@ -6,16 +6,15 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use switchboard_orchestration::strategy::Strategy;
 
+use super::print_table;
 use crate::{
     config::environment::Environment,
-    storage::recipes::{self, Entry},
-    terminal::{one_line, print_warning},
-};
-use crate::{
     run_session::failure::{Code, Failure},
+    storage::recipes::{self, Entry},
     terminal::{
+        one_line,
         output::{self, ListOutput},
-        table::table,
+        print_warning,
     },
 };
 
@@ -63,23 +62,21 @@ pub(crate) fn run(args: &RecipesArgs, environment: &Environment) -> Result<Code,
 
 fn list(form: ListOutput, environment: &Environment) -> Result<Code, Failure> {
     let entries = recipes::list(environment).map_err(Failure::usage)?;
-    let rows: Vec<Row> = entries.into_iter().map(row).collect();
-    output::print(form, &rows, || {
+    let mut rows: Vec<Row> = entries.into_iter().map(row).collect();
+    if form == ListOutput::Text {
         for error in rows.iter().filter_map(|row| row.error.as_deref()) {
             print_warning(error);
         }
-        let good = rows.iter().filter(|row| row.error.is_none());
-        let cells = good.map(|row| {
-            let about = row.description.as_deref().or(row.title.as_deref());
-            [
-                row.name.clone(),
-                one_line(&near(&row.source, environment), 60),
-                one_line(about.unwrap_or_default(), 120),
-            ]
-        });
-        table(&cells.collect::<Vec<_>>())
-    })?;
-    Ok(Code::Success)
+        rows.retain(|row| row.error.is_none());
+    }
+    print_table(form, &rows, "", |row| {
+        let about = row.description.as_deref().or(row.title.as_deref());
+        [
+            row.name.clone(),
+            one_line(&near(&row.source, environment), 60),
+            one_line(about.unwrap_or_default(), 120),
+        ]
+    })
 }
 
 /// Shortens the path of a file in the working directory.

@@ -14,24 +14,23 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::Run;
 
+use super::print_table;
 use crate::{
     config::environment::Environment,
-    run_session::conversations::{Conversations, with_remedy},
-    storage::sessions::{Sessions, SessionsError},
-    terminal::{self, one_line, print_note, print_warning},
-};
-use crate::{
     run_session::{
         agent::ResumedArgs,
         arguments::Global,
         context::Context,
+        conversations::{Conversations, with_remedy},
         failure::{Code, Failure},
         follow,
         interrupts::Interrupts,
     },
+    storage::sessions::Sessions,
     terminal::{
-        output::{self, AskOutput, ListOutput},
-        table::table,
+        self, one_line,
+        output::{AskOutput, ListOutput},
+        print_note, print_warning,
     },
 };
 use stats::StatsArgs;
@@ -54,6 +53,15 @@ pub(crate) struct RunsArgs {
 
 #[derive(Debug, Subcommand)]
 enum RunsCommand {
+    #[command(flatten)]
+    Stored(StoredCommand),
+    /// Print statistics of models and tools from the audit
+    Stats(StatsArgs),
+}
+
+/// Commands about the runs of the session store.
+#[derive(Debug, Subcommand)]
+enum StoredCommand {
     /// List waiting and interrupted runs
     List {
         /// Output format
@@ -67,8 +75,6 @@ enum RunsCommand {
         /// Id of the run, or its first characters
         id: String,
     },
-    /// Print statistics of models and tools from the audit
-    Stats(StatsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -115,59 +121,53 @@ pub(crate) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let list_args = RunsCommand::List {
-        output: args.output,
+    let command = match args.command {
+        Some(RunsCommand::Stats(stats)) => return stats::run(&stats, &args.global, environment),
+        Some(RunsCommand::Stored(command)) => command,
+        None => StoredCommand::List {
+            output: args.output,
+        },
     };
-    match args.command.unwrap_or(list_args) {
-        RunsCommand::List { output } => {
-            let context = Context::load(&args.global, environment)?;
-            list(&context, output).await
-        }
-        RunsCommand::Resume(resumed) => {
-            let context = Context::load(&args.global, environment)?;
-            let work = async |conversations: &Conversations, record: &RunRecord| {
-                resume(&resumed, conversations, record, &context, interrupts).await
-            };
-            Box::pin(with_run(&resumed.id, &context, work)).await
-        }
-        RunsCommand::Forget { id } => {
-            let context = Context::load(&args.global, environment)?;
-            with_run(&id, &context, forget).await
-        }
-        RunsCommand::Stats(stats) => stats::run(&stats, &args.global, environment),
-    }
-}
-
-/// Passes the waiting run with this id or prefix to `work`, and closes the store.
-async fn with_run(
-    id: &str,
-    context: &Context,
-    work: impl AsyncFnOnce(&Conversations, &RunRecord) -> Result<Code, Failure>,
-) -> Result<Code, Failure> {
-    let unknown = || Failure::usage(anyhow!("unknown run `{id}`. See `switchboard runs`"));
-    let opened = conversations(context).await.map_err(Failure::usage)?;
-    let conversations = opened.ok_or_else(unknown)?;
-    let result = match waiting(&conversations).await {
-        Err(error) => Err(Failure::run(error)),
-        Ok(mut runs) => {
-            runs.retain(|record| !id.is_empty() && record.id.starts_with(id));
-            match runs.as_slice() {
-                [] => Err(unknown()),
-                [record] => work(&conversations, record).await,
-                _ => Err(Failure::usage(anyhow!(
-                    "several runs begin with `{id}`: write more of the id"
-                ))),
+    let context = Context::load(&args.global, environment)?;
+    let opened = Sessions::open_if_there(&context.config, &context.environment).await;
+    let conversations = opened.map_err(Failure::usage)?.map(Conversations::of);
+    let conversations = conversations.as_ref();
+    let work = async {
+        match &command {
+            StoredCommand::List { output } => list(conversations, *output).await,
+            StoredCommand::Forget { id } => {
+                let (conversations, record) = find(conversations, id).await?;
+                forget(conversations, &record).await
+            }
+            StoredCommand::Resume(args) => {
+                let (conversations, record) = find(conversations, &args.id).await?;
+                resume(args, conversations, &record, &context, interrupts).await
             }
         }
     };
-    conversations.sessions.close().await;
+    let result = Box::pin(work).await;
+    if let Some(conversations) = conversations {
+        conversations.sessions.close().await;
+    }
     result
 }
 
-/// Opens the session store, if it exists.
-async fn conversations(context: &Context) -> Result<Option<Conversations>, SessionsError> {
-    let sessions = Sessions::open_if_there(&context.config, &context.environment).await?;
-    Ok(sessions.map(Conversations::of))
+/// Returns the waiting or interrupted run with this id or prefix.
+async fn find<'c>(
+    conversations: Option<&'c Conversations>,
+    id: &str,
+) -> Result<(&'c Conversations, RunRecord), Failure> {
+    let unknown = || Failure::usage(anyhow!("unknown run `{id}`. See `switchboard runs`"));
+    let conversations = conversations.ok_or_else(unknown)?;
+    let runs = waiting(conversations).await?.into_iter();
+    let mut runs = runs.filter(|record| !id.is_empty() && record.id.starts_with(id));
+    match (runs.next(), runs.next()) {
+        (None, _) => Err(unknown()),
+        (Some(record), None) => Ok((conversations, record)),
+        (Some(_), Some(_)) => Err(Failure::usage(anyhow!(
+            "several runs begin with `{id}`: write more of the id"
+        ))),
+    }
 }
 
 /// Returns the waiting and interrupted runs, oldest first.
@@ -212,15 +212,8 @@ async fn resume(
         return Err(failure);
     }
     let how = (&args.resumed, args.output);
-    follow::resume(
-        conversations,
-        taken,
-        args.answer(),
-        how,
-        context,
-        interrupts,
-    )
-    .await
+    let answer = args.answer();
+    follow::resume(conversations, taken, answer, how, context, interrupts).await
 }
 
 impl ResumeArgs {
@@ -268,43 +261,24 @@ fn object(text: &str) -> Result<JsonObject, String> {
     serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
 }
 
-async fn list(context: &Context, form: ListOutput) -> Result<Code, Failure> {
-    let rows = match conversations(context).await.map_err(Failure::usage)? {
+async fn list(conversations: Option<&Conversations>, form: ListOutput) -> Result<Code, Failure> {
+    let rows = match conversations {
+        Some(conversations) => rows(conversations).await?,
         None => Vec::new(),
-        Some(conversations) => {
-            let rows = rows(&conversations).await;
-            conversations.sessions.close().await;
-            rows?
-        }
     };
-    match form {
-        ListOutput::Json => output::pretty(&rows)?,
-        ListOutput::Text if rows.is_empty() => print_note("no run waits"),
-        ListOutput::Text => {
-            let rows: Vec<_> = rows
-                .iter()
-                .map(|row| {
-                    let tools: Vec<_> = row
-                        .waiting
-                        .iter()
-                        .map(|waiting| waiting.tool.as_str())
-                        .collect();
-                    let about = match row.state {
-                        RunState::Waiting => tools.join(", "),
-                        _ => "(interrupted)".to_owned(),
-                    };
-                    [
-                        row.run_id.clone(),
-                        one_line(&about, 30),
-                        one_line(&row.session_id, 40),
-                        one_line(&row.question, 60),
-                    ]
-                })
-                .collect();
-            output::lines(&table(&rows))?;
-        }
-    }
-    Ok(Code::Success)
+    print_table(form, &rows, "no run waits", |row| {
+        let tools = row.waiting.iter().map(|waiting| waiting.tool.as_str());
+        let about = match row.state {
+            RunState::Waiting => tools.collect::<Vec<_>>().join(", "),
+            _ => "(interrupted)".to_owned(),
+        };
+        [
+            row.run_id.clone(),
+            one_line(&about, 30),
+            one_line(&row.session_id, 40),
+            one_line(&row.question, 60),
+        ]
+    })
 }
 
 /// Returns a row for each waiting run. An unreadable run shows the data of the store.
@@ -312,34 +286,36 @@ async fn rows(conversations: &Conversations) -> Result<Vec<Row>, SessionStoreErr
     let store = conversations.sessions.store();
     let mut rows = Vec::new();
     for record in waiting(conversations).await? {
-        let restored = match store.snapshot(&conversations.owner, &record.id).await {
+        let mut row = Row {
+            run_id: record.id,
+            session_id: record.session.0,
+            state: record.state,
+            model: record.model,
+            question: String::new(),
+            waiting: Vec::new(),
+        };
+        let restored = match store.snapshot(&conversations.owner, &row.run_id).await {
             Ok(None) => None,
             Ok(Some(snapshot)) => Some(Run::restore(snapshot).map_err(anyhow::Error::from)),
             Err(error @ SessionStoreError::Unreadable { .. }) => Some(Err(error.into())),
             Err(error) => return Err(error),
         };
-        let run = restored.transpose().unwrap_or_else(|error| {
-            print_warning(&format!("run {} cannot be resumed: {error:#}", record.id));
-            None
-        });
-        rows.push(Row {
-            run_id: record.id,
-            session_id: record.session.0,
-            state: record.state,
-            model: run
-                .as_ref()
-                .map_or(record.model, |run| run.model().to_string()),
-            question: run.as_ref().map(question).unwrap_or_default(),
-            waiting: run.as_ref().map(pending_calls).unwrap_or_default(),
-        });
+        match restored {
+            None => {}
+            Some(Ok(run)) => {
+                row.model = run.model().to_string();
+                let mut messages = run.messages().iter().rev();
+                let question = messages.find(|message| message.role == Role::User);
+                row.question = question.map(|message| message.text()).unwrap_or_default();
+                row.waiting = pending_calls(&run);
+            }
+            Some(Err(error)) => {
+                print_warning(&format!("run {} cannot be resumed: {error:#}", row.run_id));
+            }
+        }
+        rows.push(row);
     }
     Ok(rows)
-}
-
-fn question(run: &Run) -> String {
-    let mut messages = run.messages().iter().rev();
-    let question = messages.find(|message| message.role == Role::User);
-    question.map(|message| message.text()).unwrap_or_default()
 }
 
 fn pending_calls(run: &Run) -> Vec<Waiting> {

@@ -2,31 +2,30 @@
 
 use std::{
     io::{self, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use futures_util::StreamExt as _;
 use serde_json::json;
 use switchboard_domain::{Principal, RunStore as _, SessionStore as _};
 use switchboard_sessions::ImportIds;
 
+use super::print_table;
 use crate::{
     chat::transcript,
     config::environment::Environment,
-    storage::sessions::{Sessions, retention},
-    terminal::{one_line, print_note},
-};
-use crate::{
     run_session::{
         arguments::Global,
         context::Context,
         failure::{Code, Failure},
     },
+    storage::sessions::{Sessions, retention},
     terminal::{
+        one_line,
         output::{self, ListOutput},
-        table::table,
+        print_note,
     },
 };
 
@@ -100,131 +99,98 @@ pub(crate) async fn run(args: SessionsArgs, environment: Environment) -> Result<
         .map_err(Failure::usage)?;
     let result = carry_out(command, &sessions, &context).await;
     sessions.close().await;
-    result.map(|()| Code::Success)
+    result
 }
 
 async fn carry_out(
     command: SessionsCommand,
     sessions: &Sessions,
     context: &Context,
-) -> Result<(), Failure> {
-    let owner = Principal::default();
+) -> Result<Code, Failure> {
+    let owner = &Principal::default();
+    let store = sessions.store();
+    let find = async |id: &str| sessions.find(owner, id).await.map_err(Failure::usage);
     match command {
-        SessionsCommand::List(args) => list(sessions, &owner, &args).await,
-        SessionsCommand::Show { id, output } => show(sessions, &owner, &id, output).await,
-        SessionsCommand::Export { id } => export(sessions, &owner, id.as_deref()).await,
-        SessionsCommand::Import { file, new_ids } => {
-            let ids = if new_ids {
-                ImportIds::New
-            } else {
-                ImportIds::Keep
+        SessionsCommand::List(args) => {
+            let all = store.list(owner, args.limit).await?;
+            let none = format!("no session is kept in {}", sessions.place());
+            return print_table(args.output, &all, &none, |session| {
+                [
+                    one_line(&session.id.0, 60),
+                    session.created_at.chars().take(16).collect(),
+                    format!("{} messages", session.messages),
+                    one_line(&session.title, 60),
+                ]
+            });
+        }
+        SessionsCommand::Show { id, output } => {
+            let session = find(&id).await?;
+            let messages = store.messages(owner, &session.id, 0).await?;
+            match output {
+                ListOutput::Text => output::foreign(&transcript::markdown(&session, &messages))?,
+                ListOutput::Json => {
+                    let runs = store.runs(owner, Some(&session.id), u32::MAX).await?;
+                    let all = json!({"session": session, "messages": messages, "runs": runs});
+                    output::pretty(&all)?;
+                }
+            }
+        }
+        SessionsCommand::Export { id } => {
+            let id = match id {
+                Some(id) => Some(find(&id).await?.id),
+                None => None,
             };
-            import(sessions, &owner, file, ids, context).await
+            let mut pieces = store.export(owner, id.as_ref());
+            let mut out = io::stdout();
+            while let Some(piece) = pieces.next().await {
+                out.write_all(piece?.as_bytes())?;
+            }
+            out.flush()?;
+        }
+        SessionsCommand::Import { file, new_ids } => {
+            let path = context.environment.working_dir.join(&file);
+            import(sessions, owner, &file, &path, new_ids).await?;
         }
         SessionsCommand::Delete { id } => {
-            let session = sessions.find(&owner, &id).await.map_err(Failure::usage)?;
-            let store = sessions.store();
-            store.delete(&owner, &session.id).await?;
+            let session = find(&id).await?;
+            store.delete(owner, &session.id).await?;
             print_note(&format!("forgot {}", session.id));
-            Ok(())
         }
         SessionsCommand::Prune => {
-            let Some(retention) = retention(&context.config.sessions) else {
-                return Err(Failure::usage(anyhow!(
+            let retention = retention(&context.config.sessions).ok_or_else(|| {
+                Failure::usage(anyhow!(
                     "the configuration keeps every session: say `sessions: {{keep_days: 90}}` or \
                      `keep_sessions` in switchboard.yaml"
-                )));
-            };
-            let pruned = sessions.store().prune(&retention).await;
-            let pruned = pruned?;
+                ))
+            })?;
+            let pruned = store.prune(&retention).await?;
             print_note(&format!("forgot {} sessions", pruned.sessions));
-            Ok(())
         }
     }
-}
-
-async fn list(sessions: &Sessions, owner: &Principal, args: &ListArgs) -> Result<(), Failure> {
-    let all = sessions.store().list(owner, args.limit).await;
-    let all = all?;
-    match args.output {
-        ListOutput::Json => output::pretty(&all),
-        ListOutput::Text if all.is_empty() => {
-            print_note(&format!("no session is kept in {}", sessions.place()));
-            Ok(())
-        }
-        ListOutput::Text => {
-            let rows: Vec<[String; 4]> = all
-                .iter()
-                .map(|session| {
-                    [
-                        one_line(&session.id.0, 60),
-                        session.created_at.chars().take(16).collect(),
-                        format!("{} messages", session.messages),
-                        one_line(&session.title, 60),
-                    ]
-                })
-                .collect();
-            output::lines(&table(&rows))
-        }
-    }
-    .map_err(Failure::run)
-}
-
-async fn show(
-    sessions: &Sessions,
-    owner: &Principal,
-    id: &str,
-    form: ListOutput,
-) -> Result<(), Failure> {
-    let session = sessions.find(owner, id).await.map_err(Failure::usage)?;
-    let store = sessions.store();
-    let messages = store.messages(owner, &session.id, 0).await;
-    let messages = messages?;
-    match form {
-        ListOutput::Text => output::foreign(&transcript::markdown(&session, &messages)),
-        ListOutput::Json => {
-            let runs = store.runs(owner, Some(&session.id), u32::MAX).await;
-            let runs = runs?;
-            output::pretty(&json!({"session": session, "messages": messages, "runs": runs}))
-        }
-    }
-    .map_err(Failure::run)
-}
-
-async fn export(sessions: &Sessions, owner: &Principal, id: Option<&str>) -> Result<(), Failure> {
-    let session = match id {
-        Some(id) => Some(sessions.find(owner, id).await.map_err(Failure::usage)?),
-        None => None,
-    };
-    let id = session.as_ref().map(|session| &session.id);
-    let mut pieces = sessions.store().export(owner, id);
-    let mut out = io::stdout();
-    while let Some(piece) = pieces.next().await {
-        let piece = piece?;
-        out.write_all(piece.as_bytes())?;
-    }
-    out.flush().map_err(Failure::run)
+    Ok(Code::Success)
 }
 
 async fn import(
     sessions: &Sessions,
     owner: &Principal,
-    file: PathBuf,
-    ids: ImportIds,
-    context: &Context,
+    file: &Path,
+    path: &Path,
+    new_ids: bool,
 ) -> Result<(), Failure> {
     let store = sessions.store();
+    let ids = if new_ids {
+        ImportIds::New
+    } else {
+        ImportIds::Keep
+    };
     let imported = if file.as_os_str() == "-" {
         store.import(owner, tokio::io::stdin(), ids).await
     } else {
-        let path = context.environment.working_dir.join(&file);
-        let opened = tokio::fs::File::open(&path).await;
-        let opened = opened
-            .with_context(|| format!("{} cannot be read", file.display()))
-            .map_err(Failure::usage)?;
-        store
-            .import(owner, tokio::io::BufReader::new(opened), ids)
-            .await
+        let opened = tokio::fs::File::open(path).await.map_err(|error| {
+            Failure::usage(error).context(format!("{} cannot be read", file.display()))
+        })?;
+        let opened = tokio::io::BufReader::new(opened);
+        store.import(owner, opened, ids).await
     };
     let imported = imported.map_err(|error| {
         Failure::usage(error).context(format!("nothing was taken from {}", file.display()))

@@ -10,7 +10,7 @@ use std::{
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use switchboard_evals::suite::Suite;
-use switchboard_mcp_client::{McpHost, ToolPins};
+use switchboard_mcp_client::{McpHost, ToolPins, config::ServerConfig};
 use switchboard_mcp_servers::catalogue;
 use switchboard_orchestration::tools::arguments::ContextInjection;
 use tokio::task::JoinSet;
@@ -113,15 +113,15 @@ impl ServerPlan {
     pub(crate) fn check(&self, suite: &Suite, context: &Context) -> Result<(), Failure> {
         let configs = self.configs(context, Path::new("."))?.configs;
         let known: Vec<&str> = configs.iter().map(|it| it.name.as_str()).collect();
-        let of_suite = suite.servers.iter().flatten();
-        let of_scenarios = suite.scenarios.iter().flat_map(|scenario| {
+        let lists = suite.scenarios.iter().map(|scenario| {
             let place = self.origin.in_scenario(&scenario.name, "servers");
-            let names = scenario.servers.iter().flatten().enumerate();
+            (place, &scenario.servers)
+        });
+        let lists = lists.chain([("servers".to_owned(), &suite.servers)]);
+        let named = lists.flat_map(|(place, names)| {
+            let names = names.iter().flatten().enumerate();
             names.map(move |(at, name)| (format!("{place}[{at}]"), name))
         });
-        let of_suite = of_suite.enumerate();
-        let of_suite = of_suite.map(|(at, name)| (format!("servers[{at}]"), name));
-        let named = of_suite.chain(of_scenarios);
         for (place, name) in named {
             if !known.contains(&name.as_str()) {
                 let reason = format!(
@@ -137,20 +137,17 @@ impl ServerPlan {
     /// Returns the secrets of the suite's servers: environment, headers and expanded variables. A
     /// server with errors has none; [`Self::check`] reports it.
     pub(crate) fn secrets(&self, context: &Context) -> Vec<SecretString> {
-        let mut secrets = Vec::new();
-        for (name, entry) in self.declared.iter().flatten() {
-            let mut entry = entry.clone();
-            replace(&mut entry, FILES, ".");
-            if bundled(name, &mut entry, "switchboard").is_err() {
-                continue;
-            }
-            let mut one = json!({ name: entry });
-            let read = config::servers_of(&mut one, &context.environment);
-            for server in read.iter().flatten() {
-                secrets.extend(hidden_of(server).map(SecretString::from));
-            }
-        }
-        secrets
+        let entries = self.declared.iter().flatten();
+        let read =
+            entries.map(|(name, entry)| read_server(name, entry, ".", "switchboard", context));
+        let servers = read.flatten().flatten();
+        servers
+            .flat_map(|server| {
+                hidden_of(&server)
+                    .map(SecretString::from)
+                    .collect::<Vec<_>>()
+            })
+            .collect()
     }
 
     /// Returns the context values of the tools.
@@ -161,17 +158,11 @@ impl ServerPlan {
 
     /// Starts the servers in the background.
     pub(crate) fn start(&self, context: &Context) -> Result<Started, Failure> {
-        let folder = if self.files.is_empty() {
-            None
-        } else {
-            let made = Folder::with(&self.files);
-            Some(made.map_err(|error| {
-                Failure::run(error).context("the suite's files cannot be written")
-            })?)
-        };
-        let place = folder
-            .as_ref()
-            .map_or(Path::new("."), |it| it.path.as_path());
+        let made = (!self.files.is_empty()).then(|| Folder::with(&self.files));
+        let folder = made
+            .transpose()
+            .map_err(|error| Failure::run(error).context("the suite's files cannot be written"))?;
+        let place = folder.as_ref().map_or(Path::new("."), |it| &it.path);
         let servers = self.configs(context, place)?;
         Ok(Started {
             host: Arc::new(context::start(servers)?),
@@ -186,20 +177,13 @@ impl ServerPlan {
             return Ok(servers);
         };
         let program = this_program()?.to_string_lossy().into_owned();
-        let mut value = Value::Object(declared.clone());
-        replace(&mut value, FILES, &files.to_string_lossy());
-        if let Value::Object(entries) = &mut value {
-            for (name, entry) in entries.iter_mut() {
-                bundled(name, entry, &program)
-                    .map_err(|it| Failure::usage(self.origin.error(&it.place, it.reason)))?;
-            }
+        let files = files.to_string_lossy();
+        servers.configs.clear();
+        for (name, entry) in declared {
+            let read = read_server(name, entry, &files, &program, context);
+            let read = read.map_err(|it| Failure::usage(self.origin.error(&it.0, it.1)))?;
+            servers.configs.extend(read);
         }
-        let entries = value.clone();
-        let read = config::servers_of(&mut value, &context.environment);
-        servers.configs = read.map_err(|problem| {
-            let place = invalid_server_path(&entries, context);
-            Failure::usage(self.origin.error(&place, problem))
-        })?;
         for server in &mut servers.configs {
             // The scenarios need them.
             server.required = true;
@@ -215,55 +199,51 @@ impl ServerPlan {
     }
 }
 
-/// Returns the path of the first server that cannot be parsed.
-fn invalid_server_path(entries: &Value, context: &Context) -> String {
-    let mut entries = entries.as_object().into_iter().flatten();
-    let invalid = entries.find(|(name, entry)| {
-        let mut one = json!({ *name: entry });
-        config::servers_of(&mut one, &context.environment).is_err()
-    });
-    invalid.map_or_else(
-        || "mcp_servers".to_owned(),
-        |(name, _)| format!("mcp_servers.{name}"),
-    )
+/// Reads a server of a suite. A disabled server is `None`. An error has its path in the suite.
+fn read_server(
+    name: &str,
+    entry: &Value,
+    files: &str,
+    program: &str,
+    context: &Context,
+) -> Result<Option<ServerConfig>, (String, String)> {
+    let mut entry = entry.clone();
+    replace(&mut entry, FILES, files);
+    let path = format!("mcp_servers.{name}");
+    if let Value::Object(fields) = &mut entry {
+        expand_bundled(fields, program)
+            .map_err(|(field, reason)| (path.clone() + field, reason))?;
+    }
+    let mut servers = json!({ name: entry });
+    match config::servers_of(&mut servers, &context.environment) {
+        Ok(servers) => Ok(servers.into_iter().next()),
+        Err(problem) => Err((path, problem.to_string())),
+    }
 }
 
-/// An error at a path of a suite.
-#[derive(Debug)]
-struct PathError {
-    place: String,
-    reason: String,
-}
-
-/// Replaces `bundled: NAME` by the command that runs the bundled server.
-fn bundled(server: &str, entry: &mut Value, program: &str) -> Result<(), PathError> {
-    let Value::Object(fields) = entry else {
-        return Ok(());
-    };
+/// Replaces `bundled: NAME` by the command that runs the bundled server. An error has its field.
+fn expand_bundled(
+    fields: &mut Map<String, Value>,
+    program: &str,
+) -> Result<(), (&'static str, String)> {
     let Some(bundled) = fields.shift_remove("bundled") else {
         return Ok(());
-    };
-    let wrong = |field: &str, reason: String| {
-        Err(PathError {
-            place: format!("mcp_servers.{server}{field}"),
-            reason,
-        })
     };
     let known: Vec<&str> = catalogue().iter().map(|it| it.name).collect();
     let Some(name) = bundled.as_str().filter(|name| known.contains(name)) else {
         let known = known.join(", ");
         let reason = format!("unknown bundled server {bundled}. Available: {known}");
-        return wrong(".bundled", reason);
+        return Err((".bundled", reason));
     };
     if fields.contains_key("command") || fields.contains_key("url") {
-        let reason = "a bundled server has neither `command` nor `url`".to_owned();
-        return wrong("", reason);
+        let reason = "a bundled server has neither `command` nor `url`";
+        return Err(("", reason.to_owned()));
     }
     let mut args = vec![json!("mcp-server"), json!(name)];
     match fields.shift_remove("args") {
         None => {}
         Some(Value::Array(more)) => args.extend(more),
-        Some(_) => return wrong(".args", "must be a list of texts".to_owned()),
+        Some(_) => return Err((".args", "must be a list of texts".to_owned())),
     }
     fields.insert("command".to_owned(), json!(program));
     fields.insert("args".to_owned(), Value::Array(args));

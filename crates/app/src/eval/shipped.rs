@@ -1,19 +1,19 @@
 //! The suites that ship with the program.
 
 /// Names and texts. The suites use bundled servers.
-pub(crate) const SHIPPED: &[(&str, &str)] = &[(
+pub(crate) const SHIPPED: [(&str, &str); 1] = [(
     "ten-scenarios",
     include_str!("../../evals/ten-scenarios.yaml"),
 )];
 
 #[cfg(test)]
 mod tests {
-    use super::{super::suites::shipped, SHIPPED};
+    use super::{super::suites::parse, SHIPPED};
 
     #[test]
     fn answers_of_the_ten_are_told_apart() {
         let (name, text) = SHIPPED[0];
-        let suite = shipped(name, text).unwrap();
+        let (suite, _) = parse(name, text, false).unwrap();
         for (scenario, turn, answer, is_right) in [
             ("The value of an account", 0, "It is 530.19 EUR.", true),
             ("The value of an account", 0, "**€530,19**", true),

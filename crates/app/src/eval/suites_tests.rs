@@ -1,11 +1,11 @@
 use super::*;
 
 fn refused(file: &str, text: &str) -> String {
-    let read = if ending(Path::new(file)).as_deref() == Some("json") {
-        json(file, text)
-    } else {
-        yaml(file, text)
-    };
+    let read = parse(
+        file,
+        text,
+        ending(Path::new(file)).as_deref() == Some("json"),
+    );
     read.unwrap_err().to_string()
 }
 
@@ -65,7 +65,7 @@ fn errors_in_a_suite_name_their_location() {
 #[test]
 fn every_suite_that_ships_is_one() {
     for (name, text) in SHIPPED {
-        let suite = shipped(name, text).unwrap_or_else(|error| panic!("{error}"));
+        let (suite, _) = parse(name, text, false).unwrap_or_else(|error| panic!("{error}"));
         assert!(!suite.title.is_empty(), "{name}");
         assert!(suite.mcp_servers.is_some(), "{name} brings its servers");
         assert!(
@@ -87,18 +87,14 @@ fn a_name_is_no_file() {
         "missing.yaml: cannot be read: file not found"
     );
     // Nothing says it once more.
-    assert!(std::error::Error::source(&missing).is_none());
+    assert!(missing.source().is_none());
     assert!(said("some/folder").contains("cannot be read"));
 }
 
 #[test]
 fn answers_belong_to_questions() {
     let answers = ["a.json", "b.json"].map(PathBuf::from);
-    let found = find_bfcl(
-        (Path::new("q.json"), &[]),
-        &answers,
-        &Environment::default(),
-    );
+    let found = find_bfcl(&["q.json".into()], &answers, &Environment::default());
     let error = found.unwrap_err().to_string();
     assert!(
         error.starts_with("2 files of answers belong to 1 of questions"),

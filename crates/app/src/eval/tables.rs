@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use switchboard_domain::{ModelId, Usage};
+use switchboard_domain::ModelId;
 use switchboard_evals::{
     report::{CallCounts, ModelSummary, Report, RunResult},
     scoring::Verdict,
@@ -27,7 +27,13 @@ pub(crate) fn of(report: &Report) -> String {
     text.push_str(&models(&summary));
     text.push_str(&tools(&summary));
     text.push_str(&kinds(&summary));
-    text.push_str(&unknown(&summary));
+    match summary.iter().map(|it| it.counts.unknown).sum() {
+        0_u64 => {}
+        1 => text.push_str("\nnot known: 1 call with redacted arguments\n"),
+        count => {
+            let _ = writeln!(text, "\nnot known: {count} calls with redacted arguments");
+        }
+    }
     text.push_str(&failed(report));
     if report.is_unfinished() {
         let _ = writeln!(
@@ -40,60 +46,51 @@ pub(crate) fn of(report: &Report) -> String {
     text
 }
 
+/// The columns of [`counts`] and [`times`].
+const COLUMNS: [&str; 8] = [
+    "calls",
+    "successful",
+    "failed",
+    "hallucinated",
+    "unnecessary",
+    "accuracy",
+    "p50",
+    "p95",
+];
+
+/// Returns the header of a table with [`COLUMNS`] between `first` and `last`.
+fn header(first: &[&str], last: &[&str]) -> Vec<String> {
+    let titles = [first, &COLUMNS, last].concat();
+    titles.into_iter().map(str::to_owned).collect()
+}
+
 fn models(summary: &[ModelSummary]) -> String {
-    let head = [
-        "model",
-        "runs",
-        "passed",
-        "calls",
-        "successful",
-        "failed",
-        "hallucinated",
-        "unnecessary",
-        "accuracy",
-        "p50",
-        "p95",
-        "tokens",
-        "cost",
-    ];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let mut rows = vec![header(&["model", "runs", "passed"], &["tokens", "cost"])];
     for it in summary {
-        let mut row = vec![model_name(&it.model), it.runs.to_string(), passed(it)];
+        let passed = match it.passed_unknown {
+            0 => it.passed.to_string(),
+            some => format!("{} ({some} not known)", it.passed),
+        };
+        let mut row = vec![model_name(&it.model), it.runs.to_string(), passed];
         row.extend(counts(&it.counts));
         row.extend(times(it.turn_ms));
         row.push(tokens(it));
-        row.push(
-            it.cost_usd
-                .map_or_else(|| "–".to_owned(), |usd| format!("${usd:.4}")),
-        );
+        let cost = it.cost_usd.map(|usd| format!("${usd:.4}"));
+        row.push(cost.unwrap_or_else(unknown));
         rows.push(row);
     }
     laid_out(&rows)
 }
 
-/// Formats the number of passed runs and of undecided ones.
-fn passed(it: &ModelSummary) -> String {
-    match it.passed_unknown {
-        0 => it.passed.to_string(),
-        some => format!("{} ({some} not known)", it.passed),
-    }
+/// Returns the mark of an unknown number.
+fn unknown() -> String {
+    "–".to_owned()
 }
 
 fn tools(summary: &[ModelSummary]) -> String {
-    let head = [
-        "tool",
-        "calls",
-        "successful",
-        "failed",
-        "hallucinated",
-        "unnecessary",
-        "accuracy",
-        "p50",
-        "p95",
-    ];
     let mut text = String::new();
     for it in summary.iter().filter(|it| !it.tools.is_empty()) {
-        let mut rows = vec![head.map(str::to_owned).to_vec()];
+        let mut rows = vec![header(&["tool"], &[])];
         if summary.len() > 1 {
             rows[0][0] = format!("tool of {}", model_name(&it.model));
         }
@@ -115,7 +112,7 @@ fn kinds(summary: &[ModelSummary]) -> String {
     for (column, it) in summary.iter().enumerate() {
         for (kind, (runs, passed)) in &it.kinds {
             let cells = kinds.entry(kind).or_default();
-            cells.resize(column, "–".to_owned());
+            cells.resize_with(column, unknown);
             cells.push(format!("{passed} of {runs}"));
         }
     }
@@ -128,24 +125,13 @@ fn kinds(summary: &[ModelSummary]) -> String {
         _ => model_name(&it.model),
     }));
     for (kind, mut cells) in kinds {
-        cells.resize(summary.len(), "–".to_owned());
+        cells.resize_with(summary.len(), unknown);
         let name = if kind.is_empty() { "(none)" } else { kind };
         let mut row = vec![one_line(name, 40)];
         row.append(&mut cells);
         rows.push(row);
     }
     format!("\n{}", laid_out(&rows))
-}
-
-/// Formats the number of undecided calls.
-fn unknown(summary: &[ModelSummary]) -> String {
-    match summary.iter().map(|it| it.counts.unknown).sum() {
-        0 => String::new(),
-        count => format!(
-            "\nnot known: {count} {} with redacted arguments\n",
-            if count == 1_u64 { "call" } else { "calls" }
-        ),
-    }
 }
 
 fn failed(report: &Report) -> String {
@@ -173,11 +159,8 @@ fn failed(report: &Report) -> String {
             let _ = writeln!(text, "    {}", one_line(&fault, MAX_FAULT_WIDTH));
         }
     }
-    if let Some(more) = failed
-        .len()
-        .checked_sub(MAX_FAILED_RUNS)
-        .filter(|it| *it > 0)
-    {
+    if failed.len() > MAX_FAILED_RUNS {
+        let more = failed.len() - MAX_FAILED_RUNS;
         let _ = writeln!(text, "and {more} more: --html or --json has all of them");
     }
     text
@@ -219,7 +202,7 @@ fn counts(counts: &CallCounts) -> [String; 6] {
         counts.failed.to_string(),
         counts.hallucinated.to_string(),
         counts.unnecessary.to_string(),
-        counts.accuracy().map_or_else(|| "–".to_owned(), percent),
+        counts.accuracy().map_or_else(unknown, percent),
     ]
 }
 
@@ -244,7 +227,7 @@ pub(super) fn percent(share: f64) -> String {
 fn times(ms: Option<(u64, u64)>) -> [String; 2] {
     match ms {
         Some((half, most)) => [duration(half), duration(most)],
-        None => ["–".to_owned(), "–".to_owned()],
+        None => [unknown(), unknown()],
     }
 }
 
@@ -258,13 +241,8 @@ fn duration(ms: u64) -> String {
 
 /// Formats input and output tokens, with a mark if some are unknown.
 fn tokens(of: &ModelSummary) -> String {
-    let Usage {
-        input_tokens,
-        output_tokens,
-        ..
-    } = of.usage;
-    let (Some(input), Some(output)) = (input_tokens, output_tokens) else {
-        return "–".to_owned();
+    let (Some(input), Some(output)) = (of.usage.input_tokens, of.usage.output_tokens) else {
+        return unknown();
     };
     let mark = if of.unmetered_turns > 0 { "≥ " } else { "" };
     format!("{mark}{input} + {output}")

@@ -11,7 +11,7 @@ use switchboard_orchestration::SteadyClock;
 
 use super::{
     arguments::Global,
-    failure::{Code, Failure, available},
+    failure::{Failure, available},
     interrupts::Interrupts,
 };
 use super::{
@@ -158,14 +158,12 @@ pub(crate) fn only(servers: &mut Servers, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits until a server is ready or failed. Returns an error with its last output if it takes no
-/// calls.
-pub(crate) async fn ready(host: &McpHost, name: &str) -> Result<(), Failure> {
-    host.settled().await;
+/// Returns an error with the last output of a settled server if it takes no calls.
+pub(crate) fn check_ready(host: &McpHost, name: &str) -> Result<(), Failure> {
     let mut statuses = host.servers().into_iter();
-    match statuses.find(|status| status.name == name) {
-        Some(status) if !status.state.takes_calls() => Err(Failure::run(not_ready(&status))),
-        _ => Ok(()),
+    match statuses.find(|status| status.name == name && !status.state.takes_calls()) {
+        Some(status) => Err(Failure::run(not_ready(&status))),
+        None => Ok(()),
     }
 }
 
@@ -189,19 +187,4 @@ fn not_ready(status: &ServerStatus) -> anyhow::Error {
         }
     }
     anyhow!("{text}")
-}
-
-/// Starts servers, runs `work` until the first interruption and closes the servers.
-pub(crate) async fn with_host(
-    servers: Servers,
-    interrupts: &Interrupts,
-    work: impl AsyncFnOnce(&McpHost) -> Result<Code, Failure>,
-) -> Result<Code, Failure> {
-    let host = start(servers)?;
-    let result = tokio::select! {
-        result = Box::pin(work(&host)) => result,
-        () = interrupts.first() => Ok(Code::Interrupted),
-    };
-    close(&host, interrupts).await;
-    result
 }

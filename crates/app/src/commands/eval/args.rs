@@ -5,14 +5,11 @@ use std::{collections::HashMap, num::NonZeroUsize, path::PathBuf, sync::Arc};
 use anyhow::anyhow;
 use clap::Args;
 use switchboard_domain::{ChatModel, ModelId};
-use switchboard_evals::suite::{Suite, Thresholds};
+use switchboard_evals::suite::{Scenario, Suite, Thresholds};
 use switchboard_orchestration::tools::pattern::Pattern;
 
 use crate::{
-    eval::{
-        origin::Origin,
-        suites::{self, Found},
-    },
+    eval::{origin::Origin, suites},
     run_session::{
         agent::{AgentArgs, AnswerArgs},
         arguments::{Approve, Global},
@@ -147,6 +144,9 @@ pub(crate) struct ResultArgs {
     pub(crate) quiet: bool,
 }
 
+/// Maximum number of scenarios in an error message.
+const MAX_NAMES: usize = 20;
+
 const EXAMPLES: &str = "\
 Examples:
   switchboard eval --list
@@ -206,14 +206,13 @@ impl EvalArgs {
     /// Reads the suite and applies the options.
     pub(crate) fn suite(&self, context: &Context) -> Result<(Suite, Origin), Failure> {
         let environment = &context.environment;
-        let read = match (&self.suite, self.bfcl.bfcl.split_first()) {
-            (Some(named), _) => suites::find(named, environment),
-            (None, Some((first, more))) => {
-                suites::find_bfcl((first, more), &self.bfcl.answers, environment)
+        let read = match self.suite.as_deref() {
+            None if !self.bfcl.bfcl.is_empty() => {
+                suites::find_bfcl(&self.bfcl.bfcl, &self.bfcl.answers, environment)
             }
-            (None, None) => suites::find("-", environment),
+            named => suites::find(named.unwrap_or("-"), environment),
         };
-        let Found { mut suite, origin } = read.map_err(Failure::usage)?;
+        let (mut suite, origin) = read.map_err(Failure::usage)?;
         self.narrow(&mut suite)?;
         if let Some(limit) = self.bfcl.limit {
             suite.scenarios.truncate(limit.get());
@@ -231,31 +230,26 @@ impl EvalArgs {
     /// Removes the scenarios that no pattern matches.
     fn narrow(&self, suite: &mut Suite) -> Result<(), Failure> {
         let (names, kinds) = (&self.run.scenario, &self.run.kind);
-        let all = std::mem::take(&mut suite.scenarios);
-        let (left, others): (Vec<_>, Vec<_>) = all
-            .into_iter()
-            .partition(|it| is_wanted(names, &it.name) && is_wanted(kinds, &it.kind));
-        if left.is_empty() {
-            let mut there: Vec<String> = others
-                .iter()
+        let is_wanted = |it: &Scenario| is_matched(names, &it.name) && is_matched(kinds, &it.kind);
+        if !suite.scenarios.iter().any(is_wanted) {
+            let all = suite.scenarios.iter();
+            let mut known: Vec<String> = all
                 .map(|it| match it.kind.as_str() {
                     "" => it.name.clone(),
                     kind => format!("{} ({kind})", it.name),
                 })
                 .collect();
-            let more = there.len().saturating_sub(20);
-            there.truncate(20);
-            let more = if more > 0 {
-                format!(" and {more} more")
-            } else {
-                String::new()
-            };
+            let more = known.len().saturating_sub(MAX_NAMES);
+            known.truncate(MAX_NAMES);
+            if more > 0 {
+                known.push(format!("and {more} more"));
+            }
             return Err(Failure::usage(anyhow!(
-                "no scenario is of this name and kind; there are: {}{more}",
-                there.join(", ")
+                "no scenario is of this name and kind; there are: {}",
+                known.join(", ")
             )));
         }
-        suite.scenarios = left;
+        suite.scenarios.retain(is_wanted);
         Ok(())
     }
 
@@ -266,31 +260,27 @@ impl EvalArgs {
         context: &Context,
         recording: &RecordingMode,
     ) -> Result<(Vec<ModelId>, HashMap<ModelId, Arc<dyn ChatModel>>), Failure> {
-        let mut names: Vec<Option<String>> = self.run.model.iter().cloned().map(Some).collect();
+        let mut names = self.run.model.clone();
         if names.is_empty() {
-            names.extend(suite.models.iter().map(|it| Some(it.to_string())));
+            names = suite.models.iter().map(ToString::to_string).collect();
         }
         if names.is_empty() {
             match recording {
                 RecordingMode::Replay(player) => {
-                    names.extend(player.models().iter().map(|it| Some(it.to_string())));
+                    names = player.models().iter().map(ToString::to_string).collect();
                 }
                 RecordingMode::Off | RecordingMode::Recording(_) => {}
             }
         }
+        let mut names: Vec<Option<&str>> = names.iter().map(|it| Some(it.as_str())).collect();
         if names.is_empty() {
-            names.push(
-                context
-                    .environment
-                    .get("SWITCHBOARD_MODEL")
-                    .map(str::to_owned),
-            );
+            names.push(context.environment.get("SWITCHBOARD_MODEL"));
         }
         let (mut ids, mut models) = (Vec::new(), HashMap::new());
         for name in names {
-            let chosen = match recording.choose(name.as_deref(), None) {
+            let chosen = match recording.choose(name, None) {
                 Some(chosen) => chosen?,
-                None => context.choose_model(name.as_deref()).await?,
+                None => context.choose_model(name).await?,
             };
             print_chosen_model(&chosen, context);
             let id = chosen.model.id().clone();
@@ -304,7 +294,7 @@ impl EvalArgs {
 }
 
 /// Returns whether a pattern matches. No patterns match everything.
-fn is_wanted(patterns: &[String], text: &str) -> bool {
+fn is_matched(patterns: &[String], text: &str) -> bool {
     let text = text.to_lowercase();
     patterns.is_empty()
         || patterns.iter().any(|pattern| {

@@ -21,13 +21,12 @@ use crate::run_session::{
     interrupts::Interrupts,
 };
 use crate::{
-    config::environment::Environment,
+    config::{environment::Environment, plain},
     eval::{
         engine::{Background, Evaluator},
         origin::Origin,
         progress::Progress,
         servers::{ServerPlan, Started},
-        suites::plain,
     },
     observe::AuditLog,
     run_session::{
@@ -108,18 +107,13 @@ pub(crate) async fn run(
     };
     let result = evaluate(&args, &suite, &models, &evaluator, interrupts).await;
     evaluator.close(interrupts).await;
-    let code = match result {
-        Ok(report) => {
-            let printed = args.print(&report, earlier.as_ref(), &context.environment);
-            if report.is_unfinished() {
-                printed.map(|_| Code::Interrupted)
-            } else {
-                printed.and_then(|code| fits(&recording, code))
-            }
+    recording.finish(result.and_then(|report| {
+        let code = args.print(&report, earlier.as_ref(), &context.environment)?;
+        if report.is_unfinished() {
+            return Ok(Code::Interrupted);
         }
-        Err(failure) => Err(failure),
-    };
-    recording.finish(code)
+        check_replay(&recording).map(|()| code)
+    }))
 }
 
 /// Runs the suite after its servers have started.
@@ -183,28 +177,27 @@ fn at_once() -> usize {
 }
 
 /// A replay with missing responses is an error.
-fn fits(recording: &RecordingMode, code: Code) -> Result<Code, Failure> {
+fn check_replay(recording: &RecordingMode) -> Result<(), Failure> {
     let RecordingMode::Replay(player) = recording else {
-        return Ok(code);
+        return Ok(());
     };
-    match player.missed().as_slice() {
-        [] => Ok(code),
-        [first, more @ ..] => {
-            let more = match more.len() {
-                0 => String::new(),
-                more => format!(" (and {more} more)"),
-            };
-            Err(Failure::usage(anyhow!(
-                "the recording does not match the evaluation: {first}{more}"
-            )))
-        }
-    }
+    let missed = player.missed();
+    let Some(first) = missed.first() else {
+        return Ok(());
+    };
+    let more = match missed.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Err(Failure::usage(anyhow!(
+        "the recording does not match the evaluation: {first}{more}"
+    )))
 }
 
 fn report(file: &Path, environment: &Environment) -> Result<Report, Failure> {
     let path = environment.working_dir.join(file);
     let text = fs::read_to_string(&path)
-        .map_err(|error| anyhow!("the report cannot be read: {}", plain(&error)));
+        .map_err(|error| anyhow!("the report cannot be read: {}", plain(error)));
     let read = text.and_then(|text| Ok(Report::read(&text)?));
     read.map_err(|error| Failure::usage(error).context(file.display().to_string()))
 }

@@ -10,6 +10,7 @@ use switchboard_evals::report::{
 
 use super::args::EvalArgs;
 use crate::{
+    commands::print_table,
     config::environment::Environment,
     eval::{
         changes,
@@ -21,7 +22,6 @@ use crate::{
     terminal::{
         self, one_line,
         output::{self, ListOutput},
-        table::table,
     },
 };
 
@@ -42,9 +42,7 @@ impl EvalArgs {
         }
         Ok(())
     }
-}
 
-impl EvalArgs {
     /// Writes and prints the report and the missed thresholds.
     pub(crate) fn print(
         &self,
@@ -99,9 +97,7 @@ impl EvalArgs {
             Code::Failed
         })
     }
-}
 
-impl EvalArgs {
     /// Returns the regressions against the earlier report. A missing comparison counts as worse.
     fn worse(&self, comparison: &Comparison) -> Vec<String> {
         if comparison.is_empty() {
@@ -206,22 +202,18 @@ struct Listed {
 pub(crate) fn list(form: ListOutput) -> Result<Code, Failure> {
     let mut listed = Vec::new();
     for (name, text) in SHIPPED {
-        let suite = suites::shipped(name, text)?;
+        let (suite, _) = suites::parse(name, text, false).map_err(Failure::run)?;
         listed.push(Listed {
             name,
             title: suite.title,
             scenarios: suite.scenarios.len(),
         });
     }
-    output::print(form, &listed, || {
-        let cells = listed.iter().map(|it| {
-            [
-                it.name.to_owned(),
-                format!("{} scenarios", it.scenarios),
-                one_line(&it.title, 120),
-            ]
-        });
-        table(&cells.collect::<Vec<_>>())
-    })?;
-    Ok(Code::Success)
+    print_table(form, &listed, "", |it| {
+        [
+            it.name.to_owned(),
+            format!("{} scenarios", it.scenarios),
+            one_line(&it.title, 120),
+        ]
+    })
 }

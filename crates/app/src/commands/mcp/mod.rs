@@ -1,11 +1,63 @@
 //! Commands about MCP servers and what they offer.
 
-mod accept;
-mod login;
+mod lists;
 pub(super) mod mcp_server;
-mod offers;
 pub(super) mod prompts;
 pub(super) mod resources;
 pub(crate) mod servers;
-mod template;
 pub(crate) mod tools;
+
+use std::fmt;
+
+use anyhow::anyhow;
+use switchboard_domain::nearest::{did_you_mean, nearest};
+use switchboard_mcp_client::McpHost;
+
+use crate::{
+    run_session::{
+        context,
+        failure::{Code, Failure},
+        interrupts::Interrupts,
+        servers::Servers,
+    },
+    terminal::Screen,
+};
+
+/// Starts the named server or all servers, runs `work` until the first interruption and closes the
+/// servers. A named server must be ready.
+async fn with_servers(
+    mut servers: Servers,
+    named: Option<&str>,
+    interrupts: &Interrupts,
+    work: impl AsyncFnOnce(&McpHost) -> Result<Code, Failure>,
+) -> Result<Code, Failure> {
+    if let Some(name) = named {
+        context::only(&mut servers, name)?;
+    }
+    let host = context::start(servers)?;
+    let work = async {
+        let screen = Screen::new(true);
+        screen.show_progress(&format!("starting {}", named.unwrap_or("MCP servers")));
+        host.settled().await;
+        drop(screen);
+        if let Some(name) = named {
+            context::check_ready(&host, name)?;
+        }
+        work(&host).await
+    };
+    let result = tokio::select! {
+        result = Box::pin(work) => result,
+        () = interrupts.first() => Ok(Code::Interrupted),
+    };
+    context::close(&host, interrupts).await;
+    result
+}
+
+/// Returns the usage error for an unknown name, with the known names after `intro`.
+fn unknown_name(error: impl fmt::Display, name: &str, intro: &str, known: &[&str]) -> Failure {
+    Failure::usage(anyhow!(
+        "{error}{}; {intro}: {}",
+        did_you_mean(nearest(name, known.iter().copied())),
+        known.join(", ")
+    ))
+}

@@ -4,25 +4,28 @@ use std::collections::BTreeMap;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use switchboard_domain::nearest::{did_you_mean, nearest};
 use switchboard_mcp_client::{
-    CompletionOf, FeatureError, McpHost, Prompt, PromptRole, RenderedPrompt,
+    CompletionOf, CompletionRequest, FeatureError, McpHost, Prompt, PromptRole, RenderedPrompt,
 };
 
-use super::offers::{self, gather, known_values, with_server};
+use super::{lists::print_lists, unknown_name, with_servers};
 use crate::{
     config::environment::Environment,
-    terminal::{self, Screen, one_line},
-};
-use crate::{
     run_session::{
         arguments::Global,
-        context::{self, Context},
+        context::Context,
         failure::{Code, Failure},
         interrupts::Interrupts,
     },
-    terminal::output::{self, ListOutput},
+    terminal::{
+        one_line,
+        output::{self, ListOutput},
+        print_warning,
+    },
 };
+
+/// Maximum number of completions in a message.
+const MAX_COMPLETIONS: usize = 20;
 
 /// Arguments of `prompts`.
 #[derive(Debug, Args)]
@@ -61,56 +64,55 @@ pub(crate) async fn run(
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let servers = Context::load(&args.global, environment)?.servers()?;
-    let output = args.output;
+    let form = args.output;
     match args.command {
         PromptsCommand::List { server } => {
-            let server = server.as_deref();
-            let work = async |host: &McpHost| list(host, server, output).await;
-            with_server(servers, server, interrupts, work).await
+            let named = server.as_deref();
+            let work = async |host: &McpHost| list(host, named.is_some(), form).await;
+            with_servers(servers, named, interrupts, work).await
         }
         PromptsCommand::Get {
             server,
             name,
             arguments,
         } => {
-            let given = read_arguments(&arguments)?;
-            let work = async |host: &McpHost| get(host, &server, &name, &given, output).await;
-            with_server(servers, Some(&server), interrupts, work).await
+            let given = parse_arguments(&arguments)?;
+            let work = async |host: &McpHost| {
+                let rendered = render(host, &server, &name, &given).await?;
+                print(&rendered, form)
+            };
+            with_servers(servers, Some(&server), interrupts, work).await
         }
     }
 }
 
-fn read_arguments(arguments: &[String]) -> Result<Vec<(String, String)>, Failure> {
-    let mut given: Vec<(String, String)> = Vec::new();
+fn parse_arguments(arguments: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let mut given = BTreeMap::new();
     for argument in arguments {
-        let Some((name, value)) = argument
-            .split_once('=')
-            .filter(|(name, _)| !name.is_empty())
-        else {
+        let Some((name, value)) = argument.split_once('=').filter(|it| !it.0.is_empty()) else {
             return Err(Failure::usage(anyhow!(
                 "`{argument}` is not a prompt argument: write name=value"
             )));
         };
-        if given.iter().any(|(other, _)| other == name) {
+        if given.insert(name.to_owned(), value.to_owned()).is_some() {
             return Err(Failure::usage(anyhow!("`{name}` is given twice")));
         }
-        given.push((name.to_owned(), value.to_owned()));
     }
     Ok(given)
 }
 
-async fn list(host: &McpHost, named: Option<&str>, form: ListOutput) -> Result<Code, Failure> {
-    let list = async |server: String| host.prompts(&server).await;
-    let all = gather(host, named, list).await?;
-    offers::print(&all, form, "no prompts are listed", |offered| {
-        let prompt = &offered.item;
+async fn list(host: &McpHost, is_named: bool, form: ListOutput) -> Result<Code, Failure> {
+    let read = async |server: &str| host.prompts(server).await;
+    let none = "no prompts are listed";
+    print_lists(host, is_named, form, none, read, |server, prompt| {
         let about = prompt.description.as_ref().or(prompt.title.as_ref());
         [
-            one_line(&offered.server, 40),
+            server,
             format!("{}({})", one_line(&prompt.name, 64), parameters(prompt)),
             one_line(about.map_or("", String::as_str), 100),
         ]
     })
+    .await
 }
 
 /// Returns the argument names. Optional ones have a question mark.
@@ -122,24 +124,13 @@ fn parameters(prompt: &Prompt) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-async fn get(
-    host: &McpHost,
-    server: &str,
-    name: &str,
-    given: &[(String, String)],
-    form: ListOutput,
-) -> Result<Code, Failure> {
-    let screen = Screen::new(true);
-    screen.show_progress(&format!("starting {server}"));
-    let rendered = rendered(host, server, name, given).await;
-    screen.pause();
-    let rendered = rendered?;
+fn print(rendered: &RenderedPrompt, form: ListOutput) -> Result<Code, Failure> {
     for problem in &rendered.problems {
-        terminal::print_warning(problem);
+        print_warning(problem);
     }
     match form {
-        ListOutput::Json => output::pretty(&rendered),
-        ListOutput::Text => output::foreign(&as_text(&rendered)),
+        ListOutput::Json => output::pretty(rendered),
+        ListOutput::Text => output::foreign(&as_text(rendered)),
     }?;
     Ok(Code::Success)
 }
@@ -165,102 +156,103 @@ fn as_text(rendered: &RenderedPrompt) -> String {
     text
 }
 
-async fn rendered(
+/// Gets a prompt. An error about an argument lists the server's completions for it.
+async fn render(
     host: &McpHost,
     server: &str,
     name: &str,
-    given: &[(String, String)],
+    given: &BTreeMap<String, String>,
 ) -> Result<RenderedPrompt, Failure> {
-    context::ready(host, server).await?;
     match host.prompts(server).await {
         Ok(listed) if listed.problems.is_empty() => {
-            let Some(prompt) = listed.items.iter().find(|prompt| prompt.name == name) else {
-                return Err(no_prompt(server, name, &listed.items));
+            let known: Vec<&str> = listed.items.iter().map(|it| it.name.as_str()).collect();
+            let error = format!("server `{server}` has no prompt");
+            let prompt = match listed.items.iter().find(|prompt| prompt.name == name) {
+                Some(prompt) => prompt,
+                None if known.is_empty() => return Err(Failure::usage(anyhow!("{error}s"))),
+                None => {
+                    let error = format!("{error} `{name}`");
+                    return Err(unknown_name(error, name, "it has", &known));
+                }
             };
-            check(host, server, prompt, given).await?;
+            check_names(prompt, given)?;
+            let mut arguments = prompt.arguments.iter();
+            if let Some(missing) = arguments.find(|it| it.required && !given.contains_key(&it.name))
+            {
+                let about = missing.description.as_deref().unwrap_or_default();
+                let about = match one_line(about, 200) {
+                    about if about.is_empty() => about,
+                    about => format!(" ({about})"),
+                };
+                let missing = &missing.name;
+                return Err(Failure::usage(anyhow!(
+                    "prompt `{name}` needs `{missing}`{about}: add `{missing}=VALUE`{}",
+                    completions(host, server, name, missing, given).await
+                )));
+            }
         }
         Err(error @ FeatureError::Unsupported { .. }) => return Err(Failure::run(error)),
         // An unlisted prompt may exist.
         Ok(_) | Err(_) => {}
     }
-    let arguments: BTreeMap<String, String> = given.iter().cloned().collect();
-    match host.prompt(server, name, &arguments).await {
-        Ok(rendered) => Ok(rendered),
+    match host.prompt(server, name, given).await {
         Err(error @ FeatureError::Refused { .. }) => {
             let mut text = error.to_string();
-            for (argument, _) in given {
-                if let Some(known) = known_values(host, server, of(name), argument, given).await {
-                    text.push_str(&known);
-                }
+            for argument in given.keys() {
+                text.push_str(&completions(host, server, name, argument, given).await);
             }
             Err(Failure::run(anyhow!("{text}")))
         }
-        Err(error) => Err(Failure::run(error)),
+        rendered => rendered.map_err(Failure::run),
     }
 }
 
-fn of(prompt: &str) -> CompletionOf {
-    CompletionOf::Prompt {
-        name: prompt.to_owned(),
-    }
-}
-
-fn no_prompt(server: &str, name: &str, listed: &[Prompt]) -> Failure {
-    let names = || listed.iter().map(|prompt| prompt.name.as_str());
-    if listed.is_empty() {
-        return Failure::usage(anyhow!("server `{server}` has no prompts"));
-    }
-    Failure::usage(anyhow!(
-        "server `{server}` has no prompt `{name}`{}; it has: {}",
-        did_you_mean(nearest(name, names())),
-        names().collect::<Vec<_>>().join(", ")
-    ))
-}
-
-/// Checks the arguments against those that the prompt declares.
-async fn check(
-    host: &McpHost,
-    server: &str,
-    prompt: &Prompt,
-    given: &[(String, String)],
-) -> Result<(), Failure> {
-    let names = || {
-        prompt
-            .arguments
-            .iter()
-            .map(|argument| argument.name.as_str())
-    };
-    for (argument, _) in given {
-        if !names().any(|name| name == argument) {
-            let takes = if prompt.arguments.is_empty() {
-                "it takes none".to_owned()
-            } else {
-                format!("it takes: {}", names().collect::<Vec<_>>().join(", "))
-            };
-            return Err(Failure::usage(anyhow!(
-                "prompt `{}` has no argument `{argument}`{}; {takes}",
-                prompt.name,
-                did_you_mean(nearest(argument, names()))
-            )));
-        }
-    }
-    let needed = prompt.arguments.iter().find(|argument| {
-        argument.required && !given.iter().any(|(name, _)| *name == argument.name)
-    });
-    let Some(missing) = needed else {
+/// Checks that the prompt declares all given arguments.
+fn check_names(prompt: &Prompt, given: &BTreeMap<String, String>) -> Result<(), Failure> {
+    let known: Vec<&str> = prompt.arguments.iter().map(|it| &*it.name).collect();
+    let Some(unknown) = given.keys().find(|name| !known.contains(&name.as_str())) else {
         return Ok(());
     };
-    let about = missing.description.as_deref().unwrap_or_default();
-    let about = match one_line(about, 200) {
-        about if about.is_empty() => about,
-        about => format!(" ({about})"),
+    let error = format!("prompt `{}` has no argument `{unknown}`", prompt.name);
+    Err(match known.as_slice() {
+        [] => Failure::usage(anyhow!("{error}; it takes none")),
+        known => unknown_name(error, unknown, "it takes", known),
+    })
+}
+
+/// Returns a line with the server's completions of an argument. Empty if it has none or the given
+/// value is one of them.
+async fn completions(
+    host: &McpHost,
+    server: &str,
+    prompt: &str,
+    argument: &str,
+    given: &BTreeMap<String, String>,
+) -> String {
+    let mut known = given.clone();
+    let own = known.remove(argument);
+    let request = CompletionRequest {
+        of: CompletionOf::Prompt {
+            name: prompt.to_owned(),
+        },
+        argument: argument.to_owned(),
+        value: String::new(),
+        known,
     };
-    let (prompt, missing) = (&prompt.name, &missing.name);
-    let known = known_values(host, server, of(prompt), missing, given).await;
-    Err(Failure::usage(anyhow!(
-        "prompt `{prompt}` needs `{missing}`{about}: add `{missing}=VALUE`{}",
-        known.unwrap_or_default()
-    )))
+    // A server without completions causes no other error.
+    let Ok(listed) = host.complete(server, request).await else {
+        return String::new();
+    };
+    if listed.values.is_empty() || own.is_some_and(|own| listed.values.contains(&own)) {
+        return String::new();
+    }
+    let first = listed.values.iter().take(MAX_COMPLETIONS);
+    let mut shown: Vec<String> = first.map(|value| one_line(value, 80)).collect();
+    if listed.has_more || listed.values.len() > MAX_COMPLETIONS {
+        shown.push("…".to_owned());
+    }
+    let argument = one_line(argument, 64);
+    format!("\nknown values of `{argument}`: {}", shown.join(", "))
 }
 
 #[cfg(test)]
@@ -275,13 +267,11 @@ mod tests {
     fn arguments_are_names_and_values() {
         let read = |arguments: &[&str]| {
             let arguments: Vec<String> = arguments.iter().map(|&a| a.to_owned()).collect();
-            read_arguments(&arguments).map_err(|failure| failure.error.to_string())
+            parse_arguments(&arguments).map_err(|failure| failure.error.to_string())
         };
-        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        assert_eq!(
-            read(&["a=1", "b=", "c=d=e"]),
-            Ok(vec![pair("a", "1"), pair("b", ""), pair("c", "d=e")])
-        );
+        let expected = [("a", "1"), ("b", ""), ("c", "d=e")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(read(&["a=1", "b=", "c=d=e"]), Ok(BTreeMap::from(expected)));
         for (arguments, expected) in [
             (
                 &["name"][..],

@@ -1,21 +1,30 @@
 //! `servers`: state of MCP servers, and logins.
 
-use clap::{Args, Subcommand};
+use std::fmt::Write as _;
 
-use super::login;
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use switchboard_mcp_client::{
+    McpHost,
+    auth::{self, AuthError, LoginInfo},
+};
+
+use super::with_servers;
 use crate::{
     config::environment::Environment,
-    terminal::{self, Screen},
-};
-use crate::{
     run_session::{
         arguments::Global,
-        context::{self, Context},
+        context::{Context, only},
         failure::{Code, Failure},
         interrupts::Interrupts,
         server_status::describe,
+        servers::Servers,
     },
-    terminal::output::{self, ListOutput},
+    terminal::{
+        STRONG, one_line,
+        output::{self, ListOutput},
+        print_line, print_note, without_controls,
+    },
 };
 
 /// Arguments of `servers`.
@@ -50,38 +59,86 @@ pub(crate) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let servers = Context::load(&args.global, environment)?.servers()?;
-    match args.command {
-        Some(ServersCommand::Login { server }) => {
-            return login::login(servers, &server, interrupts).await;
+    let mut servers = Context::load(&args.global, environment)?.servers()?;
+    let Some(command) = args.command else {
+        if servers.bundled {
+            print_note("no server is configured, so the bundled one runs");
         }
-        Some(ServersCommand::Logout { server }) => {
-            return login::logout(servers, &server, interrupts).await;
+        let work = async |host: &McpHost| list(host, args.output);
+        return with_servers(servers, None, interrupts, work).await;
+    };
+    let (ServersCommand::Login { server: name } | ServersCommand::Logout { server: name }) =
+        &command;
+    only(&mut servers, name)?;
+    let work = async {
+        match &command {
+            ServersCommand::Login { server } => log_in(&servers, server).await,
+            ServersCommand::Logout { server } => log_out(&servers, server).await,
         }
-        None => {}
-    }
-    if servers.bundled {
-        terminal::print_note("no server is configured, so the bundled one runs");
-    }
-    let host = context::start(servers)?;
-    let screen = Screen::new(true);
-    screen.show_progress("starting MCP servers");
-    tokio::select! {
-        () = host.settled() => {}
-        () = interrupts.first() => {
-            context::close(&host, interrupts).await;
-            return Ok(Code::Interrupted);
-        }
-    }
-    screen.pause();
+    };
+    let text = tokio::select! {
+        text = work => text.map_err(|error| match error {
+            AuthError::NotHttp { .. } | AuthError::StaticHeader { .. } => Failure::usage(error),
+            error => Failure::run(error),
+        })?,
+        () = interrupts.first() => return Ok(Code::Interrupted),
+    };
+    output::lines(&text)?;
+    Ok(Code::Success)
+}
+
+fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
     let statuses = host.servers();
-    context::close(&host, interrupts).await;
-    output::print(args.output, &statuses, || match statuses.as_slice() {
+    output::print(form, &statuses, || match statuses.as_slice() {
         [] => "no servers are configured".to_owned(),
         statuses => describe(statuses),
     })?;
-    let missing = statuses
-        .iter()
-        .any(|status| status.required && !status.state.takes_calls());
-    Ok(if missing { Code::Failed } else { Code::Success })
+    let mut statuses = statuses.iter();
+    let is_missing = statuses.any(|status| status.required && !status.state.takes_calls());
+    Ok(if is_missing {
+        Code::Failed
+    } else {
+        Code::Success
+    })
+}
+
+async fn log_in(servers: &Servers, name: &str) -> Result<String, AuthError> {
+    let on_url = |url: &str| {
+        print_line(format_args!(
+            "Open this address in a browser and agree:\n\n  {STRONG}{}{STRONG:#}\n\nWaiting; \
+             Ctrl-C gives up.",
+            without_controls(url)
+        ));
+    };
+    let info = auth::login(&servers.configs[0], &servers.options.auth, on_url).await?;
+    Ok(format!("{name}: {}", describe_login(&info)))
+}
+
+async fn log_out(servers: &Servers, name: &str) -> Result<String, AuthError> {
+    let had_tokens = auth::logout(&servers.configs[0], &servers.options.auth).await?;
+    let text = if had_tokens {
+        "logged out"
+    } else {
+        "not logged in"
+    };
+    Ok(format!("{name}: {text}"))
+}
+
+fn describe_login(info: &LoginInfo) -> String {
+    let mut text = format!(
+        "logged in at {} as {}",
+        one_line(&info.issuer, 200),
+        one_line(&info.client_id, 200)
+    );
+    if !info.scopes.is_empty() {
+        let _ = write!(text, ", for {}", one_line(&info.scopes.join(" "), 400));
+    }
+    if info.renewable {
+        text.push_str("; it is renewed automatically");
+    } else if let Some(end) = info.expires_at
+        && let Ok(end) = Timestamp::new(end.cast_signed(), 0)
+    {
+        let _ = write!(text, "; it ends at {end}");
+    }
+    text
 }

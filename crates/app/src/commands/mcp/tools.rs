@@ -1,29 +1,28 @@
-//! `tools`: lists tools and calls one.
+//! `tools`: lists tools, calls one and accepts changed definitions.
 
 use std::io::Read as _;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use switchboard_domain::nearest::{did_you_mean, nearest};
 use switchboard_domain::{JsonObject, ToolCallError, ToolContent, ToolHost as _, ToolOutput};
 use switchboard_mcp_client::McpHost;
 
-use super::accept::accept;
-use crate::terminal::table::table;
+use super::{unknown_name, with_servers};
 use crate::{
+    commands::print_table,
     config::environment::Environment,
-    terminal::{self, Screen, one_line},
-};
-use crate::{
     run_session::{
         arguments::Global,
-        context::{self, Context, only, with_host},
+        context::Context,
         failure::{Code, Failure},
         interrupts::Interrupts,
         server_status::parameters,
     },
-    terminal::output::{self, ListOutput},
+    terminal::{
+        self, Screen, one_line,
+        output::{self, ListOutput},
+    },
 };
 
 /// Arguments of `tools`.
@@ -66,11 +65,12 @@ pub(crate) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let mut servers = Context::load(&args.global, environment)?.servers()?;
-    let output = args.output;
+    let servers = Context::load(&args.global, environment)?.servers()?;
+    let form = args.output;
     match args.command {
         ToolsCommand::List => {
-            with_host(servers, interrupts, async |host| list(host, output).await).await
+            let work = async |host: &McpHost| list(host, form).await;
+            with_servers(servers, None, interrupts, work).await
         }
         ToolsCommand::Call {
             server,
@@ -78,24 +78,17 @@ pub(crate) async fn run(
             input,
         } => {
             let input = read_input(&input)?;
-            only(&mut servers, &server)?;
-            let work = async |host: &McpHost| call(host, &server, &tool, input, output).await;
-            with_host(servers, interrupts, work).await
+            let work = async |host: &McpHost| call(host, &server, &tool, input, form).await;
+            with_servers(servers, Some(&server), interrupts, work).await
         }
         ToolsCommand::Accept { server, tool } => {
-            only(&mut servers, &server)?;
-            let tool = tool.as_deref();
-            let work = async |host: &McpHost| accept(host, &server, tool, output).await;
-            with_host(servers, interrupts, work).await
+            let work = async |host: &McpHost| accept(host, &server, tool.as_deref(), form).await;
+            with_servers(servers, Some(&server), interrupts, work).await
         }
     }
 }
 
 async fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
-    let screen = Screen::new(true);
-    screen.show_progress("starting MCP servers");
-    host.settled().await;
-    screen.pause();
     let catalog = host.tools().await;
     for problem in &catalog.problems {
         terminal::print_warning(&format!("{}: {}", problem.server, problem.message));
@@ -104,25 +97,20 @@ async fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
     if !redefined.is_empty() {
         terminal::print_note("`switchboard tools accept SERVER [TOOL]` accepts changed tools");
     }
-    output::print(form, &catalog.tools, || {
-        let rows = catalog.tools.iter().map(|tool| {
-            let (server, name) = match &tool.origin {
-                Some(origin) => (origin.server.as_str(), origin.tool.as_str()),
-                None => ("", tool.name.as_str()),
-            };
-            let is_changed = redefined.contains(&tool.name);
-            [
-                one_line(server, 40),
-                format!(
-                    "{}({}){}",
-                    one_line(name, 64),
-                    parameters(&tool.input_schema),
-                    if is_changed { " changed" } else { "" }
-                ),
-                one_line(&tool.description, 100),
-            ]
-        });
-        table(&rows.collect::<Vec<_>>())
+    print_table(form, &catalog.tools, "", |tool| {
+        let origin = tool.origin.as_ref();
+        let name = origin.map_or(&tool.name, |origin| &origin.tool);
+        let is_changed = redefined.contains(&tool.name);
+        [
+            one_line(origin.map_or("", |origin| &origin.server), 40),
+            format!(
+                "{}({}){}",
+                one_line(name, 64),
+                parameters(&tool.input_schema),
+                if is_changed { " changed" } else { "" }
+            ),
+            one_line(&tool.description, 100),
+        ]
     })?;
     // A required server is missing.
     host.ready().await?;
@@ -137,21 +125,13 @@ async fn call(
     form: ListOutput,
 ) -> Result<Code, Failure> {
     let screen = Screen::new(true);
-    screen.show_progress(&format!("starting {server}"));
-    context::ready(host, server)
-        .await
-        .inspect_err(|_| screen.pause())?;
     screen.show_progress(&format!("calling {tool}"));
     let result = host.call_raw(server, tool, input).await;
-    screen.pause();
+    drop(screen);
     let output = result.map_err(|error| match error {
         ToolCallError::UnknownTool { name, available } => {
-            let near = nearest(&name, available.iter().map(String::as_str)).map(str::to_owned);
-            Failure::usage(anyhow!(
-                "server `{server}` has no tool `{name}`{}; it has: {}",
-                did_you_mean(near.as_deref()),
-                available.join(", ")
-            ))
+            let known: Vec<&str> = available.iter().map(String::as_str).collect();
+            unknown_tool(server, &name, &known)
         }
         other => Failure::run(other),
     })?;
@@ -161,6 +141,37 @@ async fn call(
     } else {
         Code::Success
     })
+}
+
+fn unknown_tool(server: &str, tool: &str, known: &[&str]) -> Failure {
+    let error = format!("server `{server}` has no tool `{tool}`");
+    unknown_name(error, tool, "it has", known)
+}
+
+/// Accepts the changed tools of a server, or one of them.
+async fn accept(
+    host: &McpHost,
+    server: &str,
+    tool: Option<&str>,
+    form: ListOutput,
+) -> Result<Code, Failure> {
+    if let Some(tool) = tool {
+        let catalog = host.tools().await;
+        let origins = catalog.tools.iter().filter_map(|tool| tool.origin.as_ref());
+        let known: Vec<&str> = origins.map(|origin| origin.tool.as_str()).collect();
+        if !known.contains(&tool) {
+            return Err(unknown_tool(server, tool, &known));
+        }
+    }
+    let accepted = host.accept_tools(|change| tool.is_none_or(|tool| tool == change.tool))?;
+    let none = tool.map_or("no tool has".to_owned(), |tool| format!("{tool} has not"));
+    output::print(form, &accepted, || {
+        let lines = accepted.iter();
+        let lines = lines.map(|it| format!("{server}: {} is accepted\n", one_line(&it.tool, 64)));
+        let none = || format!("{server}: {none} changed");
+        lines.reduce(|all, line| all + &line).unwrap_or_else(none)
+    })?;
+    Ok(Code::Success)
 }
 
 fn write_output(output: &ToolOutput, form: ListOutput) -> std::io::Result<()> {
@@ -183,18 +194,16 @@ fn write_output(output: &ToolOutput, form: ListOutput) -> std::io::Result<()> {
 }
 
 fn read_input(text: &str) -> Result<JsonObject, Failure> {
-    let mut read = String::new();
-    let text = if text == "-" {
+    let mut text = text.to_owned();
+    if text == "-" {
+        text.clear();
         std::io::stdin()
-            .read_to_string(&mut read)
+            .read_to_string(&mut text)
             .map_err(|error| {
                 Failure::usage(error).context("standard input is not readable text")
             })?;
-        read.as_str()
-    } else {
-        text
-    };
-    match serde_json::from_str(text) {
+    }
+    match serde_json::from_str(&text) {
         Ok(Value::Object(input)) => Ok(input),
         Ok(_) => Err(Failure::usage(anyhow!(
             "the input must be a JSON object, such as '{{\"customer_id\": 42}}'"

@@ -1,9 +1,8 @@
 //! `runs stats`: statistics of the audit.
 
 use std::{
-    fmt::Write as _,
     fs::File,
-    io::{self, BufRead as _, BufReader},
+    io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
 };
 
@@ -17,17 +16,17 @@ use switchboard_orchestration::{
 };
 
 use crate::{
-    config::environment::Environment,
+    config::{environment::Environment, plain},
     observe::AuditLog,
-    terminal::{print_note, print_warning},
-};
-use crate::{
     run_session::{
         arguments::Global,
         context::Context,
         failure::{Code, Failure},
     },
-    terminal::output::{self, ListOutput},
+    terminal::{
+        output::{self, ListOutput},
+        print_note, print_warning,
+    },
 };
 
 /// Arguments of `runs stats`.
@@ -47,33 +46,28 @@ pub(crate) struct StatsArgs {
     files: Vec<PathBuf>,
     /// Count records since a date or time in UTC (2026-11-21, 2026-11-21T08:00) or a duration (7d,
     /// 12h)
-    #[arg(long, value_name = "WHEN", value_parser = Since::read)]
-    since: Option<Since>,
+    #[arg(long, value_name = "WHEN", value_parser = parse_time)]
+    since: Option<Timestamp>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: ListOutput,
 }
 
-/// The start of the counted period.
-#[derive(Debug, Clone, Copy)]
-struct Since(Timestamp);
-
-impl Since {
-    fn read(text: &str) -> Result<Self, String> {
-        if let Ok(time) = text.parse::<Timestamp>() {
-            return Ok(Self(time));
-        }
-        // A date without time means its start.
-        if let Ok(moment) = text.parse::<DateTime>() {
-            let time = TimeZone::UTC.to_timestamp(moment);
-            return time.map(Self).map_err(|error| error.to_string());
-        }
-        let now = Timestamp::now().to_zoned(TimeZone::UTC);
-        let ago = text.parse::<Span>().ok();
-        ago.and_then(|ago| now.checked_sub(ago).ok())
-            .map(|then| Self(then.timestamp()))
-            .ok_or_else(|| "not a date, a time or a duration such as 7d or 12h".to_owned())
+/// Parses the start of the counted period.
+fn parse_time(text: &str) -> Result<Timestamp, String> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(time);
     }
+    // A date without time means its start.
+    if let Ok(moment) = text.parse::<DateTime>() {
+        let time = TimeZone::UTC.to_timestamp(moment);
+        return time.map_err(|error| error.to_string());
+    }
+    let now = Timestamp::now().to_zoned(TimeZone::UTC);
+    let ago = text.parse::<Span>().ok();
+    ago.and_then(|ago| now.checked_sub(ago).ok())
+        .map(|then| then.timestamp())
+        .ok_or_else(|| "not a date, a time or a duration such as 7d or 12h".to_owned())
 }
 
 /// The records that were read, and their sums.
@@ -101,60 +95,49 @@ pub(crate) fn run(
                 "no audit is kept here (`audit: false`), so there is nothing to count: name a file"
             )));
         };
-        match read.file(&file, args.since) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                print_note(&format!("nothing was recorded yet in {}", file.display()));
-            }
-            read => read.map_err(|error| failed(&file, &error))?,
+        if file.exists() {
+            read.file(&file, args.since)?;
+        } else {
+            print_note(&format!("nothing was recorded yet in {}", file.display()));
         }
     }
     for file in &args.files {
-        read.file(file, args.since)
-            .map_err(|error| failed(file, &error))?;
+        read.file(file, args.since)?;
     }
     output::print(args.output, &read.report(), || read.text())?;
     read.print_gaps();
     Ok(Code::Success)
 }
 
-fn failed(file: &Path, error: &io::Error) -> Failure {
-    let why = match error.kind() {
-        io::ErrorKind::NotFound => "file not found".to_owned(),
-        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
-        _ => error.to_string(),
-    };
-    Failure::usage(anyhow!("{}: cannot be read: {why}", file.display()))
-}
-
 impl Read {
-    fn file(&mut self, file: &Path, since: Option<Since>) -> io::Result<()> {
-        let mut lines = BufReader::new(File::open(file)?);
+    fn file(&mut self, file: &Path, since: Option<Timestamp>) -> Result<(), Failure> {
+        let unreadable = |error| {
+            let error = plain(error);
+            Failure::usage(anyhow!("{}: cannot be read: {error}", file.display()))
+        };
+        let lines = BufReader::new(File::open(file).map_err(unreadable)?);
         self.files.push(file.to_owned());
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            if lines.read_until(b'\n', &mut line)? == 0 {
-                return Ok(());
-            }
+        for line in lines.split(b'\n') {
+            let line = line.map_err(unreadable)?;
             if !line.trim_ascii().is_empty() {
                 self.line(&line, since);
             }
         }
+        Ok(())
     }
 
-    fn line(&mut self, line: &[u8], since: Option<Since>) {
+    fn line(&mut self, line: &[u8], since: Option<Timestamp>) {
         let Ok(record) = serde_json::from_slice::<AuditRecord>(line) else {
             self.unreadable += 1;
             return;
         };
-        if since.is_some_and(|since| record.time < since.0) {
-            return;
-        }
-        self.records += 1;
         let time = record.time;
-        self.first = Some(self.first.map_or(time, |first| first.min(time)));
-        self.last = Some(self.last.map_or(time, |last| last.max(time)));
-        self.metrics.observe_record(&record);
+        if since.is_none_or(|since| time >= since) {
+            self.records += 1;
+            self.first = Some(self.first.map_or(time, |first| first.min(time)));
+            self.last = self.last.max(Some(time));
+            self.metrics.observe_record(&record);
+        }
     }
 
     fn text(&self) -> String {
@@ -162,20 +145,20 @@ impl Read {
         let (Some(first), Some(last)) = (self.first, self.last) else {
             return String::new();
         };
-        let mut ends = String::new();
-        for (count, end) in [
+        let ends = [
             (counted.runs_completed, "completed"),
             (counted.runs_limited, "limited"),
             (counted.runs_failed, "failed"),
             (counted.runs_cancelled, "cancelled"),
             (self.metrics.parked_runs() as u64, "stored to wait"),
             (self.metrics.unfinished_runs() as u64, "without an end"),
-        ] {
-            if count > 0 {
-                let _ = write!(ends, ", {count} {end}");
-            }
+        ];
+        let ends = ends.iter().filter(|(count, _)| *count > 0);
+        let mut ends: Vec<String> = ends.map(|(count, end)| format!("{count} {end}")).collect();
+        if ends.is_empty() {
+            ends.push("no run".to_owned());
         }
-        let ends = ends.strip_prefix(", ").unwrap_or("no run");
+        let ends = ends.join(", ");
         format!(
             "runs: {ends} ({first:.0} to {last:.0})\n\n{}",
             counted.table()
@@ -270,20 +253,20 @@ mod tests {
 
     #[test]
     fn since_is_a_date_a_time_or_how_long_ago() {
-        let date = Since::read("2026-11-21").unwrap().0;
+        let date = parse_time("2026-11-21").unwrap();
         assert_eq!(date.to_string(), "2026-11-21T00:00:00Z");
-        let time = Since::read("2026-11-21T08:00:00+01:00").unwrap().0;
+        let time = parse_time("2026-11-21T08:00:00+01:00").unwrap();
         assert_eq!(time.to_string(), "2026-11-21T07:00:00Z");
-        let utc = Since::read("2026-11-21T08:00").unwrap().0;
+        let utc = parse_time("2026-11-21T08:00").unwrap();
         assert_eq!(utc.to_string(), "2026-11-21T08:00:00Z");
         for (ago, hours) in [("12h", 12), ("7d", 7 * 24)] {
             let span = SignedDuration::from_hours(hours);
             let earliest = Timestamp::now() - span;
-            let read = Since::read(ago).unwrap().0;
+            let read = parse_time(ago).unwrap();
             assert!(earliest <= read && read <= Timestamp::now() - span, "{ago}");
         }
         for wrong in ["", "yesterday", "2026-13-01", "12"] {
-            assert!(Since::read(wrong).is_err(), "{wrong}");
+            assert!(parse_time(wrong).is_err(), "{wrong}");
         }
     }
 }

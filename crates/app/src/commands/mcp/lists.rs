@@ -1,0 +1,54 @@
+//! Lists of resources, templates and prompts.
+
+use serde::Serialize;
+use switchboard_mcp_client::{FeatureError, Listing, McpHost};
+
+use crate::{
+    commands::print_table,
+    run_session::failure::{Code, Failure},
+    terminal::{one_line, output::ListOutput, print_warning},
+};
+
+/// An item of a server.
+#[derive(Debug, Serialize)]
+struct ServerItem<T> {
+    server: String,
+    #[serde(flatten)]
+    item: T,
+}
+
+/// Prints the items that `read` returns for each server, or the note `none`.
+///
+/// A server without support for the kind of item is skipped, and a failing one causes a warning,
+/// unless it is the named one.
+pub(super) async fn print_lists<T: Serialize, const N: usize>(
+    host: &McpHost,
+    is_named: bool,
+    form: ListOutput,
+    none: &str,
+    read: impl AsyncFn(&str) -> Result<Listing<T>, FeatureError>,
+    row: impl Fn(String, &T) -> [String; N],
+) -> Result<Code, Failure> {
+    let mut items = Vec::new();
+    for server in host.servers().into_iter().map(|status| status.name) {
+        let listing = match read(&server).await {
+            Ok(listing) => listing,
+            Err(error) if is_named => return Err(Failure::run(error)),
+            Err(FeatureError::Unsupported { .. }) => continue,
+            Err(error) => {
+                print_warning(&error.to_string());
+                continue;
+            }
+        };
+        for problem in &listing.problems {
+            print_warning(&format!("{server}: {problem}"));
+        }
+        items.extend(listing.items.into_iter().map(|item| ServerItem {
+            server: server.clone(),
+            item,
+        }));
+    }
+    print_table(form, &items, none, |it| {
+        row(one_line(&it.server, 40), &it.item)
+    })
+}
