@@ -183,9 +183,12 @@ fn expand(
     scope: Scope<'_>,
     used: &mut Vec<SecretString>,
 ) -> Result<String, Problem> {
-    let literal = |text: &str| match is_template {
-        true => text.replace('$', "$$"),
-        false => text.to_owned(),
+    let literal = |text: &str| {
+        if is_template {
+            text.replace('$', "$$")
+        } else {
+            text.to_owned()
+        }
     };
     let mut result = String::new();
     let mut rest = text;
@@ -199,7 +202,7 @@ fn expand(
         result += &literal(before);
         let (inside, after) = after.split_once('}').ok_or(Problem::OpenVariable)?;
         if is_template && ContextTemplate::is_placeholder(inside) {
-            result += &format!("${{{inside}}}");
+            result.extend(["${", inside, "}"]);
         } else {
             result += &literal(&scope.value(inside, used)?);
         }
