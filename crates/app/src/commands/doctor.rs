@@ -91,8 +91,8 @@ impl Finding {
         Self::new(about, State::Good, what)
     }
 
-    fn bad(about: &'static str, what: impl ToString) -> Self {
-        Self::new(about, State::Bad, what.to_string())
+    fn bad(about: &'static str, what: String) -> Self {
+        Self::new(about, State::Bad, what)
     }
 
     fn with_advice(mut self, advice: impl Into<String>) -> Self {
@@ -189,18 +189,18 @@ async fn check_recipe_and_models(context: &Context, findings: &mut Vec<Finding>)
     let recipe = environment.get("SWITCHBOARD_RECIPE");
     let recipe = recipe.or(config.recipe.as_deref());
     let recipe = recipe.map(|name| recipes::find(name, environment));
-    let mut named = environment.get("SWITCHBOARD_MODEL");
+    let mut model = environment.get("SWITCHBOARD_MODEL");
     match &recipe {
         Some(Ok(found)) => {
             let what = format!("{} ({})", found.recipe.name, found.source);
             findings.push(Finding::good("recipe", what));
-            named = named.or(found.recipe.model.as_deref());
+            model = model.or(found.recipe.model.as_deref());
         }
-        Some(Err(error)) => findings.push(Finding::bad("recipe", error)),
+        Some(Err(error)) => findings.push(Finding::bad("recipe", error.to_string())),
         None => {}
     }
-    findings.push(match context.choose_model(named).await {
-        Err(failure) => Finding::bad("model", failure.error),
+    findings.push(match context.choose_model(model).await {
+        Err(failure) => Finding::bad("model", failure.error.to_string()),
         Ok(chosen) => {
             let (why, state) = match &chosen.reason {
                 ChoiceReason::Named => ("it is configured", State::Good),
@@ -229,7 +229,7 @@ async fn check_recipe_and_models(context: &Context, findings: &mut Vec<Finding>)
     for name in fallbacks {
         findings.push(match context.choose_model(Some(name)).await {
             Ok(chosen) => Finding::good("model", format!("{} is a fallback", chosen.model.id())),
-            Err(failure) => Finding::bad("model", failure.error),
+            Err(failure) => Finding::bad("model", failure.error.to_string()),
         });
     }
 }
@@ -281,7 +281,7 @@ async fn check_provider(
 async fn check_servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
     let host = match context.servers().and_then(context::start) {
         Ok(host) => host,
-        Err(failure) => return vec![Finding::bad("server", failure.error)],
+        Err(failure) => return vec![Finding::bad("server", failure.error.to_string())],
     };
     tokio::select! {
         () = host.settled() => {}
