@@ -7,7 +7,6 @@ mod failure;
 mod hints;
 mod redact;
 mod request;
-mod target;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -17,7 +16,7 @@ use reqwest::Client;
 use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
 pub(crate) use self::config::Attempts;
-use self::{call::Call, failure::Failed, target::Target};
+use self::{call::Call, failure::Failed};
 pub use self::{
     config::{RetryPolicy, TransportConfig},
     request::{Headers, HttpRequest},
@@ -193,7 +192,7 @@ impl HttpTransport {
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
         let limit = self.shared.config.first_byte_timeout;
-        let call = self.call(Method::POST, request, limit)?;
+        let call = Call::new(self, Method::POST, request, limit)?;
         self.send(&call, classifier).await
     }
 
@@ -205,7 +204,7 @@ impl HttpTransport {
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
         let limit = self.shared.config.first_byte_timeout;
-        let call = self.call(Method::POST, request, limit)?;
+        let call = Call::new(self, Method::POST, request, limit)?;
         let attempt = self.attempt(&call, 1, classifier).await;
         attempt.map_err(|failed| failed.error)
     }
@@ -218,29 +217,13 @@ impl HttpTransport {
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
         let limit = self.shared.config.first_byte_timeout.min(GET_TIMEOUT);
-        let call = self.call(Method::GET, request, limit)?;
+        let call = Call::new(self, Method::GET, request, limit)?;
         self.send(&call, classifier).await
     }
 
     /// Returns when a request is sent again.
     pub fn retry_policy(&self) -> &RetryPolicy {
         &self.shared.config.retry
-    }
-
-    /// Prepares a request whose answer must begin within `limit`.
-    fn call(
-        &self,
-        method: Method,
-        request: &HttpRequest,
-        limit: Duration,
-    ) -> Result<Call<'_>, ModelError> {
-        Ok(Call {
-            transport: self,
-            method,
-            target: Target::of(self, request)?,
-            body: request.body.clone(),
-            limit,
-        })
     }
 
     async fn send(

@@ -8,28 +8,33 @@ use std::{
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
+use reqwest::Url;
+use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase, redact::Redactor};
 use tokio::time::timeout;
 
 use super::{
-    AnswerContext, HttpAnswer, HttpTransport, MAX_ERROR_BODY_BYTES, body,
+    AnswerContext, HttpAnswer, HttpRequest, HttpTransport, MAX_ERROR_BODY_BYTES, body,
     failure::{self, Failed},
     hints, redact,
-    target::Target,
 };
 use crate::{ByteStream, Classified, ErrorClassifier, HttpFailure, http::classify};
 
 /// Maximum time to read the body of a failed answer.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A request that is ready to be sent any number of times.
+/// A request that is ready to be sent any number of times. Its address and headers are checked.
 pub(super) struct Call<'a> {
-    pub(super) transport: &'a HttpTransport,
-    pub(super) method: Method,
-    pub(super) target: Target,
-    pub(super) body: Option<Bytes>,
+    transport: &'a HttpTransport,
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    expected: &'static [&'static str],
+    body: Option<Bytes>,
     /// Maximum time until the first byte.
-    pub(super) limit: Duration,
+    limit: Duration,
+    redactor: Redactor,
+    /// The address without secrets.
+    address: String,
 }
 
 /// An answer whose headers have arrived.
@@ -40,7 +45,53 @@ enum Opened {
     Failure(reqwest::Response, Option<String>),
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
+    /// Checks the address and the headers of `request`, whose answer must begin within `limit`.
+    pub(super) fn new(
+        transport: &'a HttpTransport,
+        method: Method,
+        request: &HttpRequest,
+        limit: Duration,
+    ) -> Result<Self, ModelError> {
+        let wrong = |message: String| {
+            ModelError::new(transport.provider(), ModelErrorKind::Configuration, message)
+        };
+        request.headers.check(transport.provider())?;
+        let address = redact::display_address(&request.url);
+        let url = Url::parse(&request.url)
+            .map_err(|error| wrong(format!("`{address}` is not an address: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(wrong(format!(
+                "`{address}` is not an address: it must begin with http:// or https://"
+            )));
+        }
+        let mut headers = request.headers.map().clone();
+        if !request.expected.is_empty()
+            && !headers.contains_key(header::ACCEPT)
+            && let Ok(accept) = HeaderValue::try_from(request.expected.join(", "))
+        {
+            headers.insert(header::ACCEPT, accept);
+        }
+        // reqwest's builder converts user and password of the address into a header.
+        let built = transport.client.request(Method::GET, url).headers(headers);
+        let mut built = built.build().map_err(|error| {
+            wrong(format!("`{address}`: {}", failure::root_cause(&error)))
+                .with_source(error.without_url())
+        })?;
+        let headers = std::mem::take(built.headers_mut());
+        Ok(Self {
+            transport,
+            method,
+            redactor: redact::redactor_of(built.url(), &headers),
+            url: built.url().clone(),
+            headers,
+            expected: request.expected,
+            body: request.body.clone(),
+            limit,
+            address,
+        })
+    }
+
     /// Sends the request once. `number` counts the attempts from one.
     pub(super) async fn attempt(
         &self,
@@ -56,7 +107,7 @@ impl Call<'_> {
         tracing::debug!(
             provider = self.provider(),
             method = %self.method,
-            address = self.target.address,
+            address = self.address,
             attempt = number,
             status,
             error,
@@ -72,7 +123,7 @@ impl Call<'_> {
                 phase: TimeoutPhase::FirstByte,
                 after: self.limit,
             };
-            let error = self.error(kind, self.target.address.clone());
+            let error = self.error(kind, self.address.clone());
             return Err(failure::with_default_hint(error).into());
         };
         match opened? {
@@ -91,7 +142,7 @@ impl Call<'_> {
         let context = AnswerContext {
             status,
             request_id: hints::request_id(&headers),
-            redactor: self.target.redactor.clone(),
+            redactor: self.redactor.clone(),
         };
         let beginning = first.clone().unwrap_or_default();
         let body: ByteStream = match body::rest_of(response, first.as_ref()) {
@@ -114,8 +165,8 @@ impl Call<'_> {
 
     /// Creates the HTTP request.
     fn request(&self) -> reqwest::Request {
-        let mut request = reqwest::Request::new(self.method.clone(), self.target.url.clone());
-        *request.headers_mut() = self.target.headers.clone();
+        let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
+        *request.headers_mut() = self.headers.clone();
         *request.body_mut() = self.body.clone().map(Into::into);
         request
     }
@@ -146,13 +197,13 @@ impl Call<'_> {
             ));
         }
         let actual = hints::essence(headers)?;
-        let expected = self.target.expected;
+        let expected = self.expected;
         if expected.is_empty() || hints::is_expected(actual, expected) {
             return None;
         }
         Some(format!(
             "{} sent `{}` instead of `{}`: check the address",
-            self.target.address,
+            self.address,
             actual.to_ascii_lowercase().escape_debug(),
             expected.join("` or `")
         ))
@@ -181,7 +232,7 @@ impl Call<'_> {
         };
         // Before an excerpt is made, which might end within a key.
         let body = String::from_utf8_lossy(&body);
-        let body = self.target.redactor.redact_known(&body);
+        let body = self.redactor.redact_known(&body);
         let retry_after = hints::retry_after(&headers, SystemTime::now());
         let Classified {
             kind,
@@ -202,7 +253,7 @@ impl Call<'_> {
             .error(kind, message)
             .with_status(status.as_u16())
             .with_request_id(request_id.or_else(|| hints::request_id(&headers)));
-        let error = redact::redact_error(&self.target.redactor, error);
+        let error = redact::redact_error(&self.redactor, error);
         let is_retryable = hints::should_retry(&headers).unwrap_or_else(|| error.is_transient());
         let pause = error.retry_after().or(retry_after);
         error.with_retry_hint(is_retryable, pause)
@@ -210,16 +261,15 @@ impl Call<'_> {
 
     fn redirected(&self, status: StatusCode, location: &HeaderValue) -> ModelError {
         let location = String::from_utf8_lossy(location.as_bytes());
-        let new_address = match self.target.url.join(&location) {
+        let new_address = match self.url.join(&location) {
             Ok(url) => redact::display_address(url.as_str()),
             Err(_) => redact::display_address(&location),
         };
         let message = format!(
             "{} redirects to {}. Redirects are not followed, because the key would be sent along. If the \
              new address is right, configure it",
-            self.target.address,
-            self.target
-                .redactor
+            self.address,
+            self.redactor
                 .redact_known(&classify::excerpt(new_address.as_bytes())),
         );
         self.error(ModelErrorKind::Configuration, message)
@@ -229,12 +279,7 @@ impl Call<'_> {
 
     fn connection_error(&self, error: reqwest::Error) -> ModelError {
         let connect_timeout = self.transport.shared.config.connect_timeout;
-        failure::connection_error(
-            self.provider(),
-            &self.target.address,
-            connect_timeout,
-            error,
-        )
+        failure::connection_error(self.provider(), &self.address, connect_timeout, error)
     }
 
     fn provider(&self) -> &str {

@@ -36,10 +36,9 @@ impl Lowering<'_, '_> {
         let Some(Value::Array(alternatives)) = schema.shift_remove("anyOf") else {
             return self.typed(schema, at, level);
         };
-        let mut annotations = schema.clone();
-        annotations.retain(|keyword, _| is_annotation(keyword));
-        let mut common = schema.clone();
-        common.retain(|keyword, _| !is_annotation(keyword));
+        let keywords = schema.into_iter();
+        let (annotations, common): (Map, Map) =
+            keywords.partition(|(keyword, _)| is_annotation(keyword));
         let mut size = 0_usize;
         visit(&common, &mut |_| size += 1);
         if !common.is_empty() && size.saturating_mul(alternatives.len()) > MAX_COPIES {

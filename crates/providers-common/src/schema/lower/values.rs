@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Lowering, Map, SchemaMembers, types::implied_types};
 use crate::schema::{
     change::ChangeKind,
-    keywords::{is_annotation, is_of_type, type_value},
+    keywords::{is_annotation, is_of_type, listed_values, type_value},
     rules::Enums,
 };
 
@@ -81,10 +81,9 @@ impl Lowering<'_, '_> {
         if values.len() == count || values.is_empty() {
             return None;
         }
-        let mut union = schema.clone();
-        union.retain(|keyword, _| is_annotation(keyword));
-        let mut others = schema.clone();
-        others.retain(|keyword, _| !is_annotation(keyword));
+        let keywords = schema.clone().into_iter();
+        let (mut union, mut others): (Map, Map) =
+            keywords.partition(|(keyword, _)| is_annotation(keyword));
         others.set("enum", values);
         let mut types = schema.types();
         let allows_null = types.is_empty() || types.contains(&"null");
@@ -105,20 +104,12 @@ impl Lowering<'_, '_> {
     /// Removes listed values that do not have the type, or the type if no value has it.
     fn match_types(&mut self, schema: &mut Map, at: &str) {
         let types = schema.types();
-        if !schema.contains_key("type") {
+        let Some(values) = listed_values(schema).filter(|_| schema.contains_key("type")) else {
             return;
-        }
-        let (matching, is_all) = match (schema.get("const"), schema.get("enum")) {
-            (Some(constant), _) => (Vec::new(), is_of_type(constant, &types)),
-            (None, Some(Value::Array(values))) => {
-                let matching = values.iter().filter(|value| is_of_type(value, &types));
-                let matching: Vec<Value> = matching.cloned().collect();
-                let is_all = matching.len() == values.len();
-                (matching, is_all)
-            }
-            _ => return,
         };
-        if is_all {
+        let matching = values.iter().filter(|value| is_of_type(value, &types));
+        let matching: Vec<Value> = matching.map(|value| (*value).clone()).collect();
+        if matching.len() == values.len() {
             return;
         }
         if matching.is_empty() {
