@@ -1,11 +1,11 @@
 //! The state that observers need of a run, built from its events.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use switchboard_domain::{ModelId, ToolContent, Usage};
+use switchboard_domain::{ModelId, Usage};
 
 use super::{
     Approval, AuditKind, Decider, Decision, ModelCall, ModelCallEnd, QuestionEntry, QuestionMoment,
@@ -20,9 +20,8 @@ pub type CostFunction = Arc<dyn Fn(&ModelId, &Usage) -> Option<f64> + Send + Syn
 ///
 /// A run that is resumed in another process has a new fold there. Facts from before the resume,
 /// such as the tool of an earlier call, are then `unknown`.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(in crate::observe) struct RunFold {
-    cost_function: Option<CostFunction>,
     model: Option<ModelId>,
     /// The model call without an end, and its start. Its end is `Cancelled` until it has another.
     open_model_call: Option<(Timestamp, ModelCall)>,
@@ -31,10 +30,8 @@ pub(in crate::observe) struct RunFold {
     open_tool_calls: HashMap<String, OpenToolCall>,
     /// Servers of the open questions, by question id.
     open_questions: HashMap<String, String>,
-    /// Sum of the costs of the answered model calls. `None` if a price is unknown.
-    cost_usd: Option<f64>,
-    /// Whether a model call was answered.
-    is_answered: bool,
+    /// Costs of the answered model calls. `None` for an unknown price.
+    costs: Vec<Option<f64>>,
 }
 
 /// A tool call without a result.
@@ -47,78 +44,76 @@ struct OpenToolCall {
 }
 
 impl RunFold {
-    /// Returns a fold that also computes costs.
-    pub(in crate::observe) fn with_cost(cost_function: Option<CostFunction>) -> Self {
-        Self {
-            cost_function,
-            ..Self::default()
-        }
-    }
-
-    /// Adds an event and returns the facts that it completes, with unredacted values.
-    pub(in crate::observe) fn observe(&mut self, event: &RunEvent) -> Vec<AuditKind> {
-        let mut facts = Vec::new();
-        match &event.kind {
+    /// Adds an event and returns the facts that it completes, with unredacted values. `cost`
+    /// computes the costs of model calls.
+    pub(in crate::observe) fn observe(
+        &mut self,
+        event: &RunEvent,
+        cost: Option<&CostFunction>,
+    ) -> Vec<AuditKind> {
+        let time = event.time;
+        let ended_call = self.end_model_call(time, &event.kind, cost);
+        let fact = match &event.kind {
             RunEventKind::RunStarted { model, resumed } => {
                 self.model = Some(model.clone());
-                facts.push(self.run_entry(if *resumed {
+                let moment = if *resumed {
                     RunMoment::Resumed
                 } else {
                     RunMoment::Started
-                }));
+                };
+                Some(AuditKind::Run(RunEntry::new(moment, self.model())))
             }
-            RunEventKind::RunParked { .. } => facts.push(self.run_entry(RunMoment::Parked)),
+            RunEventKind::RunParked { .. } => {
+                let entry = RunEntry::new(RunMoment::Parked, self.model());
+                Some(AuditKind::Run(entry))
+            }
             RunEventKind::RunFinished { report } => {
-                facts.extend(self.end_model_call(event.time).map(AuditKind::ModelCall));
                 self.open_tool_calls.clear();
                 self.open_questions.clear();
-                facts.push(AuditKind::Run(RunEntry {
+                let costs = Some(&self.costs).filter(|costs| !costs.is_empty());
+                Some(AuditKind::Run(RunEntry {
                     outcome: Some(report.outcome),
                     steps: Some(report.steps),
                     usage: Some(report.usage).filter(Usage::is_known),
-                    cost_usd: self.cost_usd,
+                    cost_usd: costs.and_then(|costs| costs.iter().copied().sum()),
                     error: report.error.as_ref().map(|error| json_name(&error.kind)),
                     ..RunEntry::new(RunMoment::Finished, report.model.clone())
-                }));
+                }))
             }
-            RunEventKind::ModelSwitched { to, .. } => self.model = Some(to.clone()),
+            RunEventKind::ModelSwitched { to, .. } => {
+                self.model = Some(to.clone());
+                None
+            }
             RunEventKind::ModelCallStarted {
                 step,
                 model,
                 tools,
                 tool_choice,
             } => {
-                facts.extend(self.end_model_call(event.time).map(AuditKind::ModelCall));
                 self.model = Some(model.clone());
                 self.step = *step;
                 let call = ModelCall {
                     tools: *tools,
                     tool_choice_asked: tool_choice.clone(),
-                    ..ModelCall::new(*step, model)
+                    ..self.new_model_call(*step)
                 };
-                self.open_model_call = Some((event.time, call));
+                self.open_model_call = Some((time, call));
+                None
             }
             RunEventKind::HistoryTrimmed {
                 summarised: true, ..
             } => {
-                facts.extend(self.end_model_call(event.time).map(AuditKind::ModelCall));
                 let call = ModelCall {
                     purpose: CallPurpose::Summary,
-                    ..ModelCall::new(self.step.saturating_add(1), &self.model())
+                    ..self.new_model_call(self.step.saturating_add(1))
                 };
-                self.open_model_call = Some((event.time, call));
+                self.open_model_call = Some((time, call));
+                None
             }
-            kind => {
-                let call = self.ended_model_call(event.time, kind);
-                facts.extend(call.map(AuditKind::ModelCall));
-                facts.extend(self.tool_event(kind));
-            }
-        }
-        facts
-    }
-
-    fn run_entry(&self, moment: RunMoment) -> AuditKind {
-        AuditKind::Run(RunEntry::new(moment, self.model()))
+            kind => self.observe_tool_event(kind),
+        };
+        let ended_call = ended_call.map(AuditKind::ModelCall);
+        ended_call.into_iter().chain(fact).collect()
     }
 
     fn model(&self) -> ModelId {
@@ -126,17 +121,39 @@ impl RunFold {
         self.model.clone().unwrap_or_else(unknown)
     }
 
-    fn end_model_call(&mut self, now: Timestamp) -> Option<ModelCall> {
-        let (started, call) = self.open_model_call.take()?;
-        let duration_ms = now.as_millisecond() - started.as_millisecond();
-        Some(ModelCall {
-            duration_ms: u64::try_from(duration_ms).unwrap_or(0),
-            ..call
-        })
+    fn new_model_call(&self, step: u32) -> ModelCall {
+        let model = self.model();
+        ModelCall {
+            step,
+            provider: model.provider,
+            model: model.name,
+            ..ModelCall::default()
+        }
     }
 
-    /// Returns the model call that an event ends.
-    fn ended_model_call(&mut self, now: Timestamp, kind: &RunEventKind) -> Option<ModelCall> {
+    /// Returns the open model call if the event ends it. Every start of a call and the end of the
+    /// run also end an open call, as cancelled.
+    fn end_model_call(
+        &mut self,
+        now: Timestamp,
+        kind: &RunEventKind,
+        cost: Option<&CostFunction>,
+    ) -> Option<ModelCall> {
+        let ends_call = matches!(
+            kind,
+            RunEventKind::RunFinished { .. }
+                | RunEventKind::ModelCallStarted { .. }
+                | RunEventKind::ModelCallFinished { .. }
+                | RunEventKind::ModelCallFailed { .. }
+                | RunEventKind::HistorySummarised { .. }
+                | RunEventKind::HistoryTrimmed {
+                    summarised: true,
+                    ..
+                }
+        );
+        let (started, mut call) = self.open_model_call.take_if(|_| ends_call)?;
+        let duration_ms = now.as_millisecond() - started.as_millisecond();
+        call.duration_ms = u64::try_from(duration_ms).unwrap_or(0);
         match kind {
             RunEventKind::ModelCallFinished {
                 model,
@@ -145,80 +162,68 @@ impl RunFold {
                 usage,
                 tool_choice,
                 ..
-            } => Some(ModelCall {
-                answered_by: model.clone(),
-                finish: Some(finish_reason.clone()),
-                finish_raw: finish_raw.clone(),
-                tool_choice: Some(tool_choice.clone()),
-                ..self.answered_model_call(now, usage)?
-            }),
+            } => {
+                call.answered_by.clone_from(model);
+                call.finish = Some(finish_reason.clone());
+                call.finish_raw.clone_from(finish_raw);
+                call.tool_choice = Some(tool_choice.clone());
+                self.add_usage(&mut call, usage, cost);
+            }
             RunEventKind::ModelCallFailed { error, .. }
             | RunEventKind::HistorySummarised {
                 error: Some(error), ..
-            } => Some(ModelCall {
-                end: ModelCallEnd::Failed,
-                error: Some(json_name(&error.kind)),
-                status: error.status,
-                request_id: error.request_id.clone(),
-                ..self.end_model_call(now)?
-            }),
+            } => {
+                call.end = ModelCallEnd::Failed;
+                call.error = Some(json_name(&error.kind));
+                call.status = error.status;
+                call.request_id.clone_from(&error.request_id);
+            }
             RunEventKind::HistorySummarised {
                 step,
                 answered_by,
                 finish_reason,
                 usage,
                 ..
-            } => Some(ModelCall {
-                step: *step,
-                answered_by: answered_by.clone(),
-                finish: finish_reason.clone(),
-                ..self.answered_model_call(now, usage)?
-            }),
-            _ => None,
+            } => {
+                call.step = *step;
+                call.answered_by.clone_from(answered_by);
+                call.finish.clone_from(finish_reason);
+                self.add_usage(&mut call, usage, cost);
+            }
+            _ => {}
         }
+        Some(call)
     }
 
-    fn answered_model_call(&mut self, now: Timestamp, usage: &Usage) -> Option<ModelCall> {
-        let call = self.end_model_call(now)?;
+    fn add_usage(&mut self, call: &mut ModelCall, usage: &Usage, cost: Option<&CostFunction>) {
         let model = ModelId::new(call.provider.clone(), call.model.clone());
-        let cost_function = self.cost_function.as_ref();
-        let cost_usd = cost_function.and_then(|cost| cost(&model, usage));
-        let earlier = if self.is_answered {
-            self.cost_usd
-        } else {
-            Some(0.0)
-        };
-        self.cost_usd = earlier.zip(cost_usd).map(|(earlier, cost)| earlier + cost);
-        self.is_answered = true;
-        Some(ModelCall {
-            end: ModelCallEnd::Answered,
-            usage: Some(*usage).filter(Usage::is_known),
-            cost_usd,
-            ..call
-        })
+        call.end = ModelCallEnd::Answered;
+        call.usage = Some(*usage).filter(Usage::is_known);
+        call.cost_usd = cost.and_then(|cost| cost(&model, usage));
+        self.costs.push(call.cost_usd);
     }
 
-    fn tool_event(&mut self, kind: &RunEventKind) -> Option<AuditKind> {
-        match kind {
+    fn observe_tool_event(&mut self, kind: &RunEventKind) -> Option<AuditKind> {
+        Some(match kind {
             RunEventKind::ToolPlanned {
                 id,
                 server,
                 tool,
                 input,
             } => {
-                let call = self.tool_call(id);
-                call.entry.server.clone_from(server);
-                call.entry.tool.clone_from(tool);
-                call.entry.input = Arc::clone(input);
-                None
+                let entry = &mut self.tool_call(id).entry;
+                entry.server.clone_from(server);
+                entry.tool.clone_from(tool);
+                entry.input = Arc::clone(input);
+                return None;
             }
             RunEventKind::ToolInputRepaired { id, input, .. } => {
                 self.tool_call(id).entry.input = Arc::clone(input);
-                None
+                return None;
             }
             RunEventKind::ToolAwaitingApproval { id } => {
                 self.tool_call(id).approval_requested = true;
-                Some(self.approval(id, Decision::Asked, Decider::Policy, |_| {}))
+                AuditKind::Approval(self.approval(id, Decision::Asked, Decider::Policy))
             }
             RunEventKind::ToolApproved {
                 id,
@@ -231,10 +236,11 @@ impl RunFold {
                 } else {
                     Decider::Approver
                 };
-                Some(self.approval(id, Decision::Allowed, decider, |approval| {
-                    approval.scope = Some(*scope);
-                    approval.edited = *edited;
-                }))
+                AuditKind::Approval(Approval {
+                    scope: Some(*scope),
+                    edited: *edited,
+                    ..self.approval(id, Decision::Allowed, decider)
+                })
             }
             RunEventKind::ToolDenied { id, reason } => {
                 let decider = if self.tool_call(id).approval_requested {
@@ -242,12 +248,13 @@ impl RunFold {
                 } else {
                     Decider::Policy
                 };
-                Some(self.approval(id, Decision::Denied, decider, |approval| {
-                    approval.reason = Some(reason.clone());
-                }))
+                AuditKind::Approval(Approval {
+                    reason: Some(reason.clone()),
+                    ..self.approval(id, Decision::Denied, decider)
+                })
             }
             RunEventKind::ToolStarted { id } => {
-                Some(AuditKind::ToolCall(self.tool_call(id).entry.clone()))
+                AuditKind::ToolCall(self.tool_call(id).entry.clone())
             }
             RunEventKind::ToolFinished {
                 id,
@@ -259,50 +266,43 @@ impl RunFold {
                 content,
                 ..
             } => {
-                let call = self.open_tool_calls.remove(id);
-                let entry = call.map_or_else(|| ToolCallEntry::unknown(id), |call| call.entry);
-                Some(AuditKind::ToolCall(ToolCallEntry {
+                let entry = self.tool_call(id).entry.clone();
+                self.open_tool_calls.remove(id);
+                let json = serde_json::to_vec(content).unwrap_or_default();
+                AuditKind::ToolCall(ToolCallEntry {
                     moment: ToolCallMoment::Finished,
                     is_error: Some(*is_error),
                     failure: *failure,
                     attempts: Some(*attempts),
                     cached: Some(*cached),
                     duration_ms: Some(*duration_ms),
-                    result_bytes: Some(json_length(content)),
+                    result_bytes: Some(json.len() as u64),
                     ..entry
-                }))
+                })
             }
             RunEventKind::QuestionAsked { id, question } => {
                 let server = question.server.clone();
                 self.open_questions.insert(id.clone(), server.clone());
-                Some(AuditKind::Question(QuestionEntry {
+                AuditKind::Question(QuestionEntry {
                     moment: QuestionMoment::Asked,
                     id: id.clone(),
                     server: Some(server),
                     action: None,
-                }))
+                })
             }
-            RunEventKind::QuestionAnswered { id, action } => {
-                Some(AuditKind::Question(QuestionEntry {
-                    moment: QuestionMoment::Answered,
-                    id: id.clone(),
-                    server: self.open_questions.remove(id),
-                    action: Some(*action),
-                }))
-            }
-            _ => None,
-        }
+            RunEventKind::QuestionAnswered { id, action } => AuditKind::Question(QuestionEntry {
+                moment: QuestionMoment::Answered,
+                id: id.clone(),
+                server: self.open_questions.remove(id),
+                action: Some(*action),
+            }),
+            _ => return None,
+        })
     }
 
-    fn approval(
-        &mut self,
-        id: &str,
-        decision: Decision,
-        by: Decider,
-        complete: impl FnOnce(&mut Approval),
-    ) -> AuditKind {
+    fn approval(&mut self, id: &str, decision: Decision, by: Decider) -> Approval {
         let entry = &self.tool_call(id).entry;
-        let mut approval = Approval {
+        Approval {
             id: id.to_owned(),
             server: entry.server.clone(),
             tool: entry.tool.clone(),
@@ -311,9 +311,7 @@ impl RunFold {
             reason: None,
             scope: None,
             edited: false,
-        };
-        complete(&mut approval);
-        AuditKind::Approval(approval)
+        }
     }
 
     /// Returns the open call with this id, or an `unknown` one if another process planned it.
@@ -321,19 +319,13 @@ impl RunFold {
         self.open_tool_calls
             .entry(id.to_owned())
             .or_insert_with(|| OpenToolCall {
-                entry: ToolCallEntry::unknown(id),
+                entry: ToolCallEntry {
+                    id: id.to_owned(),
+                    tool: "unknown".to_owned(),
+                    ..ToolCallEntry::default()
+                },
                 approval_requested: false,
             })
-    }
-}
-
-impl fmt::Debug for RunFold {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunFold")
-            .field("model", &self.model)
-            .field("step", &self.step)
-            .field("open_tool_calls", &self.open_tool_calls.len())
-            .finish_non_exhaustive()
     }
 }
 
@@ -343,8 +335,4 @@ pub(in crate::observe) fn json_name(value: &impl Serialize) -> String {
         Ok(Value::String(name)) => name,
         _ => "other".to_owned(),
     }
-}
-
-fn json_length(content: &[ToolContent]) -> u64 {
-    serde_json::to_vec(content).map_or(0, |json| json.len() as u64)
 }

@@ -103,7 +103,7 @@ pub enum RunMoment {
 }
 
 /// A model call that ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ModelCall {
     /// How the call ended.
     pub end: ModelCallEnd,
@@ -152,33 +152,8 @@ pub struct ModelCall {
     pub request_id: Option<String>,
 }
 
-impl ModelCall {
-    /// Creates the record of a call that has no end yet.
-    pub(crate) fn new(step: u32, model: &ModelId) -> Self {
-        Self {
-            end: ModelCallEnd::Cancelled,
-            purpose: CallPurpose::Answer,
-            step,
-            provider: model.provider.clone(),
-            model: model.name.clone(),
-            answered_by: None,
-            tools: 0,
-            finish: None,
-            finish_raw: None,
-            usage: None,
-            cost_usd: None,
-            tool_choice_asked: ToolChoice::default(),
-            tool_choice: None,
-            duration_ms: 0,
-            error: None,
-            status: None,
-            request_id: None,
-        }
-    }
-}
-
 /// The end of a model call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelCallEnd {
     /// The model answered.
@@ -186,11 +161,12 @@ pub enum ModelCallEnd {
     /// The call returned an error.
     Failed,
     /// The run ended first.
+    #[default]
     Cancelled,
 }
 
 /// A tool call that started or finished.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ToolCallEntry {
     /// The state. A call with `started` and without `finished` was interrupted; its effect is
     /// unknown.
@@ -229,31 +205,12 @@ pub struct ToolCallEntry {
     pub result: Option<Value>,
 }
 
-impl ToolCallEntry {
-    /// Creates the record of the start of a call that another process planned.
-    pub(crate) fn unknown(id: &str) -> Self {
-        Self {
-            moment: ToolCallMoment::Started,
-            id: id.to_owned(),
-            server: None,
-            tool: "unknown".to_owned(),
-            input: Arc::default(),
-            is_error: None,
-            failure: None,
-            attempts: None,
-            cached: None,
-            duration_ms: None,
-            result_bytes: None,
-            result: None,
-        }
-    }
-}
-
 /// The state of a tool call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolCallMoment {
     /// The call is about to be sent.
+    #[default]
     Started,
     /// The call has a result, also if it did not run.
     Finished,

@@ -46,14 +46,16 @@ pub struct AuditTrail {
 impl AuditTrail {
     /// Creates the trail of one run that has not started.
     pub fn new(options: AuditOptions) -> Self {
-        let fold = RunFold::with_cost(options.cost.clone());
-        Self { options, fold }
+        Self {
+            options,
+            fold: RunFold::default(),
+        }
     }
 
     /// Returns the records of an event: none, one or several.
     pub fn observe(&mut self, event: &RunEvent) -> Vec<AuditRecord> {
-        let facts = self.fold.observe(event).into_iter();
-        let records = facts.map(|kind| AuditRecord {
+        let facts = self.fold.observe(event, self.options.cost.as_ref());
+        let records = facts.into_iter().map(|kind| AuditRecord {
             time: event.time,
             run_id: event.run_id.to_string(),
             seq: event.seq,

@@ -1,33 +1,20 @@
-use jiff::Timestamp;
 use serde_json::{Value, json};
-use switchboard_domain::{
-    ApprovalScope, FinishReason, ModelId, ToolChoiceOutcome, ToolContent, ToolProgress, Usage,
-    Warning, WarningKind,
-};
+use switchboard_domain::{ApprovalScope, ToolContent, ToolProgress, Usage, Warning, WarningKind};
 
 use super::*;
-use crate::{Outcome, QuestionAction, RunError, RunErrorKind, RunReport, ToolFailure};
-
-/// Returns events that are 100 ms apart.
-fn events(kinds: impl IntoIterator<Item = RunEventKind>) -> Vec<RunEvent> {
-    let start: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
-    (1..)
-        .zip(kinds)
-        .map(|(seq, kind)| RunEvent {
-            run_id: "run-1".into(),
-            seq,
-            time: start + jiff::SignedDuration::from_millis(100 * i64::try_from(seq).unwrap()),
-            kind,
-        })
-        .collect()
-}
+use crate::{
+    QuestionAction, RunError, RunErrorKind, ToolFailure,
+    observe::events::{
+        event, finished, model_finished, model_started, planned, sent, started, tool_finished,
+    },
+};
 
 fn lines(options: AuditOptions, kinds: impl IntoIterator<Item = RunEventKind>) -> Vec<Value> {
     let mut trail = AuditTrail::new(options);
-    let records = events(kinds)
-        .iter()
-        .flat_map(|event| trail.observe(event))
-        .collect::<Vec<_>>();
+    let events = (1..).zip(kinds);
+    let records: Vec<_> = events
+        .flat_map(|(seq, kind)| trail.observe(&event("run-1", seq, kind)))
+        .collect();
     let lines = records.iter().map(|record| {
         let line = serde_json::to_string(record).unwrap();
         assert!(!line.contains('\n'));
@@ -38,80 +25,18 @@ fn lines(options: AuditOptions, kinds: impl IntoIterator<Item = RunEventKind>) -
     lines.collect()
 }
 
-fn model() -> ModelId {
-    ModelId::new("acme", "large")
-}
-
-fn started() -> RunEventKind {
-    RunEventKind::RunStarted {
-        model: model(),
-        resumed: false,
-    }
-}
-
-fn asked(step: u32) -> RunEventKind {
-    serde_json::from_value(json!({
-        "type": "model_call_started", "step": step, "model": model(), "tools": 2,
-        "tool_choice": {"only": ["create_ticket"]},
-    }))
-    .unwrap()
-}
-
 fn answered(step: u32) -> RunEventKind {
-    RunEventKind::ModelCallFinished {
-        step,
-        model: Some("large-0601".into()),
-        finish_reason: FinishReason::ToolUse,
-        finish_raw: Some("tool_calls".into()),
-        usage: Box::new(Usage {
-            input_tokens: Some(100),
-            output_tokens: Some(7),
-            ..Usage::default()
-        }),
-        tool_choice: ToolChoiceOutcome::Native,
-    }
-}
-
-fn planned(id: &str, input: Value) -> RunEventKind {
-    RunEventKind::ToolPlanned {
-        id: id.into(),
-        server: Some("crm".into()),
-        tool: "create_ticket".into(),
-        input: Arc::new(input),
-    }
-}
-
-fn tool_finished(id: &str, failure: Option<ToolFailure>) -> RunEventKind {
-    RunEventKind::ToolFinished {
-        id: id.into(),
-        is_error: failure.is_some(),
-        failure,
-        cached: false,
-        attempts: 1,
-        duration_ms: 12,
-        content: vec![ToolContent::text("password: abc")].into(),
-        structured: None,
-    }
-}
-
-fn finished(error: Option<RunError>) -> RunEventKind {
-    let report = RunReport {
-        run_id: "run-1".into(),
-        session_id: None,
-        model: model(),
-        answer: "the answer".into(),
-        content: Vec::new(),
-        outcome: Outcome::Completed,
-        finish_reason: Some(FinishReason::Stop),
-        steps: 1,
-        usage: Usage::default(),
-        tool_calls: Vec::new(),
-        warnings: Vec::new(),
-        error,
+    let usage = Usage {
+        input_tokens: Some(100),
+        output_tokens: Some(7),
+        ..Usage::default()
     };
-    RunEventKind::RunFinished {
-        report: Box::new(report),
-    }
+    model_finished(step, usage)
+}
+
+/// Plans a call of `create_ticket`.
+fn ticket(id: &str, input: Value) -> RunEventKind {
+    planned(id, "create_ticket", input)
 }
 
 #[test]
@@ -131,14 +56,14 @@ fn a_run_gives_one_record_per_action() {
     let lines = lines(
         options,
         [
-            started(),
-            asked(1),
+            started(false),
+            model_started(1, "large"),
             RunEventKind::TextDelta {
                 text: "Let me look.".into(),
             },
             answered(1),
-            planned("c1", json!({"subject": "Broken", "api_key": "k"})),
-            RunEventKind::ToolStarted { id: "c1".into() },
+            ticket("c1", json!({"subject": "Broken", "api_key": "k"})),
+            sent("c1"),
             RunEventKind::ToolProgressed {
                 id: "c1".into(),
                 progress: ToolProgress {
@@ -147,7 +72,7 @@ fn a_run_gives_one_record_per_action() {
                     message: None,
                 },
             },
-            tool_finished("c1", None),
+            tool_finished("c1", None, "password: abc", 12),
             finished(None),
         ],
     );
@@ -170,12 +95,12 @@ fn approvals_have_a_decision_a_decider_and_a_reason() {
     let lines = lines(
         AuditOptions::default(),
         [
-            planned("c1", json!({})),
+            ticket("c1", json!({})),
             waiting("c1"),
             denied("c1"),
-            planned("c2", json!({})),
+            ticket("c2", json!({})),
             denied("c2"),
-            planned("c3", json!({"n": 1})),
+            ticket("c3", json!({"n": 1})),
             waiting("c3"),
             RunEventKind::ToolInputRepaired {
                 id: "c3".into(),
@@ -183,8 +108,8 @@ fn approvals_have_a_decision_a_decider_and_a_reason() {
                 input: Arc::new(json!({"n": 2})),
             },
             approved("c3", false),
-            RunEventKind::ToolStarted { id: "c3".into() },
-            planned("c4", json!({})),
+            sent("c3"),
+            ticket("c4", json!({})),
             approved("c4", true),
         ],
     );
@@ -229,12 +154,12 @@ fn failures_have_a_kind() {
     let lines = lines(
         AuditOptions::default(),
         [
-            started(),
-            asked(1),
+            started(false),
+            model_started(1, "large"),
             answered(1),
-            planned("c1", json!("not json")),
-            tool_finished("c1", Some(ToolFailure::MalformedInput)),
-            asked(2),
+            ticket("c1", json!("not json")),
+            tool_finished("c1", Some(ToolFailure::MalformedInput), "password: abc", 12),
+            model_started(2, "large"),
             RunEventKind::ModelCallFailed {
                 step: 2,
                 error: Box::new(error.clone()),
@@ -260,8 +185,8 @@ fn a_model_call_without_an_end_is_cancelled() {
     let lines = lines(
         AuditOptions::default(),
         [
-            started(),
-            asked(1),
+            started(false),
+            model_started(1, "large"),
             RunEventKind::TextDelta { text: "I".into() },
             finished(None),
         ],
@@ -281,7 +206,10 @@ fn results_are_recorded_only_on_request_and_redacted() {
         };
         let lines = lines(
             options,
-            [planned("c1", json!({})), tool_finished("c1", None)],
+            [
+                ticket("c1", json!({})),
+                tool_finished("c1", None, "password: abc", 12),
+            ],
         );
         assert_eq!(
             lines[0].get("result").cloned(),
@@ -294,16 +222,12 @@ fn results_are_recorded_only_on_request_and_redacted() {
 
 #[test]
 fn a_resumed_run_has_records_without_its_earlier_events() {
-    let resumed = RunEventKind::RunStarted {
-        model: model(),
-        resumed: true,
-    };
     let lines = lines(
         AuditOptions::default(),
         [
-            resumed,
-            RunEventKind::ToolStarted { id: "c9".into() },
-            tool_finished("c9", Some(ToolFailure::Interrupted)),
+            started(true),
+            sent("c9"),
+            tool_finished("c9", Some(ToolFailure::Interrupted), "password: abc", 12),
             RunEventKind::RunParked {
                 waiting: vec!["c8".into()],
             },
@@ -322,8 +246,8 @@ fn records_contain_no_text_of_the_conversation() {
     let lines = lines(
         AuditOptions::default(),
         [
-            started(),
-            asked(1),
+            started(false),
+            model_started(1, "large"),
             RunEventKind::TextDelta { text: said.into() },
             RunEventKind::ReasoningDelta { text: said.into() },
             RunEventKind::Warning { warning },

@@ -92,14 +92,9 @@ impl Metrics {
                 self.runs.remove(&id);
             }
         }
-        let cost = &self.cost;
-        let run = self.runs.entry(Arc::clone(&event.run_id));
-        let run = run.or_insert_with(|| OpenRun {
-            fold: RunFold::with_cost(cost.clone()),
-            ..OpenRun::default()
-        });
+        let run = self.runs.entry(Arc::clone(&event.run_id)).or_default();
         run.last_event = event.time;
-        for fact in run.fold.observe(event) {
+        for fact in run.fold.observe(event, self.cost.as_ref()) {
             self.count(&event.run_id, &fact);
         }
     }
@@ -254,18 +249,11 @@ impl Metrics {
 
     /// Returns whether a new model is counted separately.
     fn add_model(&mut self, model: &ModelId, has_answered: bool) -> bool {
-        if self.models.len() >= MAX_NAMES {
-            return false;
-        }
-        if self
-            .is_known
-            .as_ref()
-            .is_none_or(|is_known| is_known(model))
-        {
-            return true;
-        }
-        let is_separate = has_answered && self.unknown_models < MAX_UNKNOWN_MODELS;
-        self.unknown_models += usize::from(is_separate);
+        let is_known = self.is_known.as_ref();
+        let is_known = is_known.is_none_or(|is_known| is_known(model));
+        let has_room = is_known || has_answered && self.unknown_models < MAX_UNKNOWN_MODELS;
+        let is_separate = self.models.len() < MAX_NAMES && has_room;
+        self.unknown_models += usize::from(is_separate && !is_known);
         is_separate
     }
 }

@@ -1,10 +1,15 @@
 use serde_json::json;
-use switchboard_domain::{FinishReason, ToolChoiceOutcome, Usage};
+use switchboard_domain::Usage;
 
 use super::*;
 use crate::{
-    RunEventKind, RunReport,
-    observe::audit::{AuditOptions, AuditTrail},
+    RunEventKind,
+    observe::{
+        audit::{AuditOptions, AuditTrail},
+        events::{
+            event, finished, model_finished, model_started, planned, sent, started, tool_finished,
+        },
+    },
 };
 
 fn cost() -> CostFunction {
@@ -31,108 +36,40 @@ impl Feed {
 
     fn emit(&mut self, kind: RunEventKind) {
         let seq = self.events.len() as u64 + 1;
-        let start: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
-        let event = RunEvent {
-            run_id: self.run_id.into(),
-            seq,
-            time: start + jiff::SignedDuration::from_millis(100 * i64::try_from(seq).unwrap()),
-            kind,
-        };
+        let event = event(self.run_id, seq, kind);
         self.metrics.observe(&event);
         self.events.push(event);
     }
 
-    fn start(&mut self, resumed: bool) {
-        self.emit(RunEventKind::RunStarted {
-            model: ModelId::new("acme", "large"),
-            resumed,
-        });
-    }
-
-    fn start_model_call(&mut self, model: &str) {
-        let model = format!("acme/{model}");
-        let event = json!({"type": "model_call_started", "step": 1, "model": model, "tools": 2});
-        self.emit(serde_json::from_value(event).unwrap());
-    }
-
-    fn finish_model_call(&mut self) {
-        self.emit(RunEventKind::ModelCallFinished {
-            step: 1,
-            model: None,
-            finish_reason: FinishReason::ToolUse,
-            finish_raw: None,
-            usage: Box::new(Usage {
-                input_tokens: Some(100),
-                output_tokens: Some(50),
-                cache_read_tokens: Some(40),
-                ..Usage::default()
-            }),
-            tool_choice: ToolChoiceOutcome::Native,
-        });
-    }
-
     fn fail_model_call(&mut self, model: &str) {
-        self.start_model_call(model);
+        self.emit(model_started(1, model));
         let error = json!({"kind": "internal", "message": "no"});
         let event = json!({"type": "model_call_failed", "step": 1, "error": error});
         self.emit(serde_json::from_value(event).unwrap());
     }
 
     fn call_model(&mut self, model: &str) {
-        self.start_model_call(model);
-        self.finish_model_call();
-    }
-
-    fn plan(&mut self, id: &str, tool: &str, input: Value) {
-        self.emit(RunEventKind::ToolPlanned {
-            id: id.into(),
-            server: Some("crm".into()),
-            tool: tool.into(),
-            input: Arc::new(input),
-        });
+        self.emit(model_started(1, model));
+        let usage = Usage {
+            input_tokens: Some(100),
+            output_tokens: Some(50),
+            cache_read_tokens: Some(40),
+            ..Usage::default()
+        };
+        self.emit(model_finished(1, usage));
     }
 
     fn finish_tool_call(&mut self, id: &str, failure: Option<ToolFailure>) {
-        let has_run = !failure.is_some_and(ToolFailure::did_not_run);
-        if has_run {
-            self.emit(RunEventKind::ToolStarted { id: id.into() });
+        if !failure.is_some_and(ToolFailure::did_not_run) {
+            self.emit(sent(id));
         }
-        self.emit(RunEventKind::ToolFinished {
-            id: id.into(),
-            is_error: failure.is_some_and(|failure| failure != ToolFailure::Repeated),
-            failure,
-            cached: false,
-            attempts: u32::from(has_run),
-            duration_ms: 30,
-            content: Vec::new().into(),
-            structured: None,
-        });
+        self.emit(tool_finished(id, failure, "", 30));
     }
 
     fn call_tool(&mut self, tool: &str, input: Value, failure: Option<ToolFailure>) {
         let id = format!("c{}", self.events.len());
-        self.plan(&id, tool, input);
+        self.emit(planned(&id, tool, input));
         self.finish_tool_call(&id, failure);
-    }
-
-    fn finish(&mut self, outcome: Outcome) {
-        let report = RunReport {
-            run_id: self.run_id.into(),
-            session_id: None,
-            model: ModelId::new("acme", "large"),
-            answer: String::new(),
-            content: Vec::new(),
-            outcome,
-            finish_reason: None,
-            steps: 1,
-            usage: Usage::default(),
-            tool_calls: Vec::new(),
-            warnings: Vec::new(),
-            error: None,
-        };
-        self.emit(RunEventKind::RunFinished {
-            report: Box::new(report),
-        });
     }
 
     fn calls(&self, tool: &str) -> CallCounts {
@@ -165,7 +102,7 @@ fn recorded(feeds: &[&Feed]) -> Metrics {
 /// A run with every kind of tool call and model call.
 fn complete_run() -> Feed {
     let mut feed = Feed::new();
-    feed.start(false);
+    feed.emit(started(false));
     feed.call_model("large");
     feed.call_tool("get", json!({"id": 1, "all": true}), None);
     feed.call_tool("get", json!({"id": 2}), Some(ToolFailure::ToolError));
@@ -176,7 +113,7 @@ fn complete_run() -> Feed {
     feed.fail_model_call("small");
     feed.call_model("small");
     feed.call_tool("get", json!({"all": true, "id": 1.0}), None);
-    feed.finish(Outcome::Completed);
+    feed.emit(finished(None));
     feed
 }
 
@@ -247,8 +184,8 @@ fn a_repeated_call_is_unnecessary_only_if_an_earlier_answer_had_its_result() {
     let mut feed = Feed::new();
     feed.call_model("large");
     // The model requested both calls in one answer.
-    feed.plan("a", "get", json!({"id": 1}));
-    feed.plan("b", "get", json!({"id": 1}));
+    feed.emit(planned("a", "get", json!({"id": 1})));
+    feed.emit(planned("b", "get", json!({"id": 1})));
     feed.finish_tool_call("a", None);
     feed.finish_tool_call("b", None);
     feed.call_tool("get", json!({"id": 2}), Some(ToolFailure::Timeout));
@@ -367,7 +304,7 @@ fn calls_and_runs_without_an_end_are_not_counted() {
 #[test]
 fn a_parked_run_continues_as_the_same_run() {
     let mut first = Feed::new();
-    first.start(false);
+    first.emit(started(false));
     first.call_model("large");
     first.call_tool("get", json!({"id": 1}), None);
     first.emit(RunEventKind::RunParked {
@@ -377,10 +314,10 @@ fn a_parked_run_continues_as_the_same_run() {
     assert_eq!((metrics.parked_runs(), metrics.unfinished_runs()), (1, 0));
     // Another process has its own audit trail.
     let mut second = Feed::new();
-    second.start(true);
+    second.emit(started(true));
     second.call_model("large");
     second.call_tool("get", json!({"id": 1}), None);
-    second.finish(Outcome::Completed);
+    second.emit(finished(None));
     let metrics = recorded(&[&first, &second]);
     let snapshot = metrics.snapshot();
     assert_eq!((metrics.parked_runs(), metrics.unfinished_runs()), (0, 0));

@@ -1,130 +1,111 @@
 //! A text table of the counts.
 
-use super::{CallCounts, Histogram, Snapshot};
+use std::fmt::Write as _;
+
+use super::{CallCounts, Histogram, ModelMetrics, Snapshot, ToolMetrics};
+
+const TOOL_HEAD: [&str; 10] = [
+    "tool", "calls", "ok", "failed", "halluc.", "not run", "unneeded", "accuracy", "p50", "p95",
+];
+const MODEL_HEAD: [&str; 9] = [
+    "model",
+    "requests",
+    "failed",
+    "tokens in",
+    "tokens out",
+    "cost",
+    "tool accuracy",
+    "p50",
+    "p95",
+];
 
 impl Snapshot {
     /// Returns the counts as a text table with fixed columns: tools, then models. The table is
     /// empty without counts. Control characters in names are replaced by `?`.
     pub fn table(&self) -> String {
-        let mut text = String::new();
-        if !self.tools.is_empty() {
-            let rows = self.tools.iter().map(|tool| {
-                let name = match &tool.server {
-                    Some(server) => format!("{server} / {}", tool.tool),
-                    None => tool.tool.clone(),
-                };
-                let mut row = vec![name];
-                row.extend(counts(&tool.calls));
-                row.extend(times(&tool.latency));
-                row
-            });
-            let head = [
-                "tool", "calls", "ok", "failed", "halluc.", "not run", "unneeded", "accuracy",
-                "p50", "p95",
-            ];
-            aligned(&mut text, &head, rows);
-        }
-        if !self.models.is_empty() {
-            if !text.is_empty() {
-                text.push('\n');
-            }
-            let rows = self.models.iter().map(|model| {
-                let cost = if model.unpriced > 0 && model.cost_usd == 0.0 {
-                    "?".to_owned()
-                } else if model.unpriced > 0 {
-                    format!("> ${:.4}", model.cost_usd)
-                } else {
-                    format!("${:.4}", model.cost_usd)
-                };
-                let mut row = vec![
-                    model.model.to_string(),
-                    model.requests.total.to_string(),
-                    model.requests.failed.to_string(),
-                    model.tokens.input.to_string(),
-                    model.tokens.output.to_string(),
-                    cost,
-                    percent(&model.tool_calls),
-                ];
-                row.extend(times(&model.latency));
-                row
-            });
-            let head = [
-                "model",
-                "requests",
-                "failed",
-                "tokens in",
-                "tokens out",
-                "cost",
-                "tool accuracy",
-                "p50",
-                "p95",
-            ];
-            aligned(&mut text, &head, rows);
-        }
-        text
+        let tools = aligned(TOOL_HEAD, self.tools.iter().map(tool_row));
+        let models = aligned(MODEL_HEAD, self.models.iter().map(model_row));
+        let tables = [tools, models].into_iter().filter(|it| !it.is_empty());
+        tables.collect::<Vec<_>>().join("\n")
     }
 }
 
-fn counts(calls: &CallCounts) -> [String; 7] {
+fn tool_row(tool: &ToolMetrics) -> [String; 10] {
+    let name = match &tool.server {
+        Some(server) => format!("{server} / {}", tool.tool),
+        None => tool.tool.clone(),
+    };
+    let calls = &tool.calls;
     [
+        name,
         calls.total.to_string(),
         calls.successful.to_string(),
         calls.failed.to_string(),
         calls.hallucinated.to_string(),
         calls.not_executed.to_string(),
         calls.unnecessary.to_string(),
-        percent(calls),
+        accuracy(calls),
+        quantile(&tool.latency, 0.5),
+        quantile(&tool.latency, 0.95),
     ]
 }
 
-fn percent(calls: &CallCounts) -> String {
+fn model_row(model: &ModelMetrics) -> [String; 9] {
+    let cost = match (model.unpriced > 0, model.cost_usd) {
+        (true, 0.0) => "?".to_owned(),
+        (true, usd) => format!("> ${usd:.4}"),
+        (false, usd) => format!("${usd:.4}"),
+    };
+    [
+        model.model.to_string(),
+        model.requests.total.to_string(),
+        model.requests.failed.to_string(),
+        model.tokens.input.to_string(),
+        model.tokens.output.to_string(),
+        cost,
+        accuracy(&model.tool_calls),
+        quantile(&model.latency, 0.5),
+        quantile(&model.latency, 0.95),
+    ]
+}
+
+fn accuracy(calls: &CallCounts) -> String {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     calls.accuracy().map_or_else(|| "-".to_owned(), percent)
 }
 
-fn times(latency: &Histogram) -> [String; 2] {
-    let shown = |share| {
-        let quantile = latency.quantile_ms(share);
-        quantile.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"))
-    };
-    [shown(0.5), shown(0.95)]
+fn quantile(latency: &Histogram, share: f64) -> String {
+    let quantile = latency.quantile_ms(share);
+    quantile.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"))
 }
 
-/// Aligns the first column to the left and the others to the right.
-fn aligned(text: &mut String, head: &[&str], rows: impl Iterator<Item = Vec<String>>) {
-    let head = head.iter().map(|&cell| cell.to_owned()).collect();
-    let mut all: Vec<Vec<String>> = vec![head];
-    all.extend(rows.map(|row| {
-        row.iter()
-            .map(|cell| without_control_characters(cell))
-            .collect()
-    }));
-    let columns = all.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = all.iter().filter_map(|row: &Vec<String>| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+/// Aligns the first column to the left and the others to the right. Returns an empty text without
+/// rows.
+fn aligned<const N: usize>(
+    head: [&str; N],
+    rows: impl ExactSizeIterator<Item = [String; N]>,
+) -> String {
+    if rows.len() == 0 {
+        return String::new();
+    }
+    let replace = |c: char| if c.is_control() { '?' } else { c };
+    let mut all = vec![head.map(str::to_owned)];
+    all.extend(rows.map(|row| row.map(|cell| cell.chars().map(replace).collect())));
+    let mut widths = [0; N];
     for row in &all {
-        let cells = row
-            .iter()
-            .zip(&widths)
-            .enumerate()
-            .map(|(column, (cell, &width))| {
-                if column == 0 {
-                    format!("{cell:<width$}")
-                } else {
-                    format!("{cell:>width$}")
-                }
-            });
-        let cells: Vec<String> = cells.collect();
-        text.push_str(cells.join("  ").trim_end());
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for row in &all {
+        let mut line = format!("{:<1$}", row[0], widths[0]);
+        for (cell, width) in row.iter().zip(widths).skip(1) {
+            // Writing to a string cannot fail.
+            let _ = write!(line, "  {cell:>width$}");
+        }
+        text.push_str(line.trim_end());
         text.push('\n');
     }
-}
-
-fn without_control_characters(cell: &str) -> String {
-    cell.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
+    text
 }

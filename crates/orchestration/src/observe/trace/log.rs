@@ -46,7 +46,7 @@ impl RunLog {
     pub fn observe(&mut self, event: &RunEvent) {
         if tracing::enabled!(target: LOG, tracing::Level::DEBUG) {
             self.answer.observe(&event.kind);
-            for fact in self.fold.observe(event) {
+            for fact in self.fold.observe(event, None) {
                 if let AuditKind::ToolCall(call) = fact {
                     self.log_tool_call(&event.run_id, &call, &event.kind);
                 }

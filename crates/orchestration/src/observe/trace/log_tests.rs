@@ -1,57 +1,40 @@
-use std::sync::Arc;
-
-use jiff::Timestamp;
 use serde_json::json;
-use switchboard_domain::{FinishReason, ModelId, ToolChoiceOutcome, Usage};
+use switchboard_domain::{FinishReason, ToolChoiceOutcome, Usage};
 
 use super::*;
-use crate::observe::trace::capture::CapturedTrace;
+use crate::observe::{
+    events::{event, planned, sent, started, tool_finished},
+    trace::capture::CapturedTrace,
+};
 
 fn lines(kinds: impl IntoIterator<Item = RunEventKind>) -> Vec<String> {
     let captured = CapturedTrace::of(false, || {
         let mut log = RunLog::new(Redactor::default().with_secrets(["the-known-secret"]));
         for (seq, kind) in (1..).zip(kinds) {
-            log.observe(&RunEvent {
-                run_id: "run-1".into(),
-                seq,
-                time: Timestamp::UNIX_EPOCH,
-                kind,
-            });
+            log.observe(&event("run-1", seq, kind));
         }
     });
     captured.lines(LOG)
 }
 
-fn planned(id: &str) -> RunEventKind {
-    RunEventKind::ToolPlanned {
-        id: id.into(),
-        server: Some("crm".into()),
-        tool: "get_customer".into(),
-        input: Arc::new(json!({"id": 42, "token": "abc", "note": "the-known-secret"})),
-    }
+fn get_customer(id: &str) -> RunEventKind {
+    let input = json!({"id": 42, "token": "abc", "note": "the-known-secret"});
+    planned(id, "get_customer", input)
 }
 
 fn finished(id: &str, failure: Option<ToolFailure>, text: &str) -> RunEventKind {
-    RunEventKind::ToolFinished {
-        id: id.into(),
-        is_error: failure.is_some(),
-        failure,
-        cached: false,
-        attempts: 1,
-        duration_ms: 7,
-        content: vec![ToolContent::text(text)].into(),
-        structured: None,
+    let mut finished = tool_finished(id, failure, text, 7);
+    if let RunEventKind::ToolFinished { attempts, .. } = &mut finished {
+        *attempts = 1;
     }
+    finished
 }
 
 #[test]
 fn log_lines_describe_model_calls_and_tool_calls() {
     let asked = json!({"type": "model_call_started", "step": 1, "model": "acme/large", "tools": 3, "tool_choice": "required"});
     let lines = lines([
-        RunEventKind::RunStarted {
-            model: ModelId::new("acme", "large"),
-            resumed: false,
-        },
+        started(false),
         serde_json::from_value(asked).unwrap(),
         RunEventKind::ReasoningDelta { text: "hm".into() },
         RunEventKind::TextDelta {
@@ -89,19 +72,19 @@ fn log_lines_describe_model_calls_and_tool_calls() {
                 how: "by words".into(),
             },
         },
-        planned("c1"),
-        RunEventKind::ToolStarted { id: "c1".into() },
+        get_customer("c1"),
+        sent("c1"),
         finished("c1", None, "a customer"),
-        planned("c2"),
+        get_customer("c2"),
         finished("c2", Some(ToolFailure::Repeated), "a customer"),
-        planned("c3"),
+        get_customer("c3"),
         finished(
             "c3",
             Some(ToolFailure::UnknownTool),
             "there is no such tool",
         ),
-        planned("c4"),
-        RunEventKind::ToolStarted { id: "c4".into() },
+        get_customer("c4"),
+        sent("c4"),
         finished("c4", Some(ToolFailure::ToolError), "customer 42 owes money"),
     ]);
     insta::assert_snapshot!("log", lines.join("\n"));

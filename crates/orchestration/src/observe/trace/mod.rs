@@ -32,7 +32,3 @@ pub const SPANS: &str = "switchboard::genai";
 pub const LOG: &str = "switchboard::run";
 /// The target of events with inputs and outputs.
 pub const CONTENT: &str = "switchboard::content";
-
-#[cfg(test)]
-#[path = "runs_tests.rs"]
-mod tests;

@@ -2,19 +2,16 @@
 //!
 //! Each span is a guard. A guard that is dropped without a result marks its span as cancelled.
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::Instant,
-};
+use std::{sync::Once, time::Instant};
 
 use switchboard_domain::{
-    ChatRequest, ChatResponse, JsonObject, ModelError, ModelId, ToolCallError, ToolChoice,
-    ToolChoiceOutcome, ToolOutput, Usage,
+    ChatRequest, ChatResponse, FinishReason, JsonObject, ModelError, ModelId, ToolCallError,
+    ToolChoice, ToolChoiceOutcome, ToolOutput, Usage,
 };
-use tracing::{Span, field::Empty};
+use tracing::{Span, Value, field::Empty};
 
 use super::{SPANS, content};
-use crate::{Outcome, RunReport, observe::audit::json_name};
+use crate::{Outcome, RunReport, ToolFailure, observe::audit::json_name};
 
 /// Name of an agent without a configured name.
 const AGENT: &str = "switchboard";
@@ -26,38 +23,34 @@ const CANCELLED: &str = "cancelled";
 #[derive(Debug)]
 struct Open {
     span: Span,
-    has_result: bool,
+    /// `None` after a success.
+    error_type: Option<String>,
 }
 
 impl Open {
     fn new(span: Span) -> Self {
         Self {
             span,
-            has_result: false,
+            error_type: Some(CANCELLED.to_owned()),
         }
     }
 
     fn succeeded(mut self) {
-        self.has_result = true;
+        self.error_type = None;
     }
 
     fn failed(mut self, kind: &str) {
-        self.has_result = true;
-        mark_failed(&self.span, kind);
+        self.error_type = Some(kind.to_owned());
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if !self.has_result {
-            mark_failed(&self.span, CANCELLED);
+        if let Some(kind) = &self.error_type {
+            self.span.record("error.type", kind.as_str());
+            self.span.record("otel.status_code", "ERROR");
         }
     }
-}
-
-fn mark_failed(span: &Span, kind: &str) {
-    span.record("error.type", kind);
-    span.record("otel.status_code", "ERROR");
 }
 
 /// The span of a run: `invoke_agent {name}`.
@@ -110,17 +103,15 @@ impl AgentTrace {
     /// Closes the span with the report of the run.
     pub fn ended(self, report: &RunReport) {
         let span = &self.0.span;
-        if span.is_disabled() {
-            return;
-        }
-        if let Some(finish) = &report.finish_reason {
-            span.record("gen_ai.response.finish_reasons", finish.as_str());
-        }
-        record_usage(span, &report.usage);
-        span.record(
-            "switchboard.run.outcome",
-            json_name(&report.outcome).as_str(),
+        let finish = report.finish_reason.as_ref();
+        record_known(
+            span,
+            "gen_ai.response.finish_reasons",
+            finish.map(FinishReason::as_str),
         );
+        record_usage(span, &report.usage);
+        let outcome = json_name(&report.outcome);
+        span.record("switchboard.run.outcome", outcome.as_str());
         span.record("switchboard.run.steps", report.steps);
         span.record("switchboard.run.tool_calls", report.tool_calls.len());
         match (report.outcome, &report.error) {
@@ -138,7 +129,7 @@ impl AgentTrace {
 pub struct ChatTrace {
     open: Open,
     started: Instant,
-    is_waiting: AtomicBool,
+    first_chunk: Once,
 }
 
 impl ChatTrace {
@@ -180,14 +171,10 @@ impl ChatTrace {
             switchboard.tool_choice.outcome = Empty,
         );
         content::emit_input_messages(&span, &request.messages);
-        Self::of(span)
-    }
-
-    fn of(span: Span) -> Self {
         Self {
             open: Open::new(span),
             started: Instant::now(),
-            is_waiting: AtomicBool::new(true),
+            first_chunk: Once::new(),
         }
     }
 
@@ -205,47 +192,30 @@ impl ChatTrace {
 
     /// Records the time of the first chunk. Later calls do nothing.
     pub fn first_chunk(&self) {
-        // A read is cheaper than a write, and there is one call per chunk.
-        if self.is_waiting.load(Ordering::Relaxed)
-            && self.is_waiting.swap(false, Ordering::Relaxed)
-            && !self.open.span.is_disabled()
-        {
+        self.first_chunk.call_once(|| {
             let waited = self.started.elapsed().as_secs_f64();
-            self.open
-                .span
-                .record("gen_ai.response.time_to_first_chunk", waited);
-        }
+            let span = &self.open.span;
+            span.record("gen_ai.response.time_to_first_chunk", waited);
+        });
     }
 
     /// Closes the span with an answer.
     pub fn answered(self, answer: &ChatResponse) {
         let span = &self.open.span;
-        if span.is_disabled() {
-            return;
-        }
         span.record("gen_ai.response.finish_reasons", answer.finish.as_str());
-        if let Some(id) = &answer.response_id {
-            span.record("gen_ai.response.id", id.as_str());
-        }
-        if let Some(model) = &answer.model {
-            span.record("gen_ai.response.model", model.as_str());
-        }
+        record_known(span, "gen_ai.response.id", answer.response_id.as_deref());
+        record_known(span, "gen_ai.response.model", answer.model.as_deref());
         record_usage(span, &answer.usage);
-        span.record(
-            "switchboard.tool_choice.outcome",
-            tool_choice_outcome_text(&answer.tool_choice),
-        );
+        let outcome = tool_choice_outcome_text(&answer.tool_choice);
+        span.record("switchboard.tool_choice.outcome", outcome);
         content::emit_output_message(span, &answer.message, answer.finish.as_str());
         self.open.succeeded();
     }
 
     /// Closes the span of a call without a complete answer.
     pub fn failed(self, error: &ModelError) {
-        if let Some(status) = error.status() {
-            self.open
-                .span
-                .record("http.response.status_code", i64::from(status));
-        }
+        let status = error.status().map(i64::from);
+        record_known(&self.open.span, "http.response.status_code", status);
         self.open.failed(error.kind.as_str());
     }
 }
@@ -282,9 +252,6 @@ impl ToolTrace {
 
     /// Closes the span with the result of the call. `attempts` is the number of attempts.
     pub fn ended(self, result: &Result<ToolOutput, ToolCallError>, attempts: u32) {
-        if self.0.span.is_disabled() {
-            return;
-        }
         self.0.span.record("switchboard.tool.attempts", attempts);
         match result {
             Ok(output) => {
@@ -295,34 +262,27 @@ impl ToolTrace {
                     self.0.succeeded();
                 }
             }
-            Err(error) => {
-                let failure = crate::ToolFailure::from(error);
-                self.0.failed(&json_name(&failure));
-            }
+            Err(error) => self.0.failed(ToolFailure::from(error).as_str()),
         }
     }
 }
 
 fn record_usage(span: &Span, usage: &Usage) {
-    for (name, count) in [
-        ("gen_ai.usage.input_tokens", usage.input_tokens),
-        ("gen_ai.usage.output_tokens", usage.output_tokens),
-        (
-            "gen_ai.usage.cache_read.input_tokens",
-            usage.cache_read_tokens,
-        ),
-        (
-            "gen_ai.usage.cache_creation.input_tokens",
-            usage.cache_write_tokens,
-        ),
-        (
-            "gen_ai.usage.reasoning.output_tokens",
-            usage.reasoning_tokens,
-        ),
+    for (kind, count) in [
+        ("input_tokens", usage.input_tokens),
+        ("output_tokens", usage.output_tokens),
+        ("cache_read.input_tokens", usage.cache_read_tokens),
+        ("cache_creation.input_tokens", usage.cache_write_tokens),
+        ("reasoning.output_tokens", usage.reasoning_tokens),
     ] {
-        if let Some(count) = count {
-            span.record(name, count);
-        }
+        record_known(span, &format!("gen_ai.usage.{kind}"), count);
+    }
+}
+
+/// Records a value if it is known.
+fn record_known(span: &Span, name: &str, value: Option<impl Value>) {
+    if let Some(value) = value {
+        span.record(name, value);
     }
 }
 

@@ -9,7 +9,10 @@ use switchboard_domain::{
 use super::*;
 use crate::{
     RunError, RunErrorKind,
-    observe::trace::{CONTENT, capture::CapturedTrace},
+    observe::{
+        events,
+        trace::{CONTENT, capture::CapturedTrace},
+    },
 };
 
 fn model() -> ModelId {
@@ -17,29 +20,16 @@ fn model() -> ModelId {
 }
 
 fn report(outcome: Outcome, error: Option<RunErrorKind>) -> RunReport {
+    let error = error.map(|kind| RunError::new(kind, "it went wrong"));
     RunReport {
-        run_id: "run-1".into(),
-        session_id: None,
-        model: model(),
         answer: "nothing that a span may hold".into(),
-        content: Vec::new(),
-        outcome,
-        finish_reason: Some(FinishReason::Stop),
         steps: 2,
         usage: Usage {
             input_tokens: Some(30),
             output_tokens: Some(4),
             ..Usage::default()
         },
-        tool_calls: Vec::new(),
-        warnings: Vec::new(),
-        error: error.map(|kind| RunError {
-            kind,
-            message: "it went wrong".into(),
-            provider: None,
-            status: None,
-            request_id: None,
-        }),
+        ..events::report(outcome, error)
     }
 }
 
@@ -202,6 +192,20 @@ fn failures_have_an_error_type() {
         "tool_error"
     );
     assert!(!format!("{captured:?}").contains("abc"));
+}
+
+#[test]
+fn dropped_spans_are_cancelled() {
+    let captured = CapturedTrace::of(false, || {
+        let run = AgentTrace::begin(None, "run-1", &model(), None);
+        let _in_run = run.span().entered();
+        drop(ChatTrace::begin(1, &model(), &request(), None));
+        drop(ToolTrace::begin("c1", None, "add", &JsonObject::new()));
+        drop(run);
+    });
+    for name in ["chat flash", "execute_tool add", "invoke_agent switchboard"] {
+        assert_eq!(captured.span(name).1["error.type"], "cancelled", "{name}");
+    }
 }
 
 #[test]
