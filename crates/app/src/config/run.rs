@@ -76,7 +76,7 @@ impl ApprovalsConfig {
     }
 
     pub(crate) fn rules(&self) -> impl Iterator<Item = &Rule> {
-        self.layers.iter().flat_map(|rules| &rules.0)
+        self.layers.iter().flatten()
     }
 
     pub(crate) fn apply(&self, approvals: &mut Approvals) {

@@ -4,4 +4,4 @@ pub mod approval;
 pub mod guard;
 pub mod history;
 pub mod limits;
-mod seconds;
+pub(crate) mod seconds;

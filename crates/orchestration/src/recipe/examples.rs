@@ -8,7 +8,7 @@ use switchboard_domain::{
     JsonObject, Message, Part, Role, ToolDefinition, ToolInput, ToolResult, ToolUse,
 };
 
-use super::{read::text, tools::matches};
+use super::tools::matches;
 
 /// A few-shot example: a question, tool calls and an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,13 +16,11 @@ use super::{read::text, tools::matches};
 #[non_exhaustive]
 pub struct Example {
     /// The question.
-    #[serde(deserialize_with = "text")]
     pub user: String,
     /// Tool calls in steps. The calls of one step are parallel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Vec<ExampleCall>>,
     /// The answer.
-    #[serde(deserialize_with = "text")]
     pub answer: String,
 }
 
@@ -32,7 +30,6 @@ pub struct Example {
 #[non_exhaustive]
 pub struct ExampleCall {
     /// Name of the tool on its server, or as the model sees it.
-    #[serde(deserialize_with = "text")]
     pub tool: String,
     /// The input.
     #[serde(default)]

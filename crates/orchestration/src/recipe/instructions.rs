@@ -5,26 +5,26 @@ use super::{ReasoningStyle, Recipe};
 const BRIEF: &str = "\
 # Thinking
 
-Before you call a tool, say in one short sentence what you need it for. Before you answer, check that \
-the answer is in what you know or in a result.";
+Before you call a tool, state its purpose in one short sentence. Before you answer, check that the \
+answer follows from the conversation or from a result.";
 
 const STRUCTURED: &str = "\
 # Thinking
 
-Before you answer, go through these questions:
+Before you answer, consider these questions:
 1. Which information does the answer need?
 2. Which of it is already in this conversation?
-3. Which tool gives what is missing, and with which arguments? Arguments come from the conversation or \
-from results; what you would have to guess, look up first or ask for.
-4. Call the tool and wait for its result. Did it give what was missing? If it failed, is there another \
-way?
-5. Only then answer, and say what you could not find out.";
+3. Which tool returns the missing information, and with which arguments? Take arguments from the \
+conversation or from results. Look up or ask for values that you would have to guess.
+4. Call the tool and wait for its result. Does it contain the missing information? If it failed, \
+is there another way?
+5. Then answer, and state which information you could not find.";
 
 const EXAMPLES: &str = "\
 # Examples
 
-This conversation may begin with examples of how to work. They are no part of it: their people and \
-their data are made up, so never use them in an answer.";
+This conversation may start with examples. Their people and data are invented. Never use them in \
+an answer.";
 
 /// Implements [`Recipe::instructions`].
 pub(super) fn instructions(recipe: &Recipe) -> Option<String> {

@@ -19,6 +19,7 @@ enum Message {
     },
     Tool {
         tool_call_id: String,
+        #[serde(default)]
         content: String,
     },
 }

@@ -25,7 +25,7 @@ mod policy;
 mod read;
 mod tools;
 
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::ReasoningEffort;
 
@@ -53,11 +53,13 @@ pub const SHIPPED: [(&str, &str); 3] = [
 
 /// Settings of an agent for one kind of task.
 ///
-/// The serialized form is the file form with our keys.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// The serialized form is the file form with our keys and without short forms.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Recipe {
     /// Name of letters, digits, `-`, `_` and `.`.
+    #[serde(deserialize_with = "read::name")]
     pub name: String,
     /// Display name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,12 +71,13 @@ pub struct Recipe {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Prompt of the file. [`Recipe::instructions`] returns the complete system prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "system_prompt", skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// Selection and descriptions of tools.
+    #[serde(alias = "mcp_tools")]
     pub tools: ToolRules,
     /// Restrictions of tool calls.
-    #[serde(skip_serializing_if = "ToolPolicy::is_empty")]
+    #[serde(alias = "tool_policy", skip_serializing_if = "ToolPolicy::is_empty")]
     pub policy: ToolPolicy,
     /// Few-shot examples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -85,7 +88,10 @@ pub struct Recipe {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
     /// Sampling temperature.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "policy::optional_amount",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub temperature: Option<f64>,
     /// Whether answers are streamed. `None` uses the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,13 +154,6 @@ impl Recipe {
         tools: &[std::sync::Arc<switchboard_domain::ToolDefinition>],
     ) -> Examples {
         examples::messages(&self.examples, tools)
-    }
-}
-
-impl<'de> Deserialize<'de> for Recipe {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        Self::from_value(&value).map_err(de::Error::custom)
     }
 }
 

@@ -16,22 +16,13 @@ use crate::{
 #[non_exhaustive]
 pub struct ToolPolicy {
     /// Maximum number of calls in one model answer. Further calls are not executed.
-    #[serde(
-        deserialize_with = "optional_count",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tools_per_response: Option<u32>,
     /// Maximum number of calls within 60 seconds.
-    #[serde(
-        deserialize_with = "optional_count",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tools_per_minute: Option<u32>,
     /// Maximum number of calls in the run.
-    #[serde(
-        deserialize_with = "optional_count",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tools_per_run: Option<u32>,
     /// The calls that require approval.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,28 +90,16 @@ impl ToolPolicy {
 #[non_exhaustive]
 pub struct RecipeLimits {
     /// Maximum number of model calls.
-    #[serde(
-        deserialize_with = "optional_count",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
     /// Maximum number of input tokens.
-    #[serde(
-        deserialize_with = "optional_count",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_input_tokens: Option<u64>,
     /// Maximum number of output tokens.
-    #[serde(
-        deserialize_with = "optional_count",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
     /// Maximum number of input and output tokens together.
-    #[serde(
-        deserialize_with = "optional_count",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_total_tokens: Option<u64>,
     /// Maximum cost in US dollars.
     #[serde(
@@ -128,12 +107,12 @@ pub struct RecipeLimits {
         skip_serializing_if = "Option::is_none"
     )]
     pub max_cost_usd: Option<f64>,
-    /// Maximum duration in seconds.
+    /// Maximum duration, serialized in seconds.
     #[serde(
-        deserialize_with = "optional_amount",
+        with = "crate::policy::seconds",
         skip_serializing_if = "Option::is_none"
     )]
-    pub max_wall_time: Option<f64>,
+    pub max_wall_time: Option<Duration>,
 }
 
 impl RecipeLimits {
@@ -151,23 +130,8 @@ impl RecipeLimits {
         set(&mut limits.max_output_tokens, self.max_output_tokens);
         set(&mut limits.max_total_tokens, self.max_total_tokens);
         set(&mut limits.max_cost_usd, self.max_cost_usd);
-        let time = self
-            .max_wall_time
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        set(&mut limits.max_wall_time, time);
+        set(&mut limits.max_wall_time, self.max_wall_time);
     }
-}
-
-/// Reads a whole number of at least 1.
-pub(super) fn optional_count<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: TryFrom<u64>,
-{
-    let count = u64::deserialize(deserializer)?;
-    let count = T::try_from(count).ok().filter(|_| count > 0);
-    let error = || de::Error::custom("expected a whole number of at least 1");
-    count.map(Some).ok_or_else(error)
 }
 
 /// Reads a number of at least 0.
@@ -278,7 +242,7 @@ mod tests {
         policy.limit(&mut limits);
         let named = RecipeLimits {
             max_steps: Some(4),
-            max_wall_time: Some(1.5),
+            max_wall_time: Some(Duration::from_millis(1500)),
             ..RecipeLimits::default()
         };
         named.limit(&mut limits);

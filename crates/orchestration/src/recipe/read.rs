@@ -3,14 +3,12 @@
 //! A document is normalized first: keys to `snake_case`, short forms to maps. Serde then checks the
 //! keys and types.
 
+use heck::ToSnakeCase as _;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value, json};
 use switchboard_domain::{JsonObject, nearest::nearest};
 
-use super::{
-    Example, Reasoning, Recipe, RecipeError, RecipeLimits, ToolPolicy, ToolRules,
-    messages::examples_from_messages,
-};
+use super::{Recipe, RecipeError, messages::examples_from_messages};
 use crate::strategy::{GatherFormat, Strategy};
 
 const MAX_NAME_BYTES: usize = 64;
@@ -31,138 +29,41 @@ pub(super) fn recipe(value: &Value) -> Result<Recipe, RecipeError> {
         (document, ignored) = converted(value)?;
     }
     expand_short_forms(&mut document)?;
-    let document: Document =
+    let formatter = document.shift_remove("formatter");
+    let mut recipe: Recipe =
         serde_path_to_error::deserialize(Value::Object(document)).map_err(|error| {
             RecipeError::new(error.path().to_string(), explain(&error.into_inner()))
         })?;
-    let recipe = document.into_recipe()?;
-    Ok(Recipe { ignored, ..recipe })
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Document {
-    #[serde(deserialize_with = "name")]
-    name: String,
-    #[serde(default, deserialize_with = "optional_text")]
-    title: Option<String>,
-    #[serde(default, deserialize_with = "optional_text")]
-    description: Option<String>,
-    #[serde(default, deserialize_with = "optional_text")]
-    model: Option<String>,
-    #[serde(default, alias = "system_prompt", deserialize_with = "optional_text")]
-    instructions: Option<String>,
-    #[serde(default, alias = "mcp_tools")]
-    tools: Tools,
-    #[serde(default, alias = "tool_policy")]
-    policy: ToolPolicy,
-    #[serde(default)]
-    examples: Vec<Example>,
-    #[serde(default)]
-    reasoning: Reasoning,
-    strategy: Option<Strategy>,
-    formatter: Option<JsonObject>,
-    #[serde(default, deserialize_with = "super::policy::optional_amount")]
-    temperature: Option<f64>,
-    stream: Option<bool>,
-    #[serde(default)]
-    limits: RecipeLimits,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, deny_unknown_fields)]
-struct Tools {
-    enabled: Option<bool>,
-    #[serde(alias = "whitelist")]
-    allow: Option<Vec<String>>,
-    exclude: Vec<String>,
-    #[serde(deserialize_with = "descriptions")]
-    descriptions: Vec<(String, String)>,
-    #[serde(rename = "tools")]
-    listed: Option<Vec<Tool>>,
-    #[serde(alias = "tool_policy")]
-    policy: ToolPolicy,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a name or a map with `name`")]
-struct Tool {
-    #[serde(deserialize_with = "text")]
-    name: String,
-    #[serde(default, deserialize_with = "optional_text")]
-    description: Option<String>,
-}
-
-impl Document {
-    fn into_recipe(self) -> Result<Recipe, RecipeError> {
-        let (tools, policy_of_tools) = self.tools.into_rules();
-        let mut policy = self.policy;
-        if policy.is_empty() {
-            policy = policy_of_tools;
-        } else if !policy_of_tools.is_empty() {
-            let message = "the policy is also set in `tools.policy`; remove one of them";
-            return Err(RecipeError::new("policy", message));
-        }
-        Ok(Recipe {
-            name: self.name,
-            title: self.title,
-            description: self.description,
-            model: self.model,
-            instructions: self.instructions,
-            tools,
-            policy,
-            examples: self.examples,
-            reasoning: self.reasoning,
-            strategy: strategy(self.strategy, self.formatter)?,
-            temperature: self.temperature,
-            stream: self.stream,
-            limits: self.limits,
-            ignored: Vec::new(),
-        })
+    if recipe.name.is_empty() {
+        return Err(RecipeError::new("", "missing field `name`"));
     }
-}
-
-impl Tools {
-    fn into_rules(self) -> (ToolRules, ToolPolicy) {
-        let mut rules = ToolRules {
-            enabled: self.enabled.unwrap_or(true),
-            allow: self.allow,
-            exclude: self.exclude,
-            descriptions: Vec::new(),
-        };
-        for tool in self.listed.iter().flatten() {
-            let description = tool.description.clone();
-            let described = description.map(|text| (tool.name.clone(), text));
-            rules.descriptions.extend(described);
-        }
-        if let Some(tools) = self.listed {
-            let allow = rules.allow.get_or_insert_default();
-            allow.extend(tools.into_iter().map(|tool| tool.name));
-        }
-        rules.descriptions.extend(self.descriptions);
-        (rules, self.policy)
-    }
+    recipe.tools.merge_listed_tools();
+    recipe.strategy = strategy(recipe.strategy, formatter)?;
+    recipe.ignored = ignored;
+    Ok(recipe)
 }
 
 /// Returns the strategy. A schema of the answer requires the strategy `gather-format`.
 fn strategy(
     strategy: Option<Strategy>,
-    formatter: Option<JsonObject>,
+    formatter: Option<Value>,
 ) -> Result<Option<Strategy>, RecipeError> {
     let Some(schema) = formatter else {
         return Ok(strategy);
     };
+    let error = |message| Err(RecipeError::new("formatter", message));
+    if !schema.is_object() {
+        return error("expected a JSON Schema");
+    }
     let mut settings = match strategy {
         None => GatherFormat::default(),
         Some(Strategy::GatherFormat(settings)) => settings,
         Some(Strategy::Loop) => {
-            let message = "a schema of the answer needs the strategy `gather-format`";
-            return Err(RecipeError::new("formatter", message));
+            return error("a schema of the answer needs the strategy `gather-format`");
         }
     };
-    if settings.schema.replace(Value::Object(schema)).is_some() {
-        let message = "the schema is also set in `strategy`; remove one of them";
-        return Err(RecipeError::new("formatter", message));
+    if settings.schema.replace(schema).is_some() {
+        return error("the schema is also set in `strategy`; remove one of them");
     }
     Ok(Some(Strategy::GatherFormat(settings)))
 }
@@ -174,11 +75,16 @@ fn strategy(
 fn converted(written: &Value) -> Result<(JsonObject, Vec<String>), RecipeError> {
     let mut recipe = Map::new();
     let mut ignored = Vec::new();
-    let mut rules = Vec::new();
     let fields = |value: &Value| value.as_object().cloned().unwrap_or_default();
-    for (key, value) in fields(written) {
+    let strategy = written.get("strategy").map(fields).unwrap_or_default();
+    let strategy = strategy.into_iter().map(|field| ("strategy.", field));
+    for (prefix, (key, value)) in fields(written)
+        .into_iter()
+        .map(|it| ("", it))
+        .chain(strategy)
+    {
         let value = normalized(&value);
-        match snake_case(&key).as_str() {
+        match key.to_snake_case().as_str() {
             FOREIGN_KEY => {
                 recipe.insert("name".to_owned(), value);
             }
@@ -191,34 +97,23 @@ fn converted(written: &Value) -> Result<(JsonObject, Vec<String>), RecipeError> 
             "strategy" => {}
             known @ ("title" | "description" | "model" | "instructions" | "system_prompt"
             | "tools" | "mcp_tools" | "policy" | "tool_policy" | "examples"
-            | "reasoning" | "formatter" | "temperature" | "stream" | "limits") => {
+            | "reasoning" | "formatter" | "temperature" | "stream" | "limits"
+            | "response_rules") => {
                 recipe.insert(known.to_owned(), value);
             }
-            _ => ignored.push(key),
+            _ => ignored.push(format!("{prefix}{key}")),
         }
     }
-    for (key, value) in written.get("strategy").map(fields).unwrap_or_default() {
-        let value = normalized(&value);
-        match snake_case(&key).as_str() {
-            known @ ("tools" | "mcp_tools" | "policy" | "tool_policy") => {
-                recipe.insert(known.to_owned(), value);
-            }
-            "response_rules" => {
-                rules = Vec::<String>::deserialize(value).map_err(|error| {
-                    RecipeError::new(format!("strategy.{key}"), error.to_string())
-                })?;
-            }
-            _ => ignored.push(format!("strategy.{key}")),
-        }
-    }
-    if !rules.is_empty() {
+    if let Some(rules) = recipe.shift_remove("response_rules") {
+        let rules = Vec::<String>::deserialize(rules)
+            .map_err(|error| RecipeError::new("strategy.responseRules", error.to_string()))?;
         let rules: Vec<String> = rules.iter().map(|rule| format!("- {rule}")).collect();
         let rules = format!("Rules for your answers:\n{}", rules.join("\n"));
         let prompt = recipe
             .shift_remove("instructions")
             .or_else(|| recipe.shift_remove("system_prompt"));
         let instructions = match prompt.as_ref().and_then(Value::as_str) {
-            Some(prompt) => format!("{}\n\n{rules}", prompt.trim()),
+            Some(prompt) => format!("{prompt}\n\n{rules}"),
             None => rules,
         };
         recipe.insert("instructions".to_owned(), instructions.into());
@@ -226,8 +121,21 @@ fn converted(written: &Value) -> Result<(JsonObject, Vec<String>), RecipeError> 
     Ok((recipe, ignored))
 }
 
-/// Replaces short forms by the maps that [`Document`] expects.
+/// Replaces short forms by the maps that [`Recipe`] expects.
 fn expand_short_forms(document: &mut JsonObject) -> Result<(), RecipeError> {
+    let tools = ["tools", "mcp_tools"]
+        .iter()
+        .find(|key| document.contains_key(**key));
+    if let Some(Value::Object(tools)) = tools.and_then(|key| document.get_mut(*key))
+        && let Some(policy) = tools
+            .shift_remove("policy")
+            .or_else(|| tools.shift_remove("tool_policy"))
+        && (document.insert("policy".to_owned(), policy).is_some()
+            || document.contains_key("tool_policy"))
+    {
+        let message = "the policy is also set in `tools.policy`; remove one of them";
+        return Err(RecipeError::new("policy", message));
+    }
     for (key, value) in document.iter_mut() {
         match key.as_str() {
             "tools" | "mcp_tools" => {
@@ -269,13 +177,13 @@ fn expand_short_forms(document: &mut JsonObject) -> Result<(), RecipeError> {
     Ok(())
 }
 
-/// Returns the value with `snake_case` keys and without properties that are null.
+/// Returns the value with `snake_case` keys, trimmed texts, and without properties that are null or
+/// blank.
 fn normalized(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
-            let properties = map.iter().filter(|(_, value)| !value.is_null());
-            let properties = properties.map(|(key, value)| {
-                let key = snake_case(key);
+            let properties = map.iter().map(|(key, value)| {
+                let key = key.to_snake_case();
                 let is_opaque = OPAQUE_KEYS.contains(&key.as_str());
                 let value = if is_opaque {
                     value.clone()
@@ -284,29 +192,13 @@ fn normalized(value: &Value) -> Value {
                 };
                 (key, value)
             });
-            properties.collect()
+            let is_set = |value: &Value| !value.is_null() && value != "";
+            properties.filter(|(_, value)| is_set(value)).collect()
         }
         Value::Array(items) => items.iter().map(normalized).collect(),
+        Value::String(text) => text.trim().into(),
         other => other.clone(),
     }
-}
-
-/// Converts `camelCase` and `kebab-case` to `snake_case`.
-fn snake_case(key: &str) -> String {
-    let mut name = String::new();
-    let mut is_word = false;
-    for c in key.chars() {
-        if c.is_ascii_uppercase() && is_word {
-            name.push('_');
-        }
-        is_word = c.is_ascii_lowercase() || c.is_ascii_digit();
-        name.push(if c == '-' {
-            '_'
-        } else {
-            c.to_ascii_lowercase()
-        });
-    }
-    name
 }
 
 /// Returns serde's message, or the most similar key or value if one is unknown.
@@ -325,8 +217,8 @@ fn explain(error: &serde_json::Error) -> String {
     }
 }
 
-fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let name = text(deserializer)?;
+pub(super) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.len() > MAX_NAME_BYTES || !name.chars().all(is_allowed) || name.starts_with('.') {
         return Err(de::Error::custom(
@@ -336,20 +228,7 @@ fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     Ok(name)
 }
 
-/// Reads a text that is not blank.
-pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    match text.trim() {
-        "" => Err(de::Error::custom("the text is empty")),
-        text => Ok(text.to_owned()),
-    }
-}
-
-fn optional_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    text(deserializer).map(Some)
-}
-
-fn descriptions<'de, D: Deserializer<'de>>(
+pub(super) fn descriptions<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<(String, String)>, D::Error> {
     let fields = JsonObject::deserialize(deserializer)?.into_iter();

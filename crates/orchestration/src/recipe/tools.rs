@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use switchboard_domain::{
     ToolDefinition,
     nearest::{did_you_mean, nearest},
@@ -12,21 +12,36 @@ use super::Recipe;
 use crate::tools::{pattern::Pattern, per_definition::PerDefinition};
 
 /// Selection and descriptions of tools.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolRules {
     /// Whether tools are offered.
     pub enabled: bool,
     /// Patterns of the offered tools; see [`matches()`]. `None` offers all.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "whitelist", skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
     /// Patterns of tools that are not offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
     /// Replaced descriptions by name or pattern. An exact name precedes a pattern, and an earlier
     /// entry precedes a later one.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_map")]
+    #[serde(
+        deserialize_with = "super::read::descriptions",
+        serialize_with = "as_map",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub descriptions: Vec<(String, String)>,
+    /// Allowed tools with their descriptions. A short form that files use.
+    #[serde(rename = "tools", skip_serializing)]
+    listed: Option<Vec<ListedTool>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a name or a map with `name`")]
+struct ListedTool {
+    name: String,
+    description: Option<String>,
 }
 
 impl Default for ToolRules {
@@ -36,6 +51,7 @@ impl Default for ToolRules {
             allow: None,
             exclude: Vec::new(),
             descriptions: Vec::new(),
+            listed: None,
         }
     }
 }
@@ -176,6 +192,19 @@ impl RecipeTools {
 }
 
 impl ToolRules {
+    /// Moves the listed tools to the other fields.
+    pub(super) fn merge_listed_tools(&mut self) {
+        let Some(tools) = self.listed.take() else {
+            return;
+        };
+        let allow = self.allow.get_or_insert_default();
+        allow.extend(tools.iter().map(|tool| tool.name.clone()));
+        let described = tools
+            .into_iter()
+            .filter_map(|tool| Some((tool.name, tool.description?)));
+        self.descriptions.splice(0..0, described);
+    }
+
     fn description_of(&self, tool: &ToolDefinition) -> Option<&str> {
         let is_exact = |name: &str| !name.contains(['*', '?']);
         let exact = self.descriptions.iter().filter(|(name, _)| is_exact(name));

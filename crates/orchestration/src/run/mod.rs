@@ -218,7 +218,7 @@ impl Run {
 
     /// Returns the number of model calls so far.
     pub fn steps(&self) -> u32 {
-        self.state.ledger.steps()
+        self.state.ledger.steps
     }
 
     /// Returns the session of the run.

@@ -112,7 +112,7 @@ impl Run {
     /// once, before the first request.
     pub fn add_examples(&mut self, examples: Vec<Message>) {
         let turn = &mut self.state.turn;
-        if turn.has_examples || examples.is_empty() || self.state.ledger.steps() > 0 {
+        if turn.has_examples || examples.is_empty() || self.state.ledger.steps > 0 {
             return;
         }
         turn.has_examples = true;

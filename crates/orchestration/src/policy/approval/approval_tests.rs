@@ -52,14 +52,29 @@ fn approvals(policy: ApprovalPolicy, rules: impl IntoIterator<Item = Rule>) -> A
     }
 }
 
-/// Returns the verdict without remembered decisions.
-fn fresh(approvals: &Approvals, call: &Call<'_>) -> Verdict {
-    let me = Principal::default();
+/// Returns the verdict about a call in session `s`.
+fn verdict(approvals: &Approvals, call: &Call<'_>, decisions: &Decisions) -> Verdict {
     let requester = Requester {
-        principal: &me,
+        principal: &Principal::default(),
         session: "s",
     };
-    approvals.verdict(call, &requester, &Decisions::default(), at(0))
+    approvals.verdict(call, &requester, decisions, at(0))
+}
+
+/// Returns the verdict without remembered decisions.
+fn fresh(approvals: &Approvals, call: &Call<'_>) -> Verdict {
+    verdict(approvals, call, &Decisions::default())
+}
+
+/// Returns one remembered decision in session `s`.
+fn remembered(tool: &ToolDefinition, decision: &ApprovalDecision) -> Decisions {
+    let requester = Requester {
+        principal: &Principal::default(),
+        session: "s",
+    };
+    let mut decisions = Decisions::default();
+    assert!(decisions.remember(&requester, tool, decision, None));
+    decisions
 }
 
 const ASK: Verdict = Verdict::Ask { redefined: false };
@@ -152,45 +167,36 @@ fn a_tool_without_a_server_matches_no_server_rule() {
 
 #[test]
 fn missing_annotations_have_cautious_defaults() {
-    let matches = |rule: &Rule, annotations| {
-        let mut tool = tool("s", "t");
-        tool.annotations = annotations;
-        rule.matches(&Call::of(&tool))
-    };
-    let rule = |narrow: fn(&mut Rule)| {
-        let mut rule = Rule::ask();
-        narrow(&mut rule);
-        rule
-    };
+    type Narrow = fn(&mut Rule);
+    let read_only: Narrow = |rule| rule.read_only = Some(true);
+    let destructive: Narrow = |rule| rule.destructive = Some(true);
+    let idempotent: Narrow = |rule| rule.idempotent = Some(true);
+    let closed: Narrow = |rule| rule.open_world = Some(false);
     let silent = ToolAnnotations::default();
     let reads = says(Some(true), None);
+    // A contradiction is not a promise.
     let liar = says(Some(true), Some(true));
     let adds = says(Some(false), Some(false));
-
-    let read_only = rule(|rule| rule.read_only = Some(true));
-    assert!(matches(&read_only, reads));
-    assert!(!matches(&read_only, silent));
-    assert!(!matches(&read_only, liar), "a contradiction is no promise");
-
-    let destructive = rule(|rule| rule.destructive = Some(true));
-    assert!(matches(&destructive, silent));
-    assert!(matches(&destructive, liar));
-    assert!(!matches(&destructive, reads));
-    assert!(!matches(&destructive, adds));
-
-    let idempotent = rule(|rule| rule.idempotent = Some(true));
-    assert!(matches(&idempotent, reads));
-    assert!(!matches(&idempotent, silent));
-
-    let closed = rule(|rule| rule.open_world = Some(false));
-    assert!(!matches(&closed, silent));
-    assert!(matches(
-        &closed,
-        ToolAnnotations {
-            open_world: Some(false),
-            ..silent
-        }
-    ));
+    let stays = ToolAnnotations {
+        open_world: Some(false),
+        ..silent
+    };
+    for (narrow, matching, others) in [
+        (read_only, vec![reads], vec![silent, liar]),
+        (destructive, vec![silent, liar], vec![reads, adds]),
+        (idempotent, vec![reads], vec![silent]),
+        (closed, vec![stays], vec![silent]),
+    ] {
+        let mut rule = Rule::ask();
+        narrow(&mut rule);
+        let matches = |annotations: &ToolAnnotations| {
+            let mut tool = tool("s", "t");
+            tool.annotations = *annotations;
+            rule.matches(&Call::of(&tool))
+        };
+        assert!(matching.iter().all(matches), "{rule:?}");
+        assert!(!others.iter().any(matches), "{rule:?}");
+    }
 }
 
 #[test]
@@ -239,16 +245,11 @@ fn a_decision_applies_to_its_person_session_and_time() {
 
 #[test]
 fn a_decision_does_not_apply_to_another_tool_of_the_same_name() {
-    let me = Principal::default();
-    let requester = Requester {
-        principal: &me,
-        session: "s",
-    };
-    let mut decisions = Decisions::default();
     let mut tool = tool("crm", "update");
-    decisions.remember(&requester, &tool, &allow(ApprovalScope::Always), None);
+    let decisions = remembered(&tool, &allow(ApprovalScope::Always));
     tool.origin = None;
-    assert_eq!(decisions.status(&requester, &Call::of(&tool), at(0)), None);
+    let approvals = Approvals::from(ApprovalPolicy::Ask);
+    assert_eq!(verdict(&approvals, &Call::of(&tool), &decisions), ASK);
 }
 
 #[test]
@@ -264,8 +265,8 @@ fn rules_are_deserialized_and_unknown_keys_are_errors() {
     }))
     .unwrap();
     assert_eq!(approvals.expire_after, Some(Duration::from_secs(90)));
-    assert_eq!(approvals.rules.0[0], Rule::deny("not today").server("prod"));
-    assert_eq!(approvals.rules.0[2].tool.len(), 2);
+    assert_eq!(approvals.rules[0], Rule::deny("not today").server("prod"));
+    assert_eq!(approvals.rules[2].tool.len(), 2);
     let stored = serde_json::to_value(&approvals).unwrap();
     assert_eq!(stored["expire_after"], json!(90));
     assert_eq!(
@@ -341,16 +342,11 @@ proptest! {
         told in prop::option::of(any::<bool>()),
         changed in any::<bool>(),
     ) {
-        let me = Principal::default();
-        let requester = Requester { principal: &me, session: "s" };
         let approvals = approvals(policy, rules);
         let mut tool = tool("s", "a1");
         tool.annotations.read_only = read_only;
-        let mut decisions = Decisions::default();
-        if let Some(yes) = told {
-            let decision = if yes { allow(ApprovalScope::Always) } else { deny(ApprovalScope::Always) };
-            decisions.remember(&requester, &tool, &decision, None);
-        }
+        let decision = if told == Some(true) { allow } else { deny }(ApprovalScope::Always);
+        let decisions = told.map(|_| remembered(&tool, &decision)).unwrap_or_default();
         if changed {
             tool.description.push('!');
         }
@@ -359,7 +355,7 @@ proptest! {
         let calls = if changed { vec![call, call.without_annotations()] } else { vec![call] };
         let rules: Vec<_> = calls
             .iter()
-            .map(|call| approvals.rules.first_match(call).map(|rule| rule.verdict))
+            .map(|call| first_match(&approvals.rules, call).map(|rule| rule.verdict))
             .collect();
         let allowed = |at: usize| match rules[at] {
             Some(rule) => rule == RuleVerdict::Allow,
@@ -369,8 +365,8 @@ proptest! {
             Some(rule) => rule == RuleVerdict::Deny,
             None => is_refused(&policy.verdict(calls[at].annotations)),
         };
-        let verdict = approvals.verdict(&call, &requester, &decisions, at(0));
-        match verdict {
+        let before = verdict(&approvals, &call, &decisions);
+        match before {
             Verdict::Run => {
                 prop_assert!(!rules.contains(&Some(RuleVerdict::Deny)));
                 prop_assert_ne!(told, Some(false));
@@ -389,11 +385,11 @@ proptest! {
         // Where the policy is somebody's word, nothing runs or is asked about that it refuses; else
         // nothing changes.
         let insistent = Approvals { policy_overrides_rules: true, ..approvals.clone() };
-        let now = insistent.verdict(&call, &requester, &decisions, at(0));
+        let now = verdict(&insistent, &call, &decisions);
         if calls.iter().any(|call| is_refused(&policy.verdict(call.annotations))) {
             prop_assert!(is_refused(&now), "{:?}", now);
         } else {
-            prop_assert_eq!(now, approvals.verdict(&call, &requester, &decisions, at(0)));
+            prop_assert_eq!(now, before);
         }
     }
 }
@@ -401,48 +397,29 @@ proptest! {
 #[test]
 fn a_server_can_require_a_new_approval_of_each_call() {
     let mut mine = tool("client", "t");
-    let me = person("me");
-    let requester = Requester {
-        principal: &me,
-        session: "s",
-    };
     let mut approvals = approvals(ApprovalPolicy::All, [Rule::allow().server("client")]);
-    let verdict = |approvals: &Approvals, tool: &ToolDefinition, decisions: &Decisions| {
-        approvals.verdict(&Call::of(tool), &requester, decisions, at(0))
-    };
-    assert_eq!(
-        verdict(&approvals, &mine, &Decisions::default()),
-        Verdict::Run
-    );
+    assert_eq!(fresh(&approvals, &Call::of(&mine)), Verdict::Run);
     approvals.always_ask_servers.push("client".to_owned());
     assert!(approvals.always_asks(&mine));
     assert!(!approvals.always_asks(&tool("other", "t")));
     for word in [allow(ApprovalScope::Always), deny(ApprovalScope::Session)] {
         // As an earlier version may have stored it.
-        let mut decisions = Decisions::default();
-        assert!(decisions.remember(&requester, &mine, &word, None));
-        assert_eq!(verdict(&approvals, &mine, &decisions), ASK, "{word:?}");
+        let decisions = remembered(&mine, &word);
+        let verdict = verdict(&approvals, &Call::of(&mine), &decisions);
+        assert_eq!(verdict, ASK, "{word:?}");
     }
     // Even one that only reads, or that the policy refuses.
     mine.annotations = says(Some(true), None);
     approvals.rules = Rules::default();
-    assert_eq!(verdict(&approvals, &mine, &Decisions::default()), ASK);
+    assert_eq!(fresh(&approvals, &Call::of(&mine)), ASK);
     mine.annotations = says(None, None);
     approvals.policy = ApprovalPolicy::None;
-    assert_eq!(verdict(&approvals, &mine, &Decisions::default()), ASK);
+    assert_eq!(fresh(&approvals, &Call::of(&mine)), ASK);
+    let other = fresh(&approvals, &Call::of(&tool("other", "t")));
+    assert!(is_refused(&other));
     // A denial stays.
     approvals.rules.push(Rule::deny("no").server("client"));
-    assert!(is_refused(&verdict(
-        &approvals,
-        &mine,
-        &Decisions::default()
-    )));
-    assert_eq!(
-        verdict(&approvals, &tool("other", "t"), &Decisions::default()),
-        Verdict::Refuse {
-            reason: "tools that may change something are switched off".to_owned()
-        }
-    );
+    assert!(is_refused(&fresh(&approvals, &Call::of(&mine))));
 }
 
 #[test]
@@ -524,33 +501,23 @@ fn annotations_of_a_changed_definition_do_not_relax_the_verdict() {
 
 #[test]
 fn a_call_that_requires_approval_runs_only_if_a_person_approved() {
-    let me = Principal::default();
-    let requester = Requester {
-        principal: &me,
-        session: "s",
-    };
     let writes = tool("s", "t");
     let mut reads = tool("s", "r");
     reads.annotations = says(Some(true), None);
-    let allowing = [
+    let reading = Call::of(&reads).requires_approval(true);
+    let writing = Call::of(&writes).requires_approval(true);
+    for mut approvals in [
         Approvals::default(),
         approvals(ApprovalPolicy::All, [Rule::allow()]),
         approvals(ApprovalPolicy::None, [Rule::allow().server("s")]),
-    ];
-    for mut approvals in allowing {
-        let verdict = |approvals: &Approvals, tool: &ToolDefinition, decisions: &Decisions| {
-            let call = Call::of(tool).requires_approval(true);
-            approvals.verdict(&call, &requester, decisions, at(0))
-        };
-        let mut decisions = Decisions::default();
+    ] {
         assert_eq!(fresh(&approvals, &Call::of(&writes)), Verdict::Run);
-        assert_eq!(verdict(&approvals, &writes, &decisions), ASK);
-        assert_eq!(verdict(&approvals, &reads, &decisions), Verdict::Run);
-        decisions.remember(&requester, &writes, &allow(ApprovalScope::Session), None);
-        assert_eq!(verdict(&approvals, &writes, &decisions), Verdict::Run);
+        assert_eq!(fresh(&approvals, &writing), ASK);
+        assert_eq!(fresh(&approvals, &reading), Verdict::Run);
+        let approved = remembered(&writes, &allow(ApprovalScope::Session));
+        assert_eq!(verdict(&approvals, &writing, &approved), Verdict::Run);
         approvals.approved_in_advance = true;
-        let none = Decisions::default();
-        assert_eq!(verdict(&approvals, &writes, &none), Verdict::Run);
+        assert_eq!(fresh(&approvals, &writing), Verdict::Run);
     }
     // It approves nothing that a rule or the policy asks about or denies.
     for (policy, rule) in [
@@ -560,7 +527,6 @@ fn a_call_that_requires_approval_runs_only_if_a_person_approved() {
     ] {
         let mut approvals = approvals(policy, rule);
         approvals.approved_in_advance = true;
-        let call = Call::of(&writes).requires_approval(true);
-        assert_ne!(fresh(&approvals, &call), Verdict::Run);
+        assert_ne!(fresh(&approvals, &writing), Verdict::Run);
     }
 }

@@ -52,6 +52,7 @@ use switchboard_domain::{Principal, ToolAnnotations, ToolDefinition, ToolOrigin}
 
 pub use decisions::{DecisionStatus, Decisions, RememberedDecision};
 pub use fingerprint::fingerprint;
+use rules::first_match;
 pub use rules::{Rule, RuleVerdict, Rules};
 
 use crate::tools::only_reads;
@@ -74,8 +75,8 @@ pub enum ApprovalPolicy {
     None,
 }
 
-/// The decision about a tool call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The decision about a tool call, from the mildest to the strictest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
@@ -91,17 +92,6 @@ pub enum Verdict {
         /// The reason for the model and the person; a clause without a full stop.
         reason: String,
     },
-}
-
-impl Verdict {
-    /// Returns a number that is higher for a stricter verdict.
-    fn strictness(&self) -> u8 {
-        match self {
-            Self::Run => 0,
-            Self::Ask { .. } => 1,
-            Self::Refuse { .. } => 2,
-        }
-    }
 }
 
 impl ApprovalPolicy {
@@ -192,8 +182,7 @@ impl Approvals {
                 reason: declined(reason.as_deref()),
             };
         }
-        let verdicts = calls().map(|call| self.unanswered(call));
-        let verdict = verdicts.max_by_key(Verdict::strictness);
+        let verdict = calls().map(|call| self.unanswered(call)).max();
         match (verdict.unwrap_or(Verdict::Run), answer) {
             // The person allowed exactly this definition.
             (Verdict::Ask { .. }, Some(DecisionStatus::Allow)) => Verdict::Run,
@@ -228,11 +217,11 @@ impl Approvals {
         let matching_rules = self
             .layers
             .iter()
-            .filter_map(|rules| rules.first_match(call));
+            .filter_map(|rules| first_match(rules, call));
         matching_rules
             // Of several equally strict rules, the first one gives the reason.
             .min_by_key(|rule| Reverse(rule.verdict))
-            .or_else(|| self.rules.first_match(call))
+            .or_else(|| first_match(&self.rules, call))
     }
 
     /// Returns whether each call of a tool requires a new approval.

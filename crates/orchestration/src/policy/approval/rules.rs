@@ -6,26 +6,10 @@ use super::Call;
 use crate::tools::{only_reads, pattern::Pattern};
 
 /// Rules in order. The first rule that matches a call decides.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Rules(pub Vec<Rule>);
+pub type Rules = Vec<Rule>;
 
-impl Rules {
-    /// Appends a rule.
-    pub fn push(&mut self, rule: Rule) {
-        self.0.push(rule);
-    }
-
-    /// Returns the rule that decides about a call.
-    pub fn first_match(&self, call: &Call<'_>) -> Option<&Rule> {
-        self.0.iter().find(|rule| rule.matches(call))
-    }
-}
-
-impl FromIterator<Rule> for Rules {
-    fn from_iter<I: IntoIterator<Item = Rule>>(rules: I) -> Self {
-        Self(rules.into_iter().collect())
-    }
+pub(super) fn first_match<'r>(rules: &'r Rules, call: &Call<'_>) -> Option<&'r Rule> {
+    rules.iter().find(|rule| rule.matches(call))
 }
 
 /// A rule for tool calls. All set conditions must match. A rule without conditions matches every

@@ -1,11 +1,8 @@
 //! Approval decisions that runs share.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::policy::approval::Decisions;
 
@@ -13,7 +10,8 @@ use crate::policy::approval::Decisions;
 ///
 /// [`SharedDecisions::snapshot`] returns the data that must be stored between two starts of the
 /// program.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct SharedDecisions(Arc<Mutex<Decisions>>);
 
 impl SharedDecisions {
@@ -35,26 +33,5 @@ impl SharedDecisions {
     /// Changes the decisions, for example to revoke one.
     pub fn change<T>(&self, change: impl FnOnce(&mut Decisions) -> T) -> T {
         change(&mut self.lock())
-    }
-}
-
-impl fmt::Debug for SharedDecisions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SharedDecisions")
-            .field(&*self.lock())
-            .finish()
-    }
-}
-
-/// Serialized as the current decisions.
-impl Serialize for SharedDecisions {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.lock().serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for SharedDecisions {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Decisions::deserialize(deserializer).map(Self::new)
     }
 }

@@ -67,22 +67,6 @@ fn turn(n: usize, rounds: usize, tokens: usize) -> Vec<Message> {
 }
 
 #[test]
-fn a_short_conversation_is_sent_unchanged() {
-    let messages = arcs(turn(0, 3, 100));
-    let mut history = History::default();
-    for policy in [HistoryPolicy::default(), policy(10_000)] {
-        let fit = history.fit(&policy, &messages, 500);
-        assert_eq!(fit.trimmed, None);
-        assert_eq!(fit.over, None);
-        let whole: u64 = messages.iter().map(|m| estimate_message(m)).sum();
-        assert_eq!(fit.tokens, whole + 500);
-        let sent = history.messages(&messages);
-        assert!(sent.iter().zip(&messages).all(|(a, b)| Arc::ptr_eq(a, b)));
-        assert_eq!(sent.len(), messages.len());
-    }
-}
-
-#[test]
 fn a_trim_makes_room_for_many_steps() {
     let mut messages = Vec::new();
     let mut history = History::default();

@@ -44,8 +44,6 @@ mod shorten;
 mod state;
 mod summary;
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 pub use state::History;
@@ -107,7 +105,13 @@ pub struct Trimmed {
 }
 
 /// A conversation that exceeds its limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error(
+    "the conversation has about {tokens} tokens and may have {max_tokens}: {overhead_tokens} are \
+     the tools, {current_turn_tokens} the current turn and {} the messages that are always sent \
+     before it",
+    self.retained_tokens()
+)]
 pub struct OverBudget {
     /// Estimated tokens of the request.
     pub tokens: u64,
@@ -119,24 +123,14 @@ pub struct OverBudget {
     pub current_turn_tokens: u64,
 }
 
-impl fmt::Display for OverBudget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            tokens,
-            max_tokens,
-            overhead_tokens,
-            current_turn_tokens,
-        } = self;
-        let retained = tokens.saturating_sub(overhead_tokens.saturating_add(*current_turn_tokens));
-        write!(
-            f,
-            "the conversation has about {tokens} tokens and may have {max_tokens}: {overhead_tokens} are \
-             the tools, {current_turn_tokens} the current turn and {retained} the messages that are always sent before it"
-        )
+impl OverBudget {
+    fn retained_tokens(&self) -> u64 {
+        let others = self
+            .overhead_tokens
+            .saturating_add(self.current_turn_tokens);
+        self.tokens.saturating_sub(others)
     }
 }
-
-impl std::error::Error for OverBudget {}
 
 #[cfg(test)]
 #[path = "history_tests.rs"]

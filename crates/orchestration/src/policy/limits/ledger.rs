@@ -14,19 +14,25 @@ const MINUTE: SignedDuration = SignedDuration::from_secs(60);
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
-    steps: u32,
-    tool_calls: u32,
+    /// Number of model calls.
+    pub steps: u32,
+    /// Number of admitted tool calls.
+    pub tool_calls: u32,
     /// Tool calls of the current model answer.
     calls_in_response: u32,
     /// The model requested more tool calls than the run may make.
     is_exhausted: bool,
     /// Times of the tool calls of the last minute, if their rate is limited.
     recent_calls: VecDeque<Timestamp>,
-    input_tokens: u64,
-    output_tokens: u64,
-    cost_usd: f64,
-    /// Requests of providers' built-in tools without a price.
-    unpriced_requests: u64,
+    /// Number of input tokens.
+    pub input_tokens: u64,
+    /// Number of output tokens.
+    pub output_tokens: u64,
+    /// Cost of the answers with a price, in US dollars.
+    pub cost_usd: f64,
+    /// Number of requests of providers' built-in tools without a price, such as web searches. No
+    /// limit includes them.
+    pub unpriced_requests: u64,
     /// Model answers without a price.
     unpriced_answers: u32,
     /// Duration of earlier periods of work, in milliseconds.
@@ -227,37 +233,6 @@ impl Ledger {
                 .saturating_sub(self.output_tokens)
         });
         output.into_iter().chain(total).min()
-    }
-
-    /// Returns the number of model calls.
-    pub fn steps(&self) -> u32 {
-        self.steps
-    }
-
-    /// Returns the number of admitted tool calls.
-    pub fn tool_calls(&self) -> u32 {
-        self.tool_calls
-    }
-
-    /// Returns the number of input tokens.
-    pub fn input_tokens(&self) -> u64 {
-        self.input_tokens
-    }
-
-    /// Returns the number of output tokens.
-    pub fn output_tokens(&self) -> u64 {
-        self.output_tokens
-    }
-
-    /// Returns the cost of the answers with a price, in US dollars.
-    pub fn cost_usd(&self) -> f64 {
-        self.cost_usd
-    }
-
-    /// Returns the number of requests of providers' built-in tools without a price, such as web
-    /// searches. No limit includes them.
-    pub fn unpriced_requests(&self) -> u64 {
-        self.unpriced_requests
     }
 
     /// Returns the duration of the run's work, in milliseconds.
