@@ -110,11 +110,6 @@ impl fmt::Debug for RunStream {
 pub struct CancelHandle(CancellationToken);
 
 impl CancelHandle {
-    /// Creates a handle without a run.
-    pub(crate) fn detached() -> Self {
-        Self(CancellationToken::new())
-    }
-
     /// Cancels the run. Has no effect after the first call or after the end of the run.
     pub fn cancel(&self) {
         self.0.cancel();

@@ -20,8 +20,6 @@ struct ChannelState {
     /// Number of the first event after the end of the run. Such events are stored with the end.
     first_end_event: Option<u64>,
     pending: Option<PendingCheckpoint>,
-    /// Error of the serialization, after which nothing is stored.
-    error: Option<serde_json::Error>,
 }
 
 /// A snapshot that the driver waits for.
@@ -40,7 +38,6 @@ impl CheckpointChannel {
             mark,
             first_end_event: None,
             pending: None,
-            error: None,
         })))
     }
 
@@ -59,11 +56,6 @@ impl CheckpointChannel {
         self.lock().first_end_event
     }
 
-    /// Takes the serialization error of the driver, which then waits forever and must be stopped.
-    pub(super) fn take_error(&self) -> Option<serde_json::Error> {
-        self.lock().error.take()
-    }
-
     /// Drops the pending checkpoint.
     pub(super) fn close(&self) {
         self.lock().pending = None;
@@ -77,12 +69,12 @@ impl CheckpointChannel {
 #[async_trait]
 impl Checkpoints for CheckpointChannel {
     async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
-        let stored = 'send: {
+        // Every result was stored before its event was emitted.
+        if point == Checkpoint::Settled {
+            return Ok(());
+        }
+        let stored = {
             let mut state = self.lock();
-            // Every result was stored before its event was emitted.
-            if point == Checkpoint::Settled {
-                return Ok(());
-            }
             if run.outcome().is_some() {
                 // The result is stored with the end of the run, in one transaction. Until then the
                 // store has an unfinished run, and no earlier state may follow.
@@ -90,13 +82,9 @@ impl Checkpoints for CheckpointChannel {
                 state.pending = None;
                 return Ok(());
             }
-            let (snapshot, mark) = match run.snapshot(state.mark) {
-                Ok(snapshot) => snapshot,
-                Err(error) => {
-                    state.error = Some(error);
-                    break 'send None;
-                }
-            };
+            let (snapshot, mark) = run
+                .snapshot(state.mark)
+                .map_err(|error| failed("the run cannot be serialized", error))?;
             let (sender, receiver) = oneshot::channel();
             state.mark = mark;
             state.pending = Some(PendingCheckpoint {
@@ -104,14 +92,17 @@ impl Checkpoints for CheckpointChannel {
                 next_event: run.next_event(),
                 stored: sender,
             });
-            Some(receiver)
+            receiver
         };
-        let Some(stored) = stored else {
-            return std::future::pending().await;
-        };
-        stored.await.map_err(|error| CheckpointError {
-            message: "the store failed".to_owned(),
-            source: Some(Box::new(error)),
-        })
+        stored
+            .await
+            .map_err(|error| failed("the store failed", error))
+    }
+}
+
+fn failed(message: &str, error: impl std::error::Error + Send + Sync + 'static) -> CheckpointError {
+    CheckpointError {
+        message: message.to_owned(),
+        source: Some(Box::new(error)),
     }
 }

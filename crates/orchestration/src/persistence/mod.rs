@@ -23,7 +23,6 @@ mod resume;
 
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::{
     Message, Principal, RunRecord, RunState, RunStore, Session, SessionId, SessionStore,
@@ -222,31 +221,14 @@ impl DurableRuns {
         (run, record)
     }
 
-    /// Returns at most `limit` stored events of a run with numbers above `after`. The end event of
-    /// an unfinished run is omitted: its process ended before the end was stored, and the process
-    /// that resumes the run emits it again.
+    /// Returns at most `limit` stored events of a run with numbers above `after`.
     pub async fn events(
         &self,
         run: &str,
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, DurableRunError> {
-        #[derive(Deserialize)]
-        struct Kind {
-            r#type: String,
-        }
-        let record = self.runs.run(&self.owner, run).await?;
-        let record = record.ok_or_else(|| no_such_run(run))?;
-        let stored = self.runs.events(&self.owner, run, after, limit);
-        let mut stored = stored.await?;
-        let is_end = |event: &StoredEvent| {
-            let kind = serde_json::from_str(&event.json);
-            kind.is_ok_and(|Kind { r#type }| r#type == "run_finished")
-        };
-        if record.state != RunState::Finished && stored.last().is_some_and(is_end) {
-            stored.pop();
-        }
-        Ok(stored)
+        Ok(self.runs.events(&self.owner, run, after, limit).await?)
     }
 
     fn lease(&self, run: &str, after: u64) -> RunLease {
@@ -310,7 +292,3 @@ fn outcome_name(outcome: Outcome) -> String {
 fn count(messages: usize) -> u64 {
     u64::try_from(messages).unwrap_or(u64::MAX)
 }
-
-#[cfg(test)]
-#[path = "persistence_tests.rs"]
-mod tests;

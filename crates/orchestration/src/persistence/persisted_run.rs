@@ -88,8 +88,6 @@ pub struct PersistedRun {
     /// Emitted events that are not yet being written.
     unsaved: Vec<PersistedEvent>,
     unsaved_bytes: usize,
-    /// The last event, which is stored with the release of the run.
-    last: Option<PersistedEvent>,
     /// The end of the run that is not stored yet.
     ended: Option<Ended>,
     writing: Option<Writing>,
@@ -143,36 +141,13 @@ impl PersistedRun {
             agent.drive(run)
         };
         lease.set_release_state(RunState::Interrupted);
-        let mut persisted = Self::of(record, channel, lease);
-        persisted.cancel = stream.cancel_handle();
-        persisted.stream = Some(stream);
-        persisted
-    }
-
-    /// Creates a run whose last event is stored but whose end is not.
-    pub(super) fn end_of(
-        record: RunRecord,
-        run: &Run,
-        report: Box<RunReport>,
-        lease: RunLease,
-    ) -> Self {
-        let mut persisted = Self::of(record, CheckpointChannel::new(run.mark()), lease);
-        persisted.ended = Some(Ended {
-            end: PersistedRunEnd::Finished(report),
-            messages: run.session_messages(),
-        });
-        persisted
-    }
-
-    fn of(record: RunRecord, channel: CheckpointChannel, lease: RunLease) -> Self {
         Self {
-            cancel: CancelHandle::detached(),
+            cancel: stream.cancel_handle(),
             runs: lease.runs(),
             channel,
-            stream: None,
+            stream: Some(stream),
             unsaved: Vec::new(),
             unsaved_bytes: 0,
-            last: None,
             ended: None,
             writing: None,
             stored: record.last_event,
@@ -251,18 +226,6 @@ impl PersistedRun {
         Some(releasing.boxed())
     }
 
-    /// Drives the run to its end and returns its events.
-    pub(super) async fn collect_all(mut self) -> Result<Vec<PersistedEvent>, DurableRunError> {
-        let mut all = Vec::new();
-        while let Some(persisted) = self.next().await {
-            all.push(persisted);
-        }
-        match self.end.take() {
-            Some(PersistedRunEnd::Failed(error)) => Err(error),
-            _ => Ok(all),
-        }
-    }
-
     /// Takes events from the driver until it waits or is too far ahead.
     fn drive(&mut self, context: &mut Context<'_>) {
         while let Some(stream) = &mut self.stream
@@ -273,7 +236,10 @@ impl PersistedRun {
             match stream.poll_next_unpin(context) {
                 Poll::Pending => return,
                 Poll::Ready(Some(event)) => match PersistedEvent::new(event) {
-                    Ok(persisted) => self.take(persisted),
+                    Ok(persisted) => {
+                        self.unsaved_bytes += persisted.json.len();
+                        self.unsaved.push(persisted);
+                    }
                     Err(error) => self.fail(error),
                 },
                 Poll::Ready(None) => {
@@ -284,37 +250,15 @@ impl PersistedRun {
         }
     }
 
-    fn take(&mut self, persisted: PersistedEvent) {
-        let is_last = matches!(
-            persisted.event.kind,
-            RunEventKind::RunFinished { .. } | RunEventKind::RunParked { .. }
-        );
-        if is_last {
-            self.last = Some(persisted);
-        } else {
-            self.unsaved_bytes += persisted.json.len();
-            self.unsaved.push(persisted);
-        }
-    }
-
     /// Returns the next write.
     fn next_write(&mut self) -> Option<Writing> {
-        if let Some(source) = self.channel.take_error() {
-            let run = self.record.id.clone();
-            self.fail(DurableRunError::Unwritable { run, source });
-        }
-        // The last event is stored with the end, so the snapshot need not wait for it.
-        let last = self
-            .unsaved
-            .last()
-            .map_or(self.stored, |persisted| persisted.event.seq);
-        let order = self
-            .channel
-            .take_pending(last + u64::from(self.last.is_some()));
+        let last = self.unsaved.last();
+        let last = last.map_or(self.stored, |persisted| persisted.event.seq);
+        let pending = self.channel.take_pending(last);
         let (runs, run) = (Arc::clone(&self.runs), self.record.id.clone());
         if let Some(PendingCheckpoint {
             snapshot, stored, ..
-        }) = order
+        }) = pending
         {
             let (events, new) = self.take_unsaved();
             let saved =
@@ -326,29 +270,15 @@ impl PersistedRun {
             });
         }
         if let Some(mut ended) = self.ended.take() {
-            self.unsaved.extend(self.last.take());
-            let (events, new) = self.take_unsaved();
+            let events = mem::take(&mut self.unsaved);
+            let new = events.iter().map(PersistedEvent::stored).collect();
             return Some(Writing {
                 future: ended.store(new, self.lease.take()),
                 events,
                 then: AfterWrite::End(ended.end),
             });
         }
-        let end_events = match self.channel.first_end_event() {
-            None => Vec::new(),
-            Some(first) => {
-                let before = self
-                    .unsaved
-                    .partition_point(|persisted| persisted.event.seq < first);
-                self.unsaved.split_off(before)
-            }
-        };
         let (events, new) = self.take_unsaved();
-        self.unsaved_bytes = end_events
-            .iter()
-            .map(|persisted| persisted.json.len())
-            .sum();
-        self.unsaved = end_events;
         if events.is_empty() {
             return None;
         }
@@ -360,10 +290,24 @@ impl PersistedRun {
         })
     }
 
-    /// Takes the unsaved events, in both forms.
+    /// Takes the unsaved events, in both forms. The events of the end stay: they are stored with
+    /// the release of the run.
     fn take_unsaved(&mut self) -> (Vec<PersistedEvent>, Vec<StoredEvent>) {
-        self.unsaved_bytes = 0;
-        let persisted = mem::take(&mut self.unsaved);
+        let first_end_event = self.channel.first_end_event().unwrap_or(u64::MAX);
+        let is_before_end = |event: &RunEvent| {
+            event.seq < first_end_event
+                && !matches!(
+                    event.kind,
+                    RunEventKind::RunFinished { .. } | RunEventKind::RunParked { .. }
+                )
+        };
+        let before = self
+            .unsaved
+            .iter()
+            .take_while(|it| is_before_end(&it.event));
+        let end = self.unsaved.split_off(before.count());
+        self.unsaved_bytes = end.iter().map(|persisted| persisted.json.len()).sum();
+        let persisted = mem::replace(&mut self.unsaved, end);
         let events = persisted.iter().map(PersistedEvent::stored).collect();
         (persisted, events)
     }
@@ -375,7 +319,6 @@ impl PersistedRun {
         self.stream = None;
         self.channel.close();
         self.unsaved.clear();
-        self.last = None;
         self.ended = Some(Ended {
             end: PersistedRunEnd::Failed(error),
             messages: Vec::new(),

@@ -10,9 +10,7 @@ use super::{
     no_such_run, outcome_name,
     persisted_run::{PersistedEvent, PersistedRun},
 };
-use crate::{
-    Agent, RestoreError, Run, RunEvent, RunEventKind, RunOptions, RunReport, SnapshotMark,
-};
+use crate::{Agent, RestoreError, Run, RunEvent, RunEventKind, RunOptions, SnapshotMark};
 
 /// Number of stored events per read.
 const PAGE: u32 = 1_000;
@@ -33,8 +31,6 @@ struct Restored {
     /// Whether the state was never stored. The run then starts again, with the agent that resumes
     /// it.
     is_stateless: bool,
-    /// The report, if the last event is stored and the end of the run is not.
-    finished: Option<Box<RunReport>>,
     /// The published text of an interrupted response.
     partial_text: String,
 }
@@ -48,7 +44,6 @@ impl Restored {
             run,
             mark: SnapshotMark::default(),
             is_stateless: true,
-            finished: None,
             partial_text: String::new(),
         }
     }
@@ -82,12 +77,6 @@ impl LeasedRun {
     pub fn has_only_conversation(&self) -> bool {
         self.stored.is_stateless
     }
-
-    /// Returns whether only the end of the run is missing in the store. Resuming it calls no model
-    /// and no tool.
-    pub fn is_finished(&self) -> bool {
-        self.stored.finished.is_some() || self.stored.run.outcome().is_some()
-    }
 }
 
 impl DurableRuns {
@@ -115,17 +104,8 @@ impl DurableRuns {
             stored,
             lease,
         } = taken;
-        let Restored {
-            mut run,
-            mark,
-            is_stateless,
-            finished,
-            partial_text: _,
-        } = stored;
-        if let Some(report) = finished {
-            return PersistedRun::end_of(record, &run, report, lease);
-        }
-        if is_stateless {
+        let (mut run, mark) = (stored.run, stored.mark);
+        if stored.is_stateless {
             let (owner, session) = (self.owner.clone(), Some(record.session.0.clone()));
             let messages = run.messages().to_vec();
             let mut created = agent.prepare(record.id.clone(), messages, owner, session);
@@ -133,7 +113,7 @@ impl DurableRuns {
             created.apply_changed_settings(&run);
             *run = created;
         }
-        let resumed = !is_stateless || record.last_event > 0;
+        let resumed = !stored.is_stateless || record.last_event > 0;
         PersistedRun::begin(agent, record, *run, mark, resumed, lease)
     }
 
@@ -158,11 +138,6 @@ impl DurableRuns {
                 return Err(error);
             }
         };
-        if let Some(report) = stored.finished {
-            return PersistedRun::end_of(record, &stored.run, report, lease)
-                .collect_all()
-                .await;
-        }
         self.end_run(record, stored, lease).await
     }
 
@@ -245,10 +220,6 @@ impl DurableRuns {
         };
         let from = run.next_event().min(record.last_event + 1);
         let stored = self.read_events(record, from - 1).await?;
-        let finished = stored.iter().find_map(|event| match &event.kind {
-            RunEventKind::RunFinished { report } => Some(report.clone()),
-            _ => None,
-        });
         let partial_text = interrupted_text(&stored);
         let stored = stored.iter().map(|event| &event.kind);
         run.continue_events_after(record.last_event, stored);
@@ -256,7 +227,6 @@ impl DurableRuns {
             run,
             mark,
             is_stateless,
-            finished,
             partial_text,
         })
     }
@@ -304,15 +274,11 @@ impl DurableRuns {
         stored: Restored,
         lease: RunLease,
     ) -> Result<Vec<PersistedEvent>, DurableRunError> {
-        let Restored {
-            mut run,
-            partial_text,
-            ..
-        } = stored;
+        let mut run = stored.run;
         let time = jiff::Timestamp::now();
         let mut kinds = run.take_replayed_events();
         // A person may have read this text.
-        run.set_partial_answer(partial_text);
+        run.set_partial_answer(stored.partial_text);
         kinds.extend(run.cancel(None, &HashMap::new()));
         let report = run.report().map(Box::new);
         kinds.extend(report.map(|report| RunEventKind::RunFinished { report }));
