@@ -43,7 +43,7 @@ pub enum AfterGather {
     Format,
 }
 
-const NUDGE: &str = "Go on: call the tools that give you the data you still need.";
+const NUDGE: &str = "Continue: call the tools for the missing data.";
 
 impl GatherState {
     /// Creates the state at the start of the phase.

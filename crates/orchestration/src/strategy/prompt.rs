@@ -16,22 +16,21 @@ pub(super) const NOTHING_TO_GATHER: &str = "Nothing to gather.";
 const RULES: &str = "\
 # This phase: gather
 
-You now ONLY gather what is needed to answer the user. The answer itself is written in a later phase, \
-by you, from what you gathered.
+In this phase you ONLY gather the data for the answer. You write the answer in a later phase.
 
 1. Decide which data is missing, and get it with the tools.
 2. Do NOT answer the user in this phase.
-3. Where the user names tools, use exactly those tools.
-4. Beside a call, say in one sentence what you look for. Take arguments from the conversation or from \
-results; never make one up. If you lack an id, look it up first.
-5. After a tool call you STOP by default: once its result is there, the answer is written.
-6. To go on gathering after this answer's calls, write a line that begins with `NEED MORE DATA:` and \
-says why, for example `NEED MORE DATA: the account value needs the id of the customer found first`. \
-Do so only for what is essential: a further call needs the result of this one, a tool gave nothing or \
-failed and there is another way, or the user named tools that you have not called yet.
-7. Calls that do not depend on each other belong into one answer.
-8. Never repeat a call with the same input: you only get the same result again.
-9. If nothing has to be gathered, call nothing and write only `Nothing to gather.`
+3. If the user names tools, use exactly these tools.
+4. With each call, write one sentence about its purpose. Take arguments from the conversation or \
+from results, and never invent them. Look up missing ids first.
+5. By default this phase ENDS after a tool call, and the answer is written from its result.
+6. To continue after the calls of this response, write a line that starts with `NEED MORE DATA:` \
+and the reason, for example `NEED MORE DATA: the account value needs the id of the customer`. Do \
+this only if a later call needs the result of this one, if a tool failed or returned nothing and \
+another way exists, or if the user named tools that you have not called yet.
+7. Make independent calls in one response.
+8. Never repeat a call with equal input. It returns the earlier result.
+9. If no data is missing, call no tool and write only `Nothing to gather.`
 ";
 
 /// Returns the system prompt of the gather phase: `instructions` of the recipe or the user, the
@@ -42,12 +41,7 @@ pub fn system_prompt(
     instructions: Option<&str>,
     tools: &[Arc<ToolDefinition>],
 ) -> String {
-    let mut prompt = String::new();
-    if let Some(instructions) = instructions.map(str::trim).filter(|it| !it.is_empty()) {
-        prompt.push_str(instructions);
-        prompt.push_str("\n\n");
-    }
-    prompt.push_str(RULES);
+    let mut prompt = with_instructions(instructions, RULES);
     if tools.is_empty() {
         prompt.push_str("\nThere are no tools.\n");
         return prompt;
@@ -66,6 +60,14 @@ pub fn system_prompt(
         let _ = writeln!(prompt, "- and {more} more in the tools list");
     }
     prompt
+}
+
+/// Returns the rules of a phase after the instructions of the recipe or the user.
+pub(super) fn with_instructions(instructions: Option<&str>, rules: &str) -> String {
+    match instructions.map(str::trim).filter(|it| !it.is_empty()) {
+        Some(instructions) => format!("{instructions}\n\n{rules}"),
+        None => rules.to_owned(),
+    }
 }
 
 /// Returns a description on one line, truncated at a word.

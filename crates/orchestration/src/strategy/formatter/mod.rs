@@ -15,8 +15,6 @@ mod prompts;
 mod render;
 mod state;
 
-use std::sync::{Arc, LazyLock};
-
 use serde_json::{Value, json};
 use switchboard_domain::{Message, ToolDefinition};
 
@@ -30,14 +28,18 @@ pub use state::{FormatDecision, FormatState};
 /// The name of the tool that takes the answer.
 pub const TOOL: &str = "response_formatter";
 
-const DESCRIPTION: &str = "Gives the answer to the user, as a list of texts and artifacts in the \
-     order in which they are to be read. `conversation` is a list, never a string.";
+const DESCRIPTION: &str = "Gives the answer to the user, as a list of texts and artifacts in \
+     reading order. `conversation` is a list, never a string.";
 
-/// Returns the definition of [`TOOL`]; the same `Arc` each time.
-pub fn definition() -> Arc<ToolDefinition> {
-    static DEFINITION: LazyLock<Arc<ToolDefinition>> =
-        LazyLock::new(|| Arc::new(ToolDefinition::new(TOOL, DESCRIPTION, schema())));
-    Arc::clone(&DEFINITION)
+/// Returns the definition of [`TOOL`], whose input is the answer or data of a custom schema.
+fn definition(custom_schema: Option<&Value>) -> ToolDefinition {
+    match custom_schema {
+        None => ToolDefinition::new(TOOL, DESCRIPTION, schema()),
+        Some(custom) => {
+            let description = "Gives the answer to the user, as data in this form.";
+            ToolDefinition::new(TOOL, description, custom_schema::object_schema(custom))
+        }
+    }
 }
 
 /// Returns the JSON Schema of an answer.
@@ -70,7 +72,7 @@ pub fn schema() -> Value {
                         },
                         {
                             "type": "object",
-                            "description": "Something that stands on its own, such as code, a table, a diagram or a document.",
+                            "description": "A separate item, such as code, a table, a diagram or a document.",
                             "properties": {
                                 "type": {"type": "string", "enum": ["artifact"]},
                                 "artifactType": {

@@ -1,20 +1,20 @@
 //! Prompts of the formatting phase.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 use switchboard_domain::Message;
 
 use super::{FormatterMode, TOOL};
+use crate::strategy::prompt::with_instructions;
 
 const RULES: &str = "\
 # This phase: answer
 
-Everything that could be gathered is in the conversation. Now write the answer to the user.
+The conversation contains all gathered data. Now write the answer to the user.
 
-1. Use what the tools gave. Invent nothing; if something failed or is missing, say so in the answer.
-2. Answer in the language of the user, and directly: no words about these rules, phases or tools unless \
-the user asked about them.
+1. Use the results of the tools. Do not invent anything. If a call failed or data is missing, \
+state it in the answer.
+2. Answer directly, in the language of the user. Do not mention these rules, phases or tools \
+unless the user asked about them.
 ";
 
 const FORM: &str = "\
@@ -22,15 +22,15 @@ const FORM: &str = "\
    - text: {\"type\": \"text\", \"content\": \"Markdown\"}
    - artifact: {\"type\": \"artifact\", \"artifactType\": \"…\", \"title\": \"…\", \"language\": \"…\", \
 \"content\": \"…\"}
-4. What stands on its own is an artifact: code (`code`, with its `language`), tables (`table`), diagrams \
-(`mermaid`), charts (`chart`), documents (`text/markdown`), `html`, `svg`, `json`. Everything else is \
-text. A short answer is one text item.
+4. Use artifacts for code (`code`, with its `language`), tables (`table`), diagrams (`mermaid`), \
+charts (`chart`), documents (`text/markdown`), `html`, `svg` and `json`. Everything else is text. \
+A short answer is one text item.
 5. `thinking` is optional and is not shown as part of the answer.
 ";
 
 const OWN_FORM: &str = "\
-3. The answer is data in a form that is given as a JSON Schema. Fill it in from what was gathered; where \
-the form allows it, leave out what is not known.
+3. The answer is data for a JSON Schema. Fill it in from the gathered data. Omit unknown values \
+where the schema allows it.
 ";
 
 /// Returns the system prompt of the phase.
@@ -39,27 +39,20 @@ pub(super) fn system_prompt(
     instructions: Option<&str>,
     schema: Option<&Value>,
 ) -> String {
-    let mut prompt = String::new();
-    if let Some(instructions) = instructions.map(str::trim).filter(|it| !it.is_empty()) {
-        prompt.push_str(instructions);
-        prompt.push_str("\n\n");
-    }
-    prompt.push_str(RULES);
+    let mut prompt = with_instructions(instructions, RULES);
     prompt.push_str(if schema.is_some() { OWN_FORM } else { FORM });
-    // Writing to a string cannot fail.
-    let _ = if mode == FormatterMode::Native {
-        writeln!(
-            prompt,
-            "\nWrite the JSON object alone: no words before or after it, no code fence."
-        )
-    } else {
-        writeln!(
-            prompt,
-            "\nYou MUST use the tool `{TOOL}`, once, for the whole answer. Use only `{TOOL}`, and write \
-             no words outside of it."
-        )
+    let request = match mode {
+        FormatterMode::Native => {
+            "\nWrite only the JSON object, without text before or after it and \
+             without a code fence.\n"
+                .to_owned()
+        }
+        _ => format!(
+            "\nYou MUST call the tool `{TOOL}` once, with the whole answer. Use only `{TOOL}`, and write \
+             no text outside of it.\n"
+        ),
     };
-    prompt
+    prompt + &request
 }
 
 /// Returns the last message of the request.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, FinishReason, Message, ModelCapabilities, ModelError, ModelErrorKind,
-    ResponseFormat, ToolChoice, ToolDefinition, ToolInput, ToolResult, ToolUse,
+    ResponseFormat, ToolChoice, ToolInput, ToolResult, ToolUse,
 };
 
 use super::{
@@ -107,16 +107,14 @@ impl FormatState {
         if self.mode == FormatterMode::Native {
             request.tool_choice = ToolChoice::None;
             request.parallel_tool_use = None;
+            let custom = self.schema.as_ref();
             request.response_format = ResponseFormat::JsonSchema {
                 name: TOOL.to_owned(),
-                schema: self
-                    .schema
-                    .as_ref()
-                    .map_or_else(schema, custom_schema::object_schema),
+                schema: custom.map_or_else(schema, custom_schema::object_schema),
             };
             return request;
         }
-        request.tools = vec![self.definition()];
+        request.tools = vec![Arc::new(definition(self.schema.as_ref()))];
         request.tool_choice = match self.mode {
             FormatterMode::Named => ToolChoice::Only(vec![TOOL.to_owned()]),
             FormatterMode::Required => ToolChoice::Required,
@@ -125,17 +123,6 @@ impl FormatState {
         request.parallel_tool_use = Some(false);
         request.response_format = ResponseFormat::Text;
         request
-    }
-
-    fn definition(&self) -> Arc<ToolDefinition> {
-        match &self.schema {
-            None => definition(),
-            Some(own) => Arc::new(ToolDefinition::new(
-                TOOL,
-                "Gives the answer to the user, as data in this form.",
-                custom_schema::object_schema(own),
-            )),
-        }
     }
 
     /// Switches to the next mode if the provider refused the request. Returns `false` for other errors
