@@ -8,12 +8,10 @@ use std::{
 
 use async_trait::async_trait;
 use serde_json::json;
-use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, ToolAnnotations,
-};
+use switchboard_domain::{ApprovalDecision, ApprovalRequest, ApprovalScope, Approver};
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, RunEventKind, RunOptions, SharedDecisions, ToolFailure,
-    policy::approval::{Approvals, Rules},
+    policy::approval::Approvals,
 };
 
 use crate::support::{
@@ -121,76 +119,6 @@ async fn each_scope_of_a_decision_has_its_validity() {
         ask(&agent, "go").await;
         assert_eq!(person.asked().is_empty(), scope == ApprovalScope::Always);
     }
-}
-
-#[tokio::test]
-async fn a_redefined_tool_needs_approval_again() {
-    let decisions = SharedDecisions::default();
-    let person = Person::who_says([allow(ApprovalScope::Always), deny("what is this?")]);
-    let run = |tools: Arc<Tools>| {
-        let agent = agent_with(
-            &Scripted::new([write("a"), Answer::Says("ok")]),
-            &tools,
-            asking(),
-        )
-        .with_approver(person.clone())
-        .with_decisions(decisions.clone());
-        async move { ask(&agent, "go").await.1 }
-    };
-    assert!(!run(tools()).await.tool_calls[0].is_error);
-    let mut changed = tool("write");
-    changed.description = "Also sends a copy to somebody else.".into();
-    let report = run(Arc::new(Tools::new().with(changed, echo))).await;
-    assert_eq!(report.tool_calls[0].failure, Some(ToolFailure::Denied));
-    assert!(person.asked()[1].redefined);
-}
-
-#[tokio::test]
-async fn rules_match_servers_names_and_annotations() {
-    let mut destroying = tool("destroy");
-    destroying.annotations = ToolAnnotations {
-        destructive: Some(true),
-        ..ToolAnnotations::default()
-    };
-    // Without annotations a tool may be destructive, as in the protocol.
-    let mut adding = tool("write");
-    adding.annotations.destructive = Some(false);
-    let tools = Arc::new(
-        Tools::new()
-            .with(adding, echo)
-            .with(tool("send_mail"), echo)
-            .with(destroying, echo),
-    );
-    let rules = json!([
-        {"tool": "srv__send_*", "verdict": "deny", "reason": "no mail from here"},
-        {"destructive": true, "verdict": "ask"},
-        {"server": "srv", "verdict": "allow"},
-    ]);
-    let rules: Rules = serde_json::from_value(rules).unwrap();
-    let options = RunOptions {
-        approval: Approvals {
-            policy: ApprovalPolicy::None,
-            rules,
-            ..Approvals::default()
-        },
-        // Each call has its own request.
-        stop_after_denial: false,
-        ..RunOptions::default()
-    };
-    let model = Scripted::new([
-        calls(&[
-            ("a", "srv__write", json!({"n": 1})),
-            ("b", "srv__send_mail", json!({"n": 2})),
-            ("c", "srv__destroy", json!({"n": 3})),
-        ]),
-        Answer::Says("ok"),
-    ]);
-    let person = Person::who_says([allow(ApprovalScope::Once)]);
-    let agent = agent_with(&model, &tools, options).with_approver(person.clone());
-    ask(&agent, "go").await;
-    assert_eq!(tools.called(), ["srv__write", "srv__destroy"]);
-    assert_eq!(person.asked()[0].tool_use.id, "c");
-    assert!(results(&model, 1)[1].contains("no mail from here"));
 }
 
 /// An approver that never decides.

@@ -10,8 +10,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::json;
 use switchboard_domain::{
     ApprovalDecision, ChatModel, ChatRequest, FinishReason, Message, ModelCapabilities, ModelError,
-    ModelErrorKind, ModelEvent, ModelId, ModelStream, PartStart, Principal, Role, RunState,
-    SessionStoreError,
+    ModelEvent, ModelId, ModelStream, PartStart, Principal, Role, RunState, SessionStoreError,
 };
 use switchboard_orchestration::{
     Agent, Outcome, Run,
@@ -363,40 +362,4 @@ async fn emitted_text_of_an_interrupted_answer_is_in_the_session() {
     assert_whole(&sent);
     let texts: Vec<_> = sent.iter().map(|message| message.text()).collect();
     assert_eq!(texts, ["How many?", "", "", "There are three of", "Go on."]);
-}
-
-#[tokio::test]
-async fn the_message_of_a_failed_run_stays_in_the_session() {
-    let disk = Disk::with_session([]);
-    let durable_runs = durable_runs(&disk.process(None));
-    let model = Scripted::new([
-        Answer::Fails(ModelErrorKind::Authentication, "no key"),
-        Answer::Says("Better now."),
-    ]);
-    let agent = Agent::new(model);
-    watched(begin(&durable_runs, &agent, "first").await).await;
-    watched(begin(&durable_runs, &agent, "second").await).await;
-    assert_eq!(
-        roles(&disk),
-        [
-            said(Role::User, "first"),
-            said(Role::User, "second"),
-            said(Role::Assistant, "Better now."),
-        ]
-    );
-}
-
-#[tokio::test]
-async fn a_durable_run_can_move_between_threads() {
-    fn is_send<T: Send>(value: T) -> T {
-        value
-    }
-    let disk = Disk::with_session([]);
-    let durable_runs = durable_runs(&disk.process(None));
-    let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
-    let run = is_send(begin(&durable_runs, &agent, "go").await);
-    let end = tokio::spawn(run.finish()).await.unwrap();
-    assert!(matches!(end, PersistedRunEnd::Finished(_)));
-    let taken = is_send(durable_runs.acquire("x"));
-    assert!(taken.await.is_err());
 }

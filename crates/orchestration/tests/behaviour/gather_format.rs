@@ -7,13 +7,14 @@ use switchboard_domain::{
     FinishReason, ModelCapabilities, ModelErrorKind, ResponseFormat, Role, ToolChoice,
 };
 use switchboard_orchestration::{
-    Agent, AnswerItem, Outcome, RunErrorKind, RunEventKind, RunOptions, RunPhase, ToolFailure,
+    Agent, AnswerItem, Outcome, RunErrorKind, RunEvent, RunEventKind, RunOptions, RunPhase,
+    RunReport, ToolFailure,
     strategy::{GatherFormat, Strategy, formatter},
 };
 
 use crate::support::{
-    Answer, Scripted, Tools, agent_with, ask, calls, echo, echoing, gather_format, has, picked,
-    results, streamed, tool,
+    Answer, Scripted, Tools, agent_with, ask, calls, echo, echoing, gather_format, results,
+    streamed, tool,
 };
 
 #[allow(clippy::needless_pass_by_value)]
@@ -27,6 +28,33 @@ fn text(content: &str) -> Value {
 
 fn tools() -> Arc<Tools> {
     echoing(&["find", "other"])
+}
+
+fn gathering(model: &Arc<Scripted>) -> Agent {
+    agent_with(model, &tools(), gather_format())
+}
+
+/// Asks a model with these capabilities that gathers nothing and then gives these answers.
+async fn formatted(
+    capabilities: ModelCapabilities,
+    answers: impl IntoIterator<Item = Answer>,
+) -> (Arc<Scripted>, Vec<RunEvent>, RunReport) {
+    let nothing = Answer::Says("Nothing to find.");
+    let model = Scripted::named("m", capabilities, [nothing].into_iter().chain(answers));
+    let (events, report) = ask(&gathering(&model), "go").await;
+    (model, events, report)
+}
+
+/// Returns the modes of the format phase.
+fn modes(events: &[RunEvent]) -> Vec<Option<String>> {
+    let modes = events.iter().filter_map(|event| match &event.kind {
+        RunEventKind::PhaseStarted {
+            phase: RunPhase::Formatting,
+            mode,
+        } => Some(mode.clone()),
+        _ => None,
+    });
+    modes.collect()
 }
 
 fn find(words: &'static str, id: &'static str, n: i64) -> Answer {
@@ -44,8 +72,10 @@ async fn the_model_gathers_first_and_then_formats() {
         ])),
     ]);
     let tools = tools();
-    let agent =
-        agent_with(&model, &tools, gather_format()).with_instructions("You know about things.");
+    let agent = Agent::new(model.clone())
+        .with_tools(tools.clone())
+        .with_instructions("You know about things.")
+        .with_options(gather_format());
     let (events, report) = ask(&agent, "Find things").await;
     assert_eq!(tools.called(), ["srv__find", "srv__find"]);
     assert_eq!(report.outcome, Outcome::Completed);
@@ -68,10 +98,13 @@ async fn the_model_gathers_first_and_then_formats() {
         item,
         json!({"type": "artifact", "artifactType": "table", "title": "Things", "content": "| a |"})
     );
-    let phases: Vec<_> = picked(&events, |kind| match kind {
-        RunEventKind::PhaseStarted { phase, .. } => Some(*phase),
-        _ => None,
-    });
+    let phases: Vec<_> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            RunEventKind::PhaseStarted { phase, .. } => Some(*phase),
+            _ => None,
+        })
+        .collect();
     assert_eq!(phases, [RunPhase::Gathering, RunPhase::Formatting]);
     // Gathering: instructions first, the marker explained, no choice of tools forced.
     let first = model.request(0);
@@ -129,7 +162,9 @@ async fn at_most_fifteen_tools_are_described_in_the_prompt() {
         many = many.with(tool(&format!("t{n:02}")), echo);
     }
     let model = Scripted::new([Answer::Says("Nothing to look up."), form(text("ok"))]);
-    let agent = agent_with(&model, &Arc::new(many), gather_format());
+    let agent = Agent::new(model.clone())
+        .with_tools(Arc::new(many))
+        .with_options(gather_format());
     ask(&agent, "go").await;
     let request = model.request(0);
     let prompt = request.messages[0].text();
@@ -154,7 +189,8 @@ async fn a_repeated_call_is_not_executed_and_the_second_repetition_ends_the_phas
         form(text("ok")),
     ]);
     let tools = tools();
-    let (_, report) = ask(&agent_with(&model, &tools, gather_format()), "go").await;
+    let agent = agent_with(&model, &tools, gather_format());
+    let (_, report) = ask(&agent, "go").await;
     assert_eq!(tools.called().len(), 1);
     assert_eq!(report.tool_calls[1].failure, Some(ToolFailure::Repeated));
     assert!(!report.tool_calls[1].is_error);
@@ -168,62 +204,38 @@ async fn a_repeated_call_is_not_executed_and_the_second_repetition_ends_the_phas
 
 #[tokio::test]
 async fn the_formatter_mode_follows_the_capabilities_of_the_model() {
-    let with = |structured: Option<bool>, forced: Option<bool>| ModelCapabilities {
-        structured_output: structured,
-        forced_tool_choice: forced,
-        tools: Some(true),
-        ..ModelCapabilities::default()
-    };
-    // Native structured output: the form itself is the answer's format.
-    let native = json!({"conversation": text("native")}).to_string();
-    let native: &'static str = Box::leak(native.into_boxed_str());
-    let model = Scripted::named(
-        "native",
-        with(Some(true), Some(true)),
-        [Answer::Says("Nothing to find."), Answer::Says(native)],
-    );
-    let (events, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
-    assert_eq!(report.answer, "native");
-    assert_eq!(streamed(&events), "native");
-    assert!(matches!(
-        model.request(1).response_format,
-        ResponseFormat::JsonSchema { .. }
-    ));
-    // A named choice.
-    let model = Scripted::named(
-        "named",
-        with(Some(false), Some(true)),
-        [Answer::Says("Nothing to find."), form(text("named"))],
-    );
-    let (events, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
-    assert_eq!(report.answer, "named");
-    assert_eq!(
-        model.request(1).tool_choice,
-        ToolChoice::Only(vec![formatter::TOOL.into()])
-    );
-    let told = has(
-        &events,
-        |kind| matches!(kind, RunEventKind::PhaseStarted { phase: RunPhase::Formatting, mode: Some(mode) } if !mode.is_empty()),
-    );
-    assert!(told, "how it is forced is visible");
-    // Without a forced tool choice, the response is checked.
-    let model = Scripted::named(
-        "auto",
-        with(Some(false), Some(false)),
-        [Answer::Says("Nothing to find."), form(text("auto"))],
-    );
-    let (_, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
-    assert_eq!(report.answer, "auto");
-    let request = model.request(1);
-    let names: Vec<_> = request
-        .tools
-        .iter()
-        .map(|tool| tool.name.as_str())
-        .collect();
-    assert_eq!(
-        (names, &request.tool_choice),
-        (vec![formatter::TOOL], &ToolChoice::Auto)
-    );
+    let native: &'static str = r#"{"conversation": [{"type": "text", "content": "ok"}]}"#;
+    for (structured_output, forced_tool_choice, answer) in [
+        (true, true, Answer::Says(native)),
+        (false, true, form(text("ok"))),
+        (false, false, form(text("ok"))),
+    ] {
+        let capabilities = ModelCapabilities {
+            structured_output: Some(structured_output),
+            forced_tool_choice: Some(forced_tool_choice),
+            tools: Some(true),
+            ..ModelCapabilities::default()
+        };
+        let (model, events, report) = formatted(capabilities, [answer]).await;
+        assert_eq!(report.answer, "ok");
+        assert_eq!(streamed(&events), "ok");
+        let mode = modes(&events).pop().flatten();
+        assert!(mode.is_some_and(|mode| !mode.is_empty()));
+        let request = model.request(1);
+        if structured_output {
+            let format = request.response_format;
+            assert!(matches!(format, ResponseFormat::JsonSchema { .. }));
+            continue;
+        }
+        assert_eq!(request.tools.len(), 1);
+        assert_eq!(request.tools[0].name, formatter::TOOL);
+        let choice = if forced_tool_choice {
+            ToolChoice::Only(vec![formatter::TOOL.into()])
+        } else {
+            ToolChoice::Auto
+        };
+        assert_eq!(request.tool_choice, choice);
+    }
 }
 
 #[tokio::test]
@@ -233,80 +245,36 @@ async fn a_refused_formatter_mode_is_followed_by_the_next_mode() {
         forced_tool_choice: None,
         ..ModelCapabilities::default()
     };
-    let refused = Answer::Fails(
-        ModelErrorKind::InvalidRequest {
-            field: Some("tool_choice".into()),
-        },
-        "tool_choice forces tool use is not compatible with this model",
-    );
-    let model = Scripted::named(
-        "m",
-        capabilities,
-        [Answer::Says("Nothing to find."), refused, form(text("ok"))],
-    );
-    let (events, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
+    let field = Some("tool_choice".into());
+    let refused = Answer::Fails(ModelErrorKind::InvalidRequest { field }, "not compatible");
+    let (model, events, report) = formatted(capabilities, [refused, form(text("ok"))]).await;
     assert_eq!(report.answer, "ok");
-    let tried = events
-        .iter()
-        .filter(|event| {
-            matches!(
-                &event.kind,
-                RunEventKind::PhaseStarted {
-                    phase: RunPhase::Formatting,
-                    ..
-                }
-            )
-        })
-        .count();
-    assert_eq!(tried, 2);
+    assert_eq!(modes(&events).len(), 2);
     assert_ne!(model.request(1).tool_choice, model.request(2).tool_choice);
 }
 
 #[tokio::test]
 async fn a_malformed_formatted_answer_is_repaired_and_reported() {
-    let model = Scripted::new([
-        Answer::Says("Nothing to find."),
-        calls(&[(
-            "f",
-            formatter::TOOL,
-            json!({"conversation": "Just a string."}),
-        )]),
-    ]);
-    let (events, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
+    let answer = form(json!("Just a string."));
+    let (_, events, report) = formatted(ModelCapabilities::default(), [answer]).await;
     assert_eq!(report.answer, "Just a string.");
-    assert!(has(
-        &events,
-        |kind| matches!(kind, RunEventKind::FormatRepaired { repairs } if !repairs.is_empty())
-    ));
+    assert!(events.iter().any(|event| {
+        matches!(&event.kind, RunEventKind::FormatRepaired { repairs } if !repairs.is_empty())
+    }));
 }
 
 #[tokio::test]
 async fn an_irreparable_answer_is_requested_again_once_and_then_becomes_text() {
-    let broken = || {
-        calls(&[(
-            "f",
-            formatter::TOOL,
-            json!({"conversation": [{"type": "text"}]}),
-        )])
-    };
-    let model = Scripted::new([
-        Answer::Says("I found nothing at all."),
-        broken(),
-        form(text("now it is right")),
-    ]);
-    let (events, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
+    let broken = || form(json!([{"type": "text"}]));
+    let answers = [broken(), form(text("now it is right"))];
+    let (_, events, report) = formatted(ModelCapabilities::default(), answers).await;
     assert_eq!(report.answer, "now it is right");
-    assert!(has(&events, |kind| matches!(
-        kind,
-        RunEventKind::AskedAgain { .. }
-    )));
+    let asked_again = |event: &RunEvent| matches!(event.kind, RunEventKind::AskedAgain { .. });
+    assert!(events.iter().any(asked_again));
 
-    let model = Scripted::new([Answer::Says("I found nothing at all."), broken(), broken()]);
-    let (_, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
-    assert_eq!(
-        report.answer, "I found nothing at all.",
-        "never an empty answer"
-    );
+    let answers = [broken(), broken()];
+    let (_, _, report) = formatted(ModelCapabilities::default(), answers).await;
+    assert_eq!(report.answer, "Nothing to find.", "never an empty answer");
     assert_eq!(report.outcome, Outcome::Completed);
 }
 
@@ -317,7 +285,7 @@ async fn gathered_data_is_formatted_after_a_truncated_response() {
         Answer::Ends("There is much m", FinishReason::Length),
         form(text("ok")),
     ]);
-    let (_, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
+    let (_, report) = ask(&gathering(&model), "go").await;
     assert_eq!(report.answer, "ok");
 }
 
@@ -329,7 +297,7 @@ async fn a_request_for_more_data_never_becomes_the_answer() {
         Answer::Says("NEED MORE DATA: the account value"),
         form(text("Noor's account is worth 530.19 EUR.")),
     ]);
-    let (_, report) = ask(&agent_with(&model, &tools(), gather_format()), "go").await;
+    let (_, report) = ask(&gathering(&model), "go").await;
     assert_eq!(report.answer, "Noor's account is worth 530.19 EUR.");
 }
 
@@ -343,7 +311,10 @@ async fn the_last_allowed_step_formats_the_answer() {
         let model = Scripted::new(gathers.chain([form(text("What was gathered."))]));
         let mut options = gather_format();
         options.limits.max_steps = max_steps;
-        let (_, report) = ask(&agent_with(&model, &tools(), options), "go").await;
+        let agent = Agent::new(model.clone())
+            .with_tools(tools())
+            .with_options(options);
+        let (_, report) = ask(&agent, "go").await;
         assert_eq!(report.outcome, Outcome::Completed, "{max_steps}");
         assert_eq!(report.answer, "What was gathered.");
         assert_eq!(report.steps, max_steps);
@@ -368,7 +339,8 @@ async fn the_last_allowed_call_ends_gathering_but_not_the_run() {
     let mut options = gather_format();
     options.limits.max_tool_calls = Some(1);
     let tools = tools();
-    let (_, report) = ask(&agent_with(&model, &tools, options), "go").await;
+    let agent = agent_with(&model, &tools, options);
+    let (_, report) = ask(&agent, "go").await;
     assert_eq!(report.outcome, Outcome::Completed);
     assert_eq!(report.answer, "What was gathered.");
     assert_eq!(tools.called().len(), 1);

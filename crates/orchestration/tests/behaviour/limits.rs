@@ -15,8 +15,7 @@ use switchboard_orchestration::{
 };
 
 use crate::support::{
-    Answer, Scripted, TestClock, Tools, agent_with, ask, calls, echo, echoing, failures, has,
-    streamed, tokio_clock, tool,
+    Answer, Scripted, Tools, agent_with, ask, calls, echoing, has, streamed, tokio_clock, tool,
 };
 
 fn limited(change: impl FnOnce(&mut Limits)) -> RunOptions {
@@ -91,36 +90,6 @@ async fn the_limit_of_tool_calls_ends_the_run() {
     assert_eq!(tools.called().len(), 1);
     assert_eq!(report.outcome, Outcome::Limited);
     assert_eq!(report.error.unwrap().kind, RunErrorKind::ToolCallLimit);
-}
-
-#[tokio::test]
-async fn calls_per_minute_are_limited() {
-    let clock = TestClock::default();
-    let model = Scripted::new([one("a"), one("b"), one("c"), Answer::Says("ok")]);
-    let later = clock.clone();
-    let tools = Arc::new(Tools::new().with(tool("do"), move |call| {
-        // Each call takes 40 seconds.
-        later.advance(40);
-        echo(call)
-    }));
-    let agent = agent_with(
-        &model,
-        &tools,
-        limited(|limits| limits.max_calls_per_minute = Some(1)),
-    )
-    .with_clock(clock.clock());
-    let (_, report) = ask(&agent, "go").await;
-    let failures = failures(&report);
-    // The second call starts after 40 seconds. The refused call takes no time.
-    assert_eq!(
-        failures,
-        [
-            None,
-            Some(ToolFailure::LimitReached),
-            Some(ToolFailure::LimitReached)
-        ]
-    );
-    assert_eq!(tools.called().len(), 1);
 }
 
 pub(crate) fn usage(input: u64, output: u64) -> Usage {

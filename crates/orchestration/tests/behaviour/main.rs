@@ -18,7 +18,6 @@ mod gather_format;
 mod limits;
 mod memory_store;
 mod questions;
-mod records;
 mod releases;
 mod request_content;
 mod resuming;

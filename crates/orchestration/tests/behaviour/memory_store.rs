@@ -29,6 +29,8 @@ struct State {
     written: usize,
     /// The messages of runs are none to this version.
     is_garbled: bool,
+    /// Number of releases.
+    releases: usize,
 }
 
 struct KeptSession {
@@ -60,6 +62,8 @@ pub(crate) enum Wall {
     FailsOnce,
     /// One operation returns an error and has its effect.
     LostOnce,
+    /// One operation is refused, because the store is unavailable.
+    UnavailableOnce,
 }
 
 /// One process's view of the disk.
@@ -155,10 +159,8 @@ impl Disk {
         self.lock().written
     }
 
-    /// Replaces the state of the last run by this.
-    pub(crate) fn spoil(&self, state: &str) {
-        let mut disk = self.lock();
-        disk.runs.values_mut().next_back().unwrap().state = Some(state.into());
+    pub(crate) fn releases(&self) -> usize {
+        self.lock().releases
     }
 
     /// Changes the state of the last run.
@@ -275,7 +277,7 @@ impl Process {
             let mut left = self.left.lock().unwrap();
             match &mut *left {
                 None => None,
-                Some((0, wall @ (Wall::FailsOnce | Wall::LostOnce))) => {
+                Some((0, wall @ (Wall::FailsOnce | Wall::LostOnce | Wall::UnavailableOnce))) => {
                     let wall = *wall;
                     *left = None;
                     Some(wall)
@@ -292,6 +294,10 @@ impl Process {
             Some(Wall::Fails | Wall::FailsOnce) => Err(SessionStoreError::Storage {
                 operation: "write",
                 source: "the disk is full".into(),
+            }),
+            Some(Wall::UnavailableOnce) => Err(SessionStoreError::Unavailable {
+                operation: "write",
+                source: "the database is locked".into(),
             }),
             Some(Wall::LostOnce) => {
                 act(&mut self.disk.lock())?;
@@ -552,6 +558,7 @@ impl RunStore for Process {
                 found.state = None;
                 found.messages.clear();
             }
+            state.releases += 1;
             Ok(())
         })
         .await

@@ -1,29 +1,23 @@
 //! Durable runs that are dropped, that wait, or that cannot be stored.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicBool, Ordering},
 };
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt as _, StreamExt};
 use serde_json::json;
-use switchboard_domain::{
-    Message, Principal, Role, RunRecord, RunSnapshot, RunState, RunStore as _, SessionStoreError,
-    StoredEvent,
-};
+use switchboard_domain::{Message, Role, RunState, SessionStoreError};
 use switchboard_orchestration::{
-    Agent, Outcome, Run, RunEvent, RunEventKind, SnapshotMark,
-    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    Agent, Outcome, RunEventKind,
     persistence::{DurableRunError, PersistedRunEnd},
 };
 
 use crate::{
     crashes::durable_runs,
     durable_runs::{begin, doing, later, one, roles, said, settled, watched, yes},
-    memory_store::{Disk, Wall, session_id},
-    support::{
-        Answer, Scripted, Tools, agent_with, asking, assert_whole, calls, echo, played, tool,
-    },
+    memory_store::{Disk, Process, Wall, session_id},
+    support::{Answer, Scripted, Tools, asking, assert_whole, calls, echo, tool},
 };
 
 /// Records that it was dropped.
@@ -119,7 +113,6 @@ async fn a_dropped_run_can_be_resumed() {
     let agent = Agent::new(Scripted::new([Answer::Says("So be it.")])).with_tools(tools.clone());
     let taken = durable_runs.acquire(&id).await.unwrap();
     assert_eq!(taken.run().model().to_string(), "test/scripted");
-    assert!(!taken.is_finished());
     // The acquired run is released again.
     drop(taken);
     settled(&disk, RunState::Interrupted).await;
@@ -149,7 +142,10 @@ async fn a_dropped_run_can_be_resumed() {
 async fn a_waiting_run_can_be_acquired_by_any_process() {
     let disk = Disk::with_session([]);
     let first = durable_runs(&disk.process(None));
-    let agent = agent_with(&Scripted::new([one("a")]), &doing(), asking()).with_approver(later());
+    let agent = Agent::new(Scripted::new([one("a")]))
+        .with_tools(doing())
+        .with_approver(later())
+        .with_options(asking());
     let (shown, end) = watched(begin(&first, &agent, "go").await).await;
     let PersistedRunEnd::Waiting(waiting) = end else {
         panic!("{end:?}");
@@ -186,90 +182,67 @@ async fn a_waiting_run_can_be_acquired_by_any_process() {
     ));
 }
 
-#[tokio::test]
-async fn a_run_of_another_format_can_only_be_abandoned() {
+/// Returns a durable run that waits for approval, and a process that can resume it.
+async fn waiting_run() -> (Disk, Process, String) {
     let disk = Disk::with_session([]);
-    let durable_runs = durable_runs(&disk.process(None));
-    let agent = agent_with(&Scripted::new([one("a")]), &doing(), asking()).with_approver(later());
-    watched(begin(&durable_runs, &agent, "go").await).await;
+    let process = disk.process(None);
+    let agent = Agent::new(Scripted::new([one("a")]))
+        .with_tools(doing())
+        .with_approver(later())
+        .with_options(asking());
+    watched(begin(&durable_runs(&process), &agent, "go").await).await;
     let id = disk.record().id;
-    disk.spoil(r#"{"messages":2,"something":"else"}"#);
-    let error = durable_runs.acquire(&id).await.unwrap_err();
-    assert!(
-        matches!(error, DurableRunError::Unreadable { .. }),
-        "{error:?}"
-    );
-    assert_eq!(
-        disk.record().state,
-        RunState::Waiting,
-        "the run is released"
-    );
-    let last = durable_runs.abandon(&id).await.unwrap();
-    assert_eq!(last.len(), 1);
-    assert_eq!(disk.record().state, RunState::Finished);
-    assert_eq!(roles(&disk), [said(Role::User, "go")]);
+    (disk, process, id)
 }
 
 #[tokio::test]
-async fn a_run_with_unreadable_messages_can_only_be_abandoned() {
-    let disk = Disk::with_session([]);
-    let durable_runs = durable_runs(&disk.process(None));
-    let agent = agent_with(
-        &Scripted::new([one("a"), Answer::Says("ok")]),
-        &doing(),
-        asking(),
-    )
-    .with_approver(later());
-    watched(begin(&durable_runs, &agent, "go").await).await;
-    let id = disk.record().id;
-    disk.garble();
-    let error = durable_runs.acquire(&id).await.unwrap_err();
-    assert!(
-        matches!(error, DurableRunError::Unreadable { .. }),
-        "{error:?}"
-    );
-    assert_eq!(disk.record().state, RunState::Waiting);
-    let last = durable_runs.abandon(&id).await.unwrap();
-    assert_eq!(last.len(), 1);
-    assert_eq!(disk.record().outcome.as_deref(), Some("cancelled"));
-    let (_, end) = watched(begin(&durable_runs, &agent, "and now?").await).await;
-    assert!(
-        matches!(end, PersistedRunEnd::Finished(_)),
-        "the session is free"
-    );
-}
-
-#[tokio::test]
-async fn the_state_of_another_run_is_refused() {
-    let disk = Disk::with_session([]);
-    let durable_runs = durable_runs(&disk.process(None));
-    let agent = agent_with(&Scripted::new([one("a")]), &doing(), asking()).with_approver(later());
-    watched(begin(&durable_runs, &agent, "go").await).await;
-    let id = disk.record().id;
-    disk.change_state(|state| state.replace(&id, "another-run"));
-    let error = durable_runs.acquire(&id).await.unwrap_err();
-    let DurableRunError::Unreadable { source, .. } = &error else {
-        panic!("{error:?}");
-    };
-    assert_eq!(
-        source.to_string(),
-        "the stored state belongs to run `another-run`"
-    );
-    let last = durable_runs.abandon(&id).await.unwrap();
-    let RunEventKind::RunFinished { report } = &last[0].event.kind else {
-        panic!("{last:#?}");
-    };
-    assert_eq!(report.run_id, id);
+async fn a_run_with_an_unreadable_state_can_only_be_abandoned() {
+    type Spoiler = fn(&Disk, &str);
+    let spoilers: [(Spoiler, &str); 3] = [
+        (
+            |disk, _| disk.change_state(|_| r#"{"messages":2,"something":"else"}"#.into()),
+            "",
+        ),
+        (|disk, _| disk.garble(), ""),
+        (
+            |disk, id| disk.change_state(|state| state.replace(id, "another-run")),
+            "the stored state belongs to run `another-run`",
+        ),
+    ];
+    for (spoil, expected) in spoilers {
+        let (disk, process, id) = waiting_run().await;
+        let durable_runs = durable_runs(&process);
+        spoil(&disk, &id);
+        let error = durable_runs.acquire(&id).await.unwrap_err();
+        let DurableRunError::Unreadable { source, .. } = &error else {
+            panic!("{error:?}");
+        };
+        assert!(source.to_string().contains(expected), "{source}");
+        let record = disk.record();
+        assert_eq!(record.state, RunState::Waiting, "the run is released");
+        let last = durable_runs.abandon(&id).await.unwrap();
+        assert_eq!(last.len(), 1);
+        let RunEventKind::RunFinished { report } = &last[0].event.kind else {
+            panic!("{last:#?}");
+        };
+        assert_eq!(report.run_id, id);
+        let record = disk.record();
+        assert_eq!(record.state, RunState::Finished);
+        assert_eq!(record.outcome.as_deref(), Some("cancelled"));
+        assert_eq!(roles(&disk), [said(Role::User, "go")]);
+        let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
+        let (_, end) = watched(begin(&durable_runs, &agent, "and now?").await).await;
+        assert!(
+            matches!(end, PersistedRunEnd::Finished(_)),
+            "the session is free"
+        );
+    }
 }
 
 #[tokio::test]
 async fn a_possibly_acquired_run_is_released() {
-    let disk = Disk::with_session([]);
-    let process = disk.process(None);
+    let (disk, process, id) = waiting_run().await;
     let durable_runs = durable_runs(&process);
-    let agent = agent_with(&Scripted::new([one("a")]), &doing(), asking()).with_approver(later());
-    watched(begin(&durable_runs, &agent, "go").await).await;
-    let id = disk.record().id;
     process.may_do(0, Wall::LostOnce);
     let error = durable_runs.acquire(&id).await.unwrap_err();
     assert!(
@@ -293,9 +266,78 @@ async fn a_possibly_acquired_run_is_released() {
     assert!(matches!(end, PersistedRunEnd::Finished(_)), "{end:?}");
 }
 
-/// A response that never ends.
-fn unfinished(words: &'static str) -> Answer {
-    Answer::Hangs(words)
+/// Returns a durable run without a stored state, whose process ended after the start.
+async fn run_without_state() -> (Disk, String) {
+    let disk = Disk::with_session([]);
+    let process = disk.process(Some((1, Wall::Before)));
+    let agent = Agent::new(Scripted::new([]));
+    let mut run = begin(&durable_runs(&process), &agent, "go").await;
+    tokio::select! {
+        biased;
+        () = process.stuck() => {}
+        shown = run.next() => panic!("{shown:?}"),
+    }
+    process.ends();
+    let id = run.id().to_owned();
+    drop(run);
+    assert!(!disk.has_state());
+    (disk, id)
+}
+
+#[tokio::test]
+async fn settings_of_a_run_without_a_stored_state_apply() {
+    let (disk, id) = run_without_state().await;
+    let durable_runs = durable_runs(&disk.process(None));
+    let mut taken = durable_runs.acquire(&id).await.unwrap();
+    assert!(taken.has_only_conversation());
+    taken.run_mut().limit_steps(0);
+    let agent = Agent::new(Scripted::new([]));
+    let (_, end) = watched(durable_runs.resume(&agent, taken)).await;
+    let PersistedRunEnd::Finished(report) = end else {
+        panic!("{end:?}");
+    };
+    assert_eq!((report.outcome, report.steps), (Outcome::Limited, 0));
+}
+
+#[tokio::test]
+async fn a_dropped_acquisition_releases_the_run() {
+    let (disk, id) = run_without_state().await;
+    let durable_runs = durable_runs(&disk.process(None));
+    let mut taking = Box::pin(durable_runs.acquire(&id));
+    // The caller is dropped during the acquisition.
+    assert!(taking.as_mut().now_or_never().is_none());
+    drop(taking);
+    let released = async {
+        while disk.releases() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let limit = std::time::Duration::from_secs(30);
+    tokio::time::timeout(limit, released).await.unwrap();
+    assert_eq!(disk.record().state, RunState::Interrupted);
+}
+
+#[tokio::test]
+async fn a_run_repeats_writes_while_the_store_is_unavailable() {
+    for at in 1..4 {
+        let disk = Disk::with_session([]);
+        let process = disk.process(Some((at, Wall::UnavailableOnce)));
+        let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
+        let (_, end) = watched(begin(&durable_runs(&process), &agent, "go").await).await;
+        assert!(matches!(end, PersistedRunEnd::Finished(_)), "{end:?}");
+    }
+    // A refused start is not repeated.
+    let disk = Disk::with_session([]);
+    let durable_runs = durable_runs(&disk.process(Some((0, Wall::UnavailableOnce))));
+    let agent = Agent::new(Scripted::new([]));
+    let message = vec![Arc::new(Message::user("go"))];
+    let begun = durable_runs.begin(&agent, &session_id(), message).await;
+    let error = begun.unwrap_err();
+    assert!(matches!(
+        error,
+        DurableRunError::Store(SessionStoreError::Unavailable { .. })
+    ));
+    assert!(disk.records().is_empty());
 }
 
 #[tokio::test]
@@ -304,9 +346,9 @@ async fn an_abandoned_run_stores_the_emitted_text() {
         let disk = Disk::with_session([]);
         let process = disk.process(None);
         let answers = if is_first {
-            vec![unfinished("There are three of")]
+            vec![Answer::Hangs("There are three of")]
         } else {
-            vec![one("a"), unfinished("There are three of")]
+            vec![one("a"), Answer::Hangs("There are three of")]
         };
         let agent = Agent::new(Scripted::new(answers)).with_tools(doing());
         let mut run = begin(&durable_runs(&process), &agent, "How many?").await;
@@ -381,82 +423,4 @@ async fn a_cancellation_ends_a_durable_run_properly() {
     assert!(matches!(run.end(), Some(PersistedRunEnd::Finished(_))));
     assert_eq!(disk.record().outcome.as_deref(), Some("cancelled"));
     assert_eq!(roles(&disk).len(), 3);
-}
-
-/// Stores the snapshot of a finished run.
-#[derive(Default)]
-struct AtItsEnd(Mutex<Option<RunSnapshot>>);
-
-#[async_trait::async_trait]
-impl Checkpoints for AtItsEnd {
-    async fn reached(&self, run: &Run, _: Checkpoint) -> Result<(), CheckpointError> {
-        let mut kept = self.0.lock().unwrap();
-        if run.outcome().is_some() && kept.is_none() {
-            let (snapshot, _) = run.snapshot(SnapshotMark::default()).unwrap();
-            *kept = Some(snapshot);
-        }
-        Ok(())
-    }
-}
-
-#[tokio::test]
-async fn a_run_with_a_stored_last_event_and_no_end_is_ended() {
-    for (answer, outcome) in [
-        (Answer::Says("ok"), Outcome::Completed),
-        (Answer::Breaks("ok"), Outcome::Failed),
-    ] {
-        // The process ended after it stored the last event and before it stored the end.
-        let disk = Disk::with_session([]);
-        let at_its_end = Arc::new(AtItsEnd::default());
-        let agent = Agent::new(Scripted::new([answer.clone()]));
-        let agent = agent.with_checkpoints(at_its_end.clone());
-        let said_first = Arc::new(Message::user("go"));
-        let (events, _) = played(agent.run(vec![said_first.clone()])).await;
-        let id = events[0].run_id.to_string();
-        let process = disk.process(None);
-        let record = RunRecord {
-            id: id.clone(),
-            session: session_id(),
-            state: RunState::Running,
-            model: "test/scripted".into(),
-            created_at: String::new(),
-            updated_at: String::new(),
-            events_before: 0,
-            last_event: 0,
-            outcome: None,
-            parameters: None,
-        };
-        let me = Principal::default();
-        process.begin(&me, &record, 0, &[said_first]).await.unwrap();
-        let snapshot = at_its_end.0.lock().unwrap().take().unwrap();
-        process.save(&id, &snapshot).await.unwrap();
-        let stored: Vec<StoredEvent> = events.iter().map(stored).collect();
-        process.append_events(&id, &stored).await.unwrap();
-        process.ends();
-
-        assert_eq!(disk.record().state, RunState::Interrupted);
-        let durable_runs = durable_runs(&disk.process(None));
-        let shown = durable_runs.events(&id, 0, 1_000).await.unwrap();
-        assert_eq!(shown.len(), stored.len() - 1);
-        let taken = durable_runs.acquire(&id).await.unwrap();
-        assert!(taken.is_finished());
-        let nobody = Agent::new(Scripted::new([]));
-        let (more, end) = watched(durable_runs.resume(&nobody, taken)).await;
-        assert!(more.is_empty(), "its last event is stored");
-        let PersistedRunEnd::Finished(report) = end else {
-            panic!("{end:?}");
-        };
-        assert_eq!((report.answer.as_str(), report.outcome), ("ok", outcome));
-        let shown = durable_runs.events(&id, 0, 1_000).await.unwrap();
-        assert_eq!(shown.len(), stored.len());
-        // Also of an answer that broke off: it was shown.
-        assert_eq!(roles(&disk).last(), Some(&said(Role::Assistant, "ok")));
-    }
-}
-
-fn stored(event: &RunEvent) -> StoredEvent {
-    StoredEvent {
-        seq: event.seq,
-        json: serde_json::to_string(event).unwrap().into(),
-    }
 }
