@@ -3,7 +3,6 @@
 use std::{
     io::Write as _,
     net::SocketAddr,
-    pin::pin,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -138,8 +137,12 @@ pub(crate) async fn run(
             async move { interrupts.second().await }.boxed()
         },
     };
-    let serving = server.serve(listener, shutdown);
-    let outcome = alongside(serving, engine.warn_of_unmatched_rules()).await;
+    let warning = {
+        let engine = Arc::clone(&engine);
+        tokio::spawn(async move { engine.warn_of_unmatched_rules().await })
+    };
+    let outcome = server.serve(listener, shutdown).await;
+    warning.abort();
     let end = *asked_to_stop.get_or_init(Instant::now) + shutdown_time;
     close(&engine, &sessions, interrupts, end).await;
     recording.finish(match outcome {
@@ -147,16 +150,6 @@ pub(crate) async fn run(
         Err(error @ ServerError::Unguarded { .. }) => Err(Failure::usage(error)),
         Err(error) => Err(Failure::run(error)),
     })
-}
-
-/// Runs `other` until `main` completes.
-async fn alongside<T>(main: impl Future<Output = T>, other: impl Future<Output = ()>) -> T {
-    let mut main = pin!(main);
-    tokio::select! {
-        done = &mut main => return done,
-        () = other => {}
-    }
-    main.await
 }
 
 /// Time reserved for killing the MCP servers and dropping open tasks.

@@ -42,6 +42,20 @@ impl Place {
     }
 }
 
+fn with_config(file: &str) -> Sources {
+    Sources {
+        config: Some(file.into()),
+        ..Sources::default()
+    }
+}
+
+fn with_servers(file: &str) -> Sources {
+    Sources {
+        mcp_configs: vec![file.into()],
+        ..Sources::default()
+    }
+}
+
 fn error_of(name: &str, text: &str) -> String {
     Place::with(&[(&format!("project/{name}"), text)]).error(&Sources::default())
 }
@@ -127,11 +141,7 @@ fn project_settings_override_user_settings() {
             r#"{"mcpServers": {"files": {"command": "npx", "args": ["-y", "files"]}}}"#,
         ),
     ]);
-    let sources = Sources {
-        mcp_configs: vec!["mcp.json".into()],
-        ..Sources::default()
-    };
-    let config = load(&sources, &place.environment).unwrap();
+    let config = load(&with_servers("mcp.json"), &place.environment).unwrap();
     assert_eq!(config.model.as_deref(), Some("anthropic/b"));
     assert_eq!(config.max_steps, Some(9));
     assert_eq!(config.files.len(), 3);
@@ -147,11 +157,7 @@ fn a_named_file_replaces_the_project_file() {
         ("project/switchboard.yaml", "model: openai/a"),
         ("project/other.json", r#"{"max_steps": 2}"#),
     ]);
-    let sources = Sources {
-        config: Some("other.json".into()),
-        ..Sources::default()
-    };
-    let config = load(&sources, &place.environment).unwrap();
+    let config = load(&with_config("other.json"), &place.environment).unwrap();
     assert_eq!((config.model, config.max_steps), (None, Some(2)));
 }
 
@@ -213,23 +219,10 @@ fn a_responses_server_has_a_profile() {
 }
 
 #[test]
-fn an_empty_server_list_of_the_project_disables_all_servers() {
-    let place = Place::with(&[
-        ("user/switchboard.yaml", "mcp_servers: {crm: {command: x}}"),
-        ("project/switchboard.yaml", "mcp_servers: {}"),
-    ]);
-    assert_eq!(place.load().unwrap().servers.map(|s| s.len()), Some(0));
-}
-
-#[test]
 fn json_with_comments_and_trailing_commas_is_read() {
     let text = "// servers\n{\"mcpServers\": {\"a\": {\"command\": \"x\", /* no */ \"args\": [\"y\",],},},}";
     let place = Place::with(&[("project/mcp.json", text)]);
-    let sources = Sources {
-        mcp_configs: vec!["mcp.json".into()],
-        ..Sources::default()
-    };
-    let config = load(&sources, &place.environment).unwrap();
+    let config = load(&with_servers("mcp.json"), &place.environment).unwrap();
     assert_eq!(
         config.servers.unwrap()[0].transport.describe(),
         "stdio: x y"
@@ -239,11 +232,10 @@ fn json_with_comments_and_trailing_commas_is_read() {
 /// What becomes of the servers of a file with these servers: how each is reached, or why it cannot
 /// be used.
 fn servers_in(place: &Place, file: &str) -> Vec<(String, String)> {
-    let sources = Sources {
-        mcp_configs: vec![file.into()],
-        ..Sources::default()
-    };
-    let servers = load(&sources, &place.environment).unwrap().servers.unwrap();
+    let servers = load(&with_servers(file), &place.environment)
+        .unwrap()
+        .servers
+        .unwrap();
     let shown = |server: &ServerConfig| match &server.transport {
         ServerTransport::Unusable { reason } => reason.clone(),
         transport => transport.describe(),
@@ -336,11 +328,10 @@ fn variables_of_an_env_file_are_secrets() {
         ("project/mcp.json", text),
         ("project/.env", "TOKEN=secret-of-a-file\nOWN=other\n"),
     ]);
-    let sources = Sources {
-        mcp_configs: vec!["mcp.json".into()],
-        ..Sources::default()
-    };
-    let servers = load(&sources, &place.environment).unwrap().servers.unwrap();
+    let servers = load(&with_servers("mcp.json"), &place.environment)
+        .unwrap()
+        .servers
+        .unwrap();
     let ServerTransport::Stdio { env, .. } = &servers[0].transport else {
         panic!("{:?}", servers[0]);
     };
@@ -416,14 +407,16 @@ fn syntax_errors_show_no_content() {
 }
 
 #[test]
-fn an_empty_server_list_differs_from_a_missing_one() {
-    for text in ["mcp_servers: {}", "mcp_servers: []"] {
-        let place = Place::with(&[("project/switchboard.yaml", text)]);
-        assert_eq!(
-            place.load().unwrap().servers.map(|s| s.len()),
-            Some(0),
-            "{text}"
-        );
+fn an_empty_server_list_disables_all_servers() {
+    let user = ("user/switchboard.yaml", "mcp_servers: {crm: {command: x}}");
+    for (text, expected) in [
+        ("mcp_servers: {}", Some(0)),
+        ("mcp_servers: []", Some(0)),
+        ("# nothing yet\n", Some(1)),
+    ] {
+        let place = Place::with(&[user, ("project/switchboard.yaml", text)]);
+        let servers = place.load().unwrap().servers;
+        assert_eq!(servers.map(|it| it.len()), expected, "{text}");
     }
     let place = Place::with(&[("project/switchboard.yaml", "# nothing yet\n")]);
     assert!(place.load().unwrap().servers.is_none());
@@ -496,14 +489,6 @@ fn unusable_files_are_named() {
         ("project/b.ini", "x"),
         ("project/empty.json", "{}"),
     ]);
-    let with_config = |file: &str| Sources {
-        config: Some(file.into()),
-        ..Sources::default()
-    };
-    let with_servers = |file: &str| Sources {
-        mcp_configs: vec![file.into()],
-        ..Sources::default()
-    };
     let twice = Place::with(&[
         ("project/switchboard.yaml", ""),
         ("project/switchboard.toml", ""),

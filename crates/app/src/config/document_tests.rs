@@ -1,6 +1,8 @@
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 
+use std::num::NonZero;
+
 use super::*;
 
 fn read_of(value: &Value) -> Result<Config, String> {
@@ -84,7 +86,7 @@ fn sections_are_merged_key_by_key() {
     let sessions = merged.sessions;
     assert!(sessions.store.is_some());
     assert_eq!(
-        (sessions.keep_days, sessions.keep_sessions),
-        (Some(5), Some(7))
+        [sessions.keep_days, sessions.keep_sessions].map(|it| it.map(NonZero::get)),
+        [Some(5), Some(7)]
     );
 }

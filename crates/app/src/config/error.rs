@@ -106,6 +106,7 @@ impl Problem {
                 "a boolean" => "true or false",
                 "a string" => "text",
                 "a sequence" => "a list",
+                number if number.starts_with("a nonzero ") => "a whole number from 1 on",
                 other => other,
             };
             return Self::wrong(path, expected);

@@ -1,6 +1,10 @@
 //! `limits` and `approvals` of runs.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    num::{NonZero, NonZeroU32, NonZeroU64},
+    time::Duration,
+};
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
@@ -10,26 +14,19 @@ use switchboard_orchestration::{
     tools::arguments::ContextTemplate,
 };
 
-use super::fields::{amount, converted, count, seconds};
+use super::fields::{amount, converted, seconds};
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a map of limits")]
 #[allow(clippy::struct_field_names, reason = "the keys have this prefix")]
 pub(crate) struct LimitsConfig {
-    #[serde(deserialize_with = "count")]
-    max_tool_calls: Option<u32>,
-    #[serde(deserialize_with = "count")]
-    max_calls_per_response: Option<u32>,
-    #[serde(deserialize_with = "count")]
-    max_calls_per_minute: Option<u32>,
-    #[serde(deserialize_with = "count")]
-    max_input_tokens: Option<u64>,
-    #[serde(deserialize_with = "count")]
-    max_output_tokens: Option<u64>,
-    #[serde(deserialize_with = "count")]
-    max_total_tokens: Option<u64>,
-    #[serde(deserialize_with = "count")]
-    max_answer_bytes: Option<u64>,
+    max_tool_calls: Option<NonZeroU32>,
+    max_calls_per_response: Option<NonZeroU32>,
+    max_calls_per_minute: Option<NonZeroU32>,
+    max_input_tokens: Option<NonZeroU64>,
+    max_output_tokens: Option<NonZeroU64>,
+    max_total_tokens: Option<NonZeroU64>,
+    max_answer_bytes: Option<NonZeroU64>,
     #[serde(deserialize_with = "amount")]
     max_cost_usd: Option<f64>,
     #[serde(deserialize_with = "seconds")]
@@ -39,14 +36,15 @@ pub(crate) struct LimitsConfig {
 impl LimitsConfig {
     /// Sets the configured limits.
     pub(crate) fn apply(&self, limits: &mut Limits) {
-        let responses = self.max_calls_per_response;
-        limits.max_tool_calls = self.max_tool_calls;
+        let responses = self.max_calls_per_response.map(NonZero::get);
+        let answer_bytes = self.max_answer_bytes.map(NonZero::get);
+        limits.max_tool_calls = self.max_tool_calls.map(NonZero::get);
         limits.max_calls_per_response = responses.or(limits.max_calls_per_response);
-        limits.max_calls_per_minute = self.max_calls_per_minute;
-        limits.max_input_tokens = self.max_input_tokens;
-        limits.max_output_tokens = self.max_output_tokens;
-        limits.max_total_tokens = self.max_total_tokens;
-        limits.max_answer_bytes = self.max_answer_bytes.or(limits.max_answer_bytes);
+        limits.max_calls_per_minute = self.max_calls_per_minute.map(NonZero::get);
+        limits.max_input_tokens = self.max_input_tokens.map(NonZero::get);
+        limits.max_output_tokens = self.max_output_tokens.map(NonZero::get);
+        limits.max_total_tokens = self.max_total_tokens.map(NonZero::get);
+        limits.max_answer_bytes = answer_bytes.or(limits.max_answer_bytes);
         limits.max_cost_usd = self.max_cost_usd;
         limits.max_wall_time = self.max_wall_time;
     }

@@ -1,6 +1,10 @@
 //! `serve`: address, access tokens and limits of the HTTP server.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    num::{NonZero, NonZeroUsize},
+    time::Duration,
+};
 
 use secrecy::SecretString;
 use serde::{
@@ -11,7 +15,7 @@ use serde_json::Value;
 use switchboard_domain::Principal;
 use switchboard_server::{AccessToken, MIN_TOKEN_LENGTH, ServerOptions};
 
-use super::fields::{converted, count, seconds};
+use super::fields::{converted, seconds};
 
 /// Settings of the HTTP server. `None` is not configured.
 #[derive(Clone, Default, Deserialize)]
@@ -27,18 +31,12 @@ pub(crate) struct ServeConfig {
     /// Origins whose pages may use the server.
     #[serde(deserialize_with = "origins")]
     pub(crate) origins: Option<Vec<String>>,
-    #[serde(deserialize_with = "count")]
-    max_runs: Option<usize>,
-    #[serde(deserialize_with = "count")]
-    max_runs_each: Option<usize>,
-    #[serde(deserialize_with = "count")]
-    max_requests: Option<usize>,
-    #[serde(deserialize_with = "count")]
-    max_requests_each: Option<usize>,
-    #[serde(deserialize_with = "count")]
-    max_connections: Option<usize>,
-    #[serde(deserialize_with = "count")]
-    max_body: Option<usize>,
+    max_runs: Option<NonZeroUsize>,
+    max_runs_each: Option<NonZeroUsize>,
+    max_requests: Option<NonZeroUsize>,
+    max_requests_each: Option<NonZeroUsize>,
+    max_connections: Option<NonZeroUsize>,
+    max_body: Option<NonZeroUsize>,
     #[serde(deserialize_with = "seconds")]
     header_time: Option<Duration>,
     #[serde(deserialize_with = "seconds")]
@@ -69,12 +67,24 @@ impl ServeConfig {
 
     pub(crate) fn options(&self) -> ServerOptions {
         let mut options = ServerOptions::default();
-        set(&mut options.max_runs, self.max_runs);
-        set(&mut options.max_runs_each, self.max_runs_each);
-        set(&mut options.max_requests, self.max_requests);
-        set(&mut options.max_requests_each, self.max_requests_each);
-        set(&mut options.max_connections, self.max_connections);
-        set(&mut options.max_body, self.max_body);
+        set(&mut options.max_runs, self.max_runs.map(NonZero::get));
+        set(
+            &mut options.max_runs_each,
+            self.max_runs_each.map(NonZero::get),
+        );
+        set(
+            &mut options.max_requests,
+            self.max_requests.map(NonZero::get),
+        );
+        set(
+            &mut options.max_requests_each,
+            self.max_requests_each.map(NonZero::get),
+        );
+        set(
+            &mut options.max_connections,
+            self.max_connections.map(NonZero::get),
+        );
+        set(&mut options.max_body, self.max_body.map(NonZero::get));
         set(&mut options.header_time, self.header_time);
         set(&mut options.body_time, self.body_time);
         set(&mut options.write_time, self.write_time);

@@ -1,11 +1,11 @@
 //! `sessions`: storage and retention of conversations.
 
-use std::{path::PathBuf, time::Duration};
+use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Deserializer};
 
-use super::fields::{converted, count};
+use super::fields::converted;
 
 /// Storage and retention of conversations. `None` is not configured.
 #[derive(Clone, Default, Deserialize)]
@@ -17,11 +17,9 @@ pub(crate) struct SessionsConfig {
     /// Whether `ask` saves conversations without `--session`.
     pub(crate) keep: Option<bool>,
     /// Days after which an unused session is deleted. `None` is never.
-    #[serde(deserialize_with = "count")]
-    pub(crate) keep_days: Option<u32>,
+    pub(crate) keep_days: Option<NonZeroU32>,
     /// Maximum number of sessions. The newest ones are kept.
-    #[serde(deserialize_with = "count")]
-    pub(crate) keep_sessions: Option<u32>,
+    pub(crate) keep_sessions: Option<NonZeroU32>,
 }
 
 /// The location of the session store.
@@ -55,7 +53,7 @@ impl SessionsConfig {
     /// Returns the retention of unused sessions.
     pub(crate) fn unused_for(&self) -> Option<Duration> {
         self.keep_days
-            .map(|days| Duration::from_hours(u64::from(days) * 24))
+            .map(|days| Duration::from_hours(u64::from(days.get()) * 24))
     }
 }
 

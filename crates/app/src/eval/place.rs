@@ -1,22 +1,26 @@
 //! Maps paths in a YAML document to lines.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{self, MapAccess, SeqAccess, Visitor},
+    de::{
+        self, MapAccess, SeqAccess, Visitor,
+        value::{MapAccessDeserializer, SeqAccessDeserializer},
+    },
 };
 use serde_saphyr::Spanned;
 
 /// The parts of a document with their positions.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
 pub(super) struct Places(Spanned<Node>);
 
 #[derive(Debug)]
 enum Node {
     Leaf,
     List(Vec<Spanned<Node>>),
-    Map(Vec<(String, Spanned<Node>)>),
+    Map(BTreeMap<String, Spanned<Node>>),
 }
 
 impl Places {
@@ -31,14 +35,9 @@ impl Places {
     /// Returns the line of a path such as `scenarios[2].turns[0]`, starting at 1. A missing part
     /// has the line of its parent.
     pub(super) fn line(&self, place: &str) -> Option<u64> {
-        let mut node = &self.0;
-        let mut rest = place;
-        while !rest.is_empty() {
-            let Some((next, after)) = node.value.step(rest) else {
-                break;
-            };
-            node = next;
-            rest = after;
+        let (mut node, mut rest) = (&self.0, place);
+        while let Some(next) = node.value.step(rest) {
+            (node, rest) = next;
         }
         let line = node.referenced.line();
         (line > 0).then_some(line)
@@ -60,18 +59,11 @@ impl Node {
                 let begun = fields.iter().filter_map(|(name, node)| {
                     let rest = path.strip_prefix(name.as_str())?;
                     let ends = rest.is_empty() || rest.starts_with(['.', '[']);
-                    ends.then(|| (name.len(), node, rest.strip_prefix('.').unwrap_or(rest)))
+                    ends.then(|| (node, rest.strip_prefix('.').unwrap_or(rest)))
                 });
-                let longest = begun.max_by_key(|(length, ..)| *length);
-                longest.map(|(_, node, rest)| (node, rest))
+                begun.min_by_key(|(_, rest)| rest.len())
             }
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for Places {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Spanned::deserialize(from).map(Self)
     }
 }
 
@@ -114,20 +106,12 @@ impl<'de> Visitor<'de> for Any {
         Ok(Node::Leaf)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = from.next_element()? {
-            items.push(item);
-        }
-        Ok(Node::List(items))
+    fn visit_seq<A: SeqAccess<'de>>(self, from: A) -> Result<Node, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(from)).map(Node::List)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(name) = from.next_key::<String>()? {
-            fields.push((name, from.next_value()?));
-        }
-        Ok(Node::Map(fields))
+    fn visit_map<A: MapAccess<'de>>(self, from: A) -> Result<Node, A::Error> {
+        BTreeMap::deserialize(MapAccessDeserializer::new(from)).map(Node::Map)
     }
 }
 

@@ -21,8 +21,7 @@ use opentelemetry_sdk::{
 use switchboard_domain::redact::{Redactor, SizeLimits};
 use switchboard_orchestration::observe::trace::{CONTENT, SPANS};
 use switchboard_providers_common::{
-    Headers, HttpRequest, HttpTransport, RetryPolicy, StatusClassifier, TransportConfig,
-    read_to_end,
+    Headers, HttpRequest, HttpTransport, StatusClassifier, TransportConfig, read_to_end,
 };
 use tokio::runtime::Handle;
 use tracing::{Metadata, Subscriber};
@@ -43,8 +42,8 @@ const ATTRIBUTE_LIMITS: SizeLimits = SizeLimits {
     items: 1,
     total: 64_000,
 };
-/// Attributes that the conventions define as lists. `tracing` has no lists.
-const LISTS: [&str; 1] = ["gen_ai.response.finish_reasons"];
+/// The attribute that the conventions define as a list. `tracing` has no lists.
+const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 
 /// The exporter of spans. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -82,12 +81,6 @@ pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option
         connect_timeout: timeout.min(Duration::from_secs(5)),
         first_byte_timeout: timeout,
         idle_timeout: timeout,
-        retry: RetryPolicy {
-            max_attempts: 3,
-            min_delay: Duration::from_millis(200),
-            max_delay: Duration::from_secs(2),
-            max_retry_after: Duration::from_secs(30),
-        },
         ..TransportConfig::default()
     };
     let transport = HttpTransport::new(COLLECTOR, &transport).map_err(|it| it.to_string())?;
@@ -117,15 +110,15 @@ pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option
         redactor: redactor(config, environment).with_limits(ATTRIBUTE_LIMITS),
         losses: Arc::clone(&losses),
     };
+    // The name of `OTEL_RESOURCE_ATTRIBUTES` overrides the default one.
     let resource = Resource::builder_empty()
         .with_service_name("switchboard")
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
         .with_detector(Box::new(TelemetryResourceDetector))
         .with_detector(Box::new(EnvResourceDetector::new()));
-    let resource = match environment.get("OTEL_SERVICE_NAME") {
-        Some(name) => resource.with_service_name(name.to_owned()),
-        None => resource,
-    };
+    let name = environment.get("OTEL_SERVICE_NAME");
+    let resource =
+        resource.with_attributes(name.map(|name| KeyValue::new("service.name", name.to_owned())));
     let provider = SdkTracerProvider::builder()
         .with_resource(resource.build())
         .with_sampler(Sampler::AlwaysOn)
@@ -187,10 +180,7 @@ impl Export {
         // The processor blocks its caller.
         let shutdown =
             tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT));
-        let ended = match tokio::time::timeout(SHUTDOWN_TIMEOUT, shutdown).await {
-            Ok(Ok(Ok(()))) => true,
-            Ok(_) | Err(_) => false,
-        };
+        let ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, shutdown).await;
         let losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
         if losses.lost > 0 {
             let all = losses.lost + losses.exported;
@@ -199,7 +189,7 @@ impl Export {
                 losses.lost, losses.reason
             ));
         }
-        (!ended).then(|| {
+        (!matches!(ended, Ok(Ok(Ok(()))))).then(|| {
             format!(
                 "spans were not exported: {COLLECTOR} did not answer within {SHUTDOWN_TIMEOUT:?}"
             )
@@ -234,7 +224,7 @@ impl SpanExporter for RedactingExporter {
                     continue;
                 };
                 let text = StringValue::from(self.redactor.redact_text(text.as_str()));
-                attribute.value = if LISTS.contains(&attribute.key.as_str()) {
+                attribute.value = if attribute.key.as_str() == FINISH_REASONS {
                     Value::Array(Array::String(vec![text]))
                 } else {
                     Value::String(text)

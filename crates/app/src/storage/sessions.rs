@@ -142,7 +142,7 @@ impl Sessions {
 pub(crate) fn retention(config: &SessionsConfig) -> Option<Retention> {
     let retention = Retention {
         unused_for: config.unused_for(),
-        at_most: config.keep_sessions.map(u64::from),
+        at_most: config.keep_sessions.map(|it| it.get().into()),
         ..Retention::default()
     };
     (retention.unused_for.is_some() || retention.at_most.is_some()).then_some(retention)
