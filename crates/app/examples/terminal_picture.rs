@@ -38,7 +38,6 @@ mod picture {
     const WIDTH: f64 = 8.4;
     const HEIGHT: f64 = 19.0;
     const MARGIN: f64 = 18.0;
-    const TITLE: f64 = 30.0;
 
     const PAPER: &str = "#16181d";
     const INK: &str = "#d7dae0";
@@ -85,26 +84,13 @@ mod picture {
     fn svg(screen: &vt100::Screen) -> String {
         let (rows, columns) = screen.size();
         let width = f64::from(columns) * WIDTH + 2.0 * MARGIN;
-        let height = f64::from(rows) * HEIGHT + 2.0 * MARGIN + TITLE;
+        let height = f64::from(rows) * HEIGHT + 2.0 * MARGIN;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
-             width=\"{width:.0}\" \
-             height=\"{height:.0}\" role=\"img\" aria-label=\"A conversation in switchboard \
-                      chat\">\n\
-             <rect width=\"100%\" height=\"100%\" rx=\"10\" fill=\"{PAPER}\"/>\n"
-        );
-        for (index, colour) in ["#ff5f57", "#febc2e", "#28c840"].iter().enumerate() {
-            let x = MARGIN + 6.0 + 20.0 * f64::from(u32::try_from(index).unwrap());
-            let _ = writeln!(
-                svg,
-                "<circle cx=\"{x}\" cy=\"20\" r=\"6\" fill=\"{colour}\"/>"
-            );
-        }
-        let _ = writeln!(
-            svg,
-            "<g font-family=\"ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', \
-             monospace\" \
-             font-size=\"14\" fill=\"{INK}\">"
+             role=\"img\" aria-label=\"A conversation in switchboard chat\">\n\
+             <rect width=\"100%\" height=\"100%\" rx=\"10\" fill=\"{PAPER}\"/>\n\
+             <g font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" \
+             font-size=\"14\" fill=\"{INK}\">\n"
         );
         for row in 0..rows {
             write_row(screen, row, columns, &mut svg);
@@ -131,54 +117,29 @@ mod picture {
                 _ => words.push((column..end, style, cell.contents().to_owned())),
             }
         }
-        let y = MARGIN + TITLE + f64::from(row) * HEIGHT + 13.0;
+        let y = MARGIN + f64::from(row) * HEIGHT + 13.0;
         for (cells, style, text) in words {
             let x = MARGIN + f64::from(cells.start) * WIDTH;
             let length = f64::from(cells.end - cells.start) * WIDTH;
+            let text = text.replace('&', "&amp;").replace('<', "&lt;");
             let _ = writeln!(
                 svg,
                 "<text x=\"{x:.1}\" y=\"{y:.1}\" textLength=\"{length:.1}\" \
-                 lengthAdjust=\"spacingAndGlyphs\"{style}>{}</text>",
-                escaped(&text)
+                 lengthAdjust=\"spacingAndGlyphs\"{style}>{text}</text>"
             );
         }
     }
 
     fn style_of(cell: &Cell) -> String {
-        let mut style = String::new();
-        if let Some(colour) = colour_of(cell.fgcolor()) {
-            let _ = write!(style, " fill=\"{colour}\"");
-        }
-        if cell.bold() {
-            style.push_str(" font-weight=\"bold\"");
-        }
-        if cell.italic() {
-            style.push_str(" font-style=\"italic\"");
-        }
-        if cell.dim() {
-            style.push_str(" opacity=\"0.65\"");
-        }
-        if cell.underline() {
-            style.push_str(" text-decoration=\"underline\"");
-        }
-        style
-    }
-
-    fn colour_of(colour: Color) -> Option<&'static str> {
-        match colour {
-            Color::Idx(1 | 9) => Some("#ff6b68"),
-            Color::Idx(2 | 10) => Some("#7fd88f"),
-            Color::Idx(3 | 11) => Some("#f5c76a"),
-            Color::Idx(4 | 12) => Some("#6cb6ff"),
-            Color::Idx(5 | 13) => Some("#d2a8ff"),
-            Color::Idx(6 | 14) => Some("#76e3ea"),
-            _ => None,
-        }
-    }
-
-    fn escaped(text: &str) -> String {
-        text.replace('&', "&amp;")
-            .replace('<', "&lt;")
-            .replace('>', "&gt;")
+        let colour = match cell.fgcolor() {
+            Color::Idx(1 | 9) => "#ff6b68",
+            Color::Idx(2 | 10) => "#7fd88f",
+            Color::Idx(3 | 11) => "#f5c76a",
+            Color::Idx(4..=6 | 12..=14) => "#6cb6ff",
+            _ if cell.dim() => "#8b9099",
+            _ => INK,
+        };
+        let weight = if cell.bold() { "bold" } else { "normal" };
+        format!(" fill=\"{colour}\" font-weight=\"{weight}\"")
     }
 }

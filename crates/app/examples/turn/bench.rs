@@ -23,57 +23,26 @@ use super::{
 /// Turns in one batch.
 const BATCH: usize = 256;
 
-/// One kind of measurement.
-#[derive(Clone, Copy)]
-struct Kind {
-    name: &'static str,
-    streamed: bool,
-    concurrency: usize,
-}
-
-const fn kind(name: &'static str, streamed: bool, concurrency: usize) -> Kind {
-    Kind {
-        name,
-        streamed,
-        concurrency,
-    }
-}
-
-const KINDS: [Kind; 4] = [
-    kind("stream-1", true, 1),
-    kind("stream-64", true, 64),
-    kind("whole-1", false, 1),
-    kind("whole-64", false, 64),
+/// The kinds of measurement: name, whether answers are streamed, and turns at the same time.
+const KINDS: [(&str, bool, usize); 4] = [
+    ("stream-1", true, 1),
+    ("stream-64", true, 64),
+    ("whole-1", false, 1),
+    ("whole-64", false, 64),
 ];
 
-struct Ours {
-    host: Arc<McpHost>,
-    streamed: Agent,
-    whole: Agent,
-}
-
-impl Ours {
-    async fn new(port: u16) -> Outcome<Self> {
-        let program = env::current_exe()?;
-        let server = ServerConfig::stdio("orders", program.to_string_lossy(), ["serve-tools"]);
-        let host = Arc::new(McpHost::start(vec![server], HostOptions::default())?);
-        host.ready().await?;
-        let config = OpenAiConfig {
-            base_url: format!("http://127.0.0.1:{port}/v1"),
-            ..OpenAiConfig::new("sk-bench")
-        };
-        let model = Arc::new(OpenAiChatModel::new(config, "m")?);
-        let streamed = Agent::new(model).with_tools(host.clone());
-        let options = RunOptions {
-            delivery: Delivery::Whole,
-            ..RunOptions::default()
-        };
-        Ok(Self {
-            whole: streamed.clone().with_options(options),
-            streamed,
-            host,
-        })
-    }
+/// Returns the model and the tools as an agent, and the host of the tools.
+async fn start_agent(port: u16) -> Outcome<(Agent, Arc<McpHost>)> {
+    let program = env::current_exe()?;
+    let server = ServerConfig::stdio("orders", program.to_string_lossy(), ["serve-tools"]);
+    let host = Arc::new(McpHost::start(vec![server], HostOptions::default())?);
+    host.ready().await?;
+    let config = OpenAiConfig {
+        base_url: format!("http://127.0.0.1:{port}/v1"),
+        ..OpenAiConfig::new("sk-bench")
+    };
+    let model = Arc::new(OpenAiChatModel::new(config, "m")?);
+    Ok((Agent::new(model).with_tools(host.clone()), host))
 }
 
 /// Returns the text after the last model call.
@@ -89,32 +58,27 @@ async fn final_text(mut run: RunStream) -> String {
     text
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Floor,
-    Ours,
-}
-
 struct Bench {
     floor: Floor,
-    ours: Ours,
+    streamed: Agent,
+    whole: Agent,
     answer: String,
 }
 
 impl Bench {
     /// Returns CPU time and elapsed time of one turn, in microseconds.
-    async fn batch(&self, kind: Kind, side: Side) -> Outcome<(f64, f64)> {
+    async fn batch(&self, streamed: bool, concurrency: usize, is_floor: bool) -> Outcome<[f64; 2]> {
         let (cpu_before, start) = (cpu_nanoseconds(), Instant::now());
+        let agent = if streamed {
+            &self.streamed
+        } else {
+            &self.whole
+        };
         let turns = stream::iter(0..BATCH).map(|_| async {
-            let text = match side {
-                Side::Floor => self.floor.turn(kind.streamed).await?,
-                Side::Ours => {
-                    let Ours {
-                        streamed, whole, ..
-                    } = &self.ours;
-                    let agent = if kind.streamed { streamed } else { whole };
-                    final_text(agent.ask(script::QUESTION)).await
-                }
+            let text = if is_floor {
+                self.floor.turn(streamed).await?
+            } else {
+                final_text(agent.ask(script::QUESTION)).await
             };
             if text == self.answer {
                 Ok(())
@@ -122,12 +86,12 @@ impl Bench {
                 Err(format!("unexpected answer: {text}").into())
             }
         });
-        let done: Outcome<()> = turns.buffer_unordered(kind.concurrency).try_collect().await;
+        let done: Outcome<()> = turns.buffer_unordered(concurrency).try_collect().await;
         done?;
         let (cpu, elapsed) = (cpu_nanoseconds() - cpu_before, start.elapsed());
         #[allow(clippy::cast_precision_loss, reason = "a few hundred turns")]
         let turns = BATCH as f64;
-        Ok((cpu / 1e3 / turns, elapsed.as_secs_f64() * 1e6 / turns))
+        Ok([cpu / 1e3 / turns, elapsed.as_secs_f64() * 1e6 / turns])
     }
 }
 
@@ -157,32 +121,34 @@ pub(crate) async fn measure(batches: u32) -> Outcome<()> {
     let [server_cpu, own_cpu] = cpus()?;
     pin_to(server_cpu)?;
     let (_server, port) = model_server().await?;
+    let (streamed, host) = start_agent(port).await?;
+    let options = RunOptions {
+        delivery: Delivery::Whole,
+        ..RunOptions::default()
+    };
     let bench = Bench {
         floor: Floor::new(port).await?,
-        ours: Ours::new(port).await?,
+        whole: streamed.clone().with_options(options),
+        streamed,
         answer: script::words().concat(),
     };
     pin_to(own_cpu)?;
-    for kind in KINDS {
-        // Warm-up, not counted.
-        bench.batch(kind, Side::Floor).await?;
-        bench.batch(kind, Side::Ours).await?;
-    }
-    // Every round measures all kinds, so that other load on the machine affects each of them.
-    for round in 0..batches {
-        for kind in KINDS {
-            let (floor, ours);
-            if round % 2 == 0 {
-                floor = bench.batch(kind, Side::Floor).await?;
-                ours = bench.batch(kind, Side::Ours).await?;
-            } else {
-                ours = bench.batch(kind, Side::Ours).await?;
-                floor = bench.batch(kind, Side::Floor).await?;
+    // Every round measures all kinds, so that other load on the machine affects each of them. The
+    // first one is the warm-up, which is not counted.
+    for round in 0..=batches {
+        for (name, streamed, concurrency) in KINDS {
+            let mut times = [[0.0; 2]; 2];
+            for side in [round % 2, (round + 1) % 2] {
+                let is_floor = side == 0;
+                let measured = bench.batch(streamed, concurrency, is_floor).await?;
+                times[usize::from(!is_floor)] = measured;
             }
-            let name = kind.name;
-            println!("{name} {} {} {} {}", floor.0, ours.0, floor.1, ours.1);
+            let [floor, ours] = times;
+            if round > 0 {
+                println!("{name} {} {} {} {}", floor[0], ours[0], floor[1], ours[1]);
+            }
         }
     }
-    bench.ours.host.close().await;
+    host.close().await;
     Ok(())
 }
