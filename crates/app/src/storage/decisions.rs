@@ -127,71 +127,62 @@ mod tests {
         assert!(remembered);
     }
 
-    #[test]
-    fn two_processes_do_not_undo_what_the_other_kept() {
+    /// Returns a data folder in an environment.
+    fn data_folder() -> (tempfile::TempDir, Environment) {
         let folder = tempfile::tempdir().unwrap();
         let mut environment = Environment::default();
         environment.data_dir = Some(folder.path().to_owned());
-        let names = |decisions: &SavedDecisions| -> Vec<String> {
-            let entries = decisions.shared.snapshot();
-            entries
-                .entries()
-                .iter()
-                .map(|entry| entry.name.clone())
-                .collect()
-        };
-        let first = SavedDecisions::load(&environment).unwrap();
+        (folder, environment)
+    }
+
+    fn names(decisions: &SavedDecisions) -> Vec<String> {
+        let entries = decisions.shared.snapshot();
+        entries.entries().iter().map(|it| it.name.clone()).collect()
+    }
+
+    #[test]
+    fn two_processes_do_not_undo_what_the_other_kept() {
+        let (_folder, environment) = data_folder();
+        let load = || SavedDecisions::load(&environment).unwrap();
+        let first = load();
         allow(&first, "a");
         first.save().unwrap();
-        let (one, other) = (
-            SavedDecisions::load(&environment).unwrap(),
-            SavedDecisions::load(&environment).unwrap(),
-        );
+        let (one, other) = (load(), load());
         allow(&one, "b");
         one.save().unwrap();
         allow(&other, "c");
-        other
-            .shared
-            .change(|it| it.revoke(&Principal::default(), "a"));
+        let me = Principal::default();
+        other.shared.change(|it| it.revoke(&me, "a"));
         other.save().unwrap();
-        let now = SavedDecisions::load(&environment).unwrap();
-        assert_eq!(names(&now), ["b", "c"]);
+        assert_eq!(names(&load()), ["b", "c"]);
     }
 
     #[test]
     fn what_another_process_took_back_does_not_come_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut environment = Environment::default();
-        environment.data_dir = Some(folder.path().to_owned());
-        let names = |decisions: &SavedDecisions| -> Vec<String> {
-            let entries = decisions.shared.snapshot();
-            entries.entries().iter().map(|it| it.name.clone()).collect()
-        };
+        let (_folder, environment) = data_folder();
+        let load = || SavedDecisions::load(&environment).unwrap();
         // Decided here, kept, and taken back by another process while this one goes on.
-        let server = SavedDecisions::load(&environment).unwrap();
+        let server = load();
         allow(&server, "a");
         server.save().unwrap();
-        let other = SavedDecisions::load(&environment).unwrap();
+        let other = load();
         let me = Principal::default();
         assert_eq!(other.shared.change(|it| it.revoke(&me, "a")), 1);
         other.save().unwrap();
         allow(&server, "b");
         server.save().unwrap();
-        assert_eq!(names(&SavedDecisions::load(&environment).unwrap()), ["b"]);
+        assert_eq!(names(&load()), ["b"]);
         assert_eq!(names(&server), ["b"], "nor does it hold here");
         // Said again, it holds again.
         allow(&server, "a");
         server.save().unwrap();
-        let now = SavedDecisions::load(&environment).unwrap();
-        assert_eq!(names(&now), ["b", "a"]);
+        assert_eq!(names(&load()), ["b", "a"]);
     }
 
     #[test]
     fn answers_of_the_same_moment_are_all_kept() {
         const AT_ONCE: usize = 24;
-        let folder = tempfile::tempdir().unwrap();
-        let mut environment = Environment::default();
-        environment.data_dir = Some(folder.path().to_owned());
+        let (_folder, environment) = data_folder();
         let all_have_read = Barrier::new(AT_ONCE);
         std::thread::scope(|threads| {
             for n in 0..AT_ONCE {

@@ -27,10 +27,8 @@ async fn asked(
 ) -> (Value, Done) {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(answer);
-    let mut place = Place::new()
-        .with_variable("OPENAI_API_KEY", "sk-secret")
-        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
-        .with_variable("BASE_URL", &format!("{}/v1", fake.base_url()));
+    let mut place =
+        Place::openai(&fake).with_variable("BASE_URL", &format!("{}/v1", fake.base_url()));
     for (name, text) in files {
         place = place.with_file(name, text);
     }
@@ -67,11 +65,8 @@ async fn every_setting_turns_streaming_off() {
 async fn an_unstreamed_answer_is_printed_like_a_streamed_one() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(document());
-    let place = Place::new()
-        .with_variable("OPENAI_API_KEY", "sk-secret")
-        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()));
     let args = ["ask", "--no-tools", "--no-stream", "-m", MODEL, "Hi"];
-    let done = place.run(args).await;
+    let done = Place::openai(&fake).run(args).await;
     assert_eq!(
         (done.code, done.stdout.as_str()),
         (0, "All at once.\n"),

@@ -3,10 +3,7 @@
 use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
-use crate::{
-    evals::{asking, eval},
-    support::Place,
-};
+use crate::{evals::eval, support::Place};
 
 #[tokio::test]
 async fn a_suite_has_its_own_servers_and_files() {
@@ -36,7 +33,7 @@ async fn a_suite_has_its_own_servers_and_files() {
     });
     // The configured server is not part of the suite and does not start.
     let broken = r#"{"mcp_servers": {"broken": {"command": "no-such-program", "required": true}}}"#;
-    let place = asking(&fake, Place::new())
+    let place = Place::openai(&fake)
         .with_file("switchboard.json", broken)
         .with_file("a.json", &suite.to_string());
     let done = eval(&place, &["a.json", "-o", "json", "-q", "--min-passed", "1"]).await;
@@ -87,7 +84,7 @@ async fn a_suite_uses_the_folder_of_its_files_in_messages_and_expectations() {
         )]));
         fake.answer(Answer::openai_chat([Say::text("It is 3.")]));
     }
-    let place = asking(&fake, Place::new()).with_file("a.json", &suite.to_string());
+    let place = Place::openai(&fake).with_file("a.json", &suite.to_string());
     let args = ["a.json", "-o", "json", "-q", "--min-passed", "1"];
     let recorded = [&args[..], &["--at-once", "1", "--record", "r.jsonl"]].concat();
     let done = eval(&place, &recorded).await;

@@ -135,11 +135,14 @@ async fn a_failed_check_is_named_and_the_exit_code_is_1() {
 #[expect(clippy::too_many_lines, reason = "a table")]
 async fn errors_in_a_suite_name_their_location() {
     let scenario = |turn: &str| format!("scenarios:\n- name: One\n  turns:\n  - {turn}\n");
-    let table: [(&str, String, &[&str]); 13] = [
+    let table: [(&str, String, &[&str]); 14] = [
         (
             "a.yaml",
             scenario("{say: x, cals: []}"),
-            &["a.yaml", "line 4", "`cals`"],
+            &[
+                "a.yaml: scenarios[0].turns[0].cals: unknown field `cals`",
+                "line 4",
+            ],
         ),
         (
             "a.yaml",
@@ -150,6 +153,12 @@ async fn errors_in_a_suite_name_their_location() {
             "a.json",
             "{\n\"scenarios\": {}}".to_owned(),
             &["a.json", "line 2"],
+        ),
+        (
+            "a.json",
+            "{\n// as editors write it\n\"scenarios\": [\n{\"name\": \"\", \"turns\": []}]}"
+                .to_owned(),
+            &["a.json: line 4: scenarios[0].name: must not be empty"],
         ),
         ("a.txt", String::new(), &["unknown suite `a.txt`"]),
         ("a.toml", String::new(), &["name it .yaml, .yml or .json"]),
@@ -352,18 +361,12 @@ async fn secrets_of_servers_are_in_no_report() {
     assert_eq!(done.code, 0, "{done}");
 }
 
-pub(crate) fn asking(fake: &FakeModel, place: Place) -> Place {
-    place
-        .with_variable("OPENAI_API_KEY", "sk-secret")
-        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
-}
-
 #[tokio::test]
 async fn a_failing_model_is_evaluated_without_fallback() {
     let fake = FakeModel::start().await.unwrap();
     let error = json!({"error": {"message": "no such model", "code": "model_not_found"}});
     fake.otherwise(move |_, _| Answer::json(404, &error));
-    let place = asking(&fake, Place::new())
+    let place = Place::openai(&fake)
         .with_file("switchboard.yaml", "fallback_models: [offline/planner]")
         .with_file("shop.yaml", &suite());
     let done = eval(
@@ -562,7 +565,7 @@ async fn leaderboard_entries_are_run() {
     let input = |base: u32| json!({"base": base, "height": 5});
     fake.answer(Answer::openai_chat([Say::call("a", "area", input(10))]));
     fake.answer(Answer::openai_chat([Say::call("a", "area", input(11))]));
-    let place = asking(&fake, Place::new()).with_file("simple.json", &questions.to_string());
+    let place = Place::openai(&fake).with_file("simple.json", &questions.to_string());
     std::fs::create_dir(place.path().join("possible_answer")).unwrap();
     let place = place.with_file("possible_answer/simple.json", &answers.to_string());
     let args = [
@@ -583,6 +586,40 @@ async fn leaderboard_entries_are_run() {
     let done = eval(&place, &args).await;
     assert_eq!(done.code, 2, "{done}");
     assert!(done.stderr.contains("simple.json: "), "{done}");
+}
+
+/// What a recording does not contain is neither right nor wrong.
+#[tokio::test]
+async fn calls_with_redacted_arguments_are_not_judged_in_a_replay() {
+    let fake = FakeModel::start().await.unwrap();
+    let input = json!({"password": "tulip"});
+    fake.answer(Answer::openai_chat([Say::call(
+        "a",
+        "log_in",
+        input.clone(),
+    )]));
+    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    let log_in = json!({"name": "log_in", "input_schema": {"type": "object"}});
+    let turn = json!({"say": "Log in", "calls": [{"tool": "log_in", "input": input}]});
+    let suite = json!({"scenarios": [{"name": "One", "tools": [log_in], "turns": [turn]}]});
+    let place = Place::openai(&fake).with_file("a.json", &suite.to_string());
+    let json = ["a.json", "-q", "-o", "json"];
+    let record = ["-m", "openai/gpt-4o-mini", "--record", "run.jsonl"];
+    for (args, verdict) in [
+        (&record[..], "right"),
+        (&["--replay", "run.jsonl"], "unknown"),
+    ] {
+        let done = eval(&place, &[&json[..], args].concat()).await;
+        assert_eq!(done.code, 0, "{done}");
+        let report = done.json();
+        let call = &report["runs"][0]["turns"][0]["calls"][0];
+        assert_eq!(call["verdict"], verdict, "{report}");
+    }
+    let recorded = std::fs::read_to_string(place.path().join("run.jsonl")).unwrap();
+    assert!(!recorded.contains("tulip"), "{recorded}");
+    let done = eval(&place, &["a.json", "-q", "--replay", "run.jsonl"]).await;
+    let line = "not known: 1 call with redacted arguments";
+    assert!(done.stdout.contains(line), "{done}");
 }
 
 #[cfg(unix)]
@@ -652,7 +689,7 @@ mod interrupted {
         });
         let mut config: Value = serde_json::from_str(&slow.config()).unwrap();
         config["mcpServers"]["counted"] = counted();
-        let place = asking(&fake, Place::new())
+        let place = Place::openai(&fake)
             .with_file("mcp.json", &config.to_string())
             .with_file("a.json", &suite.to_string());
         let args = [

@@ -1,7 +1,5 @@
 //! A hand-written server with resources, templates, prompts and completions, over stdio and HTTP.
 
-use std::io::{BufRead as _, Write as _};
-
 use axum::{
     Json, Router,
     http::StatusCode,
@@ -11,6 +9,8 @@ use axum::{
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::stdio_server;
+
 /// The description of its tool, if it differs from the default.
 const DESCRIPTION: &str = "SWITCHBOARD_TEST_DESCRIPTION";
 /// A variable that makes this program the server.
@@ -18,11 +18,7 @@ const SERVER: &str = "SWITCHBOARD_TEST_LIBRARY";
 
 /// Returns the configuration entry that starts the server.
 pub(crate) fn over_stdio(description: &str) -> Value {
-    json!({
-        "command": std::env::current_exe().unwrap(),
-        "args": ["--exact", "server", "--ignored", "--nocapture"],
-        "env": {SERVER: "1", DESCRIPTION: description},
-    })
+    stdio_server::entry(&json!({SERVER: "1", DESCRIPTION: description}))
 }
 
 /// Starts the server and returns its configuration entry. The server ends with the test.
@@ -43,17 +39,7 @@ async fn received(Json(message): Json<Value>) -> Response {
 }
 
 pub(crate) fn serve_stdio() {
-    if std::env::var(SERVER).is_err() {
-        return;
-    }
-    for line in std::io::stdin().lock().lines() {
-        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
-        if let Some(answer) = answer(&message) {
-            let mut out = std::io::stdout();
-            writeln!(out, "{answer}").unwrap();
-            out.flush().unwrap();
-        }
-    }
+    stdio_server::serve(SERVER, |message| answer(&message).into_iter().collect());
 }
 
 fn answer(message: &Value) -> Option<Value> {
@@ -130,10 +116,9 @@ fn result(method: &str, params: &Value) -> Result<Value, (i64, String)> {
             let values = match params["argument"]["name"].as_str() {
                 Some("name") => json!(["Ada", "Grace"]),
                 Some("tone") => json!(["warm", "dry"]),
-                Some("table") => json!(["users", "orders"]),
                 _ => json!([]),
             };
-            json!({"completion": {"values": values, "total": 12, "hasMore": values[0] == "users"}})
+            json!({"completion": {"values": values}})
         }
         _ => return Err((-32601, "Method not found".to_owned())),
     })

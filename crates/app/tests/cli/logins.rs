@@ -17,8 +17,8 @@ use axum::{
 };
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{TcpListener, TcpStream},
+    io::{AsyncBufReadExt as _, BufReader},
+    net::TcpListener,
 };
 
 use crate::support::{Done, Place};
@@ -30,25 +30,8 @@ type Fields = HashMap<String, String>;
 
 /// The fields of a form or a query.
 fn fields(text: &str) -> Fields {
-    let decoded = |text: &str| {
-        let mut bytes = Vec::new();
-        let mut rest = text.bytes();
-        while let Some(byte) = rest.next() {
-            bytes.push(match byte {
-                b'%' => {
-                    let hex = [rest.next().unwrap(), rest.next().unwrap()];
-                    u8::from_str_radix(std::str::from_utf8(&hex).unwrap(), 16).unwrap()
-                }
-                b'+' => b' ',
-                other => other,
-            });
-        }
-        String::from_utf8(bytes).unwrap()
-    };
-    let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
-    pairs
-        .map(|(name, value)| (decoded(name), decoded(value)))
-        .collect()
+    let url = reqwest::Url::parse(&format!("http://fields.invalid/?{text}")).unwrap();
+    url.query_pairs().into_owned().collect()
 }
 
 /// An MCP server and its authorization server at one address. The person agrees to everything.
@@ -167,24 +150,6 @@ async fn mcp(
     Json(json!({"jsonrpc": "2.0", "id": message["id"], "result": result})).into_response()
 }
 
-/// Acts as the browser: requests the page and follows the redirects.
-async fn visit(url: &str) -> String {
-    let rest = url.strip_prefix("http://").unwrap();
-    let (address, path) = rest.split_once('/').unwrap();
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let location = answer
-        .lines()
-        .find_map(|line| line.strip_prefix("location: "));
-    match location {
-        Some(location) => Box::pin(visit(location)).await,
-        None => answer,
-    }
-}
-
 async fn login(place: &Place) -> Done {
     let mut child = place.start(["servers", "login", "crm"]);
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -194,8 +159,10 @@ async fn login(place: &Place) -> Done {
             break format!("http://{url}");
         }
     };
-    let page = visit(&url).await;
-    assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+    // The browser follows the redirects.
+    let browser = reqwest::Client::builder().no_proxy().build().unwrap();
+    let page = browser.get(url).send().await.unwrap();
+    assert_eq!(page.status(), 200);
     Done::from(child.wait_with_output().await.unwrap())
 }
 

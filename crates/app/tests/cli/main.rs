@@ -33,6 +33,7 @@ mod server_tools;
 mod slow_server;
 mod source_examples;
 mod stats;
+mod stdio_server;
 mod support;
 mod surfaces;
 mod unmatched_rules;

@@ -53,28 +53,6 @@ async fn the_audit_contains_every_model_and_tool_call() {
     }
 }
 
-#[cfg(unix)]
-#[tokio::test]
-async fn the_audit_is_in_the_state_folder_by_default() {
-    for (configuration, is_there) in [("", true), ("audit: false\n", false)] {
-        let place = Place::new().with_file("switchboard.yaml", configuration);
-        let done = place.run(["ask", QUESTION]).await;
-        assert_eq!(done.code, 0, "{done}");
-        let file = place.path().join(".local/state/switchboard/audit.jsonl");
-        assert_eq!(file.exists(), is_there, "{configuration}");
-    }
-}
-
-#[tokio::test]
-async fn a_configured_audit_that_cannot_be_written_ends_the_command() {
-    let place = Place::new()
-        .with_file("in-the-way", "")
-        .with_variable("SWITCHBOARD_AUDIT", "in-the-way/audit.jsonl");
-    let done = place.run(["ask", QUESTION]).await;
-    assert_eq!(done.code, 2, "{done}");
-    assert!(done.stderr.contains("audit: false"), "{done}");
-}
-
 #[tokio::test]
 async fn the_log_explains_a_run() {
     let place = Place::new()

@@ -1,11 +1,9 @@
 //! Calls of the offline planner to tools that are not read-only: they need a person's approval.
 
-use std::io::{BufRead as _, Write as _};
-
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
-use crate::support::Place;
+use crate::{stdio_server, support::Place};
 
 /// A variable that makes this program the server.
 const SERVER: &str = "SWITCHBOARD_TEST_OFFICE";
@@ -14,40 +12,17 @@ const DELETED: &str = "deleted";
 
 /// Serves `delete_customer`.
 pub(crate) fn serve_stdio() {
-    if std::env::var(SERVER).is_err() {
-        return;
-    }
-    for line in std::io::stdin().lock().lines() {
-        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
-        let Some(id) = message.get("id") else {
-            continue;
-        };
-        let params = &message["params"];
+    stdio_server::serve(SERVER, |message| {
         let result = match message["method"].as_str().unwrap_or_default() {
-            "initialize" => json!({
-                "protocolVersion": params["protocolVersion"],
-                "serverInfo": {"name": "office", "version": "1"},
-                "capabilities": {"tools": {}},
-            }),
-            "tools/list" => tools(),
+            "tools/list" => Some(tools()),
             "tools/call" => {
-                if params["name"] == "delete_customer" {
-                    std::fs::write(DELETED, params["arguments"].to_string()).unwrap();
-                }
-                json!({"content": [{"type": "text", "text": "It is done."}]})
+                std::fs::write(DELETED, message["params"]["arguments"].to_string()).unwrap();
+                Some(json!({"content": [{"type": "text", "text": "It is done."}]}))
             }
-            _ => Value::Null,
+            _ => None,
         };
-        let mut answer = json!({"jsonrpc": "2.0", "id": id});
-        if result.is_null() {
-            answer["error"] = json!({"code": -32601, "message": "Method not found"});
-        } else {
-            answer["result"] = result;
-        }
-        let mut out = std::io::stdout();
-        writeln!(out, "{answer}").unwrap();
-        out.flush().unwrap();
-    }
+        stdio_server::respond(&message, &json!({"tools": {}}), result)
+    });
 }
 
 fn tools() -> Value {
@@ -65,11 +40,8 @@ fn tools() -> Value {
 
 /// Returns a working folder with the server and these configuration keys.
 fn place(keys: &Value) -> Place {
-    let mut config = json!({"mcp_servers": {"office": {
-        "command": std::env::current_exe().unwrap(),
-        "args": ["--exact", "server", "--ignored", "--nocapture"],
-        "env": {SERVER: "1"},
-    }}});
+    let office = stdio_server::entry(&json!({SERVER: "1"}));
+    let mut config = json!({"mcp_servers": {"office": office}});
     for (key, value) in keys.as_object().unwrap() {
         config[key] = value.clone();
     }

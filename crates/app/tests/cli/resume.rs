@@ -16,12 +16,6 @@ fn ticket(id: &str) -> Answer {
     )])
 }
 
-fn openai(fake: &FakeModel) -> Place {
-    Place::new()
-        .with_variable("OPENAI_API_KEY", "sk-secret")
-        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
-}
-
 /// Asks a question whose first call waits for approval. Returns the id of the run.
 async fn parked(fake: &FakeModel, place: &Place, options: &[&str]) -> String {
     fake.answer(ticket("a"));
@@ -45,7 +39,7 @@ fn failures(done: &Done) -> Vec<Value> {
 #[tokio::test]
 async fn a_resumed_run_may_raise_its_step_limit() {
     let fake = FakeModel::start().await.unwrap();
-    let place = openai(&fake);
+    let place = Place::openai(&fake);
     let id = parked(&fake, &place, &["--max-steps", "1"]).await;
     let done = resume(&place, &id, &["--allow", "--max-steps", "1"]).await;
     assert_eq!(done.code, 2, "{done}");
@@ -69,7 +63,7 @@ async fn a_resumed_run_may_raise_its_step_limit() {
 #[tokio::test]
 async fn a_resumed_run_uses_the_new_approval_option() {
     let fake = FakeModel::start().await.unwrap();
-    let place = openai(&fake);
+    let place = Place::openai(&fake);
     let cases = [
         ("all", 0, vec![Value::Null, Value::Null]),
         ("none", 0, vec![Value::Null, json!("denied")]),
@@ -109,7 +103,7 @@ async fn a_resumed_run_overrides_allowing_rules() {
         (&["--allow", "--approve", "none"], json!("denied")),
     ] {
         let fake = FakeModel::start().await.unwrap();
-        let place = openai(&fake).with_file("switchboard.json", &config.to_string());
+        let place = Place::openai(&fake).with_file("switchboard.json", &config.to_string());
         let id = parked(&fake, &place, &[]).await;
         let input = json!({"customer_id": 7, "subject": "s"});
         fake.answer(Answer::openai_chat([Say::call(
@@ -128,7 +122,7 @@ async fn a_resumed_run_overrides_allowing_rules() {
 async fn options_of_the_start_are_refused_when_resuming() {
     let fake = FakeModel::start().await.unwrap();
     // Variables and files for new questions do not matter.
-    let place = openai(&fake);
+    let place = Place::openai(&fake);
     let id = parked(&fake, &place, &[]).await;
     let place = place
         .with_variable("SWITCHBOARD_RECIPE", "not-there")
@@ -156,7 +150,7 @@ async fn options_of_the_start_are_refused_when_resuming() {
 #[tokio::test]
 async fn a_named_model_overrides_the_variable() {
     let fake = FakeModel::start().await.unwrap();
-    let place = openai(&fake).with_variable("SWITCHBOARD_MODEL", "openai/gpt-4o");
+    let place = Place::openai(&fake).with_variable("SWITCHBOARD_MODEL", "openai/gpt-4o");
     let id = parked(&fake, &place, &[]).await;
     assert_eq!(fake.request(0).await.json()["model"], "gpt-4o-mini");
     fake.answer(Answer::openai_chat([Say::text("Done.")]));

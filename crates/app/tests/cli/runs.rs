@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
-use crate::support::{Done, Place, calls};
+use crate::support::{Done, Place, calls, program};
 
 const TICKET: &str = "Create a low priority ticket for customer 7 with subject \"test\"";
 
@@ -132,12 +132,6 @@ async fn a_usage_error_keeps_the_stored_run() {
     assert_eq!(place.run(["runs", "resume", &id, "--allow"]).await.code, 0);
 }
 
-fn openai(fake: &FakeModel) -> Place {
-    Place::new()
-        .with_variable("OPENAI_API_KEY", "sk-secret")
-        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
-}
-
 const MODEL: &str = "openai/gpt-4o-mini";
 
 async fn ask(place: &Place, args: &[&str]) -> Done {
@@ -163,7 +157,7 @@ async fn gather_format_returns_text_and_artifact() {
         form,
     )]));
     let done = ask(
-        &openai(&fake),
+        &Place::openai(&fake),
         &["--strategy", "gather-format", "What is customer 42 worth?"],
     )
     .await;
@@ -189,7 +183,7 @@ async fn gather_format_returns_text_and_artifact() {
 async fn a_recipe_sets_prompt_and_tools() {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::text("Hello.")]));
-    let place = openai(&fake).with_file(
+    let place = Place::openai(&fake).with_file(
         "tickets.yaml",
         "name: tickets\ninstructions: You only write tickets.\ntools:\n  allow: \
          [create_support_ticket]\n",
@@ -220,7 +214,7 @@ async fn a_fallback_model_answers_after_a_failure() {
         "fallback_models: [second/some-model]\nproviders:\n  second:\n    base_url: {}/v1\n",
         whole.base_url()
     );
-    let place = openai(&broken).with_file("switchboard.yaml", &config);
+    let place = Place::openai(&broken).with_file("switchboard.yaml", &config);
     let done = ask(&place, &["--no-tools", "Hi"]).await;
     assert_eq!(done.code, 0, "{done}");
     let report = done.json();
@@ -240,7 +234,7 @@ async fn rules_limits_and_context_are_configured() {
     };
     fake.answer(Answer::openai_chat([ticket("a"), ticket("b")]));
     fake.answer(Answer::openai_chat([Say::text("ok")]));
-    let place = openai(&fake).with_file(
+    let place = Place::openai(&fake).with_file(
         "switchboard.yaml",
         "
 limits: {max_calls_per_response: 1}
@@ -303,11 +297,9 @@ async fn the_stricter_rule_of_two_files_applies() {
             };
             Answer::openai_chat([said])
         });
-        let place = Place::new()
+        let place = Place::openai(&fake)
             .with_file("switchboard.yaml", projects)
-            .with_variable("SWITCHBOARD_MODEL", "openai/gpt-6.1-sol")
-            .with_variable("OPENAI_API_KEY", "key")
-            .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()));
+            .with_variable("SWITCHBOARD_MODEL", "openai/gpt-6.1-sol");
         let folder = place.path().join(".config/switchboard");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("switchboard.yaml"), users).unwrap();
@@ -348,64 +340,72 @@ async fn servers_of_context_values_must_be_configured() {
 }
 
 #[tokio::test]
-async fn a_run_of_a_session_is_listed_resumed_and_discarded() {
+async fn sessions_have_separate_graphs() {
+    let fake = FakeModel::start().await.unwrap();
+    let place = Place::openai(&fake);
+    let args = json!([
+        "mcp-server",
+        "graph",
+        "--data",
+        place.path().join("graph.db")
+    ]);
+    let config = json!({"mcp_servers": {"graph": {"command": program(), "args": args}}});
+    let place = place.with_file("switchboard.json", &config.to_string());
+    for (session, id, expected) in [
+        (Some("one"), "x:1", &["x:1"][..]),
+        (Some("one"), "x:2", &["x:1", "x:2"]),
+        (Some("two"), "x:3", &["x:3"]),
+        // A question without session has a separate graph.
+        (None, "x:4", &["x:4"]),
+        (None, "x:5", &["x:5"]),
+    ] {
+        let nodes = json!({"nodes": [{"id": id, "type": "Gene", "label": id}]});
+        for said in [
+            Say::call("a", "graph__add_nodes", nodes),
+            Say::call("b", "graph__get_graph_state", json!({})),
+            Say::text("ok"),
+        ] {
+            fake.answer(Answer::openai_chat([said]));
+        }
+        let session = session.map(|session| ["--session", session]);
+        let args: Vec<&str> = session.iter().flatten().copied().chain(["go"]).collect();
+        let report = ask(&place, &args).await.json();
+        let nodes = &report["tool_calls"][1]["result"]["structured"]["nodes"];
+        let ids = nodes.as_array().unwrap().iter().map(|node| &node["id"]);
+        assert_eq!(ids.collect::<Vec<_>>(), expected, "{report}");
+    }
+}
+
+#[tokio::test]
+async fn a_waiting_run_occupies_its_session_until_it_ends() {
     let place = Place::new();
-    let ask = [
-        "ask",
-        "--session",
-        "s1",
-        "--approve",
-        "later",
-        "-o",
-        "jsonl",
-        TICKET,
-    ];
-    let done = place.run(ask).await;
-    assert_eq!(done.code, 4, "{done}");
-    let own = parked(&place).await;
-    let waiting = list(&place).await;
-    assert_eq!(waiting.as_array().unwrap().len(), 2, "{waiting}");
-    let row = &waiting[0];
-    assert_eq!(
-        (&row["session_id"], &row["state"], &row["question"]),
-        (&json!("s1"), &json!("waiting"), &json!(TICKET))
-    );
-    assert_eq!(row["waiting"][0]["tool"], "create_support_ticket");
-    assert_eq!(waiting[1]["run_id"], own);
-    assert_ne!(waiting[1]["session_id"], "s1");
-    let id = row["run_id"].as_str().unwrap();
-
-    // A usage error keeps the run, and no person is present.
-    let done = place.run(["runs", "resume", id]).await;
-    assert_eq!(done.code, 2, "{done}");
-    assert!(done.stderr.contains("--allow"), "{done}");
-    assert_eq!(list(&place).await, waiting);
-    let done = place
-        .run(["runs", "resume", id, "--allow", "-o", "jsonl"])
-        .await;
-    assert_eq!(done.code, 0, "{done}");
-    let events = done.lines();
-    let report = &events.last().unwrap()["report"];
-    assert_eq!(
-        (&report["run_id"], &report["session_id"]),
-        (&json!(id), &json!("s1"))
-    );
-    assert_eq!(list(&place).await.as_array().unwrap().len(), 1);
-    let shown = place
-        .run(["sessions", "show", "s1", "-o", "json"])
-        .await
-        .json();
-    assert_eq!(shown["runs"][0]["outcome"], "completed", "{shown}");
-
-    let done = place.run(ask).await;
-    assert_eq!(done.code, 4, "the session is free: {done}");
-    let id = done.lines().last().unwrap()["run_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let done = place.run(["runs", "forget", &id]).await;
-    assert_eq!(done.code, 0, "{done}");
-    assert!(done.stderr.contains("session s1"), "{done}");
-    assert_eq!(list(&place).await.as_array().unwrap().len(), 1);
-    assert_eq!(place.run(ask).await.code, 4, "the session is free");
+    let ask = ["ask", "--session", "s1", "--approve", "later", TICKET];
+    for (ends, is_completed) in [
+        (&["runs", "resume", "--allow"][..], true),
+        (&["runs", "forget"], false),
+    ] {
+        let done = place.run(ask).await;
+        assert_eq!(done.code, 4, "the session is free: {done}");
+        let waiting = list(&place).await;
+        let row = &waiting[0];
+        assert_eq!(
+            (&row["session_id"], &row["state"], &row["question"]),
+            (&json!("s1"), &json!("waiting"), &json!(TICKET))
+        );
+        let id = row["run_id"].as_str().unwrap();
+        let done = place.run(ask).await;
+        assert_eq!(done.code, 2, "the session is busy: {done}");
+        let done = place.run(ends.iter().chain(&[id])).await;
+        assert_eq!(done.code, 0, "{done}");
+        assert_eq!(list(&place).await, json!([]));
+        if is_completed {
+            let shown = place
+                .run(["sessions", "show", "s1", "-o", "json"])
+                .await
+                .json();
+            assert_eq!(shown["runs"][0]["outcome"], "completed", "{shown}");
+        } else {
+            assert!(done.stderr.contains("session s1"), "{done}");
+        }
+    }
 }

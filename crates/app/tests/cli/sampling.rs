@@ -1,23 +1,17 @@
 //! A hand-written stdio server that samples the run's model during a call.
 
-use std::io::{BufRead as _, Write as _};
-
-use serde_json::{Value, json};
+use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
-use crate::support::Place;
+use crate::{stdio_server, support::Place};
 
 const MODEL: &str = "openai/gpt-4o-mini";
 /// A variable that makes this program the server.
 const SERVER: &str = "SWITCHBOARD_TEST_SAMPLING";
 
 fn config() -> String {
-    let poet = json!({
-        "command": std::env::current_exe().unwrap(),
-        "args": ["--exact", "server", "--ignored", "--nocapture"],
-        "env": {SERVER: "1"},
-        "sampling": true,
-    });
+    let mut poet = stdio_server::entry(&json!({SERVER: "1"}));
+    poet["sampling"] = json!(true);
     json!({"mcp_servers": {"poet": poet}}).to_string()
 }
 
@@ -33,10 +27,7 @@ async fn sampled_text_is_not_an_answer_of_the_run() {
     ] {
         fake.answer(Answer::openai_chat([said]));
     }
-    let place = Place::new()
-        .with_variable("OPENAI_API_KEY", "sk-proj-0123456789abcdefghij")
-        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
-        .with_file("switchboard.json", &config());
+    let place = Place::openai(&fake).with_file("switchboard.json", &config());
     let question = "Write a poem";
     let record = ["ask", "-o", "json", "-m", MODEL, "--record", "run.jsonl"];
     let done = place.run([&record[..], &[question]].concat()).await;
@@ -68,48 +59,29 @@ async fn sampled_text_is_not_an_answer_of_the_run() {
 }
 
 pub(crate) fn serve_stdio() {
-    if std::env::var(SERVER).is_err() {
-        return;
-    }
-    let mut called: Option<Value> = None;
-    for line in std::io::stdin().lock().lines() {
-        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
-        let id = message["id"].clone();
-        match message["method"].as_str() {
-            None if id == "sample" => {
+    let mut called = None;
+    stdio_server::serve(SERVER, |message| {
+        let result = match message["method"].as_str() {
+            None if message["id"] == "sample" => {
                 let said = &message["result"]["content"]["text"];
                 let text = format!("it says {}", said.as_str().unwrap_or_default());
                 let result = json!({"content": [{"type": "text", "text": text}]});
-                say(&json!({"id": called.take(), "result": result}));
+                return vec![json!({"id": called.take(), "result": result})];
             }
-            Some("initialize") => say(&json!({"id": id, "result": {
-                "protocolVersion": "2025-06-18",
-                "serverInfo": {"name": "poet", "version": "1"},
-                "capabilities": {"tools": {}},
-            }})),
-            Some("tools/list") => say(&json!({"id": id, "result": {"tools": [{
+            Some("tools/list") => Some(json!({"tools": [{
                 "name": "write", "description": "Writes a poem", "inputSchema": {"type": "object"},
-            }]}})),
+            }]})),
             Some("tools/call") => {
-                called = Some(id);
+                called = Some(message["id"].clone());
                 let content = json!({"type": "text", "text": "A poem, please"});
                 let params = json!({
                     "messages": [{"role": "user", "content": content}], "maxTokens": 50,
                 });
-                say(&json!({"id": "sample", "method": "sampling/createMessage", "params": params}));
+                let method = "sampling/createMessage";
+                return vec![json!({"id": "sample", "method": method, "params": params})];
             }
-            Some(_) if !id.is_null() => {
-                say(&json!({"id": id, "error": {"code": -32601, "message": "Method not found"}}));
-            }
-            _ => {}
-        }
-    }
-}
-
-fn say(message: &Value) {
-    let mut message = message.clone();
-    message["jsonrpc"] = "2.0".into();
-    let mut out = std::io::stdout();
-    writeln!(out, "{message}").unwrap();
-    out.flush().unwrap();
+            _ => None,
+        };
+        stdio_server::respond(&message, &json!({"tools": {}}), result)
+    });
 }

@@ -9,13 +9,14 @@ use switchboard_testkit::{
     trapi::Service,
 };
 
-use crate::support::{Done, Place, program};
+use crate::support::{Place, calls, program};
 
 const MODEL: &str = "openai/gpt-4o-mini";
 const SOURCE: &str = "pub fn limit() -> u32 {\n    3\n}\n";
 
 /// A folder with code, the bundled server over it, and the recipe for discussing it.
-fn code(fake: &FakeModel, place: Place) -> Place {
+fn code(fake: &FakeModel) -> Place {
+    let place = Place::openai(fake);
     let code = place.path().join("code");
     fs::create_dir_all(code.join("src")).unwrap();
     fs::write(code.join("src/lib.rs"), SOURCE).unwrap();
@@ -33,23 +34,11 @@ fn code(fake: &FakeModel, place: Place) -> Place {
         // The tests may run; saving is asked for, as the recipe has it.
         "approvals": {"rules": [{"tool": "test_run", "verdict": "allow"}]},
     });
-    place
-        .with_variable("OPENAI_API_KEY", "sk-secret")
-        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
-        .with_file("switchboard.json", &config.to_string())
+    place.with_file("switchboard.json", &config.to_string())
 }
 
 fn call(id: &str, tool: &str, input: Value) -> Say {
     Say::call(id, format!("code__{tool}"), input)
-}
-
-fn results(request: &Value) -> Vec<String> {
-    let messages = request["messages"].as_array().unwrap();
-    messages
-        .iter()
-        .filter(|message| message["role"] == "tool")
-        .map(|message| message["content"].as_str().unwrap_or_default().to_owned())
-        .collect()
 }
 
 fn read(place: &Place) -> String {
@@ -57,134 +46,57 @@ fn read(place: &Place) -> String {
 }
 
 #[tokio::test]
-async fn code_questions_read_the_files() {
+async fn code_is_edited_only_after_approval() {
     let fake = FakeModel::start().await.unwrap();
-    fake.answer(Answer::openai_chat([call(
-        "a",
-        "file_load",
-        json!({"path": "src/lib.rs"}),
-    )]));
-    fake.answer(Answer::openai_chat([Say::text(
-        "It is 3 (`src/lib.rs:2`).",
-    )]));
-    let place = code(&fake, Place::new());
-    let done = place
-        .run(["ask", "-m", MODEL, "-o", "json", "What is the limit?"])
-        .await;
-    assert_eq!(done.code, 0, "{done}");
-    assert_eq!(done.json()["answer"], "It is 3 (`src/lib.rs:2`).");
-    let asked = fake.request(1).await.json().clone();
-    let loaded = results(&asked);
-    assert!(
-        loaded.last().unwrap().contains("pub fn limit()"),
-        "{loaded:?}"
-    );
-    let prompt = asked["messages"][0]["content"].to_string();
-    assert!(prompt.contains("experienced developer"), "{prompt}");
-}
-
-async fn edit(fake: &FakeModel, place: &Place) -> (String, Done) {
-    fake.answer(Answer::openai_chat([call(
-        "a",
-        "file_load",
-        json!({"path": "src/lib.rs"}),
-    )]));
-    fake.answer(Answer::openai_chat([call(
-        "b",
-        "file_save",
-        json!({"path": "src/lib.rs", "old_text": "    3\n", "new_text": "    5\n"}),
-    )]));
-    let args = [
-        "ask",
-        "-m",
-        MODEL,
-        "--approve",
-        "later",
-        "-o",
-        "jsonl",
-        "Raise the limit to 5",
-    ];
-    let done = place.run(args).await;
+    let place = code(&fake);
+    let path = "src/lib.rs";
+    let edit = json!({"path": path, "old_text": "    3\n", "new_text": "    5\n"});
+    for said in [
+        call("a", "file_load", json!({"path": path})),
+        call("b", "file_save", edit),
+        call("c", "test_run", json!({})),
+        Say::text("Raised to 5; one test passed."),
+    ] {
+        fake.answer(Answer::openai_chat([said]));
+    }
+    let ask = ["ask", "-m", MODEL, "--approve", "later", "-o", "jsonl"];
+    let done = place.run(ask.iter().chain(&["Raise the limit to 5"])).await;
     assert_eq!(done.code, 4, "{done}");
     assert_eq!(
-        read(place),
+        read(&place),
         SOURCE,
         "nothing is changed before somebody says yes"
     );
-    let id = done.lines().last().unwrap()["run_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    (id, done)
-}
+    let asked = fake.request(1).await.json().clone();
+    let prompt = asked["messages"][0]["content"].to_string();
+    assert!(prompt.contains("experienced developer"), "{prompt}");
+    let loaded = asked["messages"].as_array().unwrap().last().unwrap();
+    assert!(loaded.to_string().contains("pub fn limit()"), "{loaded}");
 
-#[tokio::test]
-async fn code_is_edited_only_after_approval() {
-    let fake = FakeModel::start().await.unwrap();
-    let place = code(&fake, Place::new());
-    let (id, _) = edit(&fake, &place).await;
-    fake.answer(Answer::openai_chat([call("c", "test_run", json!({}))]));
-    fake.answer(Answer::openai_chat([Say::text(
-        "Raised to 5; one test passed.",
-    )]));
-    let done = place
-        .run(["runs", "resume", &id, "--allow", "-o", "json"])
-        .await;
+    let id = done.lines().last().unwrap()["run_id"].clone();
+    let resume = [
+        "runs",
+        "resume",
+        id.as_str().unwrap(),
+        "--allow",
+        "-o",
+        "json",
+    ];
+    let done = place.run(resume).await;
     assert_eq!(done.code, 0, "{done}");
     assert_eq!(read(&place), SOURCE.replace("    3", "    5"));
     let report = done.json();
-    let ran: Vec<_> = report["tool_calls"]
-        .as_array()
-        .unwrap()
+    let ran = calls(&report);
+    let ran: Vec<_> = ran
         .iter()
-        .map(|call| {
-            (
-                call["tool"].as_str().unwrap(),
-                call["is_error"].as_bool().unwrap(),
-            )
-        })
+        .map(|(_, tool, _, is_error)| (tool.as_str(), *is_error))
         .collect();
-    assert_eq!(
-        ran,
-        [
-            ("file_load", false),
-            ("file_save", false),
-            ("test_run", false)
-        ],
-        "{done}"
-    );
-    let tested = &report["tool_calls"][2]["result"]["structured"];
+    let tools = ["file_load", "file_save", "test_run"];
+    assert_eq!(ran, tools.map(|tool| (tool, false)), "{done}");
+    let tested = &report["tool_calls"][2]["result"]["structured"]["output"];
     assert!(
-        tested["output"].as_str().unwrap().contains("1 test passed"),
+        tested.as_str().unwrap().contains("1 test passed"),
         "{tested}"
-    );
-}
-
-#[tokio::test]
-async fn a_declined_edit_leaves_the_code_as_it_is() {
-    let fake = FakeModel::start().await.unwrap();
-    let place = code(&fake, Place::new());
-    let (id, _) = edit(&fake, &place).await;
-    fake.answer(Answer::openai_chat([Say::text(
-        "Then here is the change as a block.",
-    )]));
-    let done = place
-        .run([
-            "runs",
-            "resume",
-            &id,
-            "--deny",
-            "I want to see it first",
-            "-o",
-            "json",
-        ])
-        .await;
-    assert_eq!(done.code, 0, "{done}");
-    assert_eq!(read(&place), SOURCE);
-    let received = results(&fake.request(2).await.json().clone());
-    assert!(
-        received.last().unwrap().contains("I want to see it first"),
-        "{received:?}"
     );
 }
 
@@ -193,7 +105,7 @@ async fn genes_connected_to_mpo_are_found_shown_and_kept_in_the_graph() {
     const SECRET: &str = "hunter2-of-the-graph";
     let knowledge = Service::good().await;
     let fake = FakeModel::start().await.unwrap();
-    let place = Place::new();
+    let place = Place::openai(&fake);
     let graph = place.path().join("graph.db");
     let server = |args: &[&str]| json!({"command": program(), "args": args});
     let file = graph.to_str().unwrap();
@@ -208,10 +120,7 @@ async fn genes_connected_to_mpo_are_found_shown_and_kept_in_the_graph() {
             "graph": server(&["mcp-server", "graph", "--database", file]),
         },
     });
-    let place = place
-        .with_variable("OPENAI_API_KEY", "sk-secret")
-        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
-        .with_file("switchboard.json", &config.to_string());
+    let place = place.with_file("switchboard.json", &config.to_string());
 
     fake.answer(Answer::openai_chat([
         Say::text("NEED MORE DATA: how strongly they are connected"),
@@ -247,16 +156,10 @@ async fn genes_connected_to_mpo_are_found_shown_and_kept_in_the_graph() {
     assert_eq!(done.code, 0, "{done}");
     let events = done.lines();
     let report = &events.last().unwrap()["report"];
-    let made: Vec<_> = report["tool_calls"]
-        .as_array()
-        .unwrap()
+    let made = calls(report);
+    let made: Vec<_> = made
         .iter()
-        .map(|call| {
-            (
-                call["server"].as_str().unwrap(),
-                call["is_error"].as_bool().unwrap(),
-            )
-        })
+        .map(|(server, .., is_error)| (server.as_str(), *is_error))
         .collect();
     assert_eq!(made, [("bte", false), ("graph", false)], "{done}");
     assert_eq!(report["content"][0]["type"], "text");

@@ -23,10 +23,7 @@ async fn eventful() -> (Place, FakeModel) {
     ] {
         fake.answer(answer);
     }
-    let place = Place::new()
-        .with_file("switchboard.yaml", "audit: kept.jsonl\n")
-        .with_variable("OPENAI_API_KEY", "sk-secret")
-        .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()));
+    let place = Place::openai(&fake).with_file("switchboard.yaml", "audit: kept.jsonl\n");
     for code in [0, 1] {
         let done = place.run(["ask", "-m", "openai/gpt-4o-mini", "Hi"]).await;
         assert_eq!(done.code, code, "{done}");

@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
+use switchboard_testkit::fake::FakeModel;
 use tokio::process::{Child, Command};
 
 /// A temporary working directory and the environment of the program.
@@ -28,6 +29,13 @@ impl Place {
             folder: tempfile::tempdir().unwrap(),
             variables: Vec::new(),
         }
+    }
+
+    /// Returns a working folder with the key and the address of a fake OpenAI.
+    pub(crate) fn openai(fake: &FakeModel) -> Self {
+        Self::new()
+            .with_variable("OPENAI_API_KEY", "sk-secret")
+            .with_variable("OPENAI_BASE_URL", &format!("{}/v1", fake.base_url()))
     }
 
     pub(crate) fn with_file(self, name: &str, text: &str) -> Self {

@@ -235,20 +235,11 @@ async fn a_public_bundled_server_needs_a_token() {
 #[tokio::test]
 async fn unknown_options_of_a_bundled_server_are_refused() {
     let place = Place::new().with_variable("SWITCHBOARD_BTE_URL", "http://127.0.0.1:9");
-    for (args, named) in [
-        (&["graph", "--url", "http://127.0.0.1:9"][..], "--url"),
-        (
-            &["customer-service", "--call-timeout", "9"],
-            "--call-timeout",
-        ),
-        (&["bte", "--root", "."], "--root"),
-        (&["workspace", "--root", ".", "--data", "x.db"], "--data"),
-        (&["workspace", "--read-only"], "--root"),
-    ] {
-        let done = place.run(["mcp-server"].iter().chain(args)).await;
-        assert_eq!(done.code, 2, "{args:?}: {done}");
-        assert!(done.stderr.contains(named), "{args:?}: {done}");
-    }
+    let done = place
+        .run(["mcp-server", "graph", "--url", "http://127.0.0.1:9"])
+        .await;
+    assert_eq!(done.code, 2, "{done}");
+    assert!(done.stderr.contains("--url"), "{done}");
     let place = Place::new();
     let args = ["mcp-server", "bte", "--resolver-url", "http://127.0.0.1:9"];
     let done = place.run(args).await;

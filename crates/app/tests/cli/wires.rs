@@ -87,7 +87,7 @@ fn text_of(content: &Value) -> String {
     }
 }
 
-fn place(wire: Wire, fake: &FakeModel, server: &SlowServer) -> Place {
+fn place(wire: Wire, fake: &FakeModel) -> Place {
     // Ollama is asked first what its model can do.
     let able = json!({"capabilities": ["completion", "tools"], "model_info": {}});
     fake.aside("/api/show", Answer::json(200, &able));
@@ -97,7 +97,6 @@ fn place(wire: Wire, fake: &FakeModel, server: &SlowServer) -> Place {
             wire.base_url,
             &format!("{}{}", fake.base_url(), wire.suffix),
         )
-        .with_file("mcp.json", &server.config())
 }
 
 const LEFT: &str = "slow__left";
@@ -126,7 +125,7 @@ async fn two_parallel_calls_stream_and_finish_on_every_wire() {
         let mut server = SlowServer::start().await;
         fake.answer((wire.answer)(two_calls()));
         fake.answer((wire.answer)(vec![Say::text("Both are done.")]));
-        let place = place(wire, &fake, &server);
+        let place = place(wire, &fake).with_file("mcp.json", &server.config());
         let args = ["ask", "--mcp-config", "mcp.json", "--model", wire.model];
         let child = place.start(args.into_iter().chain(["-o", "json", "Look around"]));
 
@@ -165,10 +164,9 @@ async fn two_parallel_calls_stream_and_finish_on_every_wire() {
 async fn text_reaches_standard_output_before_the_answer_is_complete() {
     for wire in WIRES {
         let fake = FakeModel::start().await.unwrap();
-        let server = SlowServer::start().await;
         let gate = Gate::new();
         fake.answer(in_two_halves(wire, &gate));
-        let place = place(wire, &fake, &server);
+        let place = place(wire, &fake);
         let mut child = place.start(["ask", "--no-tools", "-m", wire.model, "Tell"]);
         let mut stdout = child.stdout.take().unwrap();
         let mut first = [0; 14];
@@ -202,10 +200,9 @@ mod interrupted {
     async fn an_interruption_during_an_answer_aborts_the_request() {
         for wire in WIRES {
             let fake = FakeModel::start().await.unwrap();
-            let server = SlowServer::start().await;
             let gate = Gate::new();
             fake.answer(in_two_halves(wire, &gate));
-            let place = place(wire, &fake, &server);
+            let place = place(wire, &fake);
             let args = ["ask", "--no-tools", "-o", "jsonl", "-m", wire.model, "Tell"];
             let mut child = place.start(args);
             let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -231,12 +228,11 @@ mod interrupted {
     #[tokio::test]
     async fn a_second_interruption_ends_the_program_with_a_blocked_output() {
         let fake = FakeModel::start().await.unwrap();
-        let server = SlowServer::start().await;
         let wire = WIRES[1];
         // More than any pipe holds.
         let pieces = (0..200).map(|_| Say::text("x".repeat(8192)));
         fake.answer((wire.answer)(pieces.collect()));
-        let place = place(wire, &fake, &server);
+        let place = place(wire, &fake);
         let mut child = place.start(["ask", "--no-tools", "-m", wire.model, "Tell"]);
         let mut stdout = child.stdout.take().unwrap();
         let mut first = [0; 1];
@@ -263,7 +259,7 @@ mod interrupted {
             let fake = FakeModel::start().await.unwrap();
             let mut server = SlowServer::start().await;
             fake.answer((wire.answer)(two_calls()));
-            let place = place(wire, &fake, &server);
+            let place = place(wire, &fake).with_file("mcp.json", &server.config());
             let args = ["ask", "--mcp-config", "mcp.json", "--model", wire.model];
             let child = place.start(args.into_iter().chain(["-o", "json", "Look around"]));
             server.called().await;
@@ -286,13 +282,12 @@ mod interrupted {
 #[tokio::test]
 async fn provider_errors_are_printed_and_the_run_fails() {
     let fake = FakeModel::start().await.unwrap();
-    let server = SlowServer::start().await;
     let wire = WIRES[0];
     fake.answer(Answer::json(
         401,
         &json!({"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}),
     ));
-    let place = place(wire, &fake, &server);
+    let place = place(wire, &fake);
     let done = place
         .run(["ask", "--no-tools", "-o", "json", "-m", wire.model, "Hi"])
         .await;
@@ -328,14 +323,13 @@ async fn without_a_key_a_local_ollama_is_used() {
 #[tokio::test]
 async fn another_server_gets_only_the_credentials_of_its_entry() {
     let fake = FakeModel::start().await.unwrap();
-    let server = SlowServer::start().await;
     let entries = format!(
         "providers:\n  gw: {{type: anthropic, base_url: '{url}'}}\n  \
          named: {{type: anthropic, base_url: '{url}', api_key_env: GW_KEY}}\n  \
          oa: {{type: openai, base_url: '{url}/v1'}}\n",
         url = fake.base_url()
     );
-    let place = place(WIRES[0], &fake, &server)
+    let place = place(WIRES[0], &fake)
         .with_file("switchboard.yaml", &entries)
         .with_variable("ANTHROPIC_AUTH_TOKEN", "tok-secret")
         .with_variable("ANTHROPIC_CUSTOM_HEADERS", "X-Gate: gate-secret")
@@ -357,11 +351,10 @@ async fn another_server_gets_only_the_credentials_of_its_entry() {
 #[tokio::test]
 async fn a_closed_output_ends_the_run() {
     let fake = FakeModel::start().await.unwrap();
-    let server = SlowServer::start().await;
     let gate = Gate::new();
     let wire = WIRES[1];
     fake.answer(in_two_halves(wire, &gate));
-    let place = place(wire, &fake, &server);
+    let place = place(wire, &fake);
     let mut child = place.start(["ask", "--no-tools", "-m", wire.model, "Tell"]);
     drop(child.stdout.take());
     let request = fake.request(0).await;
@@ -372,12 +365,11 @@ async fn a_closed_output_ends_the_run() {
 #[tokio::test]
 async fn the_wait_before_a_retry_is_shown() {
     let fake = FakeModel::start().await.unwrap();
-    let server = SlowServer::start().await;
     let wire = WIRES[1];
     let busy = json!({"error": {"message": "too much at once"}});
     fake.answer(Answer::json(429, &busy).header("retry-after-ms", "20"));
     fake.answer((wire.answer)(vec![Say::text("At last.")]));
-    let place = place(wire, &fake, &server);
+    let place = place(wire, &fake);
     let done = place
         .run(["ask", "--no-tools", "-m", wire.model, "Tell"])
         .await;
@@ -391,28 +383,11 @@ async fn the_wait_before_a_retry_is_shown() {
 }
 
 #[tokio::test]
-async fn a_question_is_read_from_standard_input() {
+async fn standard_input_is_the_question_or_sent_with_it() {
     let fake = FakeModel::start().await.unwrap();
-    let server = SlowServer::start().await;
-    let wire = WIRES[1];
-    fake.answer((wire.answer)(vec![Say::text("Read.")]));
-    let place = place(wire, &fake, &server);
-    let done = place
-        .run_with_input(["ask", "--no-tools", "-m", wire.model, "-"], "two\nlines\n")
-        .await;
-    assert_eq!((done.code, done.stdout.as_str()), (0, "Read.\n"), "{done}");
-    let body = fake.request(0).await;
-    let asked = text_of(&body.json()["messages"][0]["content"]);
-    assert_eq!(asked.trim_end(), "two\nlines");
-}
-
-#[tokio::test]
-async fn piped_text_is_sent_with_the_question() {
-    let fake = FakeModel::start().await.unwrap();
-    let server = SlowServer::start().await;
     let wire = WIRES[1];
     fake.otherwise(move |_, _| (wire.answer)(vec![Say::text("Read.")]));
-    let place = place(wire, &fake, &server).with_file("notes.txt", "from a file\n");
+    let place = place(wire, &fake).with_file("notes.txt", "from a file\n");
     let args = ["ask", "--no-tools", "-m", wire.model, "What is this?"];
     let done = place.run_with_input(args, "two\nlines\n").await;
     assert_eq!((done.code, done.stdout.as_str()), (0, "Read.\n"), "{done}");
@@ -420,6 +395,9 @@ async fn piped_text_is_sent_with_the_question() {
     assert_eq!(place.run_with_input(args, "").await.code, 0);
     let file = std::fs::File::open(place.path().join("notes.txt")).unwrap();
     assert_eq!(place.run_with_stdin(args, file).await.code, 0);
+    let from_input = ["ask", "--no-tools", "-m", wire.model, "-"];
+    let done = place.run_with_input(from_input, "two\nlines").await;
+    assert_eq!(done.code, 0, "{done}");
     let asked: Vec<String> = fake
         .requests()
         .iter()
@@ -431,12 +409,13 @@ async fn piped_text_is_sent_with_the_question() {
             "What is this?\n\n<stdin>\ntwo\nlines\n</stdin>",
             "What is this?",
             "What is this?\n\n<stdin>\nfrom a file\n</stdin>",
+            "two\nlines",
         ]
     );
     let done = place.run_with_input(args, &"a".repeat((1 << 20) + 1)).await;
     assert_eq!(done.code, 2, "{done}");
     assert!(done.stderr.contains("larger than 1048576 bytes"), "{done}");
-    assert_eq!(fake.requests().len(), 3);
+    assert_eq!(fake.requests().len(), 4);
 }
 
 /// The shell has the same open pipe, so it was not made for the question.
@@ -444,10 +423,9 @@ async fn piped_text_is_sent_with_the_question() {
 #[tokio::test]
 async fn an_inherited_pipe_without_data_is_not_awaited() {
     let fake = FakeModel::start().await.unwrap();
-    let server = SlowServer::start().await;
     let wire = WIRES[1];
     fake.answer((wire.answer)(vec![Say::text("Hello.")]));
-    let place = place(wire, &fake, &server);
+    let place = place(wire, &fake);
     let (reader, _writer) = std::io::pipe().unwrap();
     let done = place
         .run_in_shell(
