@@ -86,7 +86,8 @@ pub trait Observer: Send {
 }
 
 /// The parameters of a request. Missing values use the configuration.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct RunSettings {
     /// The provider, if `model` does not contain it.
     pub provider: Option<String>,
@@ -98,6 +99,7 @@ pub struct RunSettings {
     pub parameters: Parameters,
     /// Values for tools that are hidden from the model. They are not stored, so a resumed run lacks
     /// them. An engine refuses unknown names.
+    #[schema(value_type = Object)]
     pub context: ClientContext,
 }
 

@@ -44,7 +44,7 @@ fn whole(events: &[RunEvent], terms: ResponseOptions) -> CollectedResponse {
     for event in events {
         whole.event(event, &mut out);
     }
-    whole.into_encoder()
+    whole.encoder
 }
 
 #[test]

@@ -3,10 +3,15 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use serde::Serialize;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::{
+    Deserialize, Serialize,
+    de::{IgnoredAny, IntoDeserializer as _, value::Error as ValueError},
+};
 use serde_json::{Map, Value};
 use switchboard_domain::{
-    Document, Media, Message, Part, Role, SessionId, ToolInput, ToolResult, ToolUse,
+    Document, Media, Message, Part, ReasoningEffort, Role, SessionId, ToolInput, ToolResult,
+    ToolUse,
 };
 
 use crate::Problem;
@@ -23,6 +28,20 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
+    /// Reads messages with their indices, and returns the conversation. `add` adds one message, and
+    /// returns the reason if it is invalid.
+    pub(crate) fn read<'m, M: 'm>(
+        mut self,
+        messages: impl IntoIterator<Item = (usize, &'m M)>,
+        add: impl Fn(&'m M, &mut Self) -> Result<(), String>,
+    ) -> Result<Vec<Arc<Message>>, Problem> {
+        for (index, message) in messages {
+            add(message, &mut self)
+                .map_err(|reason| bad_messages(format!("messages[{index}]: {reason}")))?;
+        }
+        self.finish().map_err(bad_messages)
+    }
+
     /// Adds a system, user or assistant message. An empty one is omitted.
     pub(crate) fn push(&mut self, role: Role, parts: Vec<Part>) -> Result<(), String> {
         self.add_results()?;
@@ -57,28 +76,22 @@ impl Conversation {
 
     /// Adds the collected results as a message.
     fn add_results(&mut self) -> Result<(), String> {
-        let calls: Vec<&ToolUse> = match self.messages.last() {
-            Some(last) => last.tool_uses().collect(),
-            None => Vec::new(),
-        };
-        if calls.is_empty() {
-            return Ok(());
-        }
         let mut results = std::mem::take(&mut self.results);
-        let mut ordered = Vec::with_capacity(calls.len());
-        for call in calls {
-            let found = results.iter().position(|it| it.tool_use_id == call.id);
-            match found {
-                Some(index) => ordered.push(results.swap_remove(index)),
-                None => {
-                    return Err(format!(
-                        "the tool call `{}` has no result in the messages after it",
-                        call.id
-                    ));
-                }
-            }
+        let mut ordered = Vec::new();
+        for call in self
+            .messages
+            .last()
+            .into_iter()
+            .flat_map(Message::tool_uses)
+        {
+            let id = &call.id;
+            let found = results.iter().position(|it| it.tool_use_id == *id);
+            let missing = || format!("the tool call `{id}` has no result in the messages after it");
+            ordered.push(results.swap_remove(found.ok_or_else(missing)?));
         }
-        self.messages.push(Message::tool_results(ordered));
+        if !ordered.is_empty() {
+            self.messages.push(Message::tool_results(ordered));
+        }
         Ok(())
     }
 
@@ -114,13 +127,104 @@ pub(crate) fn check_nul(value: &impl Serialize) -> Result<(), String> {
     Ok(())
 }
 
-/// Creates the part of a tool call from its input as JSON text.
-pub(crate) fn tool_call(id: &str, name: &str, input: &str) -> Part {
-    Part::ToolUse(ToolUse::new(id, name, ToolInput::parse(input)))
+/// Content of a message: text, or parts of a dialect.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Content<P> {
+    Text(String),
+    Parts(Vec<P>),
+    Other(IgnoredAny),
+}
+
+/// A part of a dialect's message.
+pub(crate) trait ContentPart {
+    /// Returns the part, `None` if it is ignored, or the reason why it is invalid.
+    fn part(&self) -> Result<Option<Part>, String>;
+}
+
+impl<P: ContentPart> Content<P> {
+    pub(crate) fn parts(&self) -> Result<Vec<Part>, String> {
+        match self {
+            Self::Text(text) => Ok(text_part(text).into_iter().collect()),
+            Self::Parts(parts) => {
+                let parts = parts.iter().map(P::part);
+                parts.filter_map(Result::transpose).collect()
+            }
+            Self::Other(_) => Err("its content is neither text nor a list of valid parts".into()),
+        }
+    }
+}
+
+/// The source of a file in a message, in the form of Anthropic or AG-UI.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum FileSource {
+    #[serde(alias = "data")]
+    Base64 {
+        #[serde(alias = "mimeType")]
+        media_type: String,
+        #[serde(alias = "value")]
+        data: String,
+    },
+    Url {
+        #[serde(alias = "value")]
+        url: String,
+        #[serde(alias = "mimeType")]
+        media_type: Option<String>,
+    },
+    Text {
+        data: String,
+    },
+    #[serde(other)]
+    Other,
+}
+
+impl FileSource {
+    /// Returns the part of the file. `default` is the media type of a URL without one.
+    pub(crate) fn part(&self, default: &str, title: Option<&str>) -> Result<Option<Part>, String> {
+        match self {
+            Self::Base64 { media_type, data } => {
+                file(&format!("data:{media_type};base64,{data}"), None, title)
+            }
+            Self::Url { url, media_type } => {
+                file(url, media_type.as_deref().or(Some(default)), title)
+            }
+            Self::Text { data } => Ok(Part::Document(Document {
+                media: Media::base64("text/plain", STANDARD.encode(data)),
+                title: title.map(ToOwned::to_owned),
+            })),
+            Self::Other => Err("its source has a type that is not supported".to_owned()),
+        }
+        .map(Some)
+    }
+}
+
+/// A tool call in a message, in the form of OpenAI and AG-UI.
+#[derive(Debug, Deserialize)]
+pub(crate) struct FunctionCall {
+    id: String,
+    function: Option<Function>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Function {
+    name: String,
+    #[serde(default)]
+    arguments: String,
+}
+
+impl FunctionCall {
+    pub(crate) fn part(&self) -> Result<Part, String> {
+        let id = &self.id;
+        let function = self.function.as_ref();
+        let function = function.ok_or_else(|| format!("the call `{id}` has no function"))?;
+        let input = ToolInput::parse(&function.arguments);
+        Ok(Part::ToolUse(ToolUse::new(id, &function.name, input)))
+    }
 }
 
 /// Creates a text part, or `None` for an empty text.
-pub(crate) fn text(text: &str) -> Option<Part> {
+pub(crate) fn text_part(text: &str) -> Option<Part> {
     (!text.is_empty()).then(|| Part::text(text))
 }
 
@@ -188,6 +292,22 @@ pub(crate) fn model_not_found(problem: Problem) -> Problem {
         return problem;
     }
     Problem::not_found(problem.detail).at("model")
+}
+
+/// Parses the reasoning effort that the client named in a field.
+pub(crate) fn parse_effort(
+    effort: Option<&str>,
+    field: &str,
+    path: &str,
+) -> Result<Option<ReasoningEffort>, Problem> {
+    let Some(effort) = effort else {
+        return Ok(None);
+    };
+    let parsed = ReasoningEffort::deserialize(effort.into_deserializer());
+    parsed.map(Some).map_err(|_: ValueError| {
+        let detail = format!("`{path}` must be none, low, medium or high, not `{effort}`");
+        unsupported(field, &detail)
+    })
 }
 
 /// Rejects fields that were not read, unless their value has no effect.

@@ -2,6 +2,10 @@ use switchboard_domain::MediaSource;
 
 use super::*;
 
+fn tool_call(id: &str, name: &str, input: &str) -> Part {
+    Part::ToolUse(ToolUse::new(id, name, ToolInput::parse(input)))
+}
+
 fn uses(ids: &[&str]) -> Vec<Part> {
     ids.iter().map(|id| tool_call(id, "look", "{}")).collect()
 }

@@ -425,9 +425,9 @@ fn a_call_of_the_client_ends_its_response() {
     }
     assert!(whole.needs_request());
     whole.pause(&mut out);
-    let said = whole.into_encoder();
+    let said = whole.encoder;
     assert_eq!(said.text, "I ask you.");
-    assert_eq!(said.state.calls().count(), 1);
+    assert_eq!(said.calls.len(), 1);
 }
 
 /// Its calls wait for a word where nothing else does, and those of the server do not.

@@ -5,8 +5,6 @@
 //! before the next one starts. [`EventSequencer`] establishes this order, so that a dialect only
 //! converts each [`ClientEvent`]. It stores the names of calls, but no content.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 use switchboard_domain::{ModelId, ToolContent};
 use switchboard_orchestration::{
@@ -111,6 +109,8 @@ pub(crate) struct Call {
     pub(crate) is_streamed: bool,
     /// Whether a decision was requested.
     pub(crate) needed_decision: bool,
+    /// The complete input of a client tool as JSON text. Empty for other tools.
+    pub(crate) client_input: String,
     stage: Stage,
 }
 
@@ -118,6 +118,16 @@ impl Call {
     /// Whether the tool runs at the client.
     pub(crate) fn is_client_tool(&self) -> bool {
         self.server.as_deref() == Some(CLIENT_SERVER)
+    }
+
+    fn is_planned(&self) -> bool {
+        matches!(self.stage, Stage::Ready | Stage::Waiting | Stage::Denied)
+    }
+
+    fn set_input(&mut self, input: &Value) {
+        if self.is_client_tool() {
+            self.client_input = input.to_string();
+        }
     }
 }
 
@@ -155,8 +165,8 @@ pub(crate) struct EventSequencer {
     step: Option<u32>,
     part: Option<Part>,
     parts: u32,
-    /// The calls by their id in the run.
-    calls: HashMap<String, Call>,
+    /// The calls in the order of their start. The last one with an id of the run is valid.
+    calls: Vec<Call>,
     dropped: u32,
     /// Whether text of the answer was emitted.
     has_text: bool,
@@ -188,157 +198,93 @@ impl EventSequencer {
             emit(ClientEvent::RunStarted { event, model });
         }
         match &event.kind {
-            RunEventKind::RunStarted { resumed: true, .. } => {
-                // The partial answer is void, because the model is called again.
-                self.discard_unfinished(emit);
-                emit(ClientEvent::Other(event));
+            // The partial answer is void, because the model is called again.
+            RunEventKind::RunStarted { resumed: true, .. } => self.discard_answer(emit),
+            RunEventKind::RunStarted { .. } => return,
+            RunEventKind::ModelCallStarted { step, .. } => return self.start_step(*step, emit),
+            RunEventKind::TextDelta { text } => return self.append(PartKind::Text, text, emit),
+            RunEventKind::ReasoningDelta { text } => {
+                return self.append(PartKind::Reasoning, text, emit);
             }
-            RunEventKind::RunStarted { .. } => {}
-            RunEventKind::ModelCallStarted { step, .. } => {
-                self.finish_step(emit);
-                self.step = Some(*step);
-                self.has_text_in_step = false;
-                self.is_model_call_open = true;
-                // Text after a result is a new part.
-                self.starts_paragraph |= std::mem::take(&mut self.has_call_in_step);
-                emit(ClientEvent::StepStarted { step: *step });
-            }
-            RunEventKind::TextDelta { text } => self.append(PartKind::Text, text, emit),
-            RunEventKind::ReasoningDelta { text } => self.append(PartKind::Reasoning, text, emit),
             RunEventKind::ToolInputStarted { id, name } => {
                 self.finish_part(emit);
                 self.has_call_in_step = true;
-                let call = self.start_call(id, name);
-                emit(ClientEvent::CallStarted(call));
+                return emit(ClientEvent::CallStarted(self.start_call(id, name)));
             }
             RunEventKind::ToolInputDelta { id, json } => {
-                if let Some(call) = self.calls.get(id)
+                if let Some(call) = self.find_call(id)
                     && call.stage == Stage::Streaming
                 {
                     emit(ClientEvent::CallInputDelta(call, json));
                 }
+                return;
             }
             RunEventKind::ModelCallFinished { .. } => {
                 self.is_model_call_open = false;
                 self.finish_part(emit);
-                emit(ClientEvent::Other(event));
             }
             RunEventKind::ModelCallFailed { .. } => {
                 self.is_model_call_open = false;
-                self.finish_part(emit);
-                self.drop_unfinished_calls(emit);
-                emit(ClientEvent::Other(event));
+                self.drop_unfinished(emit);
             }
-            RunEventKind::ModelCallRetried { .. } => {
-                self.finish_part(emit);
-                self.drop_unfinished_calls(emit);
-                emit(ClientEvent::Other(event));
-            }
+            RunEventKind::ModelCallRetried { .. } => self.drop_unfinished(emit),
             RunEventKind::AskedAgain { .. } => {
-                self.finish_part(emit);
-                self.drop_unfinished_calls(emit);
+                self.drop_unfinished(emit);
                 if self.is_formatting {
                     self.supersede_text(emit);
                 }
-                emit(ClientEvent::Other(event));
             }
             RunEventKind::PhaseStarted { phase, .. } => {
                 self.finish_part(emit);
                 self.is_formatting = *phase == RunPhase::Formatting;
-                emit(ClientEvent::Other(event));
             }
             RunEventKind::ToolPlanned {
                 id,
                 server,
                 tool,
                 input,
-            } => self.plan_call(id, server.as_deref(), tool, input, emit),
-            RunEventKind::RunFinished { report } => self.finish_run(report, emit),
-            _ => self.handle_call_event(event, emit),
+            } => return self.plan_call(id, server.as_deref(), tool, input, emit),
+            RunEventKind::RunFinished { report } => return self.finish_run(report, emit),
+            RunEventKind::ToolInputRepaired { id, .. }
+            | RunEventKind::ToolAwaitingApproval { id }
+            | RunEventKind::ToolApproved { id, .. }
+            | RunEventKind::ToolDenied { id, .. }
+            | RunEventKind::ToolFinished { id, .. } => {
+                let call = self.find_call(id);
+                if let Some(call) = call.filter(|call| call.is_planned()) {
+                    update_call(call, &event.kind, emit);
+                }
+            }
+            _ => {}
         }
+        emit(ClientEvent::Other(event));
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_finished
     }
 
     /// Closes open parts in a response that ends before the run. The next response contains the
     /// rest.
     pub(crate) fn close_open_parts(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
-        self.discard_unfinished(emit);
+        self.discard_answer(emit);
         self.finish_step(emit);
     }
 
-    /// Returns the waiting calls, unordered.
+    /// Returns the waiting calls in the order of their start.
     pub(crate) fn waiting_calls(&self) -> impl Iterator<Item = &Call> {
-        let calls = self.calls.values();
+        let calls = self.calls.iter();
         calls.filter(|call| call.stage == Stage::Waiting)
     }
 
-    /// Handles events of planned calls. All others are notes.
-    fn handle_call_event(&mut self, event: &RunEvent, emit: &mut dyn FnMut(ClientEvent<'_>)) {
-        match &event.kind {
-            RunEventKind::ToolInputRepaired { id, input, .. } => {
-                if let Some(call) = self.open_call(id) {
-                    emit(ClientEvent::CallInputReplaced(call, input));
-                }
-                emit(ClientEvent::Other(event));
-            }
-            RunEventKind::ToolAwaitingApproval { id } => {
-                if let Some(call) = self.open_call(id)
-                    && call.stage == Stage::Ready
-                {
-                    call.stage = Stage::Waiting;
-                    call.needed_decision = true;
-                    emit(ClientEvent::CallAwaitsDecision(call));
-                }
-                emit(ClientEvent::Other(event));
-            }
-            RunEventKind::ToolApproved { id, .. } => {
-                if let Some(call) = self.open_call(id) {
-                    call.stage = Stage::Ready;
-                }
-                emit(ClientEvent::Other(event));
-            }
-            RunEventKind::ToolDenied { id, .. } => {
-                if let Some(call) = self.open_call(id)
-                    && call.stage != Stage::Denied
-                {
-                    call.stage = Stage::Denied;
-                    emit(ClientEvent::CallDenied(call));
-                }
-                emit(ClientEvent::Other(event));
-            }
-            RunEventKind::ToolFinished {
-                id,
-                is_error,
-                failure,
-                content,
-                structured,
-                ..
-            } => {
-                if let Some(call) = self.open_call(id) {
-                    let outcome = CallOutcome {
-                        is_error: *is_error,
-                        failure: *failure,
-                        was_denied: call.stage == Stage::Denied,
-                        content,
-                        structured: structured.as_deref(),
-                    };
-                    call.stage = Stage::Done;
-                    emit(ClientEvent::CallFinished(call, outcome));
-                }
-                emit(ClientEvent::Other(event));
-            }
-            _ => emit(ClientEvent::Other(event)),
-        }
-    }
-
-    fn open_call(&mut self, id: &str) -> Option<&mut Call> {
-        let call = self.calls.get_mut(id)?;
-        let is_open = matches!(call.stage, Stage::Ready | Stage::Waiting | Stage::Denied);
-        is_open.then_some(call)
+    fn find_call(&mut self, id: &str) -> Option<&mut Call> {
+        let mut calls = self.calls.iter_mut().rev();
+        calls.find(|call| call.tool_use_id == id)
     }
 
     /// Starts a call. A call that reuses the id of a dropped one gets another id for the client.
     fn start_call(&mut self, id: &str, name: &str) -> &mut Call {
-        let client_id = if self.calls.contains_key(id) {
+        let client_id = if self.find_call(id).is_some() {
             self.dropped += 1;
             format!("{id}~{}", self.dropped)
         } else {
@@ -352,10 +298,12 @@ impl EventSequencer {
             tool: None,
             is_streamed: true,
             needed_decision: false,
+            client_input: String::new(),
             stage: Stage::Streaming,
         };
-        let slot = self.calls.entry(id.to_owned()).insert_entry(call);
-        slot.into_mut()
+        let index = self.calls.len();
+        self.calls.push(call);
+        &mut self.calls[index]
     }
 
     fn plan_call(
@@ -368,8 +316,7 @@ impl EventSequencer {
     ) {
         self.finish_part(emit);
         self.has_call_in_step = true;
-        let stage = self.calls.get(id).map(|call| call.stage);
-        match stage {
+        match self.find_call(id).map(|call| call.stage) {
             Some(Stage::Streaming) => {}
             None | Some(Stage::Dropped) => {
                 // The input was not streamed, or another reader received it.
@@ -380,10 +327,11 @@ impl EventSequencer {
             // Repeated for readers that start here.
             Some(_) => return,
         }
-        if let Some(call) = self.calls.get_mut(id) {
+        if let Some(call) = self.find_call(id) {
             call.stage = Stage::Ready;
             call.server = server.map(ToOwned::to_owned);
             call.tool = Some(tool.to_owned());
+            call.set_input(input);
             emit(ClientEvent::CallInputReady(call, input));
         }
     }
@@ -392,34 +340,42 @@ impl EventSequencer {
         if text.is_empty() {
             return;
         }
-        if self.part.is_none_or(|part| part.kind != kind) {
-            self.finish_part(emit);
-            self.parts += 1;
-            let is_text = kind == PartKind::Text;
-            let part = Part {
-                kind,
-                number: self.parts,
-                starts_paragraph: is_text && std::mem::take(&mut self.starts_paragraph),
-            };
-            self.part = Some(part);
-            emit(ClientEvent::PartStarted(part));
-        }
-        if kind == PartKind::Text {
-            self.has_text = true;
-            self.has_text_in_step = true;
-        }
-        if let Some(part) = self.part {
-            emit(ClientEvent::PartDelta(part, text));
-        }
+        let is_text = kind == PartKind::Text;
+        let part = match self.part {
+            Some(part) if part.kind == kind => part,
+            _ => {
+                self.finish_part(emit);
+                self.parts += 1;
+                let part = Part {
+                    kind,
+                    number: self.parts,
+                    starts_paragraph: is_text && std::mem::take(&mut self.starts_paragraph),
+                };
+                self.part = Some(part);
+                emit(ClientEvent::PartStarted(part));
+                part
+            }
+        };
+        self.has_text |= is_text;
+        self.has_text_in_step |= is_text;
+        emit(ClientEvent::PartDelta(part, text));
+    }
+
+    fn start_step(&mut self, step: u32, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+        self.finish_step(emit);
+        self.step = Some(step);
+        self.has_text_in_step = false;
+        self.is_model_call_open = true;
+        // Text after a result is a new part.
+        self.starts_paragraph |= std::mem::take(&mut self.has_call_in_step);
+        emit(ClientEvent::StepStarted { step });
     }
 
     fn finish_run(&mut self, report: &RunReport, emit: &mut dyn FnMut(ClientEvent<'_>)) {
-        self.finish_part(emit);
-        self.drop_unfinished_calls(emit);
-        if !self.has_text && !report.answer.is_empty() {
+        self.drop_unfinished(emit);
+        if !self.has_text {
             // An answer without any delta.
             self.append(PartKind::Text, &report.answer, emit);
-            self.finish_part(emit);
         }
         self.finish_step(emit);
         let artifacts = report.content.iter();
@@ -431,9 +387,8 @@ impl EventSequencer {
     }
 
     /// Marks the partial answer as void.
-    fn discard_unfinished(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
-        self.finish_part(emit);
-        self.drop_unfinished_calls(emit);
+    fn discard_answer(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+        self.drop_unfinished(emit);
         if std::mem::take(&mut self.is_model_call_open) {
             self.supersede_text(emit);
         }
@@ -447,15 +402,14 @@ impl EventSequencer {
         }
     }
 
-    fn drop_unfinished_calls(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
-        let calls = self.calls.values_mut();
-        let mut written: Vec<_> = calls
-            .filter(|call| call.stage == Stage::Streaming)
-            .collect();
-        written.sort_by(|one, other| one.id.cmp(&other.id));
-        for call in written {
-            call.stage = Stage::Dropped;
-            emit(ClientEvent::CallDropped(call));
+    /// Ends the open part, and drops the calls whose input is incomplete.
+    fn drop_unfinished(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+        self.finish_part(emit);
+        for call in &mut self.calls {
+            if call.stage == Stage::Streaming {
+                call.stage = Stage::Dropped;
+                emit(ClientEvent::CallDropped(call));
+            }
         }
     }
 
@@ -466,13 +420,48 @@ impl EventSequencer {
     }
 
     fn finish_step(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
-        self.finish_part(emit);
-        if self.step.is_some() {
-            self.drop_unfinished_calls(emit);
-        }
+        self.drop_unfinished(emit);
         if let Some(step) = self.step.take() {
             emit(ClientEvent::StepFinished { step });
         }
+    }
+}
+
+/// Applies an event of a planned call.
+fn update_call(call: &mut Call, event: &RunEventKind, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    match event {
+        RunEventKind::ToolInputRepaired { input, .. } => {
+            call.set_input(input);
+            emit(ClientEvent::CallInputReplaced(call, input));
+        }
+        RunEventKind::ToolAwaitingApproval { .. } if call.stage == Stage::Ready => {
+            call.stage = Stage::Waiting;
+            call.needed_decision = true;
+            emit(ClientEvent::CallAwaitsDecision(call));
+        }
+        RunEventKind::ToolApproved { .. } => call.stage = Stage::Ready,
+        RunEventKind::ToolDenied { .. } if call.stage != Stage::Denied => {
+            call.stage = Stage::Denied;
+            emit(ClientEvent::CallDenied(call));
+        }
+        RunEventKind::ToolFinished {
+            is_error,
+            failure,
+            content,
+            structured,
+            ..
+        } => {
+            let outcome = CallOutcome {
+                is_error: *is_error,
+                failure: *failure,
+                was_denied: call.stage == Stage::Denied,
+                content,
+                structured: structured.as_deref(),
+            };
+            call.stage = Stage::Done;
+            emit(ClientEvent::CallFinished(call, outcome));
+        }
+        _ => {}
     }
 }
 

@@ -72,10 +72,8 @@ impl EventReader {
     }
 
     /// Makes the stream also end when the run waits for a person, after all earlier events.
-    #[must_use]
-    pub(crate) fn until_waiting(self) -> Self {
+    pub(crate) fn end_when_waiting(&self) {
         self.flags.until_waiting.store(true, Ordering::Relaxed);
-        self
     }
 
     /// Returns whether the stream ended because the run waits for a person.

@@ -40,15 +40,12 @@ pub(crate) struct ChatRequest {
     /// The name of the recipe.
     recipe: Option<String>,
     /// The parameters of the run.
-    #[serde(default)]
     parameters: Option<Parameters>,
     /// Values for tools that are hidden from the model, by name. The configuration lists the
     /// accepted names.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     context: Option<ClientContext>,
     /// Whether to respond immediately with 202. `GET /runs/{id}/events` returns the events.
-    #[serde(default)]
     background: Option<bool>,
 }
 

@@ -62,14 +62,11 @@ pub(crate) struct Decision {
     #[serde(rename = "decision")]
     action: DecisionAction,
     /// The validity of the decision.
-    #[serde(default)]
     scope: Option<Scope>,
     /// The input instead of the model's. Only with `allow`.
-    #[serde(default)]
     #[schema(value_type = Option<std::collections::BTreeMap<String, serde_json::Value>>)]
     input: Option<JsonObject>,
     /// The reason for the model. Only with `deny`.
-    #[serde(default)]
     reason: Option<String>,
 }
 
@@ -99,7 +96,6 @@ pub(crate) struct Answer {
     /// The action.
     action: Action,
     /// The fields of the form. Only with `accept`.
-    #[serde(default)]
     #[schema(value_type = Option<std::collections::BTreeMap<String, serde_json::Value>>)]
     content: Option<JsonObject>,
 }

@@ -53,10 +53,10 @@ pub(crate) async fn run(
         session: session.clone(),
         settings: input.settings()?,
         decisions: input.decisions()?,
-        tools: input.tools(),
+        tools: input.tools.clone(),
         conversation: &input,
     };
     let response = parsed.start(app, principal, paused_runs).await?;
     let encoder = AgUiStream::new(input.thread_id, input.run_id, session.0);
-    Ok(response.with_encoder(encoder).into_stream())
+    Ok(response.into_stream(encoder))
 }

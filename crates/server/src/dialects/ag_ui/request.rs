@@ -4,22 +4,21 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use switchboard_domain::{
-    ApprovalDecision, ApprovalScope, JsonObject, Message, Part, Role, ToolInput, ToolOutput,
-    ToolResult, ToolUse,
+    ApprovalDecision, ApprovalScope, JsonObject, Message, Part, Role, ToolOutput, ToolResult,
 };
-use switchboard_orchestration::tools::arguments::ClientContext;
 use utoipa::ToSchema;
 
-use super::{
-    super::{
-        conversation::{self, Conversation, bad_messages, unsupported},
-        runs::durable::{ClientConversation, Decisions, check_decision},
+use super::super::{
+    conversation::{
+        self, Content, ContentPart, Conversation, FileSource, FunctionCall, bad_messages,
+        unsupported,
     },
-    stream::InterruptId,
+    runs::durable::{ClientConversation, Decisions, check_decision},
+    tools::client_tools::DeclaredTool,
 };
-use crate::{Parameters, Problem, RunSettings};
+use crate::{Problem, RunSettings};
 
 /// A request of AG-UI to run an agent.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -34,33 +33,21 @@ pub(crate) struct AgUiRequest {
     #[schema(value_type = Vec<Object>)]
     messages: Vec<InMessage>,
     /// State that the agent shares with the client, which must be empty.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     state: Option<Value>,
     /// Tools of the client.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
-    tools: Vec<Tool>,
+    pub(crate) tools: Vec<DeclaredTool>,
     /// Additional information for the agent.
     #[serde(default)]
     context: Vec<Context>,
     /// `provider`, `model`, `recipe`, `parameters` and `context`, as in `POST /chat`.
-    #[serde(default)]
-    forwarded_props: Option<Forwarded>,
+    forwarded_props: Option<RunSettings>,
     /// Answers to the interrupts of an earlier run.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     resume: Vec<Resume>,
-}
-
-/// A tool of the client.
-#[derive(Debug, Deserialize)]
-struct Tool {
-    name: String,
-    #[serde(default)]
-    description: Option<String>,
-    #[serde(default)]
-    parameters: Option<Value>,
 }
 
 /// Additional information for the agent.
@@ -72,100 +59,35 @@ pub(crate) struct Context {
     value: String,
 }
 
-/// Settings from the application.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Forwarded {
-    /// The provider, if `model` does not contain it.
-    #[serde(default)]
-    provider: Option<String>,
-    /// The model, as `PROVIDER/MODEL` or only its name.
-    #[serde(default)]
-    model: Option<String>,
-    /// The recipe of the run.
-    #[serde(default)]
-    recipe: Option<String>,
-    /// The parameters of the run.
-    #[serde(default)]
-    parameters: Parameters,
-    /// Values for tools that the model does not see, by name.
-    #[serde(default)]
-    #[schema(value_type = Option<Object>)]
-    context: Option<ClientContext>,
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct InMessage {
     role: String,
+    /// An activity message has other content.
+    content: Option<Content<InPart>>,
     #[serde(default)]
-    content: Option<Content>,
-    #[serde(default)]
-    tool_calls: Vec<ToolCall>,
-    #[serde(default)]
+    tool_calls: Vec<FunctionCall>,
     tool_call_id: Option<String>,
-    #[serde(default)]
     error: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Content {
-    Text(String),
-    Parts(Vec<ContentPart>),
-    /// Content of activity messages.
-    Other(Value),
-}
-
-#[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum ContentPart {
+enum InPart {
     Text {
         text: String,
     },
     Image {
-        source: Source,
+        source: FileSource,
     },
     Audio {
-        source: Source,
+        source: FileSource,
     },
     Document {
-        source: Source,
+        source: FileSource,
     },
     #[serde(other)]
     Other,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(
-    tag = "type",
-    rename_all = "snake_case",
-    rename_all_fields = "camelCase"
-)]
-enum Source {
-    Data {
-        value: String,
-        mime_type: String,
-    },
-    Url {
-        value: String,
-        #[serde(default)]
-        mime_type: Option<String>,
-    },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Debug, Deserialize)]
-struct ToolCall {
-    id: String,
-    function: Function,
-}
-
-#[derive(Debug, Deserialize)]
-struct Function {
-    name: String,
-    arguments: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -173,7 +95,6 @@ struct Resume {
     #[serde(rename = "interruptId")]
     interrupt: String,
     status: Status,
-    #[serde(default)]
     payload: Option<Value>,
 }
 
@@ -189,9 +110,7 @@ enum Status {
 #[serde(deny_unknown_fields)]
 struct Payload {
     approved: bool,
-    #[serde(default)]
     reason: Option<String>,
-    #[serde(default)]
     input: Option<JsonObject>,
     #[serde(default)]
     scope: ApprovalScope,
@@ -208,29 +127,7 @@ impl AgUiRequest {
         if has_state {
             return Err(unsupported("state", "`state` is not supported: remove it"));
         }
-        let Some(forwarded) = &self.forwarded_props else {
-            return Ok(RunSettings::default());
-        };
-        Ok(RunSettings {
-            provider: forwarded.provider.clone(),
-            model: forwarded.model.clone(),
-            recipe: forwarded.recipe.clone(),
-            parameters: forwarded.parameters.clone(),
-            context: forwarded.context.clone().unwrap_or_default(),
-        })
-    }
-
-    /// Returns the client's tools: names, descriptions, schemas.
-    pub(crate) fn tools(&self) -> Vec<(String, String, Value)> {
-        let tools = self.tools.iter().map(|tool| {
-            let schema = match &tool.parameters {
-                None | Some(Value::Null) => json!({"type": "object", "properties": {}}),
-                Some(schema) => schema.clone(),
-            };
-            let description = tool.description.clone().unwrap_or_default();
-            (tool.name.clone(), description, schema)
-        });
-        tools.collect()
+        Ok(self.forwarded_props.clone().unwrap_or_default())
     }
 
     /// Returns the decisions of the request, if it has any.
@@ -239,20 +136,20 @@ impl AgUiRequest {
         for (index, resume) in self.resume.iter().enumerate() {
             let invalid =
                 |reason: &str| unsupported("resume", &format!("resume[{index}]: {reason}"));
-            let Some(id) = InterruptId::parse(&resume.interrupt) else {
+            let Some((run, last_seen, call)) = parse_interrupt(&resume.interrupt) else {
                 return Err(invalid("`interruptId` is not an id of this server"));
             };
             let decision = resume.decision().map_err(|reason| invalid(&reason))?;
             check_decision("`payload`", &decision).map_err(|reason| invalid(&reason))?;
             let decisions = found.get_or_insert_with(|| Decisions {
-                run: id.run.to_owned(),
-                last_seen: id.last_seen,
+                run: run.to_owned(),
+                last_seen,
                 calls: Vec::new(),
             });
-            if decisions.run != id.run {
+            if decisions.run != run {
                 return Err(invalid("its run differs from the run of the previous one"));
             }
-            decisions.calls.push((id.call.to_owned(), decision));
+            decisions.calls.push((call.to_owned(), decision));
         }
         Ok(found)
     }
@@ -278,19 +175,20 @@ impl ClientConversation for AgUiRequest {
                 "the last message is not a user message and `resume` is empty".to_owned(),
             ));
         };
-        let mut conversation = Conversation::default();
-        last.add_to(&mut conversation, self.context_part(), index)?;
-        conversation.finish().map_err(bad_messages)
+        let add = |message: &InMessage, conversation: &mut _| {
+            message.add_to(conversation, self.context_part())
+        };
+        Conversation::default().read([(index, last)], add)
     }
 
     fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem> {
-        let mut conversation = Conversation::default();
-        let last = self.messages.len().saturating_sub(1);
-        for (index, message) in self.messages.iter().enumerate() {
-            let context = (index == last).then(|| self.context_part()).flatten();
-            message.add_to(&mut conversation, context, index)?;
-        }
-        conversation.finish().map_err(bad_messages)
+        let add = |message: &InMessage, conversation: &mut _| {
+            let last = self.messages.last();
+            let is_last = last.is_some_and(|last| std::ptr::eq(last, message));
+            let context = is_last.then(|| self.context_part()).flatten();
+            message.add_to(conversation, context)
+        };
+        Conversation::default().read(self.messages.iter().enumerate(), add)
     }
 
     fn client_results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
@@ -330,22 +228,17 @@ impl Resume {
     }
 }
 
-impl InMessage {
-    fn add_to(
-        &self,
-        conversation: &mut Conversation,
-        context: Option<Part>,
-        index: usize,
-    ) -> Result<(), Problem> {
-        self.try_add_to(conversation, context)
-            .map_err(|reason| bad_messages(format!("messages[{index}]: {reason}")))
-    }
+/// Parses the id of an interrupt: the run, the number of the client's last event, and the call,
+/// whose id may contain slashes.
+fn parse_interrupt(id: &str) -> Option<(&str, u64, &str)> {
+    let mut pieces = id.splitn(3, '/');
+    let (run, last_seen, call) = (pieces.next()?, pieces.next()?, pieces.next()?);
+    let last_seen = last_seen.parse().ok()?;
+    (!run.is_empty() && !call.is_empty()).then_some((run, last_seen, call))
+}
 
-    fn try_add_to(
-        &self,
-        conversation: &mut Conversation,
-        context: Option<Part>,
-    ) -> Result<(), String> {
+impl InMessage {
+    fn add_to(&self, conversation: &mut Conversation, context: Option<Part>) -> Result<(), String> {
         match self.role.as_str() {
             "system" | "developer" => conversation.push(Role::System, self.parts()?),
             "user" => {
@@ -354,13 +247,9 @@ impl InMessage {
             }
             "assistant" => {
                 let mut parts = self.parts()?;
-                parts.extend(self.tool_calls.iter().map(|call| {
-                    Part::ToolUse(ToolUse::new(
-                        &call.id,
-                        &call.function.name,
-                        ToolInput::parse(&call.function.arguments),
-                    ))
-                }));
+                for call in &self.tool_calls {
+                    parts.push(call.part()?);
+                }
                 conversation.push(Role::Assistant, parts)
             }
             "tool" => conversation.push_result(self.result()?),
@@ -371,10 +260,8 @@ impl InMessage {
     }
 
     fn result(&self) -> Result<ToolResult, String> {
-        let id = self
-            .tool_call_id
-            .as_deref()
-            .ok_or("a tool message needs `toolCallId`")?;
+        let id = self.tool_call_id.as_deref();
+        let id = id.ok_or("a tool message needs `toolCallId`")?;
         let text = Message::new(Role::Tool, self.parts()?).text();
         Ok(match &self.error {
             None => ToolResult::text(id, "", text),
@@ -383,40 +270,18 @@ impl InMessage {
     }
 
     fn parts(&self) -> Result<Vec<Part>, String> {
-        match &self.content {
-            None | Some(Content::Other(Value::Null)) => Ok(Vec::new()),
-            Some(Content::Text(text)) => Ok(conversation::text(text).into_iter().collect()),
-            Some(Content::Parts(parts)) => {
-                let parts = parts.iter().map(ContentPart::part);
-                parts.filter_map(Result::transpose).collect()
-            }
-            Some(Content::Other(_)) => Err("its content is neither text nor parts".to_owned()),
-        }
+        self.content.as_ref().map_or(Ok(Vec::new()), Content::parts)
     }
 }
 
-impl ContentPart {
+impl ContentPart for InPart {
     fn part(&self) -> Result<Option<Part>, String> {
         match self {
-            Self::Text { text } => Ok(conversation::text(text)),
-            Self::Image { source } => source.part("image/*").map(Some),
-            Self::Audio { source } => source.part("audio/*").map(Some),
-            Self::Document { source } => source.part("application/pdf").map(Some),
+            Self::Text { text } => Ok(conversation::text_part(text)),
+            Self::Image { source } => source.part("image/*", None),
+            Self::Audio { source } => source.part("audio/*", None),
+            Self::Document { source } => source.part("application/pdf", None),
             Self::Other => Err("it has a part of a type that is not supported".to_owned()),
-        }
-    }
-}
-
-impl Source {
-    fn part(&self, media_type: &str) -> Result<Part, String> {
-        match self {
-            Self::Data { value, mime_type } => {
-                conversation::file(&format!("data:{mime_type};base64,{value}"), None, None)
-            }
-            Self::Url { value, mime_type } => {
-                conversation::file(value, mime_type.as_deref().or(Some(media_type)), None)
-            }
-            Self::Other => Err("its source has a type that is not supported".to_owned()),
         }
     }
 }

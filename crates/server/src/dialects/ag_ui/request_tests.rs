@@ -61,9 +61,9 @@ fn tools_of_the_client_and_their_results_are_read() {
             {"id": "5", "role": "tool", "toolCallId": "c", "content": "", "error": "no such city"},
         ],
     }));
-    let tools = input.tools();
-    assert_eq!(tools[0].2["required"], json!(["n"]));
-    assert_eq!(tools[1].2["type"], "object");
+    let schema = input.tools[0].parameters.as_ref().unwrap();
+    assert_eq!(schema["required"], json!(["n"]));
+    assert_eq!(input.tools[1].parameters, None);
     let results = input.client_results().unwrap();
     let said: Vec<_> = results
         .iter()

@@ -9,18 +9,17 @@
 //! equivalent is `CUSTOM` with the name `switchboard.EVENT` and the event as in `GET
 //! /runs/{id}/events`.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 use switchboard_domain::{ModelId, Usage};
 use switchboard_orchestration::{
-    AnswerItem, Outcome as RunOutcome, RunError, RunEvent, RunEventKind, RunReport, ToolFailure,
+    Outcome as RunOutcome, RunEvent, RunEventKind, RunReport, ToolFailure,
 };
 
 use super::super::{
     encoder::EventEncoder,
     response::failure::{self, Failure},
-    response::frames::SseFrames,
-    sequencer::{self, Call, CallOutcome, ClientEvent, Part, PartKind},
+    response::frames::{SseFrames, without_nulls},
+    sequencer::{self, Call, ClientEvent, Part, PartKind},
     tools::tool_output,
 };
 
@@ -46,7 +45,6 @@ pub(crate) struct AgUiStream {
     /// The usage of the model calls of this response.
     usage: Vec<(ModelId, Usage)>,
     called_model: Option<ModelId>,
-    is_closed: bool,
 }
 
 impl AgUiStream {
@@ -66,232 +64,185 @@ impl AgUiStream {
 }
 
 impl EventEncoder for AgUiStream {
+    const IS_DURABLE: bool = true;
+
     fn observe(&mut self, event: &RunEvent) {
         self.seq = event.seq;
         self.time = event.time.as_millisecond();
-        self.count(event);
+        match &event.kind {
+            RunEventKind::ModelCallStarted { model, .. } => self.called_model = Some(model.clone()),
+            RunEventKind::ModelCallFinished { usage, .. } => {
+                if let Some(model) = self.called_model.take() {
+                    self.add_usage(model, usage);
+                }
+            }
+            RunEventKind::HistorySummarised { model, usage, .. } => {
+                self.add_usage(model.clone(), usage);
+            }
+            _ => {}
+        }
     }
 
     fn encode(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames) {
         match *event {
             ClientEvent::RunStarted { event, .. } => {
                 self.run = event.run_id.to_string();
-                self.begin(out);
+                self.start_run(out);
             }
             ClientEvent::StepStarted { step } => {
                 self.step = step;
                 self.message = None;
-                out.data(&Event::StepStarted {
-                    timestamp: self.time,
-                    step_name: &step_name(step),
-                });
+                let name = format!("step {step}");
+                self.write("STEP_STARTED", json!({"stepName": name}), out);
             }
-            ClientEvent::StepFinished { step } => out.data(&Event::StepFinished {
-                timestamp: self.time,
-                step_name: &step_name(step),
-            }),
+            ClientEvent::StepFinished { step } => {
+                let name = format!("step {step}");
+                self.write("STEP_FINISHED", json!({"stepName": name}), out);
+            }
             ClientEvent::PartStarted(part) => self.start_part(part, out),
             ClientEvent::PartDelta(part, delta) => {
-                let message_id = &self.part_id(part);
-                let timestamp = self.time;
-                out.data(&match part.kind {
-                    PartKind::Text => Event::TextMessageContent {
-                        timestamp,
-                        message_id,
-                        delta,
-                    },
-                    PartKind::Reasoning => Event::ReasoningMessageContent {
-                        timestamp,
-                        message_id,
-                        delta,
-                    },
-                });
+                let kind = match part.kind {
+                    PartKind::Text => "TEXT_MESSAGE_CONTENT",
+                    PartKind::Reasoning => "REASONING_MESSAGE_CONTENT",
+                };
+                let fields = json!({"messageId": self.part_id(part), "delta": delta});
+                self.write(kind, fields, out);
             }
             ClientEvent::PartFinished(part) => {
-                let message_id = &self.part_id(part);
-                let timestamp = self.time;
-                match part.kind {
-                    PartKind::Text => out.data(&Event::TextMessageEnd {
-                        timestamp,
-                        message_id,
-                    }),
-                    PartKind::Reasoning => {
-                        out.data(&Event::ReasoningMessageEnd {
-                            timestamp,
-                            message_id,
-                        });
-                        out.data(&Event::ReasoningEnd {
-                            timestamp,
-                            message_id,
-                        });
-                    }
+                let kinds: &[&str] = match part.kind {
+                    PartKind::Text => &["TEXT_MESSAGE_END"],
+                    PartKind::Reasoning => &["REASONING_MESSAGE_END", "REASONING_END"],
+                };
+                for kind in kinds {
+                    self.write(kind, json!({"messageId": self.part_id(part)}), out);
                 }
             }
             ClientEvent::CallStarted(call) => self.start_call(call, out),
-            ClientEvent::CallInputDelta(call, delta) => out.data(&Event::ToolCallArgs {
-                timestamp: self.time,
-                tool_call_id: &call.id,
-                delta,
-            }),
+            ClientEvent::CallInputDelta(call, delta) => self.write_input(call, delta, out),
             ClientEvent::CallInputReady(call, input) => {
                 if !call.is_streamed {
                     // Input that is not an object is emitted unchanged.
-                    let text = match input {
-                        Value::String(raw) => raw.clone(),
-                        object => object.to_string(),
-                    };
-                    out.data(&Event::ToolCallArgs {
-                        timestamp: self.time,
-                        tool_call_id: &call.id,
-                        delta: &text,
-                    });
+                    match input {
+                        Value::String(raw) => self.write_input(call, raw, out),
+                        object => self.write_input(call, &object.to_string(), out),
+                    }
                 }
-                self.finish_call(call, out);
+                self.write("TOOL_CALL_END", json!({"toolCallId": call.id}), out);
             }
             ClientEvent::CallDropped(call) => {
-                self.finish_call(call, out);
-                self.result(
-                    call,
-                    "the model did not finish this call",
-                    true,
-                    Some(ToolFailure::MalformedInput),
-                    out,
-                );
+                self.write("TOOL_CALL_END", json!({"toolCallId": call.id}), out);
+                let failure = Some(ToolFailure::MalformedInput);
+                let text = "the model did not finish this call";
+                self.write_result(call, text, true, failure, out);
             }
-            ClientEvent::CallFinished(call, outcome) => self.write_outcome(call, outcome, out),
+            ClientEvent::CallFinished(call, outcome) => {
+                // A client has its own results.
+                if !(call.is_client_tool() && call.needed_decision) {
+                    let text = tool_output::as_text(outcome.content, outcome.structured);
+                    self.write_result(call, &text, outcome.is_error, outcome.failure, out);
+                }
+            }
             // Emitted as `Other` too.
             ClientEvent::CallInputReplaced(..)
             | ClientEvent::CallAwaitsDecision(_)
             | ClientEvent::CallDenied(_) => {}
-            ClientEvent::TextSuperseded => self.custom(
-                "switchboard.superseded",
-                "the text of this step so far is not part of the answer",
-                out,
-            ),
-            ClientEvent::Other(event) => self.note(event, out),
-            ClientEvent::Artifact(item) => {
-                self.custom::<&AnswerItem>("switchboard.artifact", item, out);
+            ClientEvent::TextSuperseded => {
+                let text = "the text of this step so far is not part of the answer";
+                self.write_custom("superseded", json!(text), out);
             }
+            ClientEvent::Other(event) => match &event.kind {
+                // The events of the call and the end of the run contain it.
+                RunEventKind::ToolFinished { .. } | RunEventKind::ModelCallFinished { .. } => {}
+                _ => {
+                    let (kind, value) = sequencer::to_json(event);
+                    self.write_custom(&kind, value, out);
+                }
+            },
+            ClientEvent::Artifact(item) => self.write_custom("artifact", json!(item), out),
             ClientEvent::RunFinished(report) => self.end(report, out),
         }
     }
 
     fn resume(&mut self, out: &mut SseFrames) {
-        self.is_closed = false;
         self.usage.clear();
-        self.begin(out);
+        self.start_run(out);
     }
 
     fn pause(&mut self, waiting: &[&Call], out: &mut SseFrames) {
-        let (of_client, of_server): (Vec<&Call>, Vec<&Call>) =
-            waiting.iter().partition(|call| call.is_client_tool());
-        let mut interrupts: Vec<_> = of_server
-            .iter()
-            .map(|call| self.interrupt_for(call))
-            .collect();
-        interrupts.sort_by(|one, other| one.id.cmp(&other.id));
-        let mut pending: Vec<_> = of_client.iter().map(|call| call.id.clone()).collect();
-        pending.sort();
+        let of_server = waiting.iter().filter(|call| !call.is_client_tool());
+        let interrupts: Vec<_> = of_server.map(|call| self.interrupt_for(call)).collect();
         let outcome = if interrupts.is_empty() {
-            Ending::Success {
-                pending_tool_call_ids: pending,
-            }
+            let pending: Vec<_> = waiting.iter().map(|call| &call.id).collect();
+            let pending = (!pending.is_empty()).then_some(pending);
+            without_nulls(json!({"type": "success", "pendingToolCallIds": pending}))
         } else {
-            Ending::Interrupt { interrupts }
+            json!({"type": "interrupt", "interrupts": interrupts})
         };
-        out.data(&Event::RunFinished {
-            timestamp: self.time,
-            thread_id: &self.thread,
-            run_id: &self.client_run,
-            result: None,
-            outcome,
-            usage: self.token_usage(),
-        });
-        self.is_closed = true;
+        self.finish_run(Value::Null, outcome, out);
     }
 
     fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
-        let failure = Failure::interrupted(reason);
-        self.fail(&failure.code, reason, out);
-    }
-
-    fn is_closed(&self) -> bool {
-        self.is_closed
-    }
-
-    /// Decisions and results of client tools come with the next run of the thread.
-    fn ends_response_at(&self, _: &Call) -> bool {
-        true
+        self.fail(&Failure::interrupted(reason).code, reason, out);
     }
 }
 
 impl AgUiStream {
-    fn begin(&self, out: &mut SseFrames) {
-        out.data(&Event::RunStarted {
-            timestamp: self.time,
-            thread_id: &self.thread,
-            run_id: &self.client_run,
-            protocol_version: PROTOCOL,
-            metadata: json!({"switchboard": {"runId": self.run, "sessionId": self.session}}),
+    /// Appends an event. Fields without a value are omitted.
+    fn write(&self, kind: &str, fields: Value, out: &mut SseFrames) {
+        let mut event = json!({"type": kind, "timestamp": self.time});
+        if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
+            event.extend(fields);
+        }
+        out.data(&without_nulls(event));
+    }
+
+    fn write_custom(&self, name: &str, value: Value, out: &mut SseFrames) {
+        let name = format!("switchboard.{name}");
+        self.write("CUSTOM", json!({"name": name, "value": value}), out);
+    }
+
+    fn start_run(&self, out: &mut SseFrames) {
+        let ids = json!({"runId": self.run, "sessionId": self.session});
+        let fields = json!({
+            "threadId": self.thread,
+            "runId": self.client_run,
+            "protocolVersion": PROTOCOL,
+            "metadata": {"switchboard": ids},
         });
+        self.write("RUN_STARTED", fields, out);
     }
 
     fn start_part(&mut self, part: Part, out: &mut SseFrames) {
-        let message_id = self.part_id(part);
-        let timestamp = self.time;
+        let id = self.part_id(part);
         match part.kind {
             PartKind::Text => {
-                out.data(&Event::TextMessageStart {
-                    timestamp,
-                    message_id: &message_id,
-                    role: "assistant",
-                });
-                self.message = Some(message_id);
+                let fields = json!({"messageId": id, "role": "assistant"});
+                self.write("TEXT_MESSAGE_START", fields, out);
+                self.message = Some(id);
             }
             PartKind::Reasoning => {
-                out.data(&Event::ReasoningStart {
-                    timestamp,
-                    message_id: &message_id,
-                });
-                out.data(&Event::ReasoningMessageStart {
-                    timestamp,
-                    message_id: &message_id,
-                    role: "reasoning",
-                });
+                self.write("REASONING_START", json!({"messageId": id}), out);
+                let fields = json!({"messageId": id, "role": "reasoning"});
+                self.write("REASONING_MESSAGE_START", fields, out);
             }
         }
     }
 
     fn start_call(&mut self, call: &Call, out: &mut SseFrames) {
-        let (run, step) = (&self.run, self.step);
-        let parent = self
-            .message
-            .get_or_insert_with(|| format!("{run}-step-{step}"));
-        out.data(&Event::ToolCallStart {
-            timestamp: self.time,
-            tool_call_id: &call.id,
-            tool_call_name: &call.name,
-            parent_message_id: parent,
-        });
+        let new_message = || format!("{}-step-{}", self.run, self.step);
+        let parent = self.message.take().unwrap_or_else(new_message);
+        let fields =
+            json!({"toolCallId": call.id, "toolCallName": call.name, "parentMessageId": parent});
+        self.write("TOOL_CALL_START", fields, out);
+        self.message = Some(parent);
     }
 
-    fn finish_call(&self, call: &Call, out: &mut SseFrames) {
-        out.data(&Event::ToolCallEnd {
-            timestamp: self.time,
-            tool_call_id: &call.id,
-        });
+    fn write_input(&self, call: &Call, delta: &str, out: &mut SseFrames) {
+        let fields = json!({"toolCallId": call.id, "delta": delta});
+        self.write("TOOL_CALL_ARGS", fields, out);
     }
 
-    fn write_outcome(&self, call: &Call, outcome: CallOutcome<'_>, out: &mut SseFrames) {
-        if call.is_client_tool() && call.needed_decision {
-            // The client sent the result and has it.
-            return;
-        }
-        let text = tool_output::as_text(outcome.content, outcome.structured);
-        self.result(call, &text, outcome.is_error, outcome.failure, out);
-    }
-
-    fn result(
+    fn write_result(
         &self,
         call: &Call,
         content: &str,
@@ -299,37 +250,17 @@ impl AgUiStream {
         failure: Option<ToolFailure>,
         out: &mut SseFrames,
     ) {
-        let metadata = is_error.then(|| {
-            json!({"switchboard": {"isError": true, "failure": failure.map(ToolFailure::as_str)}})
+        let failure = failure.map(ToolFailure::as_str);
+        let metadata =
+            is_error.then(|| json!({"switchboard": {"isError": true, "failure": failure}}));
+        let fields = json!({
+            "messageId": format!("{}-result-{}", self.run, call.id),
+            "toolCallId": call.id,
+            "content": content,
+            "role": "tool",
+            "metadata": metadata,
         });
-        out.data(&Event::ToolCallResult {
-            timestamp: self.time,
-            message_id: &format!("{}-result-{}", self.run, call.id),
-            tool_call_id: &call.id,
-            content,
-            role: "tool",
-            metadata,
-        });
-    }
-
-    fn note(&self, event: &RunEvent, out: &mut SseFrames) {
-        match &event.kind {
-            // The events of the call and the end of the run contain it.
-            RunEventKind::ToolFinished { .. } | RunEventKind::ModelCallFinished { .. } => {}
-            _ => {
-                let (kind, value) = sequencer::to_json(event);
-                self.custom(&format!("switchboard.{kind}"), value, out);
-            }
-        }
-    }
-
-    fn custom<V: Serialize>(&self, name: &str, value: V, out: &mut SseFrames) {
-        out.data(&Custom {
-            kind: "CUSTOM",
-            timestamp: self.time,
-            name,
-            value,
-        });
+        self.write("TOOL_CALL_RESULT", fields, out);
     }
 
     fn end(&mut self, report: &RunReport, out: &mut SseFrames) {
@@ -341,55 +272,48 @@ impl AgUiStream {
                 };
                 return self.fail(&code, reason, out);
             }
-            RunOutcome::Cancelled => Ending::Cancelled,
-            RunOutcome::Completed | RunOutcome::Limited => Ending::Success {
-                pending_tool_call_ids: Vec::new(),
-            },
+            RunOutcome::Cancelled => json!({"type": "cancelled"}),
+            RunOutcome::Completed | RunOutcome::Limited => json!({"type": "success"}),
         };
-        out.data(&Event::RunFinished {
-            timestamp: self.time,
-            thread_id: &self.thread,
-            run_id: &self.client_run,
-            result: Some(RunResult {
-                answer: &report.answer,
-                outcome: report.outcome,
-                steps: report.steps,
-                error: report.error.as_ref(),
-            }),
-            outcome,
-            usage: self.token_usage(),
-        });
-        self.is_closed = true;
+        let result = without_nulls(json!({
+            "answer": report.answer,
+            "outcome": report.outcome,
+            "steps": report.steps,
+            "error": report.error,
+        }));
+        self.finish_run(result, outcome, out);
     }
 
-    fn fail(&mut self, code: &str, message: &str, out: &mut SseFrames) {
-        out.data(&Event::RunError {
-            timestamp: self.time,
-            message,
-            code,
-            usage: self.token_usage(),
+    fn finish_run(&self, result: Value, outcome: Value, out: &mut SseFrames) {
+        let fields = json!({
+            "threadId": self.thread,
+            "runId": self.client_run,
+            "result": result,
+            "outcome": outcome,
+            "usage": self.token_usage(),
         });
-        self.is_closed = true;
+        self.write("RUN_FINISHED", fields, out);
     }
 
-    /// Creates the interrupt for a call.
-    fn interrupt_for(&self, call: &Call) -> Interrupt {
+    fn fail(&self, code: &str, message: &str, out: &mut SseFrames) {
+        let fields = json!({"message": message, "code": code, "usage": self.token_usage()});
+        self.write("RUN_ERROR", fields, out);
+    }
+
+    /// Creates the interrupt for a call. Its id consists of the run, the number of the client's
+    /// last event, and the call.
+    fn interrupt_for(&self, call: &Call) -> Value {
         let name = call.tool.as_deref().unwrap_or(&call.name);
         let tool = match &call.server {
             Some(server) => format!("`{name}` of server `{server}`"),
             None => format!("`{name}`"),
         };
-        Interrupt {
-            id: InterruptId {
-                run: &self.run,
-                last_seen: self.seq,
-                call: &call.tool_use_id,
-            }
-            .to_string(),
-            reason: "tool_approval",
-            message: format!("Allow {tool} to run?"),
-            tool_call_id: call.id.clone(),
-            response_schema: json!({
+        json!({
+            "id": format!("{}/{}/{}", self.run, self.seq, call.tool_use_id),
+            "reason": "tool_approval",
+            "message": format!("Allow {tool} to run?"),
+            "toolCallId": call.id,
+            "responseSchema": {
                 "type": "object",
                 "properties": {
                     "approved": {"type": "boolean"},
@@ -399,8 +323,8 @@ impl AgUiStream {
                 },
                 "required": ["approved"],
                 "additionalProperties": false,
-            }),
-        }
+            },
+        })
     }
 
     fn part_id(&self, part: Part) -> String {
@@ -411,242 +335,31 @@ impl AgUiStream {
         format!("{}-{kind}-{}", self.run, part.number)
     }
 
-    fn count(&mut self, event: &RunEvent) {
-        match &event.kind {
-            RunEventKind::ModelCallStarted { model, .. } => self.called_model = Some(model.clone()),
-            RunEventKind::ModelCallFinished { usage, .. } => {
-                if let Some(model) = self.called_model.take() {
-                    self.add(model, usage);
-                }
-            }
-            RunEventKind::HistorySummarised { model, usage, .. } => self.add(model.clone(), usage),
-            _ => {}
-        }
-    }
-
-    fn add(&mut self, model: ModelId, usage: &Usage) {
+    fn add_usage(&mut self, model: ModelId, usage: &Usage) {
         match self.usage.iter_mut().find(|(known, _)| *known == model) {
             Some((_, sum)) => sum.add(*usage),
             None => self.usage.push((model, *usage)),
         }
     }
 
-    fn token_usage(&self) -> Vec<TokenUsage<'_>> {
+    /// Returns the token counts of each model, or `None` if no count is known.
+    fn token_usage(&self) -> Option<Vec<Value>> {
         let known = self.usage.iter().filter(|(_, usage)| usage.is_known());
-        known
-            .map(|(model, usage)| TokenUsage::of(model, usage))
-            .collect()
-    }
-}
-
-fn step_name(step: u32) -> String {
-    format!("step {step}")
-}
-
-/// The id of an interrupt: the run, the number of the client's last event, and the call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct InterruptId<'a> {
-    pub(crate) run: &'a str,
-    pub(crate) last_seen: u64,
-    pub(crate) call: &'a str,
-}
-
-impl std::fmt::Display for InterruptId<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}/{}", self.run, self.last_seen, self.call)
-    }
-}
-
-impl<'a> InterruptId<'a> {
-    /// Parses an id. The call id may contain slashes.
-    pub(crate) fn parse(text: &'a str) -> Option<Self> {
-        let mut pieces = text.splitn(3, '/');
-        let (run, last_seen, call) = (pieces.next()?, pieces.next()?, pieces.next()?);
-        let last_seen = last_seen.parse().ok()?;
-        (!run.is_empty() && !call.is_empty()).then_some(Self {
-            run,
-            last_seen,
-            call,
-        })
-    }
-}
-
-#[derive(Serialize)]
-#[serde(
-    tag = "type",
-    rename_all = "SCREAMING_SNAKE_CASE",
-    rename_all_fields = "camelCase"
-)]
-enum Event<'a> {
-    RunStarted {
-        timestamp: i64,
-        thread_id: &'a str,
-        run_id: &'a str,
-        protocol_version: &'a str,
-        metadata: Value,
-    },
-    RunFinished {
-        timestamp: i64,
-        thread_id: &'a str,
-        run_id: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        result: Option<RunResult<'a>>,
-        outcome: Ending,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        usage: Vec<TokenUsage<'a>>,
-    },
-    RunError {
-        timestamp: i64,
-        message: &'a str,
-        code: &'a str,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        usage: Vec<TokenUsage<'a>>,
-    },
-    StepStarted {
-        timestamp: i64,
-        step_name: &'a str,
-    },
-    StepFinished {
-        timestamp: i64,
-        step_name: &'a str,
-    },
-    TextMessageStart {
-        timestamp: i64,
-        message_id: &'a str,
-        role: &'a str,
-    },
-    TextMessageContent {
-        timestamp: i64,
-        message_id: &'a str,
-        delta: &'a str,
-    },
-    TextMessageEnd {
-        timestamp: i64,
-        message_id: &'a str,
-    },
-    ReasoningStart {
-        timestamp: i64,
-        message_id: &'a str,
-    },
-    ReasoningMessageStart {
-        timestamp: i64,
-        message_id: &'a str,
-        role: &'a str,
-    },
-    ReasoningMessageContent {
-        timestamp: i64,
-        message_id: &'a str,
-        delta: &'a str,
-    },
-    ReasoningMessageEnd {
-        timestamp: i64,
-        message_id: &'a str,
-    },
-    ReasoningEnd {
-        timestamp: i64,
-        message_id: &'a str,
-    },
-    ToolCallStart {
-        timestamp: i64,
-        tool_call_id: &'a str,
-        tool_call_name: &'a str,
-        parent_message_id: &'a str,
-    },
-    ToolCallArgs {
-        timestamp: i64,
-        tool_call_id: &'a str,
-        delta: &'a str,
-    },
-    ToolCallEnd {
-        timestamp: i64,
-        tool_call_id: &'a str,
-    },
-    ToolCallResult {
-        timestamp: i64,
-        message_id: &'a str,
-        tool_call_id: &'a str,
-        content: &'a str,
-        role: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        metadata: Option<Value>,
-    },
-}
-
-#[derive(Serialize)]
-struct Custom<'a, V> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    timestamp: i64,
-    name: &'a str,
-    value: V,
-}
-
-/// The outcome of a run.
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Ending {
-    Success {
-        /// The calls for the client.
-        #[serde(rename = "pendingToolCallIds", skip_serializing_if = "Vec::is_empty")]
-        pending_tool_call_ids: Vec<String>,
-    },
-    Cancelled,
-    Interrupt {
-        interrupts: Vec<Interrupt>,
-    },
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Interrupt {
-    id: String,
-    reason: &'static str,
-    message: String,
-    tool_call_id: String,
-    response_schema: Value,
-}
-
-/// The result of a run.
-#[derive(Serialize)]
-struct RunResult<'a> {
-    answer: &'a str,
-    outcome: RunOutcome,
-    steps: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a RunError>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct TokenUsage<'a> {
-    provider: &'a str,
-    model: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    total_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cached_input_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_write_input_tokens: Option<u64>,
-}
-
-impl<'a> TokenUsage<'a> {
-    fn of(model: &'a ModelId, usage: &Usage) -> Self {
-        let total = usage.input_tokens.zip(usage.output_tokens);
-        Self {
-            provider: &model.provider,
-            model: &model.name,
-            input_tokens: usage.input_tokens,
-            output_tokens: usage.output_tokens,
-            total_tokens: total.map(|(input, output)| input.saturating_add(output)),
-            reasoning_tokens: usage.reasoning_tokens,
-            cached_input_tokens: usage.cache_read_tokens,
-            cache_write_input_tokens: usage.cache_write_tokens,
-        }
+        let counts: Vec<Value> = known
+            .map(|(model, usage)| {
+                let total = usage.input_tokens.zip(usage.output_tokens);
+                without_nulls(json!({
+                    "provider": model.provider,
+                    "model": model.name,
+                    "inputTokens": usage.input_tokens,
+                    "outputTokens": usage.output_tokens,
+                    "totalTokens": total.map(|(input, output)| input.saturating_add(output)),
+                    "reasoningTokens": usage.reasoning_tokens,
+                    "cachedInputTokens": usage.cache_read_tokens,
+                    "cacheWriteInputTokens": usage.cache_write_tokens,
+                }))
+            })
+            .collect();
+        (!counts.is_empty()).then_some(counts)
     }
 }

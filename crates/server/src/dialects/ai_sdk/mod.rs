@@ -78,7 +78,7 @@ pub(crate) async fn chat(
     };
     let response = parsed.start(app, principal, paused_runs).await?;
     let encoder = AiSdkStream::new(Some(session.0));
-    Ok(with_protocol(response.with_encoder(encoder).into_stream()))
+    Ok(with_protocol(response.into_stream(encoder)))
 }
 
 /// Streams the open run of a chat from its start, for `useChat` with `resume: true`. Returns 204
@@ -126,10 +126,9 @@ pub(crate) async fn resume(
         open.id.as_str().into(),
         Some(session),
         reader,
-        encoder,
-    )
-    .ending_when_waiting();
-    Ok(with_protocol(response.into_stream()))
+    );
+    let response = response.ending_when_waiting().into_stream(encoder);
+    Ok(with_protocol(response))
 }
 
 fn with_protocol(mut response: Response) -> Response {

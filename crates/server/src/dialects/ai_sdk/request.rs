@@ -31,22 +31,18 @@ pub(crate) struct AiSdkRequest {
     #[serde(default)]
     pub(crate) trigger: Trigger,
     /// The message that the request concerns.
-    #[serde(default, rename = "messageId")]
+    #[serde(rename = "messageId")]
     pub(crate) message_id: Option<String>,
     /// The provider, if `model` does not contain it.
-    #[serde(default)]
     pub(crate) provider: Option<String>,
     /// The model, as `PROVIDER/MODEL` or only its name.
-    #[serde(default)]
     pub(crate) model: Option<String>,
     /// The recipe of the run.
-    #[serde(default)]
     pub(crate) recipe: Option<String>,
     /// The parameters of the run.
     #[serde(default)]
     pub(crate) parameters: Parameters,
     /// Values for tools that the model does not see, by name.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(crate) context: Option<ClientContext>,
 }
@@ -65,10 +61,8 @@ pub(crate) enum Trigger {
 /// A message of the client. Other fields are ignored.
 #[derive(Debug, Deserialize)]
 pub(crate) struct UiMessage {
-    #[serde(default)]
     id: Option<String>,
     role: UiRole,
-    #[serde(default)]
     metadata: Option<Value>,
     parts: Vec<UiPart>,
 }
@@ -86,27 +80,16 @@ enum UiRole {
 struct UiPart {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
     text: Option<String>,
-    #[serde(default)]
     url: Option<String>,
-    #[serde(default)]
     media_type: Option<String>,
-    #[serde(default)]
     filename: Option<String>,
-    #[serde(default)]
     tool_call_id: Option<String>,
-    #[serde(default)]
     tool_name: Option<String>,
-    #[serde(default)]
     state: Option<String>,
-    #[serde(default)]
     input: Option<Value>,
-    #[serde(default)]
     output: Option<Value>,
-    #[serde(default)]
     error_text: Option<String>,
-    #[serde(default)]
     approval: Option<Approval>,
 }
 
@@ -114,9 +97,7 @@ struct UiPart {
 struct Approval {
     /// The call id of the run.
     id: String,
-    #[serde(default)]
     approved: Option<bool>,
-    #[serde(default)]
     reason: Option<String>,
 }
 
@@ -178,7 +159,7 @@ impl ClientConversation for AiSdkRequest {
         let mut before = Vec::new();
         for message in others.filter(|it| it.role == UiRole::User) {
             let mut single = Conversation::default();
-            match message.try_add_to(&mut single) {
+            match message.add_to(&mut single) {
                 // A session contains no empty message.
                 Ok(()) => before.extend(single.finish().ok().map(|all| all.into_iter().next())),
                 Err(_) => before.push(None),
@@ -195,27 +176,17 @@ impl ClientConversation for AiSdkRequest {
                     .to_owned(),
             ));
         };
-        let mut conversation = Conversation::default();
-        last.add_to(&mut conversation, index)?;
-        conversation.finish().map_err(bad_messages)
+        Conversation::default().read([(index, last)], UiMessage::add_to)
     }
 
     fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem> {
-        let mut conversation = Conversation::default();
-        for (index, message) in self.messages.iter().enumerate() {
-            message.add_to(&mut conversation, index)?;
-        }
-        conversation.finish().map_err(bad_messages)
+        let messages = self.messages.iter().enumerate();
+        Conversation::default().read(messages, UiMessage::add_to)
     }
 }
 
 impl UiMessage {
-    fn add_to(&self, conversation: &mut Conversation, index: usize) -> Result<(), Problem> {
-        self.try_add_to(conversation)
-            .map_err(|reason| bad_messages(format!("messages[{index}]: {reason}")))
-    }
-
-    fn try_add_to(&self, conversation: &mut Conversation) -> Result<(), String> {
+    fn add_to(&self, conversation: &mut Conversation) -> Result<(), String> {
         match self.role {
             UiRole::System => conversation.push(Role::System, self.content()?),
             UiRole::User => conversation.push(Role::User, self.content()?),
@@ -249,7 +220,7 @@ impl UiPart {
     /// Returns text or a file. Data, sources and reasoning are ignored.
     fn content(&self) -> Result<Option<Part>, String> {
         match self.kind.as_str() {
-            "text" => Ok(self.text.as_deref().and_then(conversation::text)),
+            "text" => Ok(self.text.as_deref().and_then(conversation::text_part)),
             "file" => {
                 let url = self
                     .url

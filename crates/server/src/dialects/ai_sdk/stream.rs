@@ -9,18 +9,17 @@
 //! with the event as in `GET /runs/{id}/events`. Most are transient: `onData` receives them, but
 //! the message does not contain them.
 
-use serde::Serialize;
-use serde_json::Value;
-use switchboard_domain::{FinishReason, ModelId, Usage};
+use serde_json::{Value, json};
+use switchboard_domain::{FinishReason, Usage};
 use switchboard_orchestration::{
-    Outcome as RunOutcome, RunError, RunErrorKind, RunEvent, RunEventKind, RunReport,
+    Outcome as RunOutcome, RunErrorKind, RunEvent, RunEventKind, RunReport,
 };
 
 use super::super::{
     encoder::EventEncoder,
-    response::frames::SseFrames,
+    response::frames::{SseFrames, without_nulls},
     sequencer::{self, Call, CallOutcome, ClientEvent, Part, PartKind},
-    tools::tool_output::{self, ToolOutput},
+    tools::tool_output,
 };
 
 /// An encoder of UI message chunks.
@@ -28,10 +27,9 @@ use super::super::{
 pub(crate) struct AiSdkStream {
     session: Option<String>,
     run: String,
-    model: Option<ModelId>,
+    model: String,
     /// The number of the current event.
     seq: u64,
-    is_closed: bool,
 }
 
 impl AiSdkStream {
@@ -44,212 +42,188 @@ impl AiSdkStream {
 }
 
 impl EventEncoder for AiSdkStream {
+    const IS_DURABLE: bool = true;
+
     fn observe(&mut self, event: &RunEvent) {
         self.seq = event.seq;
     }
 
     fn encode(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames) {
-        match *event {
+        let chunk = match *event {
             ClientEvent::RunStarted { event, model } => {
                 self.run = event.run_id.to_string();
-                self.model = Some(model.clone());
-                self.start(out);
+                self.model = model.to_string();
+                return self.resume(out);
             }
-            ClientEvent::StepStarted { .. } => out.data(&Chunk::StartStep),
-            ClientEvent::StepFinished { .. } => out.data(&Chunk::FinishStep),
-            ClientEvent::PartStarted(part) => out.data(&Chunk::part_start(part, &part_id(part))),
-            ClientEvent::PartDelta(part, text) => {
-                out.data(&Chunk::part_delta(part, &part_id(part), text));
+            ClientEvent::StepStarted { .. } => json!({"type": "start-step"}),
+            ClientEvent::StepFinished { .. } => json!({"type": "finish-step"}),
+            ClientEvent::PartStarted(part) => part_chunk(part, "start", None),
+            ClientEvent::PartDelta(part, text) => part_chunk(part, "delta", Some(text)),
+            ClientEvent::PartFinished(part) => part_chunk(part, "end", None),
+            ClientEvent::CallStarted(Call {
+                id,
+                name,
+                is_streamed: true,
+                ..
+            }) => {
+                json!({"type": "tool-input-start", "toolCallId": id, "toolName": name, "dynamic": true})
             }
-            ClientEvent::PartFinished(part) => out.data(&Chunk::part_end(part, &part_id(part))),
-            ClientEvent::CallStarted(call) => {
-                if call.is_streamed {
-                    out.data(&Chunk::ToolInputStart {
-                        tool_call_id: &call.id,
-                        tool_name: &call.name,
-                        dynamic: true,
-                    });
-                }
+            ClientEvent::CallInputDelta(call, text) => {
+                json!({"type": "tool-input-delta", "toolCallId": call.id, "inputTextDelta": text})
             }
-            ClientEvent::CallInputDelta(call, json) => out.data(&Chunk::ToolInputDelta {
-                tool_call_id: &call.id,
-                input_text_delta: json,
-            }),
             ClientEvent::CallInputReady(call, input)
-            | ClientEvent::CallInputReplaced(call, input) => {
-                out.data(&Chunk::input_available(call, input));
-            }
-            ClientEvent::CallDropped(call) => out.data(&Chunk::ToolInputError {
-                tool_call_id: &call.id,
-                tool_name: &call.name,
-                input: &Value::Null,
-                dynamic: true,
-                error_text: "the model did not finish this call",
+            | ClientEvent::CallInputReplaced(call, input) => input_available(call, input),
+            ClientEvent::CallDropped(call) => json!({
+                "type": "tool-input-error",
+                "toolCallId": call.id,
+                "toolName": call.name,
+                "input": null,
+                "dynamic": true,
+                "errorText": "the model did not finish this call",
             }),
-            ClientEvent::CallAwaitsDecision(call) => out.data(&Chunk::ToolApprovalRequest {
-                approval_id: &call.tool_use_id,
-                tool_call_id: &call.id,
+            ClientEvent::CallAwaitsDecision(call) => json!({
+                "type": "tool-approval-request",
+                "approvalId": call.tool_use_id,
+                "toolCallId": call.id,
             }),
             // The state `output-denied` requires an approval request before it.
-            ClientEvent::CallDenied(call) => {
-                if call.needed_decision {
-                    out.data(&Chunk::ToolOutputDenied {
-                        tool_call_id: &call.id,
-                    });
-                }
+            ClientEvent::CallDenied(call) if call.needed_decision => {
+                json!({"type": "tool-output-denied", "toolCallId": call.id})
             }
-            ClientEvent::CallFinished(call, outcome) => Self::result(call, outcome, out),
-            ClientEvent::TextSuperseded => out.data(&Data {
-                kind: "data-superseded",
-                value: "the text of this step so far is not part of the answer",
-                transient: false,
+            ClientEvent::CallFinished(call, outcome)
+                if !(outcome.was_denied && call.needed_decision) =>
+            {
+                call_result(call, outcome)
+            }
+            ClientEvent::CallStarted(_)
+            | ClientEvent::CallDenied(_)
+            | ClientEvent::CallFinished(..) => return,
+            ClientEvent::TextSuperseded => json!({
+                "type": "data-superseded",
+                "data": "the text of this step so far is not part of the answer",
             }),
-            ClientEvent::Other(event) => Self::note(event, out),
-            ClientEvent::Artifact(item) => out.data(&Data {
-                kind: "data-artifact",
-                value: item,
-                transient: false,
-            }),
-            ClientEvent::RunFinished(report) => self.end(report, out),
-        }
+            ClientEvent::Other(event) => match data_chunk(event) {
+                Some(chunk) => chunk,
+                None => return,
+            },
+            ClientEvent::Artifact(item) => json!({"type": "data-artifact", "data": item}),
+            ClientEvent::RunFinished(report) => return self.end(report, out),
+        };
+        out.data(&chunk);
     }
 
     fn resume(&mut self, out: &mut SseFrames) {
-        self.is_closed = false;
-        self.start(out);
+        let metadata = self.metadata(None);
+        out.data(&json!({"type": "start", "messageId": self.run, "messageMetadata": metadata}));
     }
 
     fn pause(&mut self, _: &[&Call], out: &mut SseFrames) {
-        let metadata = self.metadata();
-        out.data(&Chunk::Finish {
-            finish_reason: "tool-calls",
-            message_metadata: Some(metadata),
-        });
-        self.close(out);
+        let metadata = self.metadata(None);
+        let reason = "tool-calls";
+        out.data(&json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata}));
+        out.text("[DONE]");
     }
 
     fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
-        self.fail(reason, out);
-    }
-
-    fn is_closed(&self) -> bool {
-        self.is_closed
-    }
-
-    /// Decisions come with a new request of the chat.
-    fn ends_response_at(&self, _: &Call) -> bool {
-        true
+        out.data(&json!({"type": "error", "errorText": reason}));
+        out.data(&json!({"type": "finish", "finishReason": "error"}));
+        out.text("[DONE]");
     }
 }
 
 impl AiSdkStream {
-    fn start(&self, out: &mut SseFrames) {
-        out.data(&Chunk::Start {
-            message_id: &self.run,
-            message_metadata: self.metadata(),
-        });
-    }
-
-    fn metadata(&self) -> Metadata<'_> {
-        Metadata {
-            run_id: &self.run,
-            session_id: self.session.as_deref(),
-            model: self.model.as_ref().map(ToString::to_string),
-            last_event: self.seq,
-            ..Metadata::default()
-        }
-    }
-
-    fn result(call: &Call, outcome: CallOutcome<'_>, out: &mut SseFrames) {
-        if outcome.was_denied && call.needed_decision {
-            return;
-        }
-        if outcome.is_error {
-            out.data(&Chunk::ToolOutputError {
-                tool_call_id: &call.id,
-                error_text: tool_output::as_text(outcome.content, outcome.structured),
-                dynamic: true,
-            });
-        } else {
-            out.data(&Chunk::ToolOutputAvailable {
-                tool_call_id: &call.id,
-                output: ToolOutput {
-                    content: outcome.content,
-                    structured: outcome.structured,
-                },
-                dynamic: true,
-            });
-        }
-    }
-
-    fn note(event: &RunEvent, out: &mut SseFrames) {
-        let is_transient = match &event.kind {
-            // The chunks of the call contain it.
-            RunEventKind::ToolAwaitingApproval { .. }
-            | RunEventKind::ToolFinished { .. }
-            | RunEventKind::ModelCallFinished { .. } => return,
-            // Stays visible in the message.
-            RunEventKind::Warning { .. }
-            | RunEventKind::ToolsUnavailable { .. }
-            | RunEventKind::ModelSwitched { .. }
-            | RunEventKind::ProviderBlock { .. }
-            | RunEventKind::QuestionAsked { .. }
-            | RunEventKind::QuestionAnswered { .. } => false,
-            _ => true,
-        };
-        let (kind, value) = sequencer::to_json(event);
-        let kind = format!("data-{}", kind.replace('_', "-"));
-        out.data(&Data {
-            kind: &kind,
-            value,
-            transient: is_transient,
-        });
+    /// Returns the metadata of the message. A client sends it back with the message, so that the
+    /// server knows the last event of the client.
+    fn metadata(&self, report: Option<&RunReport>) -> Value {
+        without_nulls(json!({
+            "runId": self.run,
+            "sessionId": self.session,
+            "model": self.model,
+            "lastEvent": self.seq,
+            "outcome": report.map(|report| report.outcome),
+            "steps": report.map(|report| report.steps),
+            "usage": report.and_then(|report| usage(&report.usage)),
+            "error": report.and_then(|report| report.error.as_ref()),
+        }))
     }
 
     fn end(&mut self, report: &RunReport, out: &mut SseFrames) {
-        let mut metadata = self.metadata();
-        metadata.outcome = Some(report.outcome);
-        metadata.steps = Some(report.steps);
-        metadata.usage = UiUsage::of(&report.usage);
-        metadata.error = report.error.as_ref();
-        match report.outcome {
-            RunOutcome::Completed | RunOutcome::Limited => out.data(&Chunk::Finish {
-                finish_reason: finish_reason(report),
-                message_metadata: Some(metadata),
-            }),
-            RunOutcome::Failed => {
-                // A client stops reading at the error.
-                out.data(&Chunk::MessageMetadata {
-                    message_metadata: metadata,
-                });
-                let reason = report.error.as_ref().map(|error| error.message.as_str());
-                return self.fail(reason.unwrap_or("the run failed"), out);
-            }
-            RunOutcome::Cancelled => {
-                out.data(&Chunk::MessageMetadata {
-                    message_metadata: metadata,
-                });
-                out.data(&Chunk::Abort {
-                    reason: "the run was cancelled",
-                });
-            }
+        let metadata = self.metadata(Some(report));
+        if matches!(report.outcome, RunOutcome::Completed | RunOutcome::Limited) {
+            let reason = finish_reason(report);
+            let finish =
+                json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata});
+            out.data(&finish);
+            return out.text("[DONE]");
         }
-        self.close(out);
+        // A client stops reading at the error.
+        out.data(&json!({"type": "message-metadata", "messageMetadata": metadata}));
+        if report.outcome == RunOutcome::Cancelled {
+            out.data(&json!({"type": "abort", "reason": "the run was cancelled"}));
+            return out.text("[DONE]");
+        }
+        let reason = report.error.as_ref().map(|error| error.message.as_str());
+        self.interrupt(reason.unwrap_or("the run failed"), out);
     }
+}
 
-    fn fail(&mut self, reason: &str, out: &mut SseFrames) {
-        out.data(&Chunk::Error { error_text: reason });
-        out.data(&Chunk::Finish {
-            finish_reason: "error",
-            message_metadata: None,
-        });
-        self.close(out);
-    }
+/// Returns the chunk of a text or reasoning part.
+fn part_chunk(part: Part, change: &str, delta: Option<&str>) -> Value {
+    let kind = match part.kind {
+        PartKind::Text => "text",
+        PartKind::Reasoning => "reasoning",
+    };
+    let id = format!("{kind}-{}", part.number);
+    without_nulls(json!({"type": format!("{kind}-{change}"), "id": id, "delta": delta}))
+}
 
-    fn close(&mut self, out: &mut SseFrames) {
-        out.text("[DONE]");
-        self.is_closed = true;
+fn input_available(call: &Call, input: &Value) -> Value {
+    let mut chunk = json!({
+        "type": "tool-input-available",
+        "toolCallId": call.id,
+        "toolName": call.name,
+        "input": input,
+        "dynamic": true,
+    });
+    if let Some(tool) = &call.tool {
+        chunk["title"] = json!(tool);
     }
+    chunk["toolMetadata"] = without_nulls(json!({"server": call.server, "tool": call.tool}));
+    chunk
+}
+
+fn call_result(call: &Call, outcome: CallOutcome<'_>) -> Value {
+    let (id, content, structured) = (&call.id, outcome.content, outcome.structured);
+    if outcome.is_error {
+        let text = tool_output::as_text(content, structured);
+        return json!({"type": "tool-output-error", "toolCallId": id, "errorText": text, "dynamic": true});
+    }
+    let output = tool_output::to_mcp(content, structured);
+    json!({"type": "tool-output-available", "toolCallId": id, "output": output, "dynamic": true})
+}
+
+/// Returns the data part of an event. `None` if other chunks contain the event.
+fn data_chunk(event: &RunEvent) -> Option<Value> {
+    let is_transient = match &event.kind {
+        // The chunks of the call contain it.
+        RunEventKind::ToolAwaitingApproval { .. }
+        | RunEventKind::ToolFinished { .. }
+        | RunEventKind::ModelCallFinished { .. } => return None,
+        // Stays visible in the message.
+        RunEventKind::Warning { .. }
+        | RunEventKind::ToolsUnavailable { .. }
+        | RunEventKind::ModelSwitched { .. }
+        | RunEventKind::ProviderBlock { .. }
+        | RunEventKind::QuestionAsked { .. }
+        | RunEventKind::QuestionAnswered { .. } => false,
+        _ => true,
+    };
+    let (kind, value) = sequencer::to_json(event);
+    let mut chunk = json!({"type": format!("data-{}", kind.replace('_', "-")), "data": value});
+    if is_transient {
+        chunk["transient"] = json!(true);
+    }
+    Some(chunk)
 }
 
 fn finish_reason(report: &RunReport) -> &'static str {
@@ -267,229 +241,20 @@ fn finish_reason(report: &RunReport) -> &'static str {
     }
 }
 
-fn part_id(part: Part) -> String {
-    let kind = match part.kind {
-        PartKind::Text => "text",
-        PartKind::Reasoning => "reasoning",
-    };
-    format!("{kind}-{}", part.number)
-}
-
-/// One chunk of the stream.
-#[derive(Serialize)]
-#[serde(
-    tag = "type",
-    rename_all = "kebab-case",
-    rename_all_fields = "camelCase"
-)]
-enum Chunk<'a> {
-    Start {
-        message_id: &'a str,
-        message_metadata: Metadata<'a>,
-    },
-    StartStep,
-    FinishStep,
-    TextStart {
-        id: &'a str,
-    },
-    TextDelta {
-        id: &'a str,
-        delta: &'a str,
-    },
-    TextEnd {
-        id: &'a str,
-    },
-    ReasoningStart {
-        id: &'a str,
-    },
-    ReasoningDelta {
-        id: &'a str,
-        delta: &'a str,
-    },
-    ReasoningEnd {
-        id: &'a str,
-    },
-    ToolInputStart {
-        tool_call_id: &'a str,
-        tool_name: &'a str,
-        dynamic: bool,
-    },
-    ToolInputDelta {
-        tool_call_id: &'a str,
-        input_text_delta: &'a str,
-    },
-    ToolInputAvailable {
-        tool_call_id: &'a str,
-        tool_name: &'a str,
-        input: &'a Value,
-        dynamic: bool,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        title: Option<&'a str>,
-        tool_metadata: ToolMetadata<'a>,
-    },
-    ToolInputError {
-        tool_call_id: &'a str,
-        tool_name: &'a str,
-        input: &'a Value,
-        dynamic: bool,
-        error_text: &'a str,
-    },
-    ToolApprovalRequest {
-        approval_id: &'a str,
-        tool_call_id: &'a str,
-    },
-    ToolOutputAvailable {
-        tool_call_id: &'a str,
-        output: ToolOutput<'a>,
-        dynamic: bool,
-    },
-    ToolOutputError {
-        tool_call_id: &'a str,
-        error_text: String,
-        dynamic: bool,
-    },
-    ToolOutputDenied {
-        tool_call_id: &'a str,
-    },
-    MessageMetadata {
-        message_metadata: Metadata<'a>,
-    },
-    Finish {
-        finish_reason: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        message_metadata: Option<Metadata<'a>>,
-    },
-    Error {
-        error_text: &'a str,
-    },
-    Abort {
-        reason: &'a str,
-    },
-}
-
-/// A data part.
-#[derive(Serialize)]
-struct Data<'a, D> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    #[serde(rename = "data")]
-    value: D,
-    /// Whether only `onData` receives it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    transient: bool,
-}
-
-impl<'a> Chunk<'a> {
-    fn part_start(part: Part, id: &'a str) -> Self {
-        match part.kind {
-            PartKind::Text => Self::TextStart { id },
-            PartKind::Reasoning => Self::ReasoningStart { id },
-        }
-    }
-
-    fn part_delta(part: Part, id: &'a str, delta: &'a str) -> Self {
-        match part.kind {
-            PartKind::Text => Self::TextDelta { id, delta },
-            PartKind::Reasoning => Self::ReasoningDelta { id, delta },
-        }
-    }
-
-    fn part_end(part: Part, id: &'a str) -> Self {
-        match part.kind {
-            PartKind::Text => Self::TextEnd { id },
-            PartKind::Reasoning => Self::ReasoningEnd { id },
-        }
-    }
-
-    fn input_available(call: &'a Call, input: &'a Value) -> Self {
-        Self::ToolInputAvailable {
-            tool_call_id: &call.id,
-            tool_name: &call.name,
-            input,
-            dynamic: true,
-            title: call.tool.as_deref(),
-            tool_metadata: ToolMetadata {
-                server: call.server.as_deref(),
-                tool: call.tool.as_deref(),
-            },
-        }
-    }
-}
-
-/// The server and original name of a tool.
-#[derive(Serialize)]
-struct ToolMetadata<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    server: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool: Option<&'a str>,
-}
-
-/// The metadata of a message. A client sends it back with the message, so that the server knows the
-/// last event of the client.
-#[derive(Serialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct Metadata<'a> {
-    run_id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    last_event: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<RunOutcome>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    steps: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<UiUsage>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a RunError>,
-}
-
-/// Token counts as in the SDK's `LanguageModelUsage`. Unknown counts are omitted.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct UiUsage {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input_tokens: Option<u64>,
-    input_token_details: InputDetails,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_tokens: Option<u64>,
-    output_token_details: OutputDetails,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    total_tokens: Option<u64>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct InputDetails {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_read_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_write_tokens: Option<u64>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct OutputDetails {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_tokens: Option<u64>,
-}
-
-impl UiUsage {
-    fn of(usage: &Usage) -> Option<Self> {
-        let total = usage.input_tokens.zip(usage.output_tokens);
-        usage.is_known().then_some(Self {
-            input_tokens: usage.input_tokens,
-            input_token_details: InputDetails {
-                cache_read_tokens: usage.cache_read_tokens,
-                cache_write_tokens: usage.cache_write_tokens,
-            },
-            output_tokens: usage.output_tokens,
-            output_token_details: OutputDetails {
-                reasoning_tokens: usage.reasoning_tokens,
-            },
-            total_tokens: total.map(|(input, output)| input.saturating_add(output)),
-        })
-    }
+/// Returns token counts as in the SDK's `LanguageModelUsage`. Unknown counts are omitted.
+fn usage(usage: &Usage) -> Option<Value> {
+    let total = usage.input_tokens.zip(usage.output_tokens);
+    let input_details = json!({
+        "cacheReadTokens": usage.cache_read_tokens,
+        "cacheWriteTokens": usage.cache_write_tokens,
+    });
+    let output_details = json!({"reasoningTokens": usage.reasoning_tokens});
+    let counts = json!({
+        "inputTokens": usage.input_tokens,
+        "inputTokenDetails": without_nulls(input_details),
+        "outputTokens": usage.output_tokens,
+        "outputTokenDetails": without_nulls(output_details),
+        "totalTokens": total.map(|(input, output)| input.saturating_add(output)),
+    });
+    usage.is_known().then(|| without_nulls(counts))
 }

@@ -14,20 +14,15 @@ use utoipa::ToSchema;
 
 pub(crate) use request::AnthropicMessagesRequest;
 pub(crate) use stream::AnthropicMessagesStream;
-use stream::{ErrorBody, Message, error_kind};
+use stream::{collected_message, error_body, error_kind};
 
 use super::{
-    response::{
-        collected::{Collected, CollectedResponse},
-        failure::Failure,
-        paused_runs::PausedRuns,
-        run_response::RunResponse,
-    },
+    response::{failure::Failure, paused_runs::PausedRuns},
     runs::ephemeral::EphemeralRequest,
 };
 use crate::{
     App, ModelInfo, Problem,
-    http::{read::ReadJson, run_headers::set_run_headers, security::Caller},
+    http::{read::ReadJson, security::Caller},
 };
 
 /// Answers the conversation, as Anthropic's Messages API.
@@ -66,26 +61,10 @@ pub(crate) async fn messages(
         model: &request.model,
     };
     let response = parsed.start(app, principal, paused_runs).await?;
-    Ok(respond(response, request).await)
-}
-
-/// Returns the events of a run as a stream or as one message.
-async fn respond(response: RunResponse<()>, request: AnthropicMessagesRequest) -> Response {
-    let options = response.options();
-    if request.stream == Some(true) {
-        let encoder = AnthropicMessagesStream::new(Some(request.model), options);
-        return response.with_encoder(encoder).into_stream();
-    }
-    let collector = response.with_encoder(CollectedResponse::new(options));
-    let collected = collector.collect().await;
-    let model = &request.model;
-    let mut response = match collected.outcome() {
-        Collected::Answer(report) => Json(Message::new(&collected, report, model)).into_response(),
-        Collected::ClientCalls => Json(Message::calls(&collected, model)).into_response(),
-        Collected::Failed(failure) => failed(&failure),
-    };
-    set_run_headers(&mut response, collected.state.run(), None);
-    response
+    let (is_streamed, model) = (request.stream == Some(true), request.model);
+    let encoder = |options| AnthropicMessagesStream::new(Some(model.clone()), options);
+    let answer = |collected: &_, report: Option<&_>| collected_message(collected, report, &model);
+    Ok(response.respond(is_streamed, encoder, answer, failed).await)
 }
 
 /// The models in Anthropic's format (`types/model_info.py` and `pagination.py` of `anthropic`
@@ -157,12 +136,10 @@ pub(crate) fn problem(problem: &Problem) -> Response {
 }
 
 fn failed(failure: &Failure<'_>) -> Response {
-    let mut response = error(failure.status, failure.message);
-    failure.set_headers(&mut response);
-    response
+    error(failure.status, failure.message)
 }
 
 fn error(status: StatusCode, message: &str) -> Response {
     let kind = error_kind(status.as_u16());
-    (status, Json(ErrorBody::new(kind, message))).into_response()
+    (status, Json(error_body(kind, message))).into_response()
 }

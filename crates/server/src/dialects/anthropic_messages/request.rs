@@ -3,19 +3,21 @@
 
 use std::sync::Arc;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use switchboard_domain::{
-    Document, Media, Message, Part, ReasoningEffort, Role, ToolChoice, ToolContent, ToolInput,
-    ToolResult, ToolUse,
+    Message, Part, ReasoningEffort, Role, ToolChoice, ToolContent, ToolInput, ToolResult, ToolUse,
 };
 use switchboard_orchestration::strategy::formatter::Form;
 use utoipa::ToSchema;
 
 use super::super::{
-    conversation::{self, Conversation, bad_messages, check_unread_fields, unsupported},
+    conversation::{
+        self, Content, ContentPart, Conversation, FileSource, bad_messages, check_unread_fields,
+        parse_effort, unsupported,
+    },
     runs::ephemeral::SwitchboardFields,
+    tools::client_tools::DeclaredTool,
 };
 use crate::{Parameters, Problem};
 
@@ -31,39 +33,29 @@ pub(crate) struct AnthropicMessagesRequest {
     #[schema(value_type = Vec<Object>)]
     messages: Vec<InMessage>,
     /// Instructions: a text, or a list of text blocks.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    system: Option<Content>,
+    system: Option<Content<Block>>,
     /// Whether the answer is streamed.
-    #[serde(default)]
     pub(crate) stream: Option<bool>,
     /// Texts that end the answer.
-    #[serde(default)]
     stop_sequences: Option<Vec<String>>,
     /// 0 to 1.
-    #[serde(default)]
     temperature: Option<f64>,
     /// 0 to 1.
-    #[serde(default)]
     top_p: Option<f64>,
     /// The amount of reasoning.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     thinking: Option<Thinking>,
     /// `{"effort": "low" | "medium" | "high", "format": {"type": "json_schema", "schema": …}}`.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     output_config: Option<OutputConfig>,
     /// The server's tool that the model must call first.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     tool_choice: Option<Choice>,
     /// Tools of the client.
-    #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Tool>>,
     /// Extension of Switchboard: `{"recipe", "approve", "max_steps", "tools", "context"}`.
-    #[serde(default)]
     pub(crate) switchboard: Option<SwitchboardFields>,
     /// All other fields.
     #[serde(flatten)]
@@ -71,29 +63,18 @@ pub(crate) struct AnthropicMessagesRequest {
     rest: Map<String, Value>,
 }
 
-/// A tool of the client.
 #[derive(Debug, Deserialize)]
 struct Tool {
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     kind: Option<String>,
-    name: String,
-    #[serde(default)]
-    description: Option<String>,
-    #[serde(default)]
-    input_schema: Option<Value>,
+    #[serde(flatten)]
+    tool: DeclaredTool,
 }
 
 #[derive(Debug, Deserialize)]
 struct InMessage {
     role: String,
-    content: Content,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Content {
-    Text(String),
-    Blocks(Vec<Block>),
+    content: Content<Block>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -103,11 +84,10 @@ enum Block {
         text: String,
     },
     Image {
-        source: Source,
+        source: FileSource,
     },
     Document {
-        source: Source,
-        #[serde(default)]
+        source: FileSource,
         title: Option<String>,
     },
     ToolUse {
@@ -118,31 +98,13 @@ enum Block {
     },
     ToolResult {
         tool_use_id: String,
-        #[serde(default)]
-        content: Option<Content>,
+        content: Option<Content<Block>>,
         #[serde(default)]
         is_error: bool,
     },
     /// Ignored, because responses contain no signed reasoning.
     Thinking {},
     RedactedThinking {},
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Source {
-    Base64 {
-        media_type: String,
-        data: String,
-    },
-    Url {
-        url: String,
-    },
-    Text {
-        data: String,
-    },
     #[serde(other)]
     Other,
 }
@@ -161,10 +123,8 @@ enum Thinking {
 
 #[derive(Debug, Deserialize)]
 struct OutputConfig {
-    #[serde(default)]
     effort: Option<String>,
     /// The format of the answer.
-    #[serde(default)]
     format: Option<Format>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -185,9 +145,7 @@ enum Format {
 struct Choice {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     disable_parallel_tool_use: Option<bool>,
 }
 
@@ -220,25 +178,12 @@ impl AnthropicMessagesRequest {
     }
 
     fn reasoning(&self) -> Result<Option<ReasoningEffort>, Problem> {
-        let effort = match &self.output_config {
-            None => None,
-            Some(config) => {
-                check_unread_fields(&config.rest, |_, _| false)?;
-                config.effort.as_deref()
-            }
-        };
-        let effort = match effort {
-            None => None,
-            Some("low") => Some(ReasoningEffort::Low),
-            Some("medium") => Some(ReasoningEffort::Medium),
-            Some("high") => Some(ReasoningEffort::High),
-            Some(other) => {
-                return Err(unsupported(
-                    "output_config",
-                    &format!("`output_config.effort` must be low, medium or high, not `{other}`"),
-                ));
-            }
-        };
+        let config = self.output_config.as_ref();
+        if let Some(config) = config {
+            check_unread_fields(&config.rest, |_, _| false)?;
+        }
+        let effort = config.and_then(|config| config.effort.as_deref());
+        let effort = parse_effort(effort, "output_config", "output_config.effort")?;
         match &self.thinking {
             None | Some(Thinking::Adaptive) => Ok(effort),
             Some(Thinking::Disabled) => Ok(Some(ReasoningEffort::None)),
@@ -257,23 +202,17 @@ impl AnthropicMessagesRequest {
         }
     }
 
-    /// Returns the client's tools: names, descriptions, schemas.
-    pub(crate) fn tools(&self) -> Result<Vec<(String, String, Value)>, Problem> {
+    pub(crate) fn tools(&self) -> Result<Vec<DeclaredTool>, Problem> {
         let tools = self.tools.iter().flatten().enumerate();
         tools
-            .map(
-                |(index, tool)| match (tool.kind.as_deref(), &tool.input_schema) {
-                    (None | Some("custom"), Some(schema)) => Ok((
-                        tool.name.clone(),
-                        tool.description.clone().unwrap_or_default(),
-                        schema.clone(),
-                    )),
-                    _ => Err(unsupported(
-                        "tools",
-                        &format!("tools[{index}]: only tools with an `input_schema` are supported"),
-                    )),
-                },
-            )
+            .map(|(index, Tool { kind, tool })| {
+                let is_custom = matches!(kind.as_deref(), None | Some("custom"));
+                if is_custom && tool.parameters.is_some() {
+                    return Ok(tool.clone());
+                }
+                let reason = "only tools with an `input_schema` are supported";
+                Err(unsupported("tools", &format!("tools[{index}]: {reason}")))
+            })
             .collect()
     }
 
@@ -281,11 +220,8 @@ impl AnthropicMessagesRequest {
     pub(crate) fn answer_form(&self) -> Result<Option<Form>, Problem> {
         const FIELD: &str = "output_config";
         let refused = |why: &str| unsupported(FIELD, &format!("`{FIELD}.format`: {why}"));
-        match self
-            .output_config
-            .as_ref()
-            .and_then(|it| it.format.as_ref())
-        {
+        let config = self.output_config.as_ref();
+        match config.and_then(|config| config.format.as_ref()) {
             None => Ok(None),
             Some(Format::JsonSchema { schema }) => {
                 let form = Form::new(schema.clone());
@@ -298,24 +234,14 @@ impl AnthropicMessagesRequest {
     pub(crate) fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let mut conversation = Conversation::default();
         if let Some(system) = &self.system {
-            let parts = system
-                .parts()
-                .map_err(|reason| invalid("system", &reason))?;
-            conversation
-                .push(Role::System, parts)
-                .map_err(bad_messages)?;
+            let parts = system.parts();
+            let parts =
+                parts.map_err(|reason| unsupported("system", &format!("system: {reason}")))?;
+            let added = conversation.push(Role::System, parts);
+            added.map_err(bad_messages)?;
         }
-        for (index, message) in self.messages.iter().enumerate() {
-            message
-                .add_to(&mut conversation)
-                .map_err(|why| bad_messages(format!("messages[{index}]: {why}")))?;
-        }
-        conversation.finish().map_err(bad_messages)
+        conversation.read(self.messages.iter().enumerate(), InMessage::add_to)
     }
-}
-
-fn invalid(field: &str, reason: &str) -> Problem {
-    unsupported(field, &format!("{field}: {reason}"))
 }
 
 /// Returns whether a parameter has its default value or concerns only the vendor.
@@ -338,8 +264,8 @@ impl Choice {
             ("tool", Some(name)) => Ok(ToolChoice::Only(vec![name.clone()])),
             _ => Err(unsupported(
                 "tool_choice",
-                "`tool_choice` must have the type auto, any, none, or tool with the `name` of one of the server's \
-                 tools (GET /mcp/tools)",
+                "`tool_choice` must have the type auto, any, none, or tool with the `name` of one \
+                 of the server's tools (GET /mcp/tools)",
             )),
         }
     }
@@ -351,7 +277,7 @@ impl InMessage {
             "assistant" => conversation.push(Role::Assistant, self.content.parts()?),
             "system" => conversation.push(Role::System, self.content.parts()?),
             "user" => {
-                let Content::Blocks(blocks) = &self.content else {
+                let Content::Parts(blocks) = &self.content else {
                     return conversation.push(Role::User, self.content.parts()?);
                 };
                 // Results come before the user's other content.
@@ -375,37 +301,24 @@ impl InMessage {
     }
 }
 
-impl Content {
-    fn parts(&self) -> Result<Vec<Part>, String> {
-        match self {
-            Self::Text(text) => Ok(conversation::text(text).into_iter().collect()),
-            Self::Blocks(blocks) => {
-                let parts = blocks.iter().map(Block::part);
-                parts.filter_map(Result::transpose).collect()
-            }
-        }
-    }
-}
-
-impl Block {
+impl ContentPart for Block {
     fn part(&self) -> Result<Option<Part>, String> {
         match self {
-            Self::Text { text } => Ok(conversation::text(text)),
-            Self::Image { source } => source.part("image/*", None).map(Some),
-            Self::Document { source, title } => {
-                source.part("application/pdf", title.as_deref()).map(Some)
+            Self::Text { text } => Ok(conversation::text_part(text)),
+            Self::Image { source } => source.part("image/*", None),
+            Self::Document { source, title } => source.part("application/pdf", title.as_deref()),
+            Self::ToolUse { id, name, input } => {
+                let input = ToolInput::from_json(input.clone());
+                Ok(Some(Part::ToolUse(ToolUse::new(id, name, input))))
             }
-            Self::ToolUse { id, name, input } => Ok(Some(Part::ToolUse(ToolUse::new(
-                id,
-                name,
-                ToolInput::from_json(input.clone()),
-            )))),
             Self::Thinking {} | Self::RedactedThinking {} => Ok(None),
             Self::ToolResult { .. } => Err("a `tool_result` must be in a user message".to_owned()),
             Self::Other => Err("it has a block of a type that is not supported".to_owned()),
         }
     }
+}
 
+impl Block {
     fn result(&self) -> Result<Option<ToolResult>, String> {
         let Self::ToolResult {
             tool_use_id,
@@ -424,23 +337,6 @@ impl Block {
         result.content = contents.collect();
         result.is_error = *is_error;
         Ok(Some(result))
-    }
-}
-
-impl Source {
-    fn part(&self, media_type: &str, title: Option<&str>) -> Result<Part, String> {
-        match self {
-            Self::Base64 { media_type, data } => {
-                let url = format!("data:{media_type};base64,{data}");
-                conversation::file(&url, None, title)
-            }
-            Self::Url { url } => conversation::file(url, Some(media_type), title),
-            Self::Text { data } => Ok(Part::Document(Document {
-                media: Media::base64("text/plain", STANDARD.encode(data)),
-                title: title.map(ToOwned::to_owned),
-            })),
-            Self::Other => Err("its source has a type that is not supported".to_owned()),
-        }
     }
 }
 

@@ -1,4 +1,5 @@
 use serde_json::json;
+use switchboard_domain::Media;
 
 use super::*;
 
@@ -95,10 +96,12 @@ fn tools_of_the_client_have_schemas_of_their_own() {
     let tools = request(
         json!({"tools": [{"name": "a", "description": "A.", "input_schema": {"type": "object"}}]}),
     );
+    let tool = &tools.tools().unwrap()[0];
     assert_eq!(
-        tools.tools().unwrap(),
-        [("a".to_owned(), "A.".to_owned(), json!({"type": "object"}))]
+        (tool.name.as_str(), tool.description.as_deref()),
+        ("a", Some("A."))
     );
+    assert_eq!(tool.parameters, Some(json!({"type": "object"})));
     let other = request(json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}));
     assert_eq!(other.tools().unwrap_err().field.as_deref(), Some("tools"));
 }

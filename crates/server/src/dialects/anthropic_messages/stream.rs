@@ -8,20 +8,17 @@
 //! events are in the field `switchboard` of `ping` events, which every client skips, in the format
 //! of `GET /runs/{id}/events`.
 
-use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use switchboard_domain::{FinishReason, Usage};
 use switchboard_orchestration::{Outcome, RunErrorKind, RunEvent, RunReport};
 
 use super::super::{
     encoder::EventEncoder,
-    response::collected::CollectedResponse,
-    response::collected::RunDetails,
+    response::collected::{CollectedResponse, run_details},
     response::failure::{self, Failure},
-    response::frames::SseFrames,
+    response::frames::{SseFrames, without_nulls},
     response::state::{ResponseOptions, ResponseState},
     sequencer::{Call, ClientEvent, PartKind},
-    tools::client_tools::call_id,
 };
 
 /// Prefix of message ids.
@@ -33,8 +30,7 @@ pub(crate) struct AnthropicMessagesStream {
     /// The model that the client named, otherwise the model of the run.
     model: Option<String>,
     /// The index of the next block.
-    next: u32,
-    is_closed: bool,
+    next: usize,
     state: ResponseState,
 }
 
@@ -43,7 +39,6 @@ impl AnthropicMessagesStream {
         Self {
             model,
             next: 0,
-            is_closed: false,
             state: ResponseState::new(options),
         }
     }
@@ -54,157 +49,100 @@ impl EventEncoder for AnthropicMessagesStream {
         self.state.update(event);
         match *event {
             ClientEvent::RunStarted { event, model } => {
-                self.model.get_or_insert_with(|| model.to_string());
-                self.begin(out);
-                ping(event, out);
+                let model = self.model.get_or_insert_with(|| model.to_string());
+                // The usage is known when the run finishes.
+                let message = message(self.state.id(ID), model, &[], None, &Usage::default());
+                write_event(&json!({"type": "message_start", "message": message}), out);
+                write_ping(event, out);
             }
-            ClientEvent::PartStarted(part) => self.start_block(part.kind, out),
-            ClientEvent::PartDelta(part, text) => self.extend_block(part.kind, text, out),
+            ClientEvent::PartStarted(part) => self.start_block(&content_block(part.kind, ""), out),
+            ClientEvent::PartDelta(part, text) => {
+                let delta = match part.kind {
+                    PartKind::Text => json!({"type": "text_delta", "text": text}),
+                    PartKind::Reasoning => json!({"type": "thinking_delta", "thinking": text}),
+                };
+                self.extend_block(&delta, out);
+            }
             ClientEvent::PartFinished(_) => self.finish_block(out),
-            ClientEvent::Other(event) => ping(event, out),
+            ClientEvent::Other(event) => write_ping(event, out),
             ClientEvent::RunFinished(report) => self.end(report, out),
             _ => {}
         }
     }
 
-    fn pause(&mut self, _: &[&Call], out: &mut SseFrames) {
-        for (index, call) in (self.next..).zip(self.state.calls()) {
-            let content_block = Block::ToolUse {
-                id: &call.id,
-                name: &call.name,
-                input: Input::Empty,
-            };
-            let start = Event::ContentBlockStart {
-                index,
-                content_block,
-            };
-            write_event(&start, out);
-            let delta = BlockDelta::InputJsonDelta {
-                partial_json: &call.input,
-            };
-            write_event(&Event::ContentBlockDelta { index, delta }, out);
-            write_event(&Event::ContentBlockStop { index }, out);
+    fn pause(&mut self, waiting: &[&Call], out: &mut SseFrames) {
+        for call in waiting.iter().filter(|call| call.is_client_tool()) {
+            self.start_block(&tool_use(&self.state, call, json!({})), out);
+            let json = &call.client_input;
+            self.extend_block(
+                &json!({"type": "input_json_delta", "partial_json": json}),
+                out,
+            );
+            self.finish_block(out);
         }
-        let end = Event::MessageDelta {
-            delta: Delta {
-                stop_reason: "tool_use",
-                stop_sequence: None,
-                stop_details: None,
-            },
-            usage: MessageUsage::of(self.state.usage_so_far()),
-            switchboard: None,
-        };
-        write_event(&end, out);
-        write_event(&Event::MessageStop, out);
-        self.is_closed = true;
+        self.finish("tool_use", None, out);
     }
 
     fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
-        self.fail(&Failure::interrupted(reason), out);
-    }
-
-    fn is_closed(&self) -> bool {
-        self.is_closed
-    }
-
-    fn ends_response_at(&self, call: &Call) -> bool {
-        call.is_client_tool()
-    }
-
-    fn client_id(&self, call: &Call) -> String {
-        call_id(self.state.run(), &call.tool_use_id)
+        fail(&Failure::interrupted(reason), out);
     }
 }
 
 impl AnthropicMessagesStream {
-    fn start_block(&self, kind: PartKind, out: &mut SseFrames) {
-        let content_block = match kind {
-            PartKind::Text => Block::Text { text: "" },
-            PartKind::Reasoning => Block::Thinking {
-                thinking: "",
-                signature: "",
-            },
-        };
-        let index = self.next;
-        let start = Event::ContentBlockStart {
-            index,
-            content_block,
-        };
+    fn start_block(&self, block: &Value, out: &mut SseFrames) {
+        let start =
+            json!({"type": "content_block_start", "index": self.next, "content_block": block});
         write_event(&start, out);
     }
 
-    fn extend_block(&self, kind: PartKind, text: &str, out: &mut SseFrames) {
-        let delta = match kind {
-            PartKind::Text => BlockDelta::TextDelta { text },
-            PartKind::Reasoning => BlockDelta::ThinkingDelta { thinking: text },
-        };
-        let index = self.next;
-        write_event(&Event::ContentBlockDelta { index, delta }, out);
+    fn extend_block(&self, delta: &Value, out: &mut SseFrames) {
+        let event = json!({"type": "content_block_delta", "index": self.next, "delta": delta});
+        write_event(&event, out);
     }
 
     fn finish_block(&mut self, out: &mut SseFrames) {
-        write_event(&Event::ContentBlockStop { index: self.next }, out);
+        write_event(
+            &json!({"type": "content_block_stop", "index": self.next}),
+            out,
+        );
         self.next += 1;
     }
 
-    fn begin(&self, out: &mut SseFrames) {
-        let message = Message {
-            id: self.state.id(ID),
-            kind: "message",
-            role: "assistant",
-            model: self.model.as_deref().unwrap_or_default(),
-            content: Vec::new(),
-            stop_reason: None,
-            stop_sequence: None,
-            stop_details: None,
-            // Known when the run finishes.
-            usage: MessageUsage::default(),
-            switchboard: None,
-        };
-        write_event(&Event::MessageStart { message }, out);
-    }
-
-    fn end(&mut self, report: &RunReport, out: &mut SseFrames) {
-        if let Some(failure) = self.state.failure(report) {
-            return self.fail(&failure, out);
+    fn end(&self, report: &RunReport, out: &mut SseFrames) {
+        match self.state.failure(report) {
+            Some(failure) => fail(&failure, out),
+            None => self.finish(stop_reason(report), Some(report), out),
         }
-        let end = Event::MessageDelta {
-            delta: Delta {
-                stop_reason: stop_reason(report),
-                stop_sequence: None,
-                stop_details: StopDetails::of(report),
-            },
-            usage: MessageUsage::of(self.state.usage(report)),
-            switchboard: Some(RunDetails::without_tool_calls(report)),
-        };
-        write_event(&end, out);
-        write_event(&Event::MessageStop, out);
-        self.is_closed = true;
     }
 
-    fn fail(&mut self, failure: &Failure<'_>, out: &mut SseFrames) {
-        let kind = error_kind(failure.status.as_u16());
-        out.named("error", &ErrorBody::new(kind, failure.message));
-        self.is_closed = true;
+    fn finish(&self, stop_reason: &str, report: Option<&RunReport>, out: &mut SseFrames) {
+        let mut delta = json!({"stop_reason": stop_reason, "stop_sequence": null});
+        if let Some(details) = report.and_then(stop_details) {
+            delta["stop_details"] = details;
+        }
+        let end = json!({
+            "type": "message_delta",
+            "delta": delta,
+            "usage": usage_counts(self.state.usage(report)),
+            "switchboard": report.map(|report| run_details(report, false)),
+        });
+        write_event(&without_nulls(end), out);
+        write_event(&json!({"type": "message_stop"}), out);
     }
 }
 
-/// Appends an event under its name.
-fn write_event(event: &Event<'_>, out: &mut SseFrames) {
-    let name = match event {
-        Event::MessageStart { .. } => "message_start",
-        Event::ContentBlockStart { .. } => "content_block_start",
-        Event::ContentBlockDelta { .. } => "content_block_delta",
-        Event::ContentBlockStop { .. } => "content_block_stop",
-        Event::MessageDelta { .. } => "message_delta",
-        Event::MessageStop => "message_stop",
-        Event::Ping { .. } => "ping",
-    };
-    out.named(name, event);
+fn fail(failure: &Failure<'_>, out: &mut SseFrames) {
+    let kind = error_kind(failure.status.as_u16());
+    write_event(&error_body(kind, failure.message), out);
 }
 
-fn ping(event: &RunEvent, out: &mut SseFrames) {
-    write_event(&Event::Ping { switchboard: event }, out);
+/// Appends an event under the name that is its type.
+fn write_event(event: &Value, out: &mut SseFrames) {
+    out.named(event["type"].as_str().unwrap_or_default(), event);
+}
+
+fn write_ping(event: &RunEvent, out: &mut SseFrames) {
+    write_event(&json!({"type": "ping", "switchboard": event}), out);
 }
 
 /// Every limit of a run except the context window is `max_tokens`; the field `switchboard` names
@@ -243,241 +181,97 @@ pub(crate) fn error_kind(status: u16) -> &'static str {
     }
 }
 
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Event<'a> {
-    MessageStart {
-        message: Message<'a>,
-    },
-    ContentBlockStart {
-        index: u32,
-        content_block: Block<'a>,
-    },
-    ContentBlockDelta {
-        index: u32,
-        delta: BlockDelta<'a>,
-    },
-    ContentBlockStop {
-        index: u32,
-    },
-    MessageDelta {
-        delta: Delta<'a>,
-        usage: MessageUsage,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        switchboard: Option<RunDetails<'a>>,
-    },
-    MessageStop,
-    Ping {
-        switchboard: &'a RunEvent,
-    },
+/// Returns an answer that is not streamed, or the calls for the client if there is no report.
+pub(crate) fn collected_message(
+    response: &CollectedResponse,
+    report: Option<&RunReport>,
+    model: &str,
+) -> Value {
+    let state = &response.state;
+    let text = report.map_or(&response.text, |report| &report.answer);
+    let parts = [
+        (PartKind::Reasoning, &response.reasoning),
+        (PartKind::Text, text),
+    ];
+    let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
+    let mut content: Vec<Value> = parts
+        .map(|(kind, text)| content_block(kind, text))
+        .collect();
+    content.extend(response.calls.iter().map(|call| {
+        let input = serde_json::from_str(&call.client_input).unwrap_or_default();
+        tool_use(state, call, input)
+    }));
+    let reason = report.map_or("tool_use", stop_reason);
+    let mut message = message(
+        state.id(ID),
+        model,
+        &content,
+        Some(reason),
+        state.usage(report),
+    );
+    if let Some(report) = report {
+        message["switchboard"] = run_details(report, true);
+        if let Some(details) = stop_details(report) {
+            message["stop_details"] = details;
+        }
+    }
+    message
 }
 
-/// A message.
-#[derive(Debug, Serialize)]
-pub(crate) struct Message<'a> {
+fn message(
     id: String,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    role: &'static str,
-    model: &'a str,
-    content: Vec<Block<'a>>,
-    stop_reason: Option<&'static str>,
-    stop_sequence: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stop_details: Option<StopDetails<'a>>,
-    usage: MessageUsage,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    switchboard: Option<RunDetails<'a>>,
+    model: &str,
+    content: &[Value],
+    stop_reason: Option<&str>,
+    usage: &Usage,
+) -> Value {
+    json!({
+        "id": id,
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": content,
+        "stop_reason": stop_reason,
+        "stop_sequence": null,
+        "usage": usage_counts(usage),
+    })
 }
 
-impl<'a> Message<'a> {
-    pub(crate) fn new(
-        response: &'a CollectedResponse,
-        report: &'a RunReport,
-        model: &'a str,
-    ) -> Self {
-        let usage = response.state.usage(report);
-        Self {
-            stop_details: StopDetails::of(report),
-            switchboard: Some(RunDetails::new(report)),
-            ..Self::of(response, &report.answer, stop_reason(report), usage, model)
-        }
-    }
-
-    pub(crate) fn calls(response: &'a CollectedResponse, model: &'a str) -> Self {
-        let mut message = Self::of(
-            response,
-            &response.text,
-            "tool_use",
-            response.state.usage_so_far(),
-            model,
-        );
-        let calls = response.state.calls().map(|call| Block::ToolUse {
-            id: &call.id,
-            name: &call.name,
-            input: Input::Json(&call.input),
-        });
-        message.content.extend(calls);
-        message
-    }
-
-    fn of(
-        response: &'a CollectedResponse,
-        text: &'a str,
-        stop_reason: &'static str,
-        usage: &Usage,
-        model: &'a str,
-    ) -> Self {
-        let mut content = Vec::new();
-        if !response.reasoning.is_empty() {
-            content.push(Block::Thinking {
-                thinking: &response.reasoning,
-                signature: "",
-            });
-        }
-        if !text.is_empty() {
-            content.push(Block::Text { text });
-        }
-        Self {
-            id: response.state.id(ID),
-            kind: "message",
-            role: "assistant",
-            model,
-            content,
-            stop_reason: Some(stop_reason),
-            stop_sequence: None,
-            stop_details: None,
-            usage: MessageUsage::of(usage),
-            switchboard: None,
-        }
+/// Returns a block of text or reasoning. The signature is always empty, because it belongs to the
+/// provider of the run.
+fn content_block(kind: PartKind, text: &str) -> Value {
+    match kind {
+        PartKind::Text => json!({"type": "text", "text": text}),
+        PartKind::Reasoning => json!({"type": "thinking", "thinking": text, "signature": ""}),
     }
 }
 
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
-    Text {
-        text: &'a str,
-    },
-    /// The signature is always empty, because it belongs to the provider of the run.
-    Thinking {
-        thinking: &'a str,
-        signature: &'a str,
-    },
-    /// A call for the client.
-    ToolUse {
-        id: &'a str,
-        name: &'a str,
-        input: Input<'a>,
-    },
+/// Returns a call for the client.
+fn tool_use(state: &ResponseState, call: &Call, input: Value) -> Value {
+    json!({"type": "tool_use", "id": state.call_id(call), "name": call.name, "input": input})
 }
 
-/// The input of a call.
-#[derive(Debug, Clone, Copy)]
-enum Input<'a> {
-    /// The input of a block that just started.
-    Empty,
-    /// JSON text.
-    Json(&'a str),
+/// Returns the details of a refusal.
+fn stop_details(report: &RunReport) -> Option<Value> {
+    let reason = &report.error.as_ref()?.message;
+    let details = json!({"type": "refusal", "category": null, "explanation": reason});
+    failure::is_declined(report).then_some(details)
 }
 
-impl Serialize for Input<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = match self {
-            Self::Empty => "{}",
-            Self::Json(text) => text,
-        };
-        let value: Value = serde_json::from_str(text).map_err(serde::ser::Error::custom)?;
-        value.serialize(serializer)
-    }
+/// Returns token counts. The first two are required, so 0 also means unknown. Cached tokens are not
+/// part of `input_tokens`.
+fn usage_counts(usage: &Usage) -> Value {
+    let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
+    let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));
+    without_nulls(json!({
+        "input_tokens": usage.input_tokens.unwrap_or(0).saturating_sub(cached),
+        "output_tokens": usage.output_tokens.unwrap_or(0),
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+    }))
 }
 
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-#[expect(clippy::enum_variant_names, reason = "the names are Anthropic's")]
-enum BlockDelta<'a> {
-    TextDelta { text: &'a str },
-    ThinkingDelta { thinking: &'a str },
-    InputJsonDelta { partial_json: &'a str },
-}
-
-#[derive(Serialize)]
-#[expect(clippy::struct_field_names, reason = "the names are Anthropic's")]
-struct Delta<'a> {
-    stop_reason: &'static str,
-    stop_sequence: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stop_details: Option<StopDetails<'a>>,
-}
-
-/// Details of a refusal.
-#[derive(Debug, Serialize)]
-struct StopDetails<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    category: Option<&'a str>,
-    explanation: Option<&'a str>,
-}
-
-impl<'a> StopDetails<'a> {
-    fn of(report: &'a RunReport) -> Option<Self> {
-        let error = report.error.as_ref()?;
-        failure::is_declined(report).then_some(Self {
-            kind: "refusal",
-            category: None,
-            explanation: Some(&error.message),
-        })
-    }
-}
-
-/// Token counts. The first two are required, so 0 also means unknown. Cached tokens are not part of
-/// `input_tokens`.
-#[derive(Debug, Serialize, Default)]
-#[expect(clippy::struct_field_names, reason = "the names are Anthropic's")]
-struct MessageUsage {
-    input_tokens: u64,
-    output_tokens: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_read_input_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache_creation_input_tokens: Option<u64>,
-}
-
-impl MessageUsage {
-    fn of(usage: &Usage) -> Self {
-        let cached = usage
-            .cache_read_tokens
-            .unwrap_or(0)
-            .saturating_add(usage.cache_write_tokens.unwrap_or(0));
-        Self {
-            input_tokens: usage.input_tokens.unwrap_or(0).saturating_sub(cached),
-            output_tokens: usage.output_tokens.unwrap_or(0),
-            cache_read_input_tokens: usage.cache_read_tokens,
-            cache_creation_input_tokens: usage.cache_write_tokens,
-        }
-    }
-}
-
-/// An error in Anthropic's format.
-#[derive(Debug, Serialize)]
-pub(crate) struct ErrorBody<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    error: ErrorDetails<'a>,
-}
-
-#[derive(Debug, Serialize)]
-struct ErrorDetails<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    message: &'a str,
-}
-
-impl<'a> ErrorBody<'a> {
-    pub(crate) fn new(kind: &'a str, message: &'a str) -> Self {
-        Self {
-            kind: "error",
-            error: ErrorDetails { kind, message },
-        }
-    }
+/// Returns an error in Anthropic's format.
+pub(crate) fn error_body(kind: &str, message: &str) -> Value {
+    json!({"type": "error", "error": {"type": kind, "message": message}})
 }

@@ -14,23 +14,17 @@ use utoipa::ToSchema;
 
 pub(crate) use request::OpenAiChatRequest;
 pub(crate) use stream::OpenAiChatStream;
-use stream::{Completion, ErrorBody, error_kind};
+use stream::{completion, error_body, error_kind};
 
 use super::{
     anthropic_messages,
-    response::{
-        collected::{Collected, CollectedResponse},
-        failure::Failure,
-        paused_runs::PausedRuns,
-        run_response::RunResponse,
-    },
+    response::{failure::Failure, paused_runs::PausedRuns},
     runs::ephemeral::EphemeralRequest,
 };
 use crate::{
     App, ModelInfo, Problem,
     http::{
         read::{ReadJson, ReadPath},
-        run_headers::set_run_headers,
         security::Caller,
     },
 };
@@ -71,32 +65,12 @@ pub(crate) async fn completions(
         model: &request.model,
     };
     let response = parsed.start(app, principal, paused_runs).await?;
-    Ok(respond(response, request).await)
-}
-
-/// Returns the events of a run as a stream or as one answer.
-async fn respond(response: RunResponse<()>, request: OpenAiChatRequest) -> Response {
-    let options = response.options();
-    if request.stream == Some(true) {
-        let with_usage = request
-            .stream_options
-            .as_ref()
-            .is_some_and(|options| options.include_usage);
-        let encoder = OpenAiChatStream::new(Some(request.model), with_usage, options);
-        return response.with_encoder(encoder).into_stream();
-    }
-    let collector = response.with_encoder(CollectedResponse::new(options));
-    let collected = collector.collect().await;
-    let model = &request.model;
-    let mut response = match collected.outcome() {
-        Collected::Answer(report) => {
-            Json(Completion::new(&collected, report, model)).into_response()
-        }
-        Collected::ClientCalls => Json(Completion::calls(&collected, model)).into_response(),
-        Collected::Failed(failure) => failed(&failure),
-    };
-    set_run_headers(&mut response, collected.state.run(), None);
-    response
+    let options = request.stream_options.as_ref();
+    let with_usage = options.is_some_and(|options| options.include_usage);
+    let (is_streamed, model) = (request.stream == Some(true), request.model);
+    let encoder = |options| OpenAiChatStream::new(Some(model.clone()), with_usage, options);
+    let answer = |collected: &_, report: Option<&_>| completion(collected, report, &model);
+    Ok(response.respond(is_streamed, encoder, answer, failed).await)
 }
 
 /// A model in OpenAI's format.
@@ -205,16 +179,14 @@ pub(crate) fn problem(problem: &Problem) -> Response {
     };
     let field = problem.field.as_deref();
     let field = field.map(|field| field.trim_start_matches("parameters."));
-    error(status, &problem.detail, field, Some(problem.kind))
+    error(status, &problem.detail, field, problem.kind)
 }
 
 fn failed(failure: &Failure<'_>) -> Response {
-    let mut response = error(failure.status, failure.message, None, Some(&failure.code));
-    failure.set_headers(&mut response);
-    response
+    error(failure.status, failure.message, None, &failure.code)
 }
 
-fn error(status: StatusCode, message: &str, param: Option<&str>, code: Option<&str>) -> Response {
+fn error(status: StatusCode, message: &str, param: Option<&str>, code: &str) -> Response {
     let kind = error_kind(status);
-    (status, Json(ErrorBody::new(kind, message, param, code))).into_response()
+    (status, Json(error_body(kind, message, param, code))).into_response()
 }

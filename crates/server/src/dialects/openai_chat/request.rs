@@ -5,14 +5,18 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use switchboard_domain::{Message, Part, ReasoningEffort, Role, ToolChoice, ToolResult};
+use switchboard_domain::{Message, Part, Role, ToolChoice, ToolResult};
 use switchboard_orchestration::strategy::formatter::Form;
 use utoipa::ToSchema;
 
-use super::super::conversation::{
-    self, Conversation, bad_messages, check_unread_fields, unsupported,
+use super::super::{
+    conversation::{
+        self, Content, ContentPart, Conversation, FunctionCall, check_unread_fields, parse_effort,
+        unsupported,
+    },
+    runs::ephemeral::SwitchboardFields,
+    tools::client_tools::DeclaredTool,
 };
-use super::super::runs::ephemeral::SwitchboardFields;
 use crate::{Parameters, Problem};
 
 /// A request of OpenAI's Chat Completions API. Other fields that change the answer are errors.
@@ -24,52 +28,38 @@ pub(crate) struct OpenAiChatRequest {
     #[schema(value_type = Vec<Object>)]
     pub(crate) messages: Vec<ChatMessage>,
     /// Whether the answer is streamed.
-    #[serde(default)]
     pub(crate) stream: Option<bool>,
     /// `{"include_usage": true}` adds token counts to the end of a stream.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(crate) stream_options: Option<StreamOptions>,
     /// Maximum tokens of one answer.
-    #[serde(default)]
     max_completion_tokens: Option<u32>,
     /// The older name of `max_completion_tokens`.
-    #[serde(default)]
     max_tokens: Option<u32>,
     /// 0 to 2.
-    #[serde(default)]
     temperature: Option<f64>,
     /// 0 to 1.
-    #[serde(default)]
     top_p: Option<f64>,
     /// Texts that end the answer.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     stop: Option<Stop>,
     /// Seed for reproducible answers.
-    #[serde(default)]
     seed: Option<u64>,
     /// `none`, `low`, `medium` or `high`.
-    #[serde(default)]
     reasoning_effort: Option<String>,
     /// Whether the model may make several calls at once.
-    #[serde(default)]
     parallel_tool_calls: Option<bool>,
     /// The server's tool that the model must call first.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    tool_choice: Option<Choice>,
+    tool_choice: Option<Value>,
     /// Tools of the client.
-    #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Tool>>,
     /// The format of the answer: `{"type": "json_schema", "json_schema": {"schema": …}}`,
     /// `{"type": "json_object"}` or `{"type": "text"}`.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     response_format: Option<Format>,
     /// Extension of Switchboard: `{"recipe", "approve", "max_steps", "tools", "context"}`.
-    #[serde(default)]
     pub(crate) switchboard: Option<SwitchboardFields>,
     /// All other fields.
     #[serde(flatten)]
@@ -92,17 +82,6 @@ enum Stop {
     Several(Vec<String>),
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Choice {
-    Mode(String),
-    Named {
-        function: NamedFunction,
-    },
-    /// An unsupported value.
-    Other(serde::de::IgnoredAny),
-}
-
 /// The format of the answer.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -119,71 +98,47 @@ enum Format {
 /// Every answer is validated, so the name and `strict` have no effect.
 #[derive(Debug, Deserialize)]
 struct FormatSchema {
-    #[serde(default)]
     description: Option<String>,
-    #[serde(default)]
     schema: Option<Value>,
 }
 
-/// A tool of the client.
 #[derive(Debug, Deserialize)]
 struct Tool {
     #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
-    function: Option<ToolFunction>,
-}
-
-#[derive(Debug, Deserialize)]
-struct ToolFunction {
-    name: String,
-    #[serde(default)]
-    description: Option<String>,
-    #[serde(default)]
-    parameters: Option<Value>,
-}
-
-#[derive(Debug, Deserialize)]
-struct NamedFunction {
-    name: String,
+    function: Option<DeclaredTool>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct ChatMessage {
     role: String,
-    #[serde(default)]
-    content: Option<Content>,
-    #[serde(default)]
+    content: Option<Content<ChatPart>>,
     refusal: Option<String>,
-    #[serde(default)]
-    tool_calls: Option<Vec<ToolCall>>,
-    #[serde(default)]
+    tool_calls: Option<Vec<FunctionCall>>,
     tool_call_id: Option<String>,
-    #[serde(default)]
     function_call: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Content {
-    Text(String),
-    Parts(Vec<ContentPart>),
-}
-
-#[derive(Debug, Deserialize)]
-struct ContentPart {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    text: Option<String>,
-    #[serde(default)]
-    refusal: Option<String>,
-    #[serde(default)]
-    image_url: Option<ImageUrl>,
-    #[serde(default)]
-    input_audio: Option<InputAudio>,
-    #[serde(default)]
-    file: Option<File>,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ChatPart {
+    Text {
+        text: String,
+    },
+    Refusal {
+        refusal: String,
+    },
+    ImageUrl {
+        image_url: ImageUrl,
+    },
+    InputAudio {
+        input_audio: InputAudio,
+    },
+    File {
+        file: File,
+    },
+    #[serde(other)]
+    Other,
 }
 
 #[derive(Debug, Deserialize)]
@@ -199,24 +154,8 @@ struct InputAudio {
 
 #[derive(Debug, Deserialize)]
 struct File {
-    #[serde(default)]
     file_data: Option<String>,
-    #[serde(default)]
     filename: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct ToolCall {
-    id: String,
-    #[serde(default)]
-    function: Option<Function>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Function {
-    name: String,
-    #[serde(default)]
-    arguments: String,
 }
 
 impl OpenAiChatRequest {
@@ -239,13 +178,14 @@ impl OpenAiChatRequest {
             (one, other) => one.or(other),
         };
         let extension = self.switchboard.as_ref();
+        let effort = self.reasoning_effort.as_deref();
         let parameters = Parameters {
             temperature: self.temperature,
             top_p: self.top_p,
             seed: self.seed,
             max_output_tokens,
             parallel_tool_use: self.parallel_tool_calls,
-            reasoning: self.reasoning()?,
+            reasoning: parse_effort(effort, "reasoning_effort", "reasoning_effort")?,
             tool_choice: self.tool_choice()?,
             stop: match &self.stop {
                 None => Vec::new(),
@@ -259,56 +199,36 @@ impl OpenAiChatRequest {
         Ok(parameters)
     }
 
-    fn reasoning(&self) -> Result<Option<ReasoningEffort>, Problem> {
-        Ok(Some(match self.reasoning_effort.as_deref() {
-            None => return Ok(None),
-            Some("none") => ReasoningEffort::None,
-            Some("low") => ReasoningEffort::Low,
-            Some("medium") => ReasoningEffort::Medium,
-            Some("high") => ReasoningEffort::High,
-            Some(other) => {
-                return Err(unsupported(
-                    "reasoning_effort",
-                    &format!("`reasoning_effort` must be none, low, medium or high, not `{other}`"),
-                ));
-            }
-        }))
-    }
-
     fn tool_choice(&self) -> Result<Option<ToolChoice>, Problem> {
-        Ok(Some(match &self.tool_choice {
-            None => return Ok(None),
-            Some(Choice::Mode(mode)) if mode == "auto" => ToolChoice::Auto,
-            Some(Choice::Mode(mode)) if mode == "none" => ToolChoice::None,
-            Some(Choice::Mode(mode)) if mode == "required" => ToolChoice::Required,
-            Some(Choice::Named { function }) => ToolChoice::Only(vec![function.name.clone()]),
-            Some(Choice::Mode(_) | Choice::Other(_)) => {
+        let Some(choice) = &self.tool_choice else {
+            return Ok(None);
+        };
+        let choice = match (choice.as_str(), choice["function"]["name"].as_str()) {
+            (Some("auto"), _) => ToolChoice::Auto,
+            (Some("none"), _) => ToolChoice::None,
+            (Some("required"), _) => ToolChoice::Required,
+            (_, Some(name)) => ToolChoice::Only(vec![name.to_owned()]),
+            _ => {
                 return Err(unsupported(
                     "tool_choice",
-                    "`tool_choice` must be \"auto\", \"none\", \"required\" or {\"type\": \"function\", \
-                     \"function\": {\"name\": …}} with the name of one of the server's tools (GET /mcp/tools)",
+                    "`tool_choice` must be \"auto\", \"none\", \"required\" or {\"type\": \
+                     \"function\", \"function\": {\"name\": …}} with the name of one of the \
+                     server's tools (GET /mcp/tools)",
                 ));
             }
-        }))
+        };
+        Ok(Some(choice))
     }
 
-    /// Returns the client's tools: names, descriptions, schemas.
-    pub(crate) fn tools(&self) -> Result<Vec<(String, String, Value)>, Problem> {
+    pub(crate) fn tools(&self) -> Result<Vec<DeclaredTool>, Problem> {
         let tools = self.tools.iter().flatten().enumerate();
         tools
-            .map(|(index, tool)| match (tool.kind.as_str(), &tool.function) {
-                ("function", Some(function)) => Ok((
-                    function.name.clone(),
-                    function.description.clone().unwrap_or_default(),
-                    function
-                        .parameters
-                        .clone()
-                        .unwrap_or_else(|| json!({"type": "object", "properties": {}})),
-                )),
-                _ => Err(unsupported(
-                    "tools",
-                    &format!("tools[{index}]: only tools of the type `function` are supported"),
-                )),
+            .map(|(index, tool)| {
+                let function = tool.function.clone().filter(|_| tool.kind == "function");
+                function.ok_or_else(|| {
+                    let reason = "only tools of the type `function` are supported";
+                    unsupported("tools", &format!("tools[{index}]: {reason}"))
+                })
             })
             .collect()
     }
@@ -341,13 +261,8 @@ impl OpenAiChatRequest {
     }
 
     pub(crate) fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
-        let mut conversation = Conversation::default();
-        for (index, message) in self.messages.iter().enumerate() {
-            message
-                .add_to(&mut conversation)
-                .map_err(|why| bad_messages(format!("messages[{index}]: {why}")))?;
-        }
-        conversation.finish().map_err(bad_messages)
+        let messages = self.messages.iter().enumerate();
+        Conversation::default().read(messages, ChatMessage::add_to)
     }
 }
 
@@ -379,16 +294,9 @@ impl ChatMessage {
             "user" => conversation.push(Role::User, self.parts()?),
             "assistant" => {
                 let mut parts = self.parts()?;
-                parts.extend(self.refusal.as_deref().and_then(conversation::text));
+                parts.extend(self.refusal.as_deref().and_then(conversation::text_part));
                 for call in self.tool_calls.iter().flatten() {
-                    let Some(function) = &call.function else {
-                        return Err(format!("the call `{}` has no function", call.id));
-                    };
-                    parts.push(conversation::tool_call(
-                        &call.id,
-                        &function.name,
-                        &function.arguments,
-                    ));
+                    parts.push(call.part()?);
                 }
                 conversation.push(Role::Assistant, parts)
             }
@@ -405,64 +313,31 @@ impl ChatMessage {
     }
 
     fn parts(&self) -> Result<Vec<Part>, String> {
-        match &self.content {
-            None => Ok(Vec::new()),
-            Some(Content::Text(text)) => Ok(conversation::text(text).into_iter().collect()),
-            Some(Content::Parts(parts)) => {
-                let parts = parts.iter().map(ContentPart::part);
-                parts.filter_map(Result::transpose).collect()
-            }
-        }
+        self.content.as_ref().map_or(Ok(Vec::new()), Content::parts)
     }
 }
 
-impl ContentPart {
+impl ContentPart for ChatPart {
     fn part(&self) -> Result<Option<Part>, String> {
-        match (self.kind.as_str(), self) {
-            (
-                "text",
-                Self {
-                    text: Some(text), ..
-                },
-            )
-            | (
-                "refusal",
-                Self {
-                    refusal: Some(text),
-                    ..
-                },
-            ) => Ok(conversation::text(text)),
-            (
-                "image_url",
-                Self {
-                    image_url: Some(image),
-                    ..
-                },
-            ) => conversation::file(&image.url, None, None).map(Some),
-            (
-                "input_audio",
-                Self {
-                    input_audio: Some(audio),
-                    ..
-                },
-            ) => {
-                let url = format!("data:audio/{};base64,{}", audio.format, audio.data);
+        match self {
+            Self::Text { text } | Self::Refusal { refusal: text } => {
+                Ok(conversation::text_part(text))
+            }
+            Self::ImageUrl { image_url } => {
+                conversation::file(&image_url.url, None, None).map(Some)
+            }
+            Self::InputAudio { input_audio } => {
+                let InputAudio { data, format } = input_audio;
+                let url = format!("data:audio/{format};base64,{data}");
                 conversation::file(&url, None, None).map(Some)
             }
-            (
-                "file",
-                Self {
-                    file:
-                        Some(File {
-                            file_data: Some(data),
-                            filename,
-                        }),
-                    ..
-                },
-            ) => conversation::file(data, Some("application/pdf"), filename.as_deref()).map(Some),
-            (kind, _) => Err(format!(
-                "a part of the type `{kind}` with these fields is not supported"
-            )),
+            Self::File { file } => {
+                let data = file.file_data.as_deref();
+                let data = data.ok_or("a part of the type `file` needs `file_data`")?;
+                let name = file.filename.as_deref();
+                conversation::file(data, Some("application/pdf"), name).map(Some)
+            }
+            Self::Other => Err("it has a part of a type that is not supported".to_owned()),
         }
     }
 }

@@ -1,18 +1,16 @@
 //! Responses that are not streamed.
 
-use serde::Serialize;
-use switchboard_domain::Warning;
-use switchboard_orchestration::{Outcome, RunError, RunReport, ToolCallRecord};
+use serde_json::{Value, json};
+use switchboard_orchestration::RunReport;
 
 use crate::dialects::{
     encoder::EventEncoder,
     response::{
         failure::Failure,
-        frames::SseFrames,
+        frames::{SseFrames, without_nulls},
         state::{ResponseOptions, ResponseState},
     },
     sequencer::{Call, ClientEvent, PartKind},
-    tools::client_tools::call_id,
 };
 
 /// An encoder that collects a response: the report of the run, or the calls for the client.
@@ -25,18 +23,11 @@ pub(crate) struct CollectedResponse {
     pub(crate) reasoning: String,
     /// The text of all steps.
     pub(crate) text: String,
+    /// The calls for the client.
+    pub(crate) calls: Vec<Call>,
     report: Option<Box<RunReport>>,
     interruption: Option<String>,
     step_start: usize,
-    is_closed: bool,
-}
-
-/// The content of a response that is not streamed.
-pub(crate) enum Collected<'a> {
-    Answer(&'a RunReport),
-    Failed(Failure<'a>),
-    /// The run waits for the client's calls.
-    ClientCalls,
 }
 
 impl CollectedResponse {
@@ -47,14 +38,15 @@ impl CollectedResponse {
         }
     }
 
-    pub(crate) fn outcome(&self) -> Collected<'_> {
-        match (&self.report, &self.interruption) {
-            (Some(report), _) => match self.state.failure(report) {
-                Some(failure) => Collected::Failed(failure),
-                None => Collected::Answer(report),
-            },
-            (None, Some(reason)) => Collected::Failed(Failure::interrupted(reason)),
-            (None, None) => Collected::ClientCalls,
+    /// Returns the report of a run with an answer, or `None` if the run waits for the client.
+    pub(crate) fn report(&self) -> Result<Option<&RunReport>, Failure<'_>> {
+        if let Some(reason) = &self.interruption {
+            return Err(Failure::interrupted(reason));
+        }
+        let report = self.report.as_deref();
+        match report.and_then(|report| self.state.failure(report)) {
+            Some(failure) => Err(failure),
+            None => Ok(report),
         }
     }
 }
@@ -73,70 +65,36 @@ impl EventEncoder for CollectedResponse {
                 PartKind::Reasoning => self.reasoning.push_str(text),
             },
             ClientEvent::TextSuperseded => self.text.truncate(self.step_start),
-            ClientEvent::RunFinished(report) => {
-                self.report = Some(Box::new((*report).clone()));
-                self.is_closed = true;
-            }
+            ClientEvent::RunFinished(report) => self.report = Some(Box::new((*report).clone())),
             _ => {}
         }
     }
 
-    fn pause(&mut self, _: &[&Call], _: &mut SseFrames) {
-        self.is_closed = true;
+    fn pause(&mut self, waiting: &[&Call], _: &mut SseFrames) {
+        let calls = waiting.iter().copied();
+        self.calls = calls
+            .filter(|call| call.is_client_tool())
+            .cloned()
+            .collect();
     }
 
     fn interrupt(&mut self, reason: &str, _: &mut SseFrames) {
         self.interruption = Some(reason.to_owned());
-        self.is_closed = true;
-    }
-
-    fn is_closed(&self) -> bool {
-        self.is_closed
-    }
-
-    fn ends_response_at(&self, call: &Call) -> bool {
-        call.is_client_tool()
-    }
-
-    fn client_id(&self, call: &Call) -> String {
-        call_id(self.state.run(), &call.tool_use_id)
     }
 }
 
-/// The field `switchboard` of a response: facts about the run besides its answer.
-#[derive(Debug, Serialize)]
-pub(crate) struct RunDetails<'a> {
-    run_id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<&'a str>,
-    model: String,
-    outcome: Outcome,
-    steps: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<&'a [ToolCallRecord]>,
-    warnings: &'a [Warning],
-    error: Option<&'a RunError>,
-}
-
-impl<'a> RunDetails<'a> {
-    pub(crate) fn new(report: &'a RunReport) -> Self {
-        Self {
-            run_id: &report.run_id,
-            session_id: report.session_id.as_deref(),
-            model: report.model.to_string(),
-            outcome: report.outcome,
-            steps: report.steps,
-            tool_calls: Some(&report.tool_calls),
-            warnings: &report.warnings,
-            error: report.error.as_ref(),
-        }
-    }
-
-    /// Omits the tool calls, because the events of the stream contained them.
-    pub(crate) fn without_tool_calls(report: &'a RunReport) -> Self {
-        Self {
-            tool_calls: None,
-            ..Self::new(report)
-        }
-    }
+/// Returns the field `switchboard` of a response: facts about the run besides its answer. Streams
+/// omit the tool calls, because their events contain them.
+pub(crate) fn run_details(report: &RunReport, with_tool_calls: bool) -> Value {
+    let mut details = without_nulls(json!({
+        "run_id": report.run_id,
+        "session_id": report.session_id,
+        "model": report.model.to_string(),
+        "outcome": report.outcome,
+        "steps": report.steps,
+        "tool_calls": with_tool_calls.then_some(&report.tool_calls),
+    }));
+    details["warnings"] = json!(report.warnings);
+    details["error"] = json!(report.error);
+    details
 }

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use bytes::Bytes;
 use serde::Serialize;
+use serde_json::Value;
 
 /// A buffer of server-sent events. Each value is serialised once, into the bytes that are sent.
 #[derive(Debug, Default)]
@@ -56,6 +57,14 @@ impl SseFrames {
             Err(_) => self.buffer.truncate(start),
         }
     }
+}
+
+/// Removes the fields without a value from a JSON object.
+pub(crate) fn without_nulls(mut object: Value) -> Value {
+    if let Value::Object(fields) = &mut object {
+        fields.retain(|_, value| !value.is_null());
+    }
+    object
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::{
 
 use axum::http::StatusCode;
 use switchboard_domain::{
-    ApprovalDecision, ApprovalScope, Message, Principal, RunState, ToolOutput, ToolResult,
+    ApprovalDecision, ApprovalScope, Principal, RunState, ToolOutput, ToolResult,
 };
 use switchboard_orchestration::strategy::formatter::Form;
 use uuid::Uuid;
@@ -39,31 +39,24 @@ pub(crate) struct ClientResults {
 }
 
 impl ClientResults {
-    /// Returns the results at the end of a conversation, if the ids of their calls name one run.
-    pub(crate) fn of_last(messages: &[Arc<Message>]) -> Option<Self> {
-        Self::of(messages.last()?.results())
-    }
-
-    fn of<'r>(last: impl IntoIterator<Item = &'r ToolResult>) -> Option<Self> {
-        let mut found: Option<Self> = None;
+    /// Returns the last results of a conversation, if the ids of their calls name one run.
+    pub(crate) fn of<'r>(last: impl IntoIterator<Item = &'r ToolResult>) -> Option<Self> {
+        let mut last = last.into_iter().peekable();
+        let run = run_of(&last.peek()?.tool_use_id)?;
+        let mut results = Vec::new();
         for result in last {
-            let run = run_of(&result.tool_use_id)?;
-            let found = found.get_or_insert_with(|| Self {
-                run: run.clone(),
-                results: Vec::new(),
-            });
-            if found.run != run {
+            if run_of(&result.tool_use_id)? != run {
                 return None;
             }
-            let id = result.tool_use_id.clone();
-            found.results.push((id, result.into()));
+            results.push((result.tool_use_id.clone(), result.into()));
         }
-        found
+        Some(Self { run, results })
     }
 }
 
 /// A run that waits for its client.
 pub(crate) struct PausedRun {
+    pub(crate) hub: Hub,
     pub(crate) run: String,
     pub(crate) tools: Arc<ClientTools>,
     /// The number of the last event that the client received.
@@ -71,22 +64,15 @@ pub(crate) struct PausedRun {
     /// The calls for the client: the client's id and the run's id of each. Empty if the run waits
     /// only for an approval.
     pub(crate) calls: Vec<(String, String)>,
-    pub(crate) on_timeout: OnTimeout,
+    /// Cancels an ephemeral run when it is dropped. `None` for a durable run.
+    pub(crate) guard: Option<CancelOnDrop>,
     pub(crate) owner: Principal,
     pub(crate) answer_form: Option<Arc<Form>>,
 }
 
-/// How a run ends if its client does not return.
-pub(crate) enum OnTimeout {
-    /// An ephemeral run is cancelled when this is dropped.
-    Drop(CancelOnDrop),
-    /// A durable run is cancelled, and its end is stored.
-    Cancel(Hub),
-}
-
 impl PausedRun {
     /// Passes the results to the waiting calls. Results of other calls are ignored.
-    pub(crate) async fn deliver(&self, hub: &Hub, results: ClientResults) -> Result<(), Problem> {
+    pub(crate) async fn deliver(&self, results: ClientResults) -> Result<(), Problem> {
         for (id, output) in results.results {
             let Some((_, call)) = self.calls.iter().find(|(known, _)| *known == id) else {
                 continue;
@@ -96,22 +82,25 @@ impl PausedRun {
                 input: None,
                 scope: ApprovalScope::Once,
             };
-            hub.decide_for_client(&self.owner, &self.run, call, allowed)
+            self.hub
+                .decide_for_client(&self.owner, &self.run, call, allowed)
                 .await
                 .map_err(or_not_waiting)?;
         }
         Ok(())
     }
 
+    /// Returns whether this is a durable run that waits for an approval, not for its client.
+    fn waits_for_approval(&self) -> bool {
+        self.guard.is_none() && self.calls.is_empty()
+    }
+
+    /// Ends the run. An ephemeral run ends when this value is dropped.
     async fn time_out(self) {
-        let OnTimeout::Cancel(hub) = self.on_timeout else {
-            return;
-        };
-        if self.calls.is_empty() {
-            // It waits for an approval, not for its client.
+        if self.guard.is_some() || self.calls.is_empty() {
             return;
         }
-        if let Err(problem) = hub.cancel(&self.owner, &self.run).await {
+        if let Err(problem) = self.hub.cancel(&self.owner, &self.run).await {
             let run = self.run;
             tracing::warn!(run, %problem, "failed to cancel a run whose client did not return");
         }
@@ -182,26 +171,21 @@ impl PausedRuns {
     fn waiting_for_approval(&self, run: &str, since: Instant) -> Option<(Hub, Principal)> {
         let runs = self.runs();
         let (inserted, paused) = runs.get(run)?;
-        match &paused.on_timeout {
-            OnTimeout::Cancel(hub) if *inserted == since && paused.calls.is_empty() => {
-                Some((hub.clone(), paused.owner.clone()))
-            }
-            _ => None,
-        }
+        (*inserted == since && paused.waits_for_approval())
+            .then(|| (paused.hub.clone(), paused.owner.clone()))
     }
 
     /// Delivers results to an ephemeral run and returns it with a reader of the following events.
     pub(crate) async fn resume(
         &self,
-        hub: &Hub,
         principal: &Principal,
         results: ClientResults,
     ) -> Result<(PausedRun, EventReader), Problem> {
         let paused = self.take(principal, &results)?;
         // Opened before the delivery, because afterwards the run may end and be forgotten.
-        let reader = hub.reader(principal, &paused.run, paused.last_seen).await;
-        let reader = reader.map_err(or_not_waiting)?;
-        paused.deliver(hub, results).await?;
+        let reader = paused.hub.reader(principal, &paused.run, paused.last_seen);
+        let reader = reader.await.map_err(or_not_waiting)?;
+        paused.deliver(results).await?;
         Ok((paused, reader))
     }
 

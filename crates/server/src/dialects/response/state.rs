@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use switchboard_domain::Usage;
-use switchboard_orchestration::{RunEvent, RunEventKind, RunReport, strategy::formatter::Form};
+use switchboard_orchestration::{RunEventKind, RunReport, strategy::formatter::Form};
 
 use crate::dialects::{
     response::failure::Failure,
-    sequencer::ClientEvent,
-    tools::client_tools::{ClientCall, ClientCalls},
+    sequencer::{Call, ClientEvent},
+    tools::client_tools::call_id,
 };
 
 /// Properties of a response that its format does not determine.
@@ -24,8 +24,7 @@ pub(crate) struct ResponseOptions {
 #[derive(Debug, Default)]
 pub(crate) struct ResponseState {
     options: ResponseOptions,
-    run: String,
-    calls: ClientCalls,
+    pub(crate) run: String,
     /// The usage of the model calls of this response.
     usage: Usage,
 }
@@ -41,23 +40,15 @@ impl ResponseState {
     pub(crate) fn update(&mut self, event: &ClientEvent<'_>) {
         match event {
             ClientEvent::RunStarted { event, .. } => self.run = event.run_id.to_string(),
-            ClientEvent::Other(event) => self.count(event),
+            ClientEvent::Other(event) => {
+                if let RunEventKind::ModelCallFinished { usage, .. }
+                | RunEventKind::HistorySummarised { usage, .. } = &event.kind
+                {
+                    self.usage.add(**usage);
+                }
+            }
             _ => {}
         }
-        self.calls.update(&self.run, event);
-    }
-
-    fn count(&mut self, event: &RunEvent) {
-        if let RunEventKind::ModelCallFinished { usage, .. }
-        | RunEventKind::HistorySummarised { usage, .. } = &event.kind
-        {
-            self.usage.add(**usage);
-        }
-    }
-
-    /// Returns the id of the run.
-    pub(crate) fn run(&self) -> &str {
-        &self.run
     }
 
     /// Returns the id of the response: the id of the run, and in a later response also the number
@@ -70,21 +61,16 @@ impl ResponseState {
         }
     }
 
-    /// Returns the calls that wait for the client.
-    pub(crate) fn calls(&self) -> impl Iterator<Item = &ClientCall> {
-        self.calls.waiting()
+    /// Returns the client's id of a call.
+    pub(crate) fn call_id(&self, call: &Call) -> String {
+        call_id(&self.run, &call.tool_use_id)
     }
 
-    /// Returns the usage of the model calls of this response so far.
-    pub(crate) fn usage_so_far(&self) -> &Usage {
-        &self.usage
-    }
-
-    /// Returns the usage of the response in which the run ends.
-    pub(crate) fn usage<'u>(&'u self, report: &'u RunReport) -> &'u Usage {
-        match self.options.last_seen {
-            None => &report.usage,
-            Some(_) => &self.usage,
+    /// Returns the usage of the response. `report` is the report of a finished run.
+    pub(crate) fn usage<'u>(&'u self, report: Option<&'u RunReport>) -> &'u Usage {
+        match (report, self.options.last_seen) {
+            (Some(report), None) => &report.usage,
+            _ => &self.usage,
         }
     }
 

@@ -4,7 +4,6 @@
 use std::{collections::HashSet, sync::Arc};
 
 use axum::http::StatusCode;
-use serde_json::Value;
 use switchboard_domain::{ApprovalDecision, Message, Principal, Role, SessionId, ToolOutput};
 
 use crate::{
@@ -15,7 +14,7 @@ use crate::{
             paused_runs::{ClientResults, PausedRuns, not_waiting},
             run_response::RunResponse,
         },
-        tools::client_tools::ClientTools,
+        tools::client_tools::{ClientTools, DeclaredTool},
     },
     http::read::check_id,
     hub::{ConversationInput, Hub, StartRequest},
@@ -64,8 +63,7 @@ pub(crate) struct DurableRequest<'t, T> {
     pub(crate) session: SessionId,
     pub(crate) settings: RunSettings,
     pub(crate) decisions: Option<Decisions>,
-    /// The client tools: names, descriptions, schemas.
-    pub(crate) tools: Vec<(String, String, Value)>,
+    pub(crate) tools: Vec<DeclaredTool>,
     pub(crate) conversation: &'t T,
 }
 
@@ -77,7 +75,7 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
         app: App,
         principal: Principal,
         paused_runs: PausedRuns,
-    ) -> Result<RunResponse<()>, Problem> {
+    ) -> Result<RunResponse, Problem> {
         let known = app.hub().sessions().get(&principal, &self.session).await?;
         let results = match known {
             Some(_) => self.conversation.client_results()?,
@@ -85,12 +83,8 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
             None => Vec::new(),
         };
         if self.decisions.is_some() || !results.is_empty() {
-            let input = RunInput {
-                session: self.session,
-                decisions: self.decisions,
-                results,
-            };
-            return input.apply(app, principal, paused_runs).await;
+            let (session, decisions) = (self.session, self.decisions);
+            return apply_input(app, principal, paused_runs, session, decisions, results).await;
         }
         self.settings.parameters.check()?;
         let regeneration = self.conversation.regeneration()?;
@@ -124,7 +118,7 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
             customize: tools.as_ref().map(ClientTools::agent_customizer),
         };
         let started = app.hub().start(start).await?;
-        let response = RunResponse::of_started(app, principal, &started, ());
+        let response = RunResponse::of_started(app, principal, &started);
         Ok(response
             .ending_when_waiting()
             .with_client_tools(tools, paused_runs))
@@ -177,16 +171,16 @@ impl Regeneration {
 
 fn question_not_found() -> Problem {
     Problem::conflict(
-        "the message to answer again differs from the session's messages: read the session again, or send \
-         the question as a new message",
+        "the message to answer again differs from the session's messages: read the session again, \
+         or send the question as a new message",
     )
     .at("messages")
 }
 
 fn question_ambiguous() -> Problem {
     Problem::conflict(
-        "the message to answer again is in the session more than once: send all messages from the beginning \
-         of the session up to it, or send the question as a new message",
+        "the message to answer again is in the session more than once: send all messages from the \
+         beginning of the session up to it, or send the question as a new message",
     )
     .at("messages")
 }
@@ -203,110 +197,87 @@ async fn cancel_open_run(
     Ok(())
 }
 
-/// The input that a run waits for: decisions, and results of client tools.
-struct RunInput {
+/// Applies the input that a run waits for: decisions, and results of client tools. Returns the
+/// following events.
+async fn apply_input(
+    app: App,
+    principal: Principal,
+    paused_runs: PausedRuns,
     session: SessionId,
     decisions: Option<Decisions>,
-    results: Vec<(String, ToolOutput)>,
-}
-
-impl RunInput {
-    /// Applies the decisions and results, and returns the following events.
-    async fn apply(
-        self,
-        app: App,
-        principal: Principal,
-        paused_runs: PausedRuns,
-    ) -> Result<RunResponse<()>, Problem> {
-        let hub = app.hub();
-        let run = match &self.decisions {
-            Some(decisions) => decisions.run.clone(),
-            None => match hub.unfinished_run(&principal, &self.session).await? {
-                Some(open) => open.id,
-                None => return Err(not_waiting()),
-            },
-        };
-        check_id(&run, || Problem::no_run(&run))?;
-        // No client has received later events.
-        let last = hub.view(&principal, &run).await?.run.last_event;
-        let last_seen = self
-            .decisions
-            .as_ref()
-            .map_or(last, |decisions| decisions.last_seen.min(last));
-        let (tools, calls) = paused_runs.tools_and_calls(&principal, &run).unzip();
-        // Other results are of server tools, and the client received them from the server.
-        let mut results = self.results;
-        let is_waiting = |id: &String| calls.iter().flatten().any(|call| call == id);
-        results.retain(|(id, _)| is_waiting(id));
-        for (id, output) in &results {
-            check_nul(output).map_err(|why| {
-                bad_messages(format!("the result of the tool call `{id}`: {why}"))
-            })?;
-        }
-        let delivery = InputDelivery {
-            hub: hub.clone(),
-            principal: principal.clone(),
-            paused_runs: paused_runs.clone(),
-            results: ClientResults {
-                run: run.clone(),
-                results,
-            },
-            decisions: self.decisions,
-        };
-        // Applied completely even if the client disconnects, because a partial set would leave the
-        // run waiting.
-        let delivered = tokio::spawn(delivery.deliver()).await;
-        let (paused_at, decided) = delivered.map_err(|_| Problem::internal())??;
-        let reader = hub.reader(&principal, &run, 0).await?;
-        let session = Some(self.session);
-        let response = RunResponse::new(app, principal, run.as_str().into(), session, reader, ());
-        Ok(response
-            .after(paused_at.unwrap_or(last_seen), decided)
-            .ending_when_waiting()
-            .with_client_tools(tools, paused_runs))
+    mut results: Vec<(String, ToolOutput)>,
+) -> Result<RunResponse, Problem> {
+    let hub = app.hub();
+    let run = match &decisions {
+        Some(decisions) => decisions.run.clone(),
+        None => match hub.unfinished_run(&principal, &session).await? {
+            Some(open) => open.id,
+            None => return Err(not_waiting()),
+        },
+    };
+    check_id(&run, || Problem::no_run(&run))?;
+    // No client has received later events.
+    let last = hub.view(&principal, &run).await?.run.last_event;
+    let last_seen = decisions.as_ref().map_or(last, |it| it.last_seen.min(last));
+    let (tools, calls) = paused_runs.tools_and_calls(&principal, &run).unzip();
+    // Other results are of server tools, and the client received them from the server.
+    results.retain(|(id, _)| calls.iter().flatten().any(|call| call == id));
+    for (id, output) in &results {
+        check_nul(output)
+            .map_err(|why| bad_messages(format!("the result of the tool call `{id}`: {why}")))?;
     }
+    let results = ClientResults {
+        run: run.clone(),
+        results,
+    };
+    // Applied completely even if the client disconnects, because a partial set would leave the run
+    // waiting.
+    let input = deliver_input(
+        hub.clone(),
+        principal.clone(),
+        paused_runs.clone(),
+        results,
+        decisions,
+    );
+    let delivered = tokio::spawn(input).await;
+    let (paused_at, decided) = delivered.map_err(|_| Problem::internal())??;
+    let reader = hub.reader(&principal, &run, 0).await?;
+    let mut response = RunResponse::new(app, principal, run.as_str().into(), Some(session), reader);
+    response.last_seen = paused_at.unwrap_or(last_seen);
+    response.decided = decided;
+    Ok(response
+        .ending_when_waiting()
+        .with_client_tools(tools, paused_runs))
 }
 
-/// All decisions and results for a run.
-struct InputDelivery {
+/// Delivers results, then decisions. Returns the last event number of the client if there are only
+/// results, and the calls that continue.
+async fn deliver_input(
     hub: Hub,
     principal: Principal,
     paused_runs: PausedRuns,
     results: ClientResults,
     decisions: Option<Decisions>,
-}
-
-impl InputDelivery {
-    /// Applies results first, then decisions. Returns the last event number of the client if there
-    /// are only results, and the calls that continue.
-    async fn deliver(self) -> Result<(Option<u64>, HashSet<String>), Problem> {
-        let run = self.results.run.clone();
-        let mut decided = HashSet::new();
-        let mut paused_at = None;
-        // A decision may arrive before the client finishes its calls.
-        if self.decisions.is_none() || !self.results.results.is_empty() {
-            let paused = self.paused_runs.take(&self.principal, &self.results)?;
-            if self.decisions.is_none() {
-                paused_at = Some(paused.last_seen);
-            }
-            paused.deliver(&self.hub, self.results).await?;
-            decided.extend(paused.calls.into_iter().map(|(_, call)| call));
-        }
-        let decisions = self.decisions.into_iter().flat_map(|it| it.calls);
-        for (call, decision) in decisions {
-            match self
-                .hub
-                .decide(&self.principal, &run, &call, decision)
-                .await
-            {
-                Ok(_) => drop(decided.insert(call)),
-                // Another client decided, or the run continued. Its events follow.
-                Err(problem) if problem.status == StatusCode::CONFLICT => {}
-                Err(problem) => return Err(problem),
-            }
-        }
-        Ok((paused_at, decided))
+) -> Result<(Option<u64>, HashSet<String>), Problem> {
+    let run = results.run.clone();
+    let mut decided = HashSet::new();
+    let mut paused_at = None;
+    // A decision may arrive before the client finishes its calls.
+    if decisions.is_none() || !results.results.is_empty() {
+        let paused = paused_runs.take(&principal, &results)?;
+        paused_at = decisions.is_none().then_some(paused.last_seen);
+        paused.deliver(results).await?;
+        decided.extend(paused.calls.into_iter().map(|(_, call)| call));
     }
+    for (call, decision) in decisions.into_iter().flat_map(|it| it.calls) {
+        match hub.decide(&principal, &run, &call, decision).await {
+            Ok(_) => drop(decided.insert(call)),
+            // Another client decided, or the run continued. Its events follow.
+            Err(problem) if problem.status == StatusCode::CONFLICT => {}
+            Err(problem) => return Err(problem),
+        }
+    }
+    Ok((paused_at, decided))
 }
 
 /// Rejects texts that a store cannot contain. `field` names the field in the error.

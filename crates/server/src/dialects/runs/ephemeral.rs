@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
 use switchboard_domain::{Message, Principal};
 use switchboard_orchestration::{strategy::formatter::Form, tools::arguments::ClientContext};
 use utoipa::ToSchema;
@@ -16,29 +15,24 @@ use crate::{
             paused_runs::{ClientResults, PausedRuns},
             run_response::RunResponse,
         },
-        tools::client_tools::ClientTools,
+        tools::client_tools::{ClientTools, DeclaredTool},
     },
     hub::{AgentCustomizer, ConversationInput, StartRequest},
 };
 
 /// The extension fields of Switchboard in a request of another protocol.
 #[derive(Debug, Default, Clone, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct SwitchboardFields {
     /// The recipe of the run.
-    #[serde(default)]
     recipe: Option<String>,
     /// Which tool calls need approval. Only a stricter value than the configured one has an effect.
-    #[serde(default)]
     approve: Option<Approve>,
     /// Maximum number of model calls.
-    #[serde(default)]
     max_steps: Option<u32>,
     /// `false` offers the model no tools.
-    #[serde(default)]
     tools: Option<bool>,
     /// Values for tools that the model does not see, by name.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     context: Option<ClientContext>,
 }
@@ -58,8 +52,7 @@ impl SwitchboardFields {
 pub(crate) struct EphemeralRequest<'a> {
     pub(crate) parameters: Parameters,
     pub(crate) messages: Vec<Arc<Message>>,
-    /// The client's tools: names, descriptions, schemas.
-    pub(crate) tools: Vec<(String, String, Value)>,
+    pub(crate) tools: Vec<DeclaredTool>,
     pub(crate) answer_form: Option<Form>,
     pub(crate) switchboard: SwitchboardFields,
     pub(crate) model: &'a str,
@@ -73,10 +66,11 @@ impl EphemeralRequest<'_> {
         app: App,
         principal: Principal,
         paused_runs: PausedRuns,
-    ) -> Result<RunResponse<()>, Problem> {
+    ) -> Result<RunResponse, Problem> {
         self.parameters.check()?;
-        if let Some(results) = ClientResults::of_last(&self.messages) {
-            let (paused, reader) = paused_runs.resume(app.hub(), &principal, results).await?;
+        let last = self.messages.last();
+        if let Some(results) = ClientResults::of(last.into_iter().flat_map(|it| it.results())) {
+            let (paused, reader) = paused_runs.resume(&principal, results).await?;
             return Ok(RunResponse::of_paused(app, paused, reader, paused_runs));
         }
         let tools = ClientTools::new(&app, self.tools).await?;
@@ -96,12 +90,10 @@ impl EphemeralRequest<'_> {
             customize: agent_customizer(tools.as_ref(), self.answer_form.clone()),
         };
         let started = app.hub().start(start).await.map_err(model_not_found)?;
-        let guard = started.cancel_when_dropped();
-        let response = RunResponse::of_started(app, principal, &started, ());
-        Ok(response
-            .cancelled_by(guard)
-            .with_client_tools(tools, paused_runs)
-            .with_answer_form(self.answer_form.map(Arc::new)))
+        let mut response = RunResponse::of_started(app, principal, &started);
+        response.guard = Some(started.cancel_when_dropped());
+        response.answer_form = self.answer_form.map(Arc::new);
+        Ok(response.with_client_tools(tools, paused_runs))
     }
 }
 

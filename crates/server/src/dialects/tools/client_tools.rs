@@ -12,20 +12,28 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use crate::{App, Problem, dialects::conversation::unsupported, hub::CLIENT_SERVER};
 use async_trait::async_trait;
 use futures_util::stream;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use switchboard_domain::{
     ToolCall, ToolCallError, ToolCatalog, ToolDefinition, ToolHost, ToolHostChanges, ToolOrigin,
     ToolOutput, check_depth,
 };
-use switchboard_orchestration::RunEventKind;
-
-use crate::dialects::{conversation::unsupported, sequencer::ClientEvent};
-use crate::{App, Problem, hub::CLIENT_SERVER};
 
 /// Prefix of call ids for clients. The id of the run follows it.
 pub(crate) const CALL_ID_PREFIX: &str = "sb";
+
+/// A tool that a client declares.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct DeclaredTool {
+    pub(crate) name: String,
+    pub(crate) description: Option<String>,
+    /// The schema of the input. Without it the tool has no parameters.
+    #[serde(alias = "input_schema")]
+    pub(crate) parameters: Option<Value>,
+}
 
 /// The tools that a client declared, as a tool host.
 pub(crate) struct ClientTools {
@@ -39,14 +47,17 @@ impl ClientTools {
     /// tool of the server. Returns `None` without tools.
     pub(crate) async fn new(
         app: &App,
-        tools: Vec<(String, String, Value)>,
+        tools: Vec<DeclaredTool>,
     ) -> Result<Option<Arc<Self>>, Problem> {
         if tools.is_empty() {
             return Ok(None);
         }
         let catalog = app.engine().tools().await;
         let mut definitions: Vec<Arc<ToolDefinition>> = Vec::with_capacity(tools.len());
-        for (index, (name, description, schema)) in tools.into_iter().enumerate() {
+        for (index, tool) in tools.into_iter().enumerate() {
+            let name = tool.name;
+            let no_parameters = || json!({"type": "object", "properties": {}});
+            let schema = tool.parameters.unwrap_or_else(no_parameters);
             let refused = |reason: &str| unsupported("tools", &format!("tools[{index}]: {reason}"));
             let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
             if !(1..=64).contains(&name.len()) || !name.chars().all(is_allowed) {
@@ -66,6 +77,7 @@ impl ClientTools {
                 return Err(refused("its schema must be an object"));
             }
             check_depth(&schema).map_err(|error| refused(&format!("its schema is {error}")))?;
+            let description = tool.description.unwrap_or_default();
             definitions.push(definition(&name, description, schema));
         }
         Ok(Some(Self::of(definitions)))
@@ -138,67 +150,6 @@ pub(crate) fn definition(name: &str, description: String, schema: Value) -> Arc<
         tool: name.to_owned(),
     });
     Arc::new(tool)
-}
-
-/// A call that the client executes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ClientCall {
-    /// The client's id of the call.
-    pub(crate) id: String,
-    pub(crate) tool_use_id: String,
-    pub(crate) name: String,
-    /// The input as JSON text.
-    pub(crate) input: String,
-    is_waiting: bool,
-}
-
-/// The client's calls of a response.
-#[derive(Debug, Default)]
-pub(crate) struct ClientCalls {
-    calls: Vec<ClientCall>,
-}
-
-impl ClientCalls {
-    pub(crate) fn update(&mut self, run: &str, event: &ClientEvent<'_>) {
-        match event {
-            ClientEvent::CallInputReady(call, input)
-            | ClientEvent::CallInputReplaced(call, input)
-                if call.is_client_tool() =>
-            {
-                self.calls.retain(|it| it.tool_use_id != call.tool_use_id);
-                self.calls.push(ClientCall {
-                    id: call_id(run, &call.tool_use_id),
-                    tool_use_id: call.tool_use_id.clone(),
-                    name: call.name.clone(),
-                    input: input.to_string(),
-                    is_waiting: false,
-                });
-            }
-            ClientEvent::CallAwaitsDecision(call) => {
-                let mut calls = self.calls.iter_mut();
-                if let Some(found) = calls.find(|it| it.tool_use_id == call.tool_use_id) {
-                    found.is_waiting = true;
-                }
-            }
-            ClientEvent::Other(event) => {
-                if let RunEventKind::ToolApproved { id, .. } = &event.kind {
-                    let mut calls = self.calls.iter_mut();
-                    if let Some(found) = calls.find(|it| it.tool_use_id == *id) {
-                        found.is_waiting = false;
-                    }
-                }
-            }
-            ClientEvent::CallDenied(call) | ClientEvent::CallFinished(call, _) => {
-                self.calls.retain(|it| it.tool_use_id != call.tool_use_id);
-            }
-            _ => {}
-        }
-    }
-
-    /// Returns the calls that wait for the client.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = &ClientCall> {
-        self.calls.iter().filter(|call| call.is_waiting)
-    }
 }
 
 /// Returns the client's id of a call, which contains the run. Its own characters are valid in the

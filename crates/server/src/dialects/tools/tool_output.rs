@@ -1,137 +1,59 @@
 //! Tool results as MCP's `CallToolResult` (2025-11-25), which front ends for MCP tools expect.
 
-use serde::{
-    Serialize, Serializer,
-    ser::{SerializeMap as _, SerializeSeq as _},
-};
-use serde_json::Value;
+use serde_json::{Value, json};
 use switchboard_domain::{Media, MediaSource, ToolContent};
 
-/// A tool result that serialises as a `CallToolResult`.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ToolOutput<'a> {
-    pub(crate) content: &'a [ToolContent],
-    pub(crate) structured: Option<&'a Value>,
+use crate::dialects::response::frames::without_nulls;
+
+/// Returns a tool result as a `CallToolResult`.
+pub(crate) fn to_mcp(content: &[ToolContent], structured: Option<&Value>) -> Value {
+    let content: Vec<Value> = content.iter().map(content_to_mcp).collect();
+    without_nulls(json!({"content": content, "structuredContent": structured}))
 }
 
-impl Serialize for ToolOutput<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("content", &Contents(self.content))?;
-        if let Some(structured) = self.structured {
-            map.serialize_entry("structuredContent", structured)?;
+fn content_to_mcp(content: &ToolContent) -> Value {
+    match content {
+        ToolContent::Image(media) => media_to_mcp("image", media),
+        ToolContent::Audio(media) => media_to_mcp("audio", media),
+        ToolContent::Resource {
+            uri,
+            media_type,
+            text,
+            blob,
+        } => {
+            let resource = json!({"uri": uri, "mimeType": media_type, "text": text, "blob": blob});
+            json!({"type": "resource", "resource": without_nulls(resource)})
         }
-        map.end()
+        ToolContent::ResourceLink {
+            uri,
+            name,
+            media_type,
+            description,
+        } => without_nulls(json!({
+            "type": "resource_link",
+            "uri": uri,
+            "name": name,
+            "mimeType": media_type,
+            "description": description,
+        })),
+        ToolContent::Unknown {
+            value: value @ Value::Object(_),
+        } => value.clone(),
+        // Later variants of the domain become text.
+        other => json!({"type": "text", "text": other.as_text()}),
     }
 }
 
-struct Contents<'a>(&'a [ToolContent]);
-
-impl Serialize for Contents<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
-        for content in self.0 {
-            list.serialize_element(&Content(content))?;
-        }
-        list.end()
-    }
-}
-
-struct Content<'a>(&'a ToolContent);
-
-impl Serialize for Content<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        match self.0 {
-            ToolContent::Text { text } => {
-                map.serialize_entry("type", "text")?;
-                map.serialize_entry("text", text)?;
-            }
-            ToolContent::Image(media) => media_entries::<S>(&mut map, "image", media)?,
-            ToolContent::Audio(media) => media_entries::<S>(&mut map, "audio", media)?,
-            ToolContent::Resource {
-                uri,
-                media_type,
-                text,
-                blob,
-            } => {
-                map.serialize_entry("type", "resource")?;
-                map.serialize_entry(
-                    "resource",
-                    &Resource {
-                        uri,
-                        mime_type: media_type.as_deref(),
-                        text: text.as_deref(),
-                        blob: blob.as_deref(),
-                    },
-                )?;
-            }
-            ToolContent::ResourceLink {
-                uri,
-                name,
-                media_type,
-                description,
-            } => {
-                map.serialize_entry("type", "resource_link")?;
-                map.serialize_entry("uri", uri)?;
-                map.serialize_entry("name", name)?;
-                if let Some(media_type) = media_type {
-                    map.serialize_entry("mimeType", media_type)?;
-                }
-                if let Some(description) = description {
-                    map.serialize_entry("description", description)?;
-                }
-            }
-            ToolContent::Unknown {
-                value: Value::Object(object),
-            } => {
-                for (key, value) in object {
-                    map.serialize_entry(key, value)?;
-                }
-            }
-            // Later variants of the domain become text.
-            other => {
-                map.serialize_entry("type", "text")?;
-                map.serialize_entry("text", &other.as_text())?;
-            }
-        }
-        map.end()
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Resource<'a> {
-    uri: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mime_type: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    blob: Option<&'a str>,
-}
-
-fn media_entries<S: Serializer>(
-    map: &mut S::SerializeMap,
-    kind: &str,
-    media: &Media,
-) -> Result<(), S::Error> {
+fn media_to_mcp(kind: &str, media: &Media) -> Value {
+    let media_type = &media.media_type;
     match &media.source {
-        MediaSource::Base64(data) => {
-            map.serialize_entry("type", kind)?;
-            map.serialize_entry("data", data)?;
-        }
+        MediaSource::Base64(data) => json!({"type": kind, "data": data, "mimeType": media_type}),
         // MCP represents media at a URL as a resource link.
         MediaSource::Url(url) => {
-            map.serialize_entry("type", "resource_link")?;
-            map.serialize_entry("uri", url)?;
-            map.serialize_entry("name", kind)?;
+            json!({"type": "resource_link", "uri": url, "name": kind, "mimeType": media_type})
         }
-        _ => {
-            map.serialize_entry("type", kind)?;
-        }
+        _ => json!({"type": kind, "mimeType": media_type}),
     }
-    map.serialize_entry("mimeType", &media.media_type)
 }
 
 /// Returns the text that the model received.
@@ -172,12 +94,8 @@ mod tests {
             },
             ToolContent::Unknown { value: json!(7) },
         ];
-        let output = ToolOutput {
-            content: &content,
-            structured: Some(&structured),
-        };
         assert_eq!(
-            serde_json::to_value(output).unwrap(),
+            to_mcp(&content, Some(&structured)),
             json!({
                 "content": [
                     {"type": "text", "text": "three"},
