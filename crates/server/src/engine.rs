@@ -11,6 +11,8 @@ use switchboard_orchestration::{
 };
 use utoipa::ToSchema;
 
+use crate::openapi::schema;
+
 /// Builds agents, and lists models, recipes, servers and tools.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
@@ -126,10 +128,10 @@ pub struct Parameters {
     pub max_output_tokens: Option<u32>,
     /// The tool choice of the first step: `"auto"`, `"none"`, `"required"`, or
     /// `{"only": ["NAME", …]}`.
-    #[schema(value_type = Option<ToolChoiceSchema>)]
+    #[schema(value_type = Option<schema::ToolChoice>)]
     pub tool_choice: Option<ToolChoice>,
     /// The reasoning effort.
-    #[schema(value_type = Option<ReasoningSchema>)]
+    #[schema(value_type = Option<schema::ReasoningEffort>)]
     pub reasoning: Option<ReasoningEffort>,
     /// Whether one answer may contain several tool uses.
     pub parallel_tool_use: Option<bool>,
@@ -137,46 +139,6 @@ pub struct Parameters {
     pub approve: Option<Approve>,
     /// `false` offers the model no tools.
     pub tools: Option<bool>,
-}
-
-/// The tool choice of the first step.
-#[derive(Debug, ToSchema)]
-#[schema(as = ToolChoice)]
-#[expect(
-    dead_code,
-    reason = "only the derived schema is used; a test compares it with the domain type"
-)]
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ToolChoiceSchema {
-    /// The model decides.
-    Auto,
-    /// No tool. The tools stay declared.
-    None,
-    /// At least one tool of any name.
-    Required,
-    /// At least one tool of these names.
-    Only(Vec<String>),
-}
-
-/// The amount of reasoning before the answer.
-#[derive(Debug, ToSchema)]
-#[schema(as = ReasoningEffort)]
-#[expect(
-    dead_code,
-    reason = "only the derived schema is used; a test compares it with the domain type"
-)]
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ReasoningSchema {
-    /// No reasoning, where the model can switch it off.
-    None,
-    /// Little reasoning.
-    Low,
-    /// A medium amount.
-    Medium,
-    /// Much reasoning.
-    High,
 }
 
 /// The tool calls that need approval.

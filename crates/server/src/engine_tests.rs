@@ -7,14 +7,14 @@ use super::*;
 fn schema_values_match_the_domain_types() {
     let all =
         |schema: Value| -> Vec<Value> { schema["enum"].as_array().cloned().unwrap_or_default() };
-    let schema =
+    let json =
         |it: utoipa::openapi::RefOr<utoipa::openapi::Schema>| serde_json::to_value(it).unwrap();
-    let efforts = all(schema(ReasoningSchema::schema()));
+    let efforts = all(json(schema::ReasoningEffort::schema()));
     assert_eq!(efforts.len(), 4);
     for effort in efforts {
         serde_json::from_value::<ReasoningEffort>(effort).unwrap();
     }
-    let choice = schema(ToolChoiceSchema::schema());
+    let choice = json(schema::ToolChoice::schema());
     let text = choice.to_string();
     for value in [
         ToolChoice::Auto,

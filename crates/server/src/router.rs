@@ -131,7 +131,7 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     // Dropped with this future when the client disconnects.
     let open_request = app.metrics().open_requests.open();
     let mut response = next.run(request).instrument(span.clone()).await;
-    let route = response.extensions_mut().remove::<Route>();
+    let route = response.extensions_mut().remove::<MatchedPath>();
     if let Some(problem) = response.extensions_mut().remove::<Problem>()
         && let Some(mut converted) = dialects::problem(&path, &problem)
     {
@@ -148,9 +148,9 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     span.record("http.response.status_code", status.as_u16());
     // A stream continues after this.
     tracing::debug!(parent: &span, "the response started");
-    let route = route.map_or_else(|| "other".to_owned(), |route| route.0);
+    let route = route.as_ref().map_or("other", MatchedPath::as_str);
     app.metrics()
-        .record_response(method.as_str(), &route, status.as_u16(), start.elapsed());
+        .record_response(method.as_str(), route, status.as_u16(), start.elapsed());
     let headers = response.headers_mut();
     if !prefix.is_empty()
         && let Some(location) = headers
@@ -166,14 +166,13 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     // Links in output of models and servers must not cause DNS requests. Frames inherit the header.
     let off = HeaderValue::from_static("off");
     headers.insert(header::X_DNS_PREFETCH_CONTROL, off);
-    if !headers.contains_key(header::CACHE_CONTROL) {
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    }
-    if !headers.contains_key(header::CONTENT_SECURITY_POLICY) {
-        // Browsers must not render other responses as pages.
-        let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
-        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-    }
+    let no_store = HeaderValue::from_static("no-store");
+    headers.entry(header::CACHE_CONTROL).or_insert(no_store);
+    // Browsers must not render other responses as pages.
+    let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(policy);
     limits::hold_until_sent(response, open_request)
 }
 
@@ -189,16 +188,11 @@ fn prefix(request: &Request) -> &str {
     prefix.unwrap_or(original.path()).trim_end_matches('/')
 }
 
-/// The pattern of the matched route.
-#[derive(Debug, Clone)]
-struct Route(String);
-
 /// Adds the matched route to the response, for [`observe`].
 async fn add_route(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;
     if let Some(route) = route {
-        let route = Route(route.as_str().to_owned());
         response.extensions_mut().insert(route);
     }
     response

@@ -445,7 +445,10 @@ fn a_tool_of_the_client_waits_where_nothing_else_has_to() {
         "Mine.".into(),
         serde_json::json!({"type": "object"}),
     );
-    let events = script.played_with(ClientTools::of(vec![mine]).agent_customizer());
+    let tools = ClientTools::of(vec![mine]);
+    let events = script.played_with(Box::new(|agent| {
+        agent.with_asked_tools("the client", tools)
+    }));
     let asked: Vec<_> = events
         .iter()
         .filter_map(|event| match &event.kind {

@@ -23,7 +23,7 @@ mod runs;
 mod sequencer;
 mod tools;
 
-use axum::{Extension, response::Response};
+use axum::{Extension, http::StatusCode, response::Response};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{App, Problem};
@@ -45,10 +45,15 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// Returns a problem in the format of the dialect at a path. `None` if the path has no dialect with
 /// its own error format.
 pub(crate) fn problem(path: &str, problem: &Problem) -> Option<Response> {
+    // The status of both APIs for an invalid body.
+    let status = match problem.status {
+        StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
+        status => status,
+    };
     let mut response = match path {
-        _ if path.starts_with("/v1/messages") => anthropic_messages::problem(problem),
+        _ if path.starts_with("/v1/messages") => anthropic_messages::error(status, &problem.detail),
         // All other paths below `/v1/` are used by OpenAI's SDKs.
-        _ if path.starts_with("/v1/") => openai_chat::problem(problem),
+        _ if path.starts_with("/v1/") => openai_chat::problem(status, problem),
         _ => return None,
     };
     problem.set_headers(&mut response);

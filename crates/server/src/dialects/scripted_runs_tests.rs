@@ -21,6 +21,9 @@ use switchboard_orchestration::{
     strategy::{GatherFormat, Strategy},
 };
 
+/// A change to the agent of a run.
+type Customizer = Box<dyn FnOnce(Agent) -> Agent>;
+
 /// What a model does when it is asked.
 #[derive(Debug, Clone)]
 pub(super) struct Turn {
@@ -297,7 +300,7 @@ impl Script {
     }
 
     /// The same with a last change to the agent.
-    pub(super) fn played_with(&self, customize: crate::hub::AgentCustomizer) -> Vec<RunEvent> {
+    pub(super) fn played_with(&self, customize: Customizer) -> Vec<RunEvent> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
@@ -305,7 +308,7 @@ impl Script {
         runtime.block_on(self.play(customize))
     }
 
-    async fn play(&self, customize: crate::hub::AgentCustomizer) -> Vec<RunEvent> {
+    async fn play(&self, customize: Customizer) -> Vec<RunEvent> {
         let mut options = RunOptions::default();
         options.limits.max_steps = self.max_steps;
         options.tool_timeout = Some(Duration::from_secs(5));

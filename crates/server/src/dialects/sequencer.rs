@@ -92,6 +92,15 @@ pub(crate) enum PartKind {
     Reasoning,
 }
 
+impl PartKind {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Reasoning => "reasoning",
+        }
+    }
+}
+
 /// A tool call as a client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {

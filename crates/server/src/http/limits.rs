@@ -11,13 +11,7 @@
 //! A principal gets at most its share of the other slots, and 32 control requests at a time. All
 //! requests count, because any request may wait for a run.
 
-use std::{
-    collections::HashMap,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -26,11 +20,14 @@ use axum::{
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
-use hyper::body::{Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use switchboard_domain::Principal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{Problem, ServerOptions};
+use crate::{
+    Problem, ServerOptions,
+    hub::limits::{PrincipalLimit, semaphore, try_acquire},
+};
 
 /// The number of slots that are reserved for control of runs.
 const RESERVED_FOR_CONTROL: usize = 64;
@@ -38,107 +35,6 @@ const RESERVED_FOR_CONTROL: usize = 64;
 /// Maximum number of concurrent control requests of one principal. A control request with a slow
 /// body holds its slot as long as a body may take.
 const MAX_CONTROL_EACH: usize = RESERVED_FOR_CONTROL / 2;
-
-/// The number of slots in use by each principal, for principals that use any.
-type SlotsInUse = Arc<Mutex<HashMap<Principal, usize>>>;
-
-fn lock(slots: &SlotsInUse) -> MutexGuard<'_, HashMap<Principal, usize>> {
-    slots.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A limit on the slots of each principal.
-struct PrincipalLimit {
-    max: usize,
-    in_use: SlotsInUse,
-}
-
-/// A slot of a principal, released on drop.
-pub(crate) struct PrincipalSlot {
-    in_use: SlotsInUse,
-    principal: Principal,
-}
-
-impl PrincipalLimit {
-    fn new(max: usize) -> Self {
-        let in_use = SlotsInUse::default();
-        Self { max, in_use }
-    }
-
-    /// Acquires a slot. Returns `None` if the principal has the maximum.
-    fn acquire(&self, principal: &Principal) -> Option<PrincipalSlot> {
-        let mut in_use = lock(&self.in_use);
-        let slots = in_use.get(principal).copied().unwrap_or_default();
-        if slots >= self.max {
-            return None;
-        }
-        in_use.insert(principal.clone(), slots + 1);
-        Some(PrincipalSlot {
-            in_use: Arc::clone(&self.in_use),
-            principal: principal.clone(),
-        })
-    }
-}
-
-impl Drop for PrincipalSlot {
-    fn drop(&mut self) {
-        let mut in_use = lock(&self.in_use);
-        if let Some(slots) = in_use.get_mut(&self.principal) {
-            *slots -= 1;
-            if *slots == 0 {
-                in_use.remove(&self.principal);
-            }
-        }
-    }
-}
-
-fn semaphore(slots: usize) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS)))
-}
-
-fn try_acquire(slots: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
-    Arc::clone(slots).try_acquire_owned().ok()
-}
-
-/// The limits on active runs.
-pub(crate) struct RunLimits {
-    max: usize,
-    total: Arc<Semaphore>,
-    each: PrincipalLimit,
-}
-
-/// The slots of one run, released on drop.
-pub(crate) type RunSlots = (OwnedSemaphorePermit, PrincipalSlot);
-
-impl RunLimits {
-    pub(crate) fn new(options: &ServerOptions) -> Self {
-        Self {
-            max: options.max_runs,
-            total: semaphore(options.max_runs),
-            each: PrincipalLimit::new(options.max_runs_each),
-        }
-    }
-
-    /// Acquires the slots for one more run of the principal.
-    pub(crate) fn acquire(&self, principal: &Principal) -> Result<RunSlots, Problem> {
-        let own = self.each.acquire(principal).ok_or_else(|| {
-            Problem::too_many(format!(
-                "you have {} active runs, which is the maximum: wait until one ends, or cancel one \
-                 (POST /runs/{{id}}/cancel)",
-                self.each.max
-            ))
-        })?;
-        let slot = try_acquire(&self.total).ok_or_else(|| {
-            Problem::unavailable(
-                format!(
-                    "the server has {} active runs, which is the maximum: try again",
-                    self.max
-                ),
-                None,
-            )
-        })?;
-        Ok((slot, own))
-    }
-}
 
 /// The class of a request for the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -256,38 +152,13 @@ pub(crate) async fn limit_each(
 
 /// Attaches a value to the response that is dropped after the last byte of the body is sent or
 /// discarded.
-pub(crate) fn hold_until_sent(response: Response, value: impl Send + Unpin + 'static) -> Response {
+pub(crate) fn hold_until_sent(response: Response, value: impl Send + 'static) -> Response {
     response.map(|body| {
-        Body::new(BodyWithValue {
-            body,
-            _value: value,
-        })
+        Body::new(body.map_err(move |error| {
+            let _held = &value;
+            error
+        }))
     })
-}
-
-struct BodyWithValue<T> {
-    body: Body,
-    _value: T,
-}
-
-impl<T: Unpin> hyper::body::Body for BodyWithValue<T> {
-    type Data = bytes::Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
 #[cfg(test)]
@@ -320,7 +191,7 @@ mod tests {
         assert!(control_each.acquire(&ann).is_none());
         assert!(control_each.acquire(&bob).is_some());
         drop((slots, control));
-        assert!(lock(&each.in_use).is_empty());
+        assert!(each.is_unused());
         assert!(each.acquire(&ann).is_some());
 
         let all = [(); 3].map(|()| limits.acquire(RequestClass::Other));
@@ -331,31 +202,6 @@ mod tests {
         assert!(limits.acquire(RequestClass::Control).is_none());
         drop((all, control));
         assert!(limits.acquire(RequestClass::Other).is_some());
-    }
-
-    #[test]
-    fn a_run_slot_can_be_used_again_after_its_release() {
-        let limits = |max_runs, max_runs_each| {
-            RunLimits::new(&ServerOptions {
-                max_runs,
-                max_runs_each,
-                ..ServerOptions::default()
-            })
-        };
-        let (ann, bob) = (principal("ann"), principal("bob"));
-        let of_three = limits(3, 2);
-        let status = |limits: &RunLimits, principal| {
-            let problem = limits.acquire(principal).err();
-            problem.map(|problem| problem.status.as_u16())
-        };
-        let first = of_three.acquire(&ann).unwrap();
-        let _second = of_three.acquire(&ann).unwrap();
-        assert_eq!(status(&of_three, &ann), Some(429));
-        let _third = of_three.acquire(&bob).unwrap();
-        assert_eq!(status(&of_three, &bob), Some(503));
-        drop(first);
-        assert_eq!(status(&of_three, &ann), None);
-        assert_eq!(status(&limits(0, 1), &ann), Some(503));
     }
 
     #[test]

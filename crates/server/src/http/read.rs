@@ -1,12 +1,11 @@
 //! Extractors for requests, which return a [`Problem`] for invalid input.
 
 use axum::{
-    body::Body,
+    body::{Body, Bytes, HttpBody as _},
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::{HeaderMap, StatusCode, header, request::Parts},
 };
-use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt as _;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use switchboard_domain::{JsonObject, SharedObject, check_depth, check_document_depth};
@@ -30,7 +29,7 @@ impl<T: DeserializeOwned> FromRequest<App> for ReadJson<T> {
             ));
         }
         let options = app.options();
-        let read = read_body(&parts.headers, body, options.max_body);
+        let read = read_body(body, options.max_body);
         let Ok(bytes) = tokio::time::timeout(options.body_time, read).await else {
             return Err(Problem::new(
                 StatusCode::REQUEST_TIMEOUT,
@@ -75,7 +74,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     family.eq_ignore_ascii_case("application") && (subtype == "json" || subtype.ends_with("+json"))
 }
 
-async fn read_body(headers: &HeaderMap, body: Body, max_bytes: usize) -> Result<Bytes, Problem> {
+async fn read_body(body: Body, max_bytes: usize) -> Result<Bytes, Problem> {
     let too_large = || {
         Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -86,21 +85,15 @@ async fn read_body(headers: &HeaderMap, body: Body, max_bytes: usize) -> Result<
             ),
         )
     };
-    let length = headers.get(header::CONTENT_LENGTH);
-    let length: Option<usize> = length.and_then(|it| it.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length| length > max_bytes) {
+    // Of a request with the header Content-Length, the size is known before the body.
+    if body.size_hint().lower() > max_bytes as u64 {
         return Err(too_large());
     }
-    let mut read = BytesMut::with_capacity(length.unwrap_or(0).min(64 << 10));
-    let mut pieces = body.into_data_stream();
-    while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|_| Problem::malformed("the body is incomplete"))?;
-        if read.len() + piece.len() > max_bytes {
-            return Err(too_large());
-        }
-        read.extend_from_slice(&piece);
+    match Limited::new(body, max_bytes).collect().await {
+        Ok(read) => Ok(read.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(_) => Err(Problem::malformed("the body is incomplete")),
     }
-    Ok(read.freeze())
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
@@ -147,17 +140,6 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ReadPat
         path.map(|Path(value)| Self(value))
             .map_err(|_| Problem::not_found("the id in the URL does not exist"))
     }
-}
-
-/// Maximum length in bytes of the id of a session, run, call or question.
-const MAX_ID_LENGTH: usize = 512;
-
-/// Refuses a value that cannot be an id. Some stores cannot search for such values.
-pub(crate) fn check_id(id: &str, problem: impl FnOnce() -> Problem) -> Result<(), Problem> {
-    if id.is_empty() || id.len() > MAX_ID_LENGTH || id.chars().any(char::is_control) {
-        return Err(problem());
-    }
-    Ok(())
 }
 
 /// Refuses an object that is nested too deeply.

@@ -69,17 +69,18 @@ pub(crate) async fn check_head(
     request: Request,
     next: Next,
 ) -> Response {
-    match head_problem(&request, &app, &names) {
-        Some(problem) => problem.into_response(),
-        None => next.run(request).await,
+    match check(&request, app.options(), &names) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
     }
 }
 
-fn head_problem(request: &Request, app: &App, names: &HostNames) -> Option<Problem> {
-    let max_bytes = app.options().max_headers;
+fn check(request: &Request, options: &ServerOptions, names: &HostNames) -> Result<(), Problem> {
+    let (headers, uri) = (request.headers(), request.uri());
+    let max_bytes = options.max_headers;
     // hyper checks its limit only when it reads again, so larger headers may pass.
     if head_length(request) > max_bytes {
-        return Some(Problem::new(
+        return Err(Problem::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             "too-large",
             "The headers are too large",
@@ -89,7 +90,42 @@ fn head_problem(request: &Request, app: &App, names: &HostNames) -> Option<Probl
             ),
         ));
     }
-    origin_problem(request.headers(), request.uri(), app, names)
+    let target = target(headers, uri)?;
+    if !names.contains(target.host) {
+        return Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "foreign-host",
+            "Unknown host name",
+            format!(
+                "`{}` is not a host name of this server: use its address, or add the name to \
+                 `serve.hosts`",
+                target.host
+            ),
+        ));
+    }
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let (origin, more) = (origins.next(), origins.next());
+    let Some(origin) = origin.filter(|_| !is_asset(uri.path())) else {
+        return Ok(());
+    };
+    if more.is_some() {
+        return Err(Problem::malformed(
+            "the header Origin occurs more than once",
+        ));
+    }
+    if is_same(origin, target) || options.origins.contains(origin) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::FORBIDDEN,
+        "foreign-origin",
+        "Origin not allowed",
+        format!(
+            "pages of the origin `{}` may not use this server: add the origin to `serve.origins` \
+             to allow them",
+            String::from_utf8_lossy(origin.as_bytes())
+        ),
+    ))
 }
 
 /// Returns the length in bytes of the request line and headers in HTTP/1.
@@ -104,49 +140,6 @@ fn head_length(request: &Request) -> usize {
         .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len())
         .sum();
     line + "  HTTP/1.1\r\n".len() + headers + "\r\n".len()
-}
-
-fn origin_problem(headers: &HeaderMap, uri: &Uri, app: &App, names: &HostNames) -> Option<Problem> {
-    let target = match target(headers, uri) {
-        Ok(target) => target,
-        Err(problem) => return Some(problem),
-    };
-    if !names.contains(target.host) {
-        return Some(Problem::new(
-            StatusCode::FORBIDDEN,
-            "foreign-host",
-            "Unknown host name",
-            format!(
-                "`{}` is not a host name of this server: use its address, or add the name to \
-                 `serve.hosts`",
-                target.host
-            ),
-        ));
-    }
-    if is_asset(uri.path()) {
-        return None;
-    }
-    let mut origins = headers.get_all(header::ORIGIN).iter();
-    let origin = origins.next()?;
-    if origins.next().is_some() {
-        return Some(Problem::malformed(
-            "the header Origin occurs more than once",
-        ));
-    }
-    let is_own = is_same(origin, target);
-    let is_known = app.options().origins.contains(origin);
-    (!is_own && !is_known).then(|| {
-        Problem::new(
-            StatusCode::FORBIDDEN,
-            "foreign-origin",
-            "Origin not allowed",
-            format!(
-                "pages of the origin `{}` may not use this server: add the origin to \
-                 `serve.origins` to allow them",
-                String::from_utf8_lossy(origin.as_bytes())
-            ),
-        )
-    })
 }
 
 /// Returns whether a path is a file of the page. These files are public, and sandboxed frames load

@@ -1,17 +1,10 @@
 //! Accepts, serves and closes connections.
 
-use std::{
-    fmt,
-    future::Future,
-    io,
-    net::SocketAddr,
-    pin::{Pin, pin},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::Router;
 use futures_core::future::BoxFuture;
+use futures_util::FutureExt as _;
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -126,12 +119,12 @@ impl Server {
         let Shutdown { first, second } = shutdown;
         let mut first = pin!(first);
         loop {
-            let accepted = tokio::select! {
+            let (stream, slot) = tokio::select! {
                 biased;
                 () = &mut first => break,
                 accepted = connections.accept(&listener) => accepted,
             };
-            connections.serve(accepted, router.clone());
+            connections.serve(stream, slot, router.clone());
         }
         drop(listener);
         connections.shut_down(second).await;
@@ -155,15 +148,9 @@ struct Connections {
     abort: CancellationToken,
 }
 
-/// A connection with its slot.
-struct Accepted {
-    stream: TcpStream,
-    slot: OwnedSemaphorePermit,
-}
-
 impl Connections {
     /// Waits for the next connection. At the limit, further connections wait in the system's queue.
-    async fn accept(&self, listener: &TcpListener) -> Accepted {
+    async fn accept(&self, listener: &TcpListener) -> (TcpStream, OwnedSemaphorePermit) {
         loop {
             let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
                 // The semaphore is never closed.
@@ -171,7 +158,7 @@ impl Connections {
                 continue;
             };
             match listener.accept().await {
-                Ok((stream, _)) => return Accepted { stream, slot },
+                Ok((stream, _)) => return (stream, slot),
                 Err(error) => {
                     // An error of one connection, or a temporary lack of file descriptors.
                     if !is_of_one_connection(&error) {
@@ -183,8 +170,7 @@ impl Connections {
         }
     }
 
-    fn serve(&self, accepted: Accepted, router: Router) {
-        let Accepted { stream, slot } = accepted;
+    fn serve(&self, stream: TcpStream, slot: OwnedSemaphorePermit, router: Router) {
         // Deltas are sent without delay.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "the connection is already closed");
@@ -221,24 +207,18 @@ impl Connections {
     /// Stops the runs, and with them the streams of their events, and then closes all connections.
     /// Returns halfway between [`ServerOptions::run_drain_time`] and
     /// [`ServerOptions::shutdown_time`], so that the caller can close stores and servers.
-    async fn shut_down(self, second: Pin<Box<dyn Future<Output = ()> + Send>>) {
+    async fn shut_down(self, second: BoxFuture<'static, ()>) {
         let options = self.app.options();
         let (runs_end, all_end) = (options.run_drain_time(), options.shutdown_time());
         let closing = all_end.saturating_sub(runs_end);
         let runs_end = Instant::now() + runs_end;
-        let immediate = CancellationToken::new();
-        let second_signal = immediate.clone();
-        let signal_task = tokio::spawn(async move {
-            second.await;
-            second_signal.cancel();
-        });
+        let second = second.shared();
         self.ending.cancel();
         self.open.close();
         let hub = self.app.hub();
-        hub.stop(immediate.cancelled(), runs_end + closing / 4)
-            .await;
+        hub.stop(second.clone(), runs_end + closing / 4).await;
         // Responses in progress are completed for clients that still read.
-        let close_time = if immediate.is_cancelled() {
+        let close_time = if second.now_or_never().is_some() {
             IMMEDIATE_CLOSE_TIME
         } else {
             CLOSE_TIME
@@ -248,7 +228,6 @@ impl Connections {
         let _ = timeout_at(limit, self.open.wait()).await;
         self.abort.cancel();
         self.open.wait().await;
-        signal_task.abort();
     }
 }
 

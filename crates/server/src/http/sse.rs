@@ -12,13 +12,16 @@ use futures_core::Stream;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::timeout;
 
-use crate::Problem;
+use crate::{
+    Problem,
+    hub::{LoggedEvent, type_of},
+};
 
 /// A comment. It keeps idle connections open in proxies, and detects closed ones.
 const COMMENT: Bytes = Bytes::from_static(b": \n\n");
 
-/// Returns one event as a frame. Data with several lines becomes several `data` lines.
-pub(crate) fn frame(id: Option<u64>, event: Option<&str>, data: &str) -> Bytes {
+/// Returns a frame. Data with several lines becomes several `data` lines.
+fn frame(id: Option<u64>, event: Option<&str>, data: &str) -> Bytes {
     let mut frame = BytesMut::with_capacity(data.len() + 48);
     if let Some(id) = id {
         line(&mut frame, "id", &id.to_string());
@@ -40,6 +43,11 @@ pub(crate) fn frame(id: Option<u64>, event: Option<&str>, data: &str) -> Bytes {
     line(&mut frame, "data", rest);
     frame.put_u8(b'\n');
     frame.freeze()
+}
+
+/// Returns an event of a run as a frame.
+pub(crate) fn event_frame(number: u64, event: &LoggedEvent) -> Bytes {
+    frame(Some(number), Some(type_of(&event.json)), &event.json)
 }
 
 fn line(frame: &mut BytesMut, field: &str, value: &str) {

@@ -2,7 +2,7 @@
 
 use std::{
     future::Future as _,
-    io::{self, IoSlice},
+    io,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -46,11 +46,11 @@ impl WriteTimeout {
     }
 
     /// Returns the result of a write, or an error if writes have been pending for the time limit.
-    fn check<T>(
+    fn check(
         &mut self,
         cx: &mut Context<'_>,
-        written: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         if written.is_ready() {
             self.deadline = None;
             return written;
@@ -89,19 +89,6 @@ impl AsyncWrite for WriteTimeout {
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.check(cx, written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.check(cx, written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -15,8 +15,8 @@ use switchboard_orchestration::{
     persistence::{DurableRunError, PersistedRun, PersistedRunEnd},
 };
 
-use super::{ActiveRun, Hub, LoggedEvent, RunStatus, lock};
-use crate::{Observer, http::limits::RunSlots};
+use super::{ActiveRun, Hub, LoggedEvent, RunStatus, limits::RunSlots, lock};
+use crate::Observer;
 
 /// The event stream of a run that this process executes.
 pub(super) enum Execution {

@@ -9,51 +9,27 @@ use switchboard_domain::{ApprovalRequest, StoredEvent};
 use switchboard_orchestration::{RunEvent, RunEventKind, RunReport, persistence::PersistedEvent};
 use tokio::sync::watch;
 
-/// An event for readers, as a value, as JSON, or both. Clones are cheap.
+/// An event for readers. Clones are cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct LoggedEvent {
     /// The number within the run.
     pub(crate) seq: u64,
     /// `None` for events from the store, which are parsed on demand.
     event: Option<Arc<RunEvent>>,
-    /// `None` for events of an ephemeral run, which are serialized on demand.
-    json: Option<Arc<str>>,
+    /// The event as one line of JSON.
+    pub(crate) json: Arc<str>,
 }
 
 impl LoggedEvent {
     /// Returns the event, or `None` if this version cannot read it.
     pub(crate) fn event(&self) -> Option<Arc<RunEvent>> {
-        match (&self.event, &self.json) {
-            (Some(event), _) => Some(Arc::clone(event)),
-            (None, json) => serde_json::from_str(json.as_deref()?).ok().map(Arc::new),
-        }
-    }
-
-    /// Returns the event as one line of JSON.
-    pub(crate) fn json(&self) -> Arc<str> {
-        match (&self.json, &self.event) {
-            (Some(json), _) => Arc::clone(json),
-            // Events consist of texts and numbers, which are always serializable.
-            (None, event) => {
-                let json = serde_json::to_string(&event.as_deref());
-                json.unwrap_or_default().into()
-            }
-        }
+        let stored = || serde_json::from_str(&self.json).ok().map(Arc::new);
+        self.event.clone().or_else(stored)
     }
 
     /// Returns the approximate memory of the event in bytes: its text and its value.
     fn size(&self) -> usize {
-        let text = match (&self.json, self.event.as_deref().map(|event| &event.kind)) {
-            (Some(json), _) => json.len(),
-            (
-                None,
-                Some(RunEventKind::TextDelta { text } | RunEventKind::ReasoningDelta { text }),
-            ) => text.len(),
-            (None, Some(RunEventKind::ToolInputDelta { json, .. })) => json.len(),
-            // These events are rare and may be large.
-            (None, _) => self.json().len(),
-        };
-        2 * text + 256
+        2 * self.json.len() + 256
     }
 }
 
@@ -71,7 +47,7 @@ impl From<PersistedEvent> for LoggedEvent {
         Self {
             seq: persisted.event.seq,
             event: Some(persisted.event),
-            json: Some(persisted.json),
+            json: persisted.json,
         }
     }
 }
@@ -81,7 +57,7 @@ impl From<StoredEvent> for LoggedEvent {
         Self {
             seq: stored.seq,
             event: None,
-            json: Some(stored.json),
+            json: stored.json,
         }
     }
 }
@@ -89,10 +65,12 @@ impl From<StoredEvent> for LoggedEvent {
 impl From<RunEvent> for LoggedEvent {
     /// Returns an event of an ephemeral run.
     fn from(event: RunEvent) -> Self {
+        // Events consist of texts and numbers, which are always serializable.
+        let json = serde_json::to_string(&event).unwrap_or_default();
         Self {
             seq: event.seq,
             event: Some(Arc::new(event)),
-            json: None,
+            json: json.into(),
         }
     }
 }

@@ -28,17 +28,17 @@ fn numbers(result: ReadResult) -> Vec<u64> {
 #[test]
 fn the_type_is_read_from_the_json() {
     let logged = event(1, "\"type\":\"other\"");
-    assert_eq!(type_of(&logged.json()), "text_delta");
+    assert_eq!(type_of(&logged.json), "text_delta");
     let read = LoggedEvent::from(StoredEvent {
         seq: 1,
-        json: logged.json(),
+        json: logged.json.clone(),
     });
     assert_eq!(read.event(), logged.event());
     let unknown = LoggedEvent::from(StoredEvent {
         seq: 1,
         json: "{\"type\":\"of_a_later_version\"}".into(),
     });
-    assert_eq!(type_of(&unknown.json()), "of_a_later_version");
+    assert_eq!(type_of(&unknown.json), "of_a_later_version");
     assert_eq!(unknown.event(), None);
 }
 
@@ -46,7 +46,7 @@ fn the_type_is_read_from_the_json() {
 fn an_ephemeral_event_reads_like_a_stored_one() {
     let durable = event(1, "a \"word\"");
     let ephemeral = LoggedEvent::from(RunEvent::clone(&durable.event().unwrap()));
-    assert_eq!((ephemeral.seq, ephemeral.json()), (1, durable.json()));
+    assert_eq!((ephemeral.seq, &ephemeral.json), (1, &durable.json));
     assert_eq!(ephemeral.event(), durable.event());
 }
 

@@ -1,6 +1,7 @@
 //! The active runs: start, readers, decisions, cancellation, resumption.
 
 mod drive;
+pub(crate) mod limits;
 mod log;
 mod pending_approvals;
 mod reader;
@@ -11,17 +12,17 @@ mod start;
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use switchboard_domain::{
-    Message, Principal, RunRecord, RunState, RunStore, SessionId, SessionStore,
+    Message, Principal, RunRecord, RunState, RunStore, SessionId, SessionStore, ToolHost,
 };
 use switchboard_orchestration::{
-    Agent, CancelHandle, RunReport,
+    CancelHandle, RunReport,
     observe::metrics::{Metrics, MetricsCollector},
     persistence::DurableRuns,
+    strategy::formatter::Form,
 };
 use tokio::{
     sync::watch,
@@ -29,11 +30,13 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Engine, Problem, RunSettings, ServerOptions, http::limits::RunLimits};
+use crate::{Engine, Problem, RunSettings, ServerOptions};
+use limits::RunLimits;
 pub(crate) use log::{LoggedEvent, type_of};
 use log::{RunLog, RunStatus};
 use pending_approvals::PendingApprovals;
 pub(crate) use reader::EventReader;
+pub(crate) use runs::RunView;
 pub(crate) use session::SessionReader;
 
 /// The server name of tools that run at the client. No configured server has it.
@@ -96,9 +99,6 @@ pub(crate) enum ConversationInput {
     },
 }
 
-/// A last change to the agent of a run.
-pub(crate) type AgentCustomizer = Box<dyn FnOnce(Agent) -> Agent + Send>;
-
 /// A request to start a run.
 pub(crate) struct StartRequest {
     /// The principal.
@@ -107,8 +107,10 @@ pub(crate) struct StartRequest {
     pub(crate) settings: RunSettings,
     /// The conversation.
     pub(crate) conversation: ConversationInput,
-    /// A last change to the agent.
-    pub(crate) customize: Option<AgentCustomizer>,
+    /// Tools that run at the client.
+    pub(crate) client_tools: Option<Arc<dyn ToolHost>>,
+    /// The schema of the answer, instead of the one of a recipe.
+    pub(crate) answer_form: Option<Arc<Form>>,
 }
 
 /// A started or resumed run.
@@ -339,20 +341,23 @@ impl Hub {
 
     /// Returns the stored record of a run.
     async fn record(&self, owner: &Principal, run: &str) -> Result<Option<RunRecord>, Problem> {
+        if !is_id(run) {
+            return Ok(None);
+        }
         Ok(self.shared.runs.run(owner, run).await?)
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Maximum length in bytes of the id of a session or run.
+const MAX_ID_LENGTH: usize = 512;
+
+/// Returns whether a text can be an id. Some stores cannot search for other texts.
+pub(crate) fn is_id(text: &str) -> bool {
+    (1..=MAX_ID_LENGTH).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
-impl fmt::Debug for Hub {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub")
-            .field("active", &self.active().len())
-            .finish_non_exhaustive()
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Completes an operation even if its request is dropped, because a partly resumed run would have

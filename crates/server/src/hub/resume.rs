@@ -60,21 +60,10 @@ impl Hub {
             tools: stored.without_tools.then_some(false),
             ..Parameters::default()
         };
-        let model = Some(leased.run().model().to_string());
-        let candidates = [
-            (model.clone(), stored.recipe.clone()),
-            (None, stored.recipe.clone()),
-            // The run keeps its recipe, even if the file no longer exists.
-            (model, None),
-            (None, None),
-        ];
-        let candidates = candidates.map(|(model, recipe)| RunSettings {
-            model,
-            recipe,
-            parameters: parameters.clone(),
-            ..RunSettings::default()
-        });
-        Ok(self.first_agent(leased, &candidates, principal).await?)
+        // The run keeps its recipe, even if the file no longer exists.
+        let recipes = [stored.recipe, None];
+        let agent = self.first_agent(leased, &recipes, &parameters, principal);
+        Ok(agent.await?)
     }
 
     /// Returns the agent for a run that was interrupted before its first step. Only its parameters
@@ -104,14 +93,9 @@ impl Hub {
         if stored.without_tools {
             parameters.tools = Some(false);
         }
-        let candidates = [Some(leased.run().model().to_string()), None].map(|model| RunSettings {
-            model,
-            recipe: stored.recipe.clone(),
-            parameters: parameters.clone(),
-            ..RunSettings::default()
-        });
-        let agent = self.first_agent(leased, &candidates, principal).await;
-        let agent = agent.map_err(|error| match &error {
+        let recipes = [stored.recipe];
+        let agent = self.first_agent(leased, &recipes, &parameters, principal);
+        let agent = agent.await.map_err(|error| match &error {
             RunSettingsError::Unavailable { .. } => error.into(),
             RunSettingsError::Unknown { .. } | RunSettingsError::Invalid { .. } => {
                 cannot_continue(&error.to_string())
@@ -120,29 +104,36 @@ impl Hub {
         Ok(agent.with_options(options))
     }
 
-    /// Returns the agent for the first usable candidate: a model or a recipe may no longer exist.
+    /// Returns the agent for the first usable recipe and model: the model of the run, or the
+    /// configured one if it no longer exists.
     async fn first_agent(
         &self,
         leased: &LeasedRun,
-        candidates: &[RunSettings],
+        recipes: &[Option<String>],
+        parameters: &Parameters,
         principal: &Principal,
     ) -> Result<Agent, RunSettingsError> {
+        let models = [Some(leased.run().model().to_string()), None];
+        let session = Some(&leased.record().session);
         let mut first_error = None;
-        for candidate in candidates {
-            let session = &leased.record().session;
-            match self
-                .engine()
-                .agent(candidate, principal, Some(session))
-                .await
-            {
-                Ok(agent) => {
-                    if let Some(error) = first_error {
-                        let run = &leased.record().id;
-                        tracing::warn!(run, %error, "the model or recipe of the run was replaced");
+        for recipe in recipes {
+            for model in &models {
+                let settings = RunSettings {
+                    model: model.clone(),
+                    recipe: recipe.clone(),
+                    parameters: parameters.clone(),
+                    ..RunSettings::default()
+                };
+                match self.engine().agent(&settings, principal, session).await {
+                    Ok(agent) => {
+                        if let Some(error) = first_error {
+                            let run = &leased.record().id;
+                            tracing::warn!(run, %error, "the model or recipe of the run was replaced");
+                        }
+                        return Ok(agent);
                     }
-                    return Ok(agent);
+                    Err(error) => first_error = first_error.or(Some(error)),
                 }
-                Err(error) => first_error = first_error.or(Some(error)),
             }
         }
         Err(

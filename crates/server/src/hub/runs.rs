@@ -2,34 +2,50 @@
 
 use std::{sync::Arc, time::Duration};
 
+use serde::Serialize;
 use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, ElicitationAnswer, Principal, RunRecord, RunState,
-    SessionId, SessionStoreError,
+    ApprovalDecision, ApprovalRequest, Elicitation, ElicitationAnswer, Principal, RunRecord,
+    RunState, SessionId, SessionStoreError,
 };
-use switchboard_orchestration::{
-    Run, RunEventKind, RunReport, persistence::DurableRunError, questions::OpenQuestion,
-};
+use switchboard_orchestration::{Run, RunEventKind, RunReport, persistence::DurableRunError};
+use utoipa::ToSchema;
 
 use super::{
     ActiveRun, EventReader, Hub, LoggedEvent, RunStatus, lock,
     resume::{client_call, in_other_process, not_waiting},
     run_to_completion,
 };
-use crate::Problem;
+use crate::{Problem, openapi::schema};
 
 /// Time limit for an operation. After it, the response contains the current state.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A run with its waiting calls and questions.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RunDetails)]
 pub(crate) struct RunView {
     /// The run.
+    #[schema(value_type = schema::RunRecord)]
     pub(crate) run: RunRecord,
-    /// The calls that wait for a decision.
-    pub(crate) waiting: Vec<ApprovalRequest>,
-    /// The elicitation requests of servers.
-    pub(crate) questions: Vec<OpenQuestion>,
-    /// The report of a finished run.
-    pub(crate) report: Option<Box<RunReport>>,
+    /// Calls that wait for a decision: `POST /runs/{id}/approvals/{call_id}`, where the call's id
+    /// is `tool_use.id`.
+    #[schema(value_type = Vec<schema::ApprovalRequest>)]
+    waiting: Vec<ApprovalRequest>,
+    /// Elicitation requests of servers: `POST /runs/{id}/questions/{question_id}`.
+    questions: Vec<QuestionDetails>,
+    /// The report; `null` until the run is finished.
+    #[schema(value_type = Option<schema::RunReport>)]
+    report: Option<Box<RunReport>>,
+}
+
+/// An elicitation request of a server.
+#[derive(Debug, Serialize, ToSchema)]
+struct QuestionDetails {
+    /// The id for the answer.
+    id: String,
+    /// The request.
+    #[schema(value_type = schema::Elicitation)]
+    question: Elicitation,
 }
 
 impl Hub {
@@ -44,10 +60,15 @@ impl Hub {
                 }
             };
             let questions = self.engine().questions();
+            let questions = questions.map(|it| it.open(run)).unwrap_or_default();
+            let questions = questions.into_iter().map(|open| QuestionDetails {
+                id: open.id,
+                question: open.question,
+            });
             return Ok(RunView {
                 run: active.record(),
                 waiting,
-                questions: questions.map(|it| it.open(run)).unwrap_or_default(),
+                questions: questions.collect(),
                 report,
             });
         }
@@ -371,8 +392,8 @@ impl From<DurableRunError> for Problem {
         match error {
             DurableRunError::Store(error) => error.into(),
             DurableRunError::Unreadable { run, source } => Self::conflict(format!(
-                "run `{run}` cannot be resumed ({source}): cancel it (POST /runs/{run}/cancel) and send \
-                 the message again"
+                "run `{run}` cannot be resumed ({source}): cancel it (POST /runs/{run}/cancel) and \
+                 send the message again"
             )),
             error => {
                 let error = &error as &dyn std::error::Error;

@@ -17,10 +17,10 @@ use switchboard_orchestration::{
 use uuid::Uuid;
 
 use super::{
-    ActiveRun, ConversationInput, Hub, PendingApprovals, RunLog, StartRequest, StartedRun,
-    drive::Execution, run_to_completion,
+    ActiveRun, CLIENT_SERVER, ConversationInput, Hub, PendingApprovals, RunLog, StartRequest,
+    StartedRun, drive::Execution, limits::RunSlots, run_to_completion,
 };
-use crate::{Problem, RunSettings, http::limits::RunSlots};
+use crate::Problem;
 
 /// Maximum characters of a session's title that is made from the first message.
 const MAX_TITLE: usize = 80;
@@ -46,7 +46,8 @@ impl Hub {
             principal,
             settings,
             conversation,
-            customize,
+            client_tools,
+            answer_form,
         } = start;
         settings.parameters.check()?;
         let slots = self.acquire_slots(&principal)?;
@@ -59,8 +60,11 @@ impl Hub {
         };
         let agent = self.engine().agent(&settings, &principal, session.as_ref());
         let mut agent = agent.await?;
-        if let Some(customize) = customize {
-            agent = customize(agent);
+        if let Some(form) = answer_form {
+            agent = agent.with_answer_form(&form);
+        }
+        if let Some(tools) = client_tools {
+            agent = agent.with_asked_tools(CLIENT_SERVER, tools);
         }
         match conversation {
             ConversationInput::Ephemeral { messages } => {
@@ -74,101 +78,47 @@ impl Hub {
                 messages,
             } => {
                 let id = session.unwrap_or_else(new_id);
-                let new = NewRun {
-                    agent,
-                    settings: &settings,
-                    principal: &principal,
-                    keep,
-                    messages,
-                };
-                let session_exists =
-                    !create || (!is_new && self.has_session(&principal, &id).await?);
-                let (run, approvals) = if session_exists {
-                    self.start_in_session(new, &id).await?
-                } else {
-                    self.start_in_new_session(new, id).await?
+                let is_known = !create || (!is_new && self.has_session(&principal, &id).await?);
+                let mut parameters = RunParameters::of(&agent);
+                parameters.recipe.clone_from(&settings.recipe);
+                parameters.without_tools = settings.parameters.tools == Some(false);
+                parameters.parameters = serde_json::to_value(&settings.parameters).ok();
+                let parameters = parameters.stored();
+                let approvals = self.durable_approvals(Vec::new());
+                let agent = agent.with_approver(Arc::clone(&approvals) as Arc<dyn Approver>);
+                let durable_runs = self.durable_runs(&principal);
+                if !is_known {
+                    if keep.is_some() {
+                        // A new session has no messages to keep.
+                        return Err(Problem::no_session(&id.0));
+                    }
+                    let session = new_session(id.clone(), title_of_question(&messages));
+                    let (messages, parameters) = (messages.clone(), parameters.clone());
+                    let begun = durable_runs.begin_session(&agent, &session, messages, parameters);
+                    match begun.await {
+                        // Another request created it meanwhile.
+                        Err(DurableRunError::Store(SessionStoreError::Exists { .. })) => {}
+                        run => return Ok(self.execute_durable(principal, run?, approvals, slots)),
+                    }
+                    if !self.has_session(&principal, &id).await? {
+                        let detail = "the session id is in use: choose another one";
+                        return Err(Problem::invalid("session_id", detail));
+                    }
+                }
+                let run = match keep {
+                    None => {
+                        let begun = durable_runs.begin_with(&agent, &id, messages, parameters);
+                        begun.await?
+                    }
+                    Some(keep) => {
+                        let begun =
+                            durable_runs.begin_again(&agent, &id, keep, messages, parameters);
+                        begun.await?
+                    }
                 };
                 Ok(self.execute_durable(principal, run, approvals, slots))
             }
         }
-    }
-
-    /// Starts a run in an existing session.
-    async fn start_in_session(
-        &self,
-        new: NewRun<'_>,
-        session: &SessionId,
-    ) -> Result<(PersistedRun, Arc<PendingApprovals>), Problem> {
-        let (agent, approvals, parameters) = self.prepare_durable(&new);
-        let durable_runs = self.durable_runs(new.principal);
-        let messages = new.messages;
-        let run = match new.keep {
-            None => {
-                durable_runs
-                    .begin_with(&agent, session, messages, parameters)
-                    .await?
-            }
-            Some(keep) => {
-                durable_runs
-                    .begin_again(&agent, session, keep, messages, parameters)
-                    .await?
-            }
-        };
-        Ok((run, approvals))
-    }
-
-    /// Starts a run in a new session.
-    async fn start_in_new_session(
-        &self,
-        new: NewRun<'_>,
-        id: SessionId,
-    ) -> Result<(PersistedRun, Arc<PendingApprovals>), Problem> {
-        if let Some(keep) = new.keep.filter(|keep| *keep > 0) {
-            // A new session has no messages to remove.
-            return Err(SessionStoreError::Conflict {
-                id,
-                expected: keep,
-                actual: 0,
-            }
-            .into());
-        }
-        let mut messages = new.messages.iter();
-        let question = messages.find(|message| message.role == Role::User);
-        let title = question.map(|message| title_of(&message.text()));
-        let session = new_session(id.clone(), title.unwrap_or_default());
-        let (agent, approvals, parameters) = self.prepare_durable(&new);
-        let durable_runs = self.durable_runs(new.principal);
-        let run = durable_runs.begin_session(&agent, &session, new.messages.clone(), parameters);
-        match run.await {
-            Ok(run) => Ok((run, approvals)),
-            // Another request of the principal created it meanwhile.
-            Err(DurableRunError::Store(SessionStoreError::Exists { .. })) => {
-                if self.has_session(new.principal, &id).await? {
-                    self.start_in_session(new, &id).await
-                } else {
-                    Err(Problem::invalid(
-                        "session_id",
-                        "the session id is in use: choose another one",
-                    ))
-                }
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Returns the agent of a durable run, its approver, and the parameters to store.
-    fn prepare_durable(
-        &self,
-        new: &NewRun<'_>,
-    ) -> (Agent, Arc<PendingApprovals>, Option<serde_json::Value>) {
-        let mut parameters = RunParameters::of(&new.agent);
-        parameters.recipe.clone_from(&new.settings.recipe);
-        parameters.without_tools = new.settings.parameters.tools == Some(false);
-        parameters.parameters = serde_json::to_value(&new.settings.parameters).ok();
-        let approvals = self.durable_approvals(Vec::new());
-        let approver = Arc::clone(&approvals) as Arc<dyn Approver>;
-        let agent = new.agent.clone().with_approver(approver);
-        (agent, approvals, parameters.stored())
     }
 
     pub(super) fn durable_approvals(&self, waiting: Vec<ApprovalRequest>) -> Arc<PendingApprovals> {
@@ -301,16 +251,6 @@ impl Hub {
     }
 }
 
-/// A durable run before its start.
-struct NewRun<'a> {
-    agent: Agent,
-    settings: &'a RunSettings,
-    principal: &'a Principal,
-    /// The number of messages to keep, if not all.
-    keep: Option<u64>,
-    messages: Vec<Arc<Message>>,
-}
-
 fn new_id() -> SessionId {
     SessionId(Uuid::now_v7().to_string())
 }
@@ -343,6 +283,13 @@ fn derive_id(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<Sessi
     }
     let prefix: String = id.0.chars().take(ID_PREFIX_LENGTH).collect();
     Ok(SessionId(format!("{prefix}.{hash}")))
+}
+
+/// Returns the title of a session that begins with these messages.
+fn title_of_question(messages: &[Arc<Message>]) -> String {
+    let mut messages = messages.iter();
+    let question = messages.find(|message| message.role == Role::User);
+    question.map_or_else(String::new, |message| title_of(&message.text()))
 }
 
 /// Returns the first line of a message, cut at a word.

@@ -1,6 +1,6 @@
 //! Metrics of the server, in a registry that it owns.
 
-use std::{sync::atomic::AtomicI64, time::Duration};
+use std::time::Duration;
 
 use prometheus_client::{
     encoding::text::encode,
@@ -29,7 +29,7 @@ pub(crate) struct ServerMetrics {
 
 /// The current number of open requests or connections.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct OpenCount(Gauge<i64, AtomicI64>);
+pub(crate) struct OpenCount(Gauge);
 
 /// Counts one open request or connection until it is dropped.
 #[derive(Debug)]
@@ -61,26 +61,27 @@ impl ServerMetrics {
         };
         let registry = &mut metrics.registry;
         registry.register_collector(Box::new(runs));
-        registry.register(
-            "runs_active",
-            "Active runs of this process",
-            metrics.active_runs.clone(),
-        );
-        registry.register(
-            "runs_waiting",
-            "Active runs that wait for a person",
-            metrics.waiting_runs.clone(),
-        );
-        registry.register(
-            "http_requests_open",
-            "Open requests, including streams",
-            metrics.open_requests.0.clone(),
-        );
-        registry.register(
-            "http_connections_open",
-            "Open connections",
-            metrics.connections.0.clone(),
-        );
+        let (requests, connections) = (&metrics.open_requests.0, &metrics.connections.0);
+        for (name, help, gauge) in [
+            (
+                "runs_active",
+                "Active runs of this process",
+                &metrics.active_runs,
+            ),
+            (
+                "runs_waiting",
+                "Active runs that wait for a person",
+                &metrics.waiting_runs,
+            ),
+            (
+                "http_requests_open",
+                "Open requests, including streams",
+                requests,
+            ),
+            ("http_connections_open", "Open connections", connections),
+        ] {
+            registry.register(name, help, gauge.clone());
+        }
         registry.register(
             "http_response_seconds",
             "Time until a response started",

@@ -11,6 +11,34 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+/// The tool choice of the first step.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ToolChoice {
+    /// The model decides.
+    Auto,
+    /// No tool. The tools stay declared.
+    None,
+    /// At least one tool of any name.
+    Required,
+    /// At least one tool of these names.
+    Only(Vec<String>),
+}
+
+/// The amount of reasoning before the answer.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ReasoningEffort {
+    /// No reasoning, where the model can switch it off.
+    None,
+    /// Little reasoning.
+    Low,
+    /// A medium amount.
+    Medium,
+    /// Much reasoning.
+    High,
+}
+
 /// A stored conversation.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Session {
@@ -95,8 +123,9 @@ pub(crate) enum Role {
     Tool,
 }
 
-/// A part of a message: `text`, `image`, `document`, `audio`, `reasoning`, `tool_use` or
-/// `tool_result`. `opaque` parts are only for their provider.
+/// A value with a type. A part of a message is `text`, `image`, `document`, `audio`, `reasoning`,
+/// `tool_use` or `tool_result`; `opaque` parts are only for their provider. An item of an answer is
+/// `text` with `text`, or an `artifact` with `artifactType`, `title`, `content` and `language`.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Part {
     /// The type.
@@ -120,7 +149,7 @@ pub(crate) struct RunReport {
     /// The answer as text, incomplete if the run ended early.
     answer: String,
     /// The items of the answer.
-    content: Vec<AnswerItem>,
+    content: Vec<Part>,
     /// The outcome.
     outcome: Outcome,
     /// The last finish reason: `stop`, `tool_use`, `length`…, or an object with a provider-specific
@@ -137,19 +166,6 @@ pub(crate) struct RunReport {
     warnings: Vec<Warning>,
     /// The error or the reached limit.
     error: Option<RunError>,
-}
-
-/// An item of an answer: `text` with `text`, or an `artifact` with `artifactType`, `title`,
-/// `content` and `language`.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct AnswerItem {
-    /// The type.
-    #[serde(rename = "type")]
-    kind: String,
-    /// The fields of the type.
-    #[serde(flatten)]
-    #[schema(value_type = BTreeMap<String, Value>)]
-    fields: BTreeMap<String, Value>,
 }
 
 /// Token counts. A count that the provider did not report is `null`.
@@ -278,6 +294,15 @@ pub(crate) struct ApprovalRequest {
     /// The end of the request, RFC 3339 in UTC.
     #[schema(nullable = false)]
     expires_at: Option<String>,
+}
+
+/// The validity of a decision: this call, the tool in this session, or the tool from now on.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ApprovalScope {
+    Once,
+    Session,
+    Always,
 }
 
 /// A tool use.

@@ -16,11 +16,11 @@ use utoipa::ToSchema;
 use crate::{
     App, Parameters, Problem, RunSettings,
     http::{
-        read::{ReadJson, check_id, check_text},
+        read::{ReadJson, check_text},
         run_headers::set_run_headers,
         security::Caller,
     },
-    hub::{ConversationInput, StartRequest, StartedRun, WaitResult},
+    hub::{ConversationInput, StartRequest, StartedRun, WaitResult, is_id},
     openapi::schema,
 };
 
@@ -93,8 +93,8 @@ pub(super) async fn chat(
         ));
     }
     check_text("message", &request.message)?;
-    if let Some(id) = &request.session_id {
-        check_id(id, || Problem::no_session(id))?;
+    if let Some(id) = request.session_id.as_ref().filter(|id| !is_id(id)) {
+        return Err(Problem::no_session(id));
     }
     let start = StartRequest {
         principal,
@@ -111,7 +111,8 @@ pub(super) async fn chat(
             keep: None,
             messages: vec![Arc::new(Message::user(request.message))],
         },
-        customize: None,
+        client_tools: None,
+        answer_form: None,
     };
     let started = app.hub().start(start).await?;
     if request.background == Some(true) {

@@ -7,158 +7,92 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use futures_util::StreamExt as _;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use switchboard_domain::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Elicitation, ElicitationAnswer, JsonObject,
-    RunRecord,
+    ApprovalDecision, ApprovalScope, ElicitationAnswer, JsonObject, RunRecord,
 };
-use switchboard_orchestration::RunReport;
 use utoipa::ToSchema;
 
 use super::{chat::RunAccepted, sessions::EventsQuery};
 use crate::{
     App, Problem,
     http::{
-        read::{ReadJson, ReadPath, ReadQuery, check_id, check_object, check_text},
+        read::{ReadJson, ReadPath, ReadQuery, check_object, check_text},
         security::Caller,
         sse,
     },
-    hub::type_of,
+    hub::RunView,
     openapi::schema,
 };
 
-/// A run with its waiting calls and questions.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RunDetails {
-    /// The run.
-    #[schema(value_type = schema::RunRecord)]
-    run: RunRecord,
-    /// Calls that wait for a decision: `POST /runs/{id}/approvals/{call_id}`, where the call's id
-    /// is `tool_use.id`.
-    #[schema(value_type = Vec<schema::ApprovalRequest>)]
-    waiting: Vec<ApprovalRequest>,
-    /// Elicitation requests of servers: `POST /runs/{id}/questions/{question_id}`.
-    questions: Vec<QuestionDetails>,
-    /// The report; `null` until the run is finished.
-    #[schema(value_type = Option<schema::RunReport>)]
-    report: Option<Box<RunReport>>,
-}
-
-/// An elicitation request of a server.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct QuestionDetails {
-    /// The id for the answer.
-    id: String,
-    /// The request.
-    #[schema(value_type = schema::Elicitation)]
-    question: Elicitation,
-}
-
 /// A decision about a call.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Decision {
-    /// The decision.
-    #[serde(rename = "decision")]
-    action: DecisionAction,
-    /// The validity of the decision.
-    scope: Option<Scope>,
-    /// The input instead of the model's. Only with `allow`.
-    #[schema(value_type = Option<std::collections::BTreeMap<String, serde_json::Value>>)]
-    input: Option<JsonObject>,
-    /// The reason for the model. Only with `deny`.
-    reason: Option<String>,
-}
-
-/// The action for a call.
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum DecisionAction {
+#[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Decision {
     /// The call is executed.
-    Allow,
+    Allow {
+        /// The validity of the decision.
+        #[serde(default)]
+        #[schema(value_type = Option<schema::ApprovalScope>)]
+        scope: ApprovalScope,
+        /// The input instead of the model's.
+        #[schema(value_type = Option<BTreeMap<String, Value>>)]
+        input: Option<JsonObject>,
+    },
     /// The call is not executed.
-    Deny,
-}
-
-/// The validity of a decision: this call, the tool in this session, or the tool from now on.
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Scope {
-    Once,
-    Session,
-    Always,
+    Deny {
+        /// The validity of the decision.
+        #[serde(default)]
+        #[schema(value_type = Option<schema::ApprovalScope>)]
+        scope: ApprovalScope,
+        /// The reason for the model.
+        reason: Option<String>,
+    },
 }
 
 /// An answer to an elicitation request.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Answer {
-    /// The action.
-    action: Action,
-    /// The fields of the form. Only with `accept`.
-    #[schema(value_type = Option<std::collections::BTreeMap<String, serde_json::Value>>)]
-    content: Option<JsonObject>,
-}
-
-/// The action of the person: accepts, declines or cancels.
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Action {
-    Accept,
-    Decline,
-    Cancel,
+#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Answer {
+    /// The person accepts.
+    Accept {
+        /// The fields of the form.
+        #[serde(default)]
+        #[schema(value_type = Option<BTreeMap<String, Value>>)]
+        content: JsonObject,
+    },
+    /// The person declines.
+    Decline {},
+    /// The person cancels.
+    Cancel {},
 }
 
 impl Decision {
     fn validate(self) -> Result<ApprovalDecision, Problem> {
-        let scope = match self.scope {
-            None | Some(Scope::Once) => ApprovalScope::Once,
-            Some(Scope::Session) => ApprovalScope::Session,
-            Some(Scope::Always) => ApprovalScope::Always,
-        };
-        match (self.action, self.input, self.reason) {
-            (DecisionAction::Allow, input, None) => {
-                let input = input
-                    .map(|input| check_object("input", input))
-                    .transpose()?;
+        match self {
+            Self::Allow { scope, input } => {
+                let input = input.map(|input| check_object("input", input));
+                let input = input.transpose()?;
                 Ok(ApprovalDecision::Allow { input, scope })
             }
-            (DecisionAction::Deny, None, reason) => {
-                if let Some(reason) = &reason {
-                    check_text("reason", reason)?;
-                }
+            Self::Deny { scope, reason } => {
+                check_text("reason", reason.as_deref().unwrap_or_default())?;
                 Ok(ApprovalDecision::Deny { reason, scope })
             }
-            (DecisionAction::Allow, _, Some(_)) => Err(Problem::invalid(
-                "reason",
-                "`reason` is allowed only with `deny`",
-            )),
-            (DecisionAction::Deny, Some(_), _) => Err(Problem::invalid(
-                "input",
-                "`input` is allowed only with `allow`",
-            )),
         }
     }
 }
 
 impl Answer {
     fn validate(self) -> Result<ElicitationAnswer, Problem> {
-        match (self.action, self.content) {
-            (Action::Accept, content) => Ok(ElicitationAnswer::Accept {
-                content: check_object("content", content.unwrap_or_default())?,
-            }),
-            (_, Some(_)) => Err(Problem::invalid(
-                "content",
-                "`content` is allowed only with `accept`",
-            )),
-            (Action::Decline, None) => Ok(ElicitationAnswer::Decline),
-            (Action::Cancel, None) => Ok(ElicitationAnswer::Cancel),
-        }
+        Ok(match self {
+            Self::Accept { content } => ElicitationAnswer::Accept {
+                content: check_object("content", content)?,
+            },
+            Self::Decline {} => ElicitationAnswer::Decline,
+            Self::Cancel {} => ElicitationAnswer::Cancel,
+        })
     }
-}
-
-fn check_run_id(id: &str) -> Result<(), Problem> {
-    check_id(id, || Problem::no_run(id))
 }
 
 /// Returns the response with the state of a run after an operation.
@@ -176,26 +110,15 @@ fn accepted(record: RunRecord) -> Response {
     get, path = "/runs/{id}", operation_id = "getRun", tag = "runs",
     params(("id" = String, Path, description = "The run.")),
     responses(
-        (status = 200, description = "The run.", body = RunDetails),
+        (status = 200, description = "The run.", body = RunView),
     )
 )]
 pub(super) async fn show(
     State(app): State<App>,
     Caller(principal): Caller,
     ReadPath(id): ReadPath<String>,
-) -> Result<Json<RunDetails>, Problem> {
-    check_run_id(&id)?;
-    let view = app.hub().view(&principal, &id).await?;
-    let questions = view.questions.into_iter().map(|open| QuestionDetails {
-        id: open.id,
-        question: open.question,
-    });
-    Ok(Json(RunDetails {
-        run: view.run,
-        waiting: view.waiting,
-        questions: questions.collect(),
-        report: view.report,
-    }))
+) -> Result<Json<RunView>, Problem> {
+    app.hub().view(&principal, &id).await.map(Json)
 }
 
 /// Follow a run
@@ -230,16 +153,12 @@ pub(super) async fn events(
     ReadQuery(query): ReadQuery<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    check_run_id(&id)?;
     let after = sse::after(query.after, &headers)?;
     let reader = app.hub().reader(&principal, &id, after).await?;
     if app.hub().is_finished(&principal, &id, after).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let frames = reader.map(|event| {
-        let json = event.json();
-        sse::frame(Some(event.seq), Some(type_of(&json)), &json)
-    });
+    let frames = reader.map(|event| sse::event_frame(event.seq, &event));
     Ok(sse::response(frames, app.options().keep_alive))
 }
 
@@ -264,7 +183,6 @@ pub(super) async fn decide(
     ReadPath((id, call)): ReadPath<(String, String)>,
     ReadJson(decision): ReadJson<Decision>,
 ) -> Result<Response, Problem> {
-    check_run_id(&id)?;
     let decision = decision.validate()?;
     app.hub().check_exists(&principal, &id).await?;
     let decided = app.hub().decide(&principal, &id, &call, decision).await;
@@ -290,7 +208,6 @@ pub(super) async fn answer(
     ReadPath((id, question)): ReadPath<(String, String)>,
     ReadJson(answer): ReadJson<Answer>,
 ) -> Result<Response, Problem> {
-    check_run_id(&id)?;
     let answer = answer.validate()?;
     app.hub().check_exists(&principal, &id).await?;
     let record = app.hub().answer(&principal, &id, &question, answer)?;
@@ -318,7 +235,6 @@ pub(super) async fn cancel(
     Caller(principal): Caller,
     ReadPath(id): ReadPath<String>,
 ) -> Result<Response, Problem> {
-    check_run_id(&id)?;
     app.hub().cancel(&principal, &id).await.map(accepted)
 }
 
@@ -343,6 +259,5 @@ pub(super) async fn continue_run(
     Caller(principal): Caller,
     ReadPath(id): ReadPath<String>,
 ) -> Result<Response, Problem> {
-    check_run_id(&id)?;
     app.hub().continue_run(&principal, &id).await.map(accepted)
 }

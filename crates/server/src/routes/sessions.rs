@@ -15,11 +15,11 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     App, Problem,
     http::{
-        read::{ReadJson, ReadJsonOrNothing, ReadPath, ReadQuery, check_id, check_text},
+        read::{ReadJson, ReadJsonOrNothing, ReadPath, ReadQuery, check_text},
         security::Caller,
         sse,
     },
-    hub::{SessionReader, type_of},
+    hub::{SessionReader, is_id},
     openapi::schema,
 };
 
@@ -98,7 +98,9 @@ fn check_title(title: &str) -> Result<(), Problem> {
 }
 
 fn session_id(id: String) -> Result<SessionId, Problem> {
-    check_id(&id, || Problem::no_session(&id))?;
+    if !is_id(&id) {
+        return Err(Problem::no_session(&id));
+    }
     Ok(SessionId(id))
 }
 
@@ -253,11 +255,7 @@ pub(super) async fn events(
     let reader = app.hub().session_reader(&principal, &id, after).await?;
     let frames = futures_util::stream::unfold(reader, |mut reader: SessionReader| async move {
         let (number, event) = reader.next().await?;
-        let json = event.json();
-        Some((
-            sse::frame(Some(number), Some(type_of(&json)), &json),
-            reader,
-        ))
+        Some((sse::event_frame(number, &event), reader))
     });
     Ok(sse::response(frames, app.options().keep_alive))
 }

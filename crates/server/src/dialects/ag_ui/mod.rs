@@ -18,9 +18,9 @@ use crate::{
 
 /// Runs the agent in a thread, which is a session, and streams AG-UI events, protocol version 1.0.
 ///
-/// When a call needs approval, the run ends with an interrupt, and the decision comes in `resume` of
-/// the next run. A call of one of the request's `tools` ends the run too, and its result comes as a
-/// message of the next run.
+/// When a call needs approval, the run ends with an interrupt, and the decision comes in `resume`
+/// of the next run. A call of one of the request's `tools` ends the run too, and its result comes
+/// as a message of the next run.
 #[utoipa::path(
     post,
     path = "/ag-ui",

@@ -148,17 +148,17 @@ impl EventEncoder for AgUiStream {
             | ClientEvent::CallDenied(_) => {}
             ClientEvent::TextSuperseded => {
                 let text = "the text of this step so far is not part of the answer";
-                self.write_custom("superseded", json!(text), out);
+                self.write_custom("superseded", &json!(text), out);
             }
             ClientEvent::Other(event) => match &event.kind {
                 // The events of the call and the end of the run contain it.
                 RunEventKind::ToolFinished { .. } | RunEventKind::ModelCallFinished { .. } => {}
                 _ => {
                     let (kind, value) = sequencer::to_json(event);
-                    self.write_custom(&kind, value, out);
+                    self.write_custom(&kind, &value, out);
                 }
             },
-            ClientEvent::Artifact(item) => self.write_custom("artifact", json!(item), out),
+            ClientEvent::Artifact(item) => self.write_custom("artifact", &json!(item), out),
             ClientEvent::RunFinished(report) => self.end(report, out),
         }
     }
@@ -178,7 +178,7 @@ impl EventEncoder for AgUiStream {
         } else {
             json!({"type": "interrupt", "interrupts": interrupts})
         };
-        self.finish_run(Value::Null, outcome, out);
+        self.finish_run(&Value::Null, &outcome, out);
     }
 
     fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
@@ -196,7 +196,7 @@ impl AgUiStream {
         out.data(&without_nulls(event));
     }
 
-    fn write_custom(&self, name: &str, value: Value, out: &mut SseFrames) {
+    fn write_custom(&self, name: &str, value: &Value, out: &mut SseFrames) {
         let name = format!("switchboard.{name}");
         self.write("CUSTOM", json!({"name": name, "value": value}), out);
     }
@@ -281,10 +281,10 @@ impl AgUiStream {
             "steps": report.steps,
             "error": report.error,
         }));
-        self.finish_run(result, outcome, out);
+        self.finish_run(&result, &outcome, out);
     }
 
-    fn finish_run(&self, result: Value, outcome: Value, out: &mut SseFrames) {
+    fn finish_run(&self, result: &Value, outcome: &Value, out: &mut SseFrames) {
         let fields = json!({
             "threadId": self.thread,
             "runId": self.client_run,
@@ -308,6 +308,8 @@ impl AgUiStream {
             Some(server) => format!("`{name}` of server `{server}`"),
             None => format!("`{name}`"),
         };
+        let reason = "Reason of a denial, for the model.";
+        let input = "Input that replaces the model's input.";
         json!({
             "id": format!("{}/{}/{}", self.run, self.seq, call.tool_use_id),
             "reason": "tool_approval",
@@ -317,8 +319,8 @@ impl AgUiStream {
                 "type": "object",
                 "properties": {
                     "approved": {"type": "boolean"},
-                    "reason": {"type": "string", "description": "Reason of a denial, for the model."},
-                    "input": {"type": "object", "description": "Input that replaces the model's input."},
+                    "reason": {"type": "string", "description": reason},
+                    "input": {"type": "object", "description": input},
                     "scope": {"enum": ["once", "session", "always"]},
                 },
                 "required": ["approved"],
@@ -328,11 +330,7 @@ impl AgUiStream {
     }
 
     fn part_id(&self, part: Part) -> String {
-        let kind = match part.kind {
-            PartKind::Text => "text",
-            PartKind::Reasoning => "reasoning",
-        };
-        format!("{}-{kind}-{}", self.run, part.number)
+        format!("{}-{}-{}", self.run, part.kind.as_str(), part.number)
     }
 
     fn add_usage(&mut self, model: ModelId, usage: &Usage) {

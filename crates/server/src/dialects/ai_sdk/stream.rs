@@ -18,7 +18,7 @@ use switchboard_orchestration::{
 use super::super::{
     encoder::EventEncoder,
     response::frames::{SseFrames, without_nulls},
-    sequencer::{self, Call, CallOutcome, ClientEvent, Part, PartKind},
+    sequencer::{self, Call, CallOutcome, ClientEvent, Part},
     tools::tool_output,
 };
 
@@ -65,9 +65,12 @@ impl EventEncoder for AiSdkStream {
                 name,
                 is_streamed: true,
                 ..
-            }) => {
-                json!({"type": "tool-input-start", "toolCallId": id, "toolName": name, "dynamic": true})
-            }
+            }) => json!({
+                "type": "tool-input-start",
+                "toolCallId": id,
+                "toolName": name,
+                "dynamic": true,
+            }),
             ClientEvent::CallInputDelta(call, text) => {
                 json!({"type": "tool-input-delta", "toolCallId": call.id, "inputTextDelta": text})
             }
@@ -169,10 +172,7 @@ impl AiSdkStream {
 
 /// Returns the chunk of a text or reasoning part.
 fn part_chunk(part: Part, change: &str, delta: Option<&str>) -> Value {
-    let kind = match part.kind {
-        PartKind::Text => "text",
-        PartKind::Reasoning => "reasoning",
-    };
+    let kind = part.kind.as_str();
     let id = format!("{kind}-{}", part.number);
     without_nulls(json!({"type": format!("{kind}-{change}"), "id": id, "delta": delta}))
 }
@@ -193,13 +193,19 @@ fn input_available(call: &Call, input: &Value) -> Value {
 }
 
 fn call_result(call: &Call, outcome: CallOutcome<'_>) -> Value {
-    let (id, content, structured) = (&call.id, outcome.content, outcome.structured);
-    if outcome.is_error {
+    let CallOutcome {
+        content,
+        structured,
+        ..
+    } = outcome;
+    let (kind, field, result) = if outcome.is_error {
         let text = tool_output::as_text(content, structured);
-        return json!({"type": "tool-output-error", "toolCallId": id, "errorText": text, "dynamic": true});
-    }
-    let output = tool_output::to_mcp(content, structured);
-    json!({"type": "tool-output-available", "toolCallId": id, "output": output, "dynamic": true})
+        ("tool-output-error", "errorText", json!(text))
+    } else {
+        let output = tool_output::to_mcp(content, structured);
+        ("tool-output-available", "output", output)
+    };
+    json!({"type": kind, "toolCallId": call.id, field: result, "dynamic": true})
 }
 
 /// Returns the data part of an event. `None` if other chunks contain the event.

@@ -9,8 +9,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde_json::{Value, json};
 
 pub(crate) use request::AnthropicMessagesRequest;
 pub(crate) use stream::AnthropicMessagesStream;
@@ -67,79 +66,33 @@ pub(crate) async fn messages(
     Ok(response.respond(is_streamed, encoder, answer, failed).await)
 }
 
-/// The models in Anthropic's format (`types/model_info.py` and `pagination.py` of `anthropic`
-/// 2.12.0), all on one page.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = AnthropicModels)]
-pub(crate) struct Models {
-    /// The models whose provider is configured.
-    data: Vec<Model>,
-    /// Always false.
-    has_more: bool,
-    /// The id of the first model.
-    first_id: Option<String>,
-    /// The id of the last model.
-    last_id: Option<String>,
-}
-
-/// A model in Anthropic's format.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = AnthropicModel)]
-struct Model {
-    /// `model`.
-    #[serde(rename = "type")]
-    kind: &'static str,
-    /// The value for `model`.
-    id: String,
-    /// The name without the provider.
-    display_name: String,
-    /// Unknown, therefore the start of 1970, as in Anthropic's API.
-    created_at: &'static str,
-    /// `active`.
-    lifecycle: &'static str,
-    /// The context window, if known.
-    max_input_tokens: Option<u64>,
-    /// The output limit, if known.
-    max_tokens: Option<u64>,
-}
-
-impl Models {
-    pub(crate) fn of(models: impl Iterator<Item = ModelInfo>) -> Self {
-        let data: Vec<Model> = models
-            .map(|model| Model {
-                kind: "model",
-                id: model.id,
-                display_name: model.name,
-                created_at: "1970-01-01T00:00:00Z",
-                lifecycle: "active",
-                max_input_tokens: model.context_window,
-                max_tokens: model.max_output_tokens,
-            })
-            .collect();
-        Self {
-            has_more: false,
-            first_id: data.first().map(|model| model.id.clone()),
-            last_id: data.last().map(|model| model.id.clone()),
-            data,
-        }
-    }
-}
-
-/// Returns a problem in Anthropic's format.
-pub(crate) fn problem(problem: &Problem) -> Response {
-    let status = match problem.status {
-        // Anthropic's status for an invalid body.
-        StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
-        status => status,
+/// Returns the models in Anthropic's format (`types/model_info.py` and `pagination.py` of
+/// `anthropic` 2.12.0), all on one page. The time of creation is unknown, therefore the start of
+/// 1970, as in Anthropic's API.
+pub(crate) fn models<'m>(models: impl Iterator<Item = &'m ModelInfo>) -> Value {
+    let to_json = |model: &ModelInfo| {
+        json!({
+            "type": "model",
+            "id": model.id,
+            "display_name": model.name,
+            "created_at": "1970-01-01T00:00:00Z",
+            "lifecycle": "active",
+            "max_input_tokens": model.context_window,
+            "max_tokens": model.max_output_tokens,
+        })
     };
-    error(status, &problem.detail)
+    let data: Vec<Value> = models.map(to_json).collect();
+    let id_of = |model: Option<&Value>| model.map(|model| model["id"].clone());
+    let (first, last) = (id_of(data.first()), id_of(data.last()));
+    json!({"data": data, "has_more": false, "first_id": first, "last_id": last})
 }
 
 fn failed(failure: &Failure<'_>) -> Response {
     error(failure.status, failure.message)
 }
 
-fn error(status: StatusCode, message: &str) -> Response {
+/// Returns an error in Anthropic's format.
+pub(crate) fn error(status: StatusCode, message: &str) -> Response {
     let kind = error_kind(status.as_u16());
     (status, Json(error_body(kind, message))).into_response()
 }

@@ -45,7 +45,7 @@ pub(crate) struct AnthropicMessagesRequest {
     top_p: Option<f64>,
     /// The amount of reasoning.
     #[schema(value_type = Option<Object>)]
-    thinking: Option<Thinking>,
+    thinking: Option<Value>,
     /// `{"effort": "low" | "medium" | "high", "format": {"type": "json_schema", "schema": …}}`.
     #[schema(value_type = Option<Object>)]
     output_config: Option<OutputConfig>,
@@ -110,35 +110,12 @@ enum Block {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Thinking {
-    Disabled,
-    Adaptive,
-    Enabled {
-        budget_tokens: u64,
-    },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Debug, Deserialize)]
 struct OutputConfig {
     effort: Option<String>,
     /// The format of the answer.
-    format: Option<Format>,
+    format: Option<Value>,
     #[serde(flatten)]
     rest: Map<String, Value>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Format {
-    JsonSchema {
-        #[serde(default)]
-        schema: Value,
-    },
-    #[serde(other)]
-    Other,
 }
 
 #[derive(Debug, Deserialize)]
@@ -184,20 +161,24 @@ impl AnthropicMessagesRequest {
         }
         let effort = config.and_then(|config| config.effort.as_deref());
         let effort = parse_effort(effort, "output_config", "output_config.effort")?;
-        match &self.thinking {
-            None | Some(Thinking::Adaptive) => Ok(effort),
-            Some(Thinking::Disabled) => Ok(Some(ReasoningEffort::None)),
+        let Some(thinking) = &self.thinking else {
+            return Ok(effort);
+        };
+        match (
+            thinking["type"].as_str(),
+            thinking["budget_tokens"].as_u64(),
+        ) {
+            (Some("adaptive"), _) => Ok(effort),
+            (Some("disabled"), _) => Ok(Some(ReasoningEffort::None)),
             // Every provider has an effort; only one has a budget.
-            Some(Thinking::Enabled { budget_tokens }) => {
-                Ok(effort.or(Some(match *budget_tokens {
-                    budget if budget <= MAX_LOW_BUDGET => ReasoningEffort::Low,
-                    budget if budget <= MAX_MEDIUM_BUDGET => ReasoningEffort::Medium,
-                    _ => ReasoningEffort::High,
-                })))
-            }
-            Some(Thinking::Other) => Err(unsupported(
+            (Some("enabled"), Some(budget)) => Ok(effort.or(Some(match budget {
+                budget if budget <= MAX_LOW_BUDGET => ReasoningEffort::Low,
+                budget if budget <= MAX_MEDIUM_BUDGET => ReasoningEffort::Medium,
+                _ => ReasoningEffort::High,
+            }))),
+            _ => Err(unsupported(
                 "thinking",
-                "`thinking` must have the type disabled, adaptive or enabled",
+                "`thinking` must have the type disabled, adaptive, or enabled with `budget_tokens`",
             )),
         }
     }
@@ -218,17 +199,17 @@ impl AnthropicMessagesRequest {
 
     /// Returns the schema of the answer, or `None` for text.
     pub(crate) fn answer_form(&self) -> Result<Option<Form>, Problem> {
-        const FIELD: &str = "output_config";
-        let refused = |why: &str| unsupported(FIELD, &format!("`{FIELD}.format`: {why}"));
         let config = self.output_config.as_ref();
-        match config.and_then(|config| config.format.as_ref()) {
-            None => Ok(None),
-            Some(Format::JsonSchema { schema }) => {
-                let form = Form::new(schema.clone());
-                form.map(Some).map_err(|why| refused(&why.to_string()))
-            }
-            Some(Format::Other) => Err(refused("its type must be json_schema")),
+        let Some(format) = config.and_then(|config| config.format.as_ref()) else {
+            return Ok(None);
+        };
+        let refused =
+            |why: &str| unsupported("output_config", &format!("`output_config.format`: {why}"));
+        if format["type"] != "json_schema" {
+            return Err(refused("its type must be json_schema"));
         }
+        let form = Form::new(format["schema"].clone());
+        form.map(Some).map_err(|why| refused(&why.to_string()))
     }
 
     pub(crate) fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {

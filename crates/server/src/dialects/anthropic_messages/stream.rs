@@ -51,7 +51,7 @@ impl EventEncoder for AnthropicMessagesStream {
             ClientEvent::RunStarted { event, model } => {
                 let model = self.model.get_or_insert_with(|| model.to_string());
                 // The usage is known when the run finishes.
-                let message = message(self.state.id(ID), model, &[], None, &Usage::default());
+                let message = message(&self.state.id(ID), model, &[], None, &Usage::default());
                 write_event(&json!({"type": "message_start", "message": message}), out);
                 write_ping(event, out);
             }
@@ -72,7 +72,7 @@ impl EventEncoder for AnthropicMessagesStream {
 
     fn pause(&mut self, waiting: &[&Call], out: &mut SseFrames) {
         for call in waiting.iter().filter(|call| call.is_client_tool()) {
-            self.start_block(&tool_use(&self.state, call, json!({})), out);
+            self.start_block(&tool_use(&self.state, call, &json!({})), out);
             let json = &call.client_input;
             self.extend_block(
                 &json!({"type": "input_json_delta", "partial_json": json}),
@@ -198,12 +198,12 @@ pub(crate) fn collected_message(
         .map(|(kind, text)| content_block(kind, text))
         .collect();
     content.extend(response.calls.iter().map(|call| {
-        let input = serde_json::from_str(&call.client_input).unwrap_or_default();
-        tool_use(state, call, input)
+        let input: Value = serde_json::from_str(&call.client_input).unwrap_or_default();
+        tool_use(state, call, &input)
     }));
     let reason = report.map_or("tool_use", stop_reason);
     let mut message = message(
-        state.id(ID),
+        &state.id(ID),
         model,
         &content,
         Some(reason),
@@ -219,7 +219,7 @@ pub(crate) fn collected_message(
 }
 
 fn message(
-    id: String,
+    id: &str,
     model: &str,
     content: &[Value],
     stop_reason: Option<&str>,
@@ -247,7 +247,7 @@ fn content_block(kind: PartKind, text: &str) -> Value {
 }
 
 /// Returns a call for the client.
-fn tool_use(state: &ResponseState, call: &Call, input: Value) -> Value {
+fn tool_use(state: &ResponseState, call: &Call, input: &Value) -> Value {
     json!({"type": "tool_use", "id": state.call_id(call), "name": call.name, "input": input})
 }
 

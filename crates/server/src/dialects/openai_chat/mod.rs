@@ -9,8 +9,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response},
 };
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde_json::{Value, json};
 
 pub(crate) use request::OpenAiChatRequest;
 pub(crate) use stream::OpenAiChatStream;
@@ -43,7 +42,7 @@ use crate::{
     responses(
         (
             status = 200,
-            description = "The answer, or with `stream` server-sent events of `chat.completion.chunk`",
+            description = "The answer, or with `stream` events with a `chat.completion.chunk`",
             body = Object
         ),
         (status = "4XX", description = "An error in OpenAI's format", body = Object),
@@ -73,48 +72,9 @@ pub(crate) async fn completions(
     Ok(response.respond(is_streamed, encoder, answer, failed).await)
 }
 
-/// A model in OpenAI's format.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Model {
-    /// The value for `model`.
-    id: String,
-    /// Unknown, therefore 0.
-    created: i64,
-    /// `model`.
-    object: &'static str,
-    /// The provider.
-    owned_by: String,
-}
-
-impl From<ModelInfo> for Model {
-    fn from(model: ModelInfo) -> Self {
-        Self {
-            id: model.id,
-            created: 0,
-            object: "model",
-            owned_by: model.provider,
-        }
-    }
-}
-
-/// The available models in OpenAI's format.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Models {
-    /// `list`.
-    object: &'static str,
-    /// The models whose provider is configured.
-    data: Vec<Model>,
-}
-
-/// The models in one of two formats.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-#[allow(dead_code, reason = "for the document only")]
-enum EitherModels {
-    /// The default.
-    OpenAi(Models),
-    /// With the header `anthropic-version`.
-    Anthropic(anthropic_messages::Models),
+/// Returns a model in OpenAI's format. The time of creation is unknown, therefore 0.
+fn model_json(model: &ModelInfo) -> Value {
+    json!({"id": model.id, "created": 0, "object": "model", "owned_by": model.provider})
 }
 
 /// Lists the models whose provider is configured, in OpenAI's format, or with the header
@@ -123,24 +83,24 @@ enum EitherModels {
     get,
     path = "/v1/models",
     tag = "dialects",
-    params(("anthropic-version" = Option<String>, Header, description = "Selects Anthropic's format")),
-    responses((status = 200, description = "The models", body = EitherModels))
+    params((
+        "anthropic-version" = Option<String>, Header,
+        description = "Selects Anthropic's format"
+    )),
+    responses((status = 200, description = "The models", body = Object))
 )]
 pub(crate) async fn models(
     State(app): State<App>,
     Caller(_): Caller,
     headers: HeaderMap,
-) -> Response {
+) -> Json<Value> {
     let models = app.engine().models().await;
-    let ready = models.into_iter().filter(|model| model.ready);
-    if headers.contains_key("anthropic-version") {
-        return Json(anthropic_messages::Models::of(ready)).into_response();
-    }
-    let models = Models {
-        object: "list",
-        data: ready.map(Model::from).collect(),
-    };
-    Json(models).into_response()
+    let ready = models.iter().filter(|model| model.ready);
+    Json(if headers.contains_key("anthropic-version") {
+        anthropic_messages::models(ready)
+    } else {
+        json!({"object": "list", "data": ready.map(model_json).collect::<Vec<_>>()})
+    })
 }
 
 /// Returns one model in OpenAI's format. A slash in its id is sent as `%2F`.
@@ -151,7 +111,7 @@ pub(crate) async fn models(
     tag = "dialects",
     params(("id" = String, Path, description = "The id, as listed by `GET /v1/models`")),
     responses(
-        (status = 200, description = "The model", body = Model),
+        (status = 200, description = "The model", body = Object),
         (status = 404, description = "The model does not exist", body = Object),
     )
 )]
@@ -159,10 +119,10 @@ pub(crate) async fn model(
     State(app): State<App>,
     Caller(_): Caller,
     ReadPath(id): ReadPath<String>,
-) -> Result<Json<Model>, Problem> {
+) -> Result<Json<Value>, Problem> {
     let models = app.engine().models().await;
     let found = models.into_iter().find(|model| model.id == id);
-    found.map(|model| Json(model.into())).ok_or_else(|| {
+    found.map(|model| Json(model_json(&model))).ok_or_else(|| {
         Problem::not_found(format!(
             "the model `{id}` does not exist; GET /v1/models lists the models"
         ))
@@ -171,12 +131,7 @@ pub(crate) async fn model(
 }
 
 /// Returns a problem in OpenAI's format.
-pub(crate) fn problem(problem: &Problem) -> Response {
-    let status = match problem.status {
-        // OpenAI's status for an invalid body.
-        StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
-        status => status,
-    };
+pub(crate) fn problem(status: StatusCode, problem: &Problem) -> Response {
     let field = problem.field.as_deref();
     let field = field.map(|field| field.trim_start_matches("parameters."));
     error(status, &problem.detail, field, problem.kind)

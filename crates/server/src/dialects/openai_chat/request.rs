@@ -58,7 +58,7 @@ pub(crate) struct OpenAiChatRequest {
     /// The format of the answer: `{"type": "json_schema", "json_schema": {"schema": …}}`,
     /// `{"type": "json_object"}` or `{"type": "text"}`.
     #[schema(value_type = Option<Object>)]
-    response_format: Option<Format>,
+    response_format: Option<Value>,
     /// Extension of Switchboard: `{"recipe", "approve", "max_steps", "tools", "context"}`.
     pub(crate) switchboard: Option<SwitchboardFields>,
     /// All other fields.
@@ -80,26 +80,6 @@ pub(crate) struct StreamOptions {
 enum Stop {
     One(String),
     Several(Vec<String>),
-}
-
-/// The format of the answer.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Format {
-    Text,
-    JsonObject,
-    JsonSchema {
-        json_schema: FormatSchema,
-    },
-    #[serde(other)]
-    Other,
-}
-
-/// Every answer is validated, so the name and `strict` have no effect.
-#[derive(Debug, Deserialize)]
-struct FormatSchema {
-    description: Option<String>,
-    schema: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -235,29 +215,34 @@ impl OpenAiChatRequest {
 
     /// Returns the schema of the answer, or `None` for text.
     pub(crate) fn answer_form(&self) -> Result<Option<Form>, Problem> {
-        const FIELD: &str = "response_format";
-        let form = match &self.response_format {
-            None | Some(Format::Text) => return Ok(None),
-            Some(Format::JsonObject) => Form::any_object(),
-            Some(Format::JsonSchema { json_schema }) => {
-                let mut schema = json_schema.schema.clone().unwrap_or_else(|| json!({}));
+        let Some(format) = &self.response_format else {
+            return Ok(None);
+        };
+        let form = match format["type"].as_str() {
+            Some("text") => return Ok(None),
+            Some("json_object") => Form::any_object(),
+            Some("json_schema") => {
+                // Every answer is validated, so the name and `strict` have no effect.
+                let given = &format["json_schema"];
+                let mut schema = given.get("schema").cloned().unwrap_or_else(|| json!({}));
                 if let (Some(fields), Some(text)) =
-                    (schema.as_object_mut(), &json_schema.description)
+                    (schema.as_object_mut(), given["description"].as_str())
                 {
                     let description = fields.entry("description");
-                    description.or_insert_with(|| text.as_str().into());
+                    description.or_insert_with(|| text.into());
                 }
                 Form::new(schema)
             }
-            Some(Format::Other) => {
+            _ => {
                 return Err(unsupported(
-                    FIELD,
+                    "response_format",
                     "`response_format` must have the type text, json_object or json_schema",
                 ));
             }
         };
-        let form = form.map_err(|error| unsupported(FIELD, &format!("`{FIELD}`: {error}")));
-        form.map(Some)
+        let refused =
+            |error| unsupported("response_format", &format!("`response_format`: {error}"));
+        form.map(Some).map_err(refused)
     }
 
     pub(crate) fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {

@@ -60,20 +60,20 @@ impl EventEncoder for OpenAiChatStream {
                 self.created = event.time.as_second();
                 self.model.get_or_insert_with(|| model.to_string());
                 let delta = json!({"role": "assistant", "content": ""});
-                self.write_chunk(delta, None, Some(event), out);
+                self.write_chunk(&delta, None, Some(event), out);
             }
             ClientEvent::PartStarted(part) if part.kind == PartKind::Text => {
                 // One field contains the text of all steps, so text after a tool needs a paragraph.
                 if part.starts_paragraph && self.has_text {
-                    self.write_delta(json!({"content": "\n\n"}), out);
+                    self.write_delta(&json!({"content": "\n\n"}), out);
                 }
                 self.has_text = true;
             }
             ClientEvent::PartDelta(part, text) => match part.kind {
-                PartKind::Text => self.write_delta(json!({"content": text}), out),
-                PartKind::Reasoning => self.write_delta(json!({"reasoning_content": text}), out),
+                PartKind::Text => self.write_delta(&json!({"content": text}), out),
+                PartKind::Reasoning => self.write_delta(&json!({"reasoning_content": text}), out),
             },
-            ClientEvent::Other(event) => self.write_chunk(json!({}), None, Some(event), out),
+            ClientEvent::Other(event) => self.write_chunk(&json!({}), None, Some(event), out),
             ClientEvent::RunFinished(report) => self.end(report, out),
             _ => {}
         }
@@ -82,13 +82,9 @@ impl EventEncoder for OpenAiChatStream {
     fn pause(&mut self, waiting: &[&Call], out: &mut SseFrames) {
         let calls = waiting.iter().filter(|call| call.is_client_tool());
         for (index, call) in calls.enumerate() {
-            let mut delta = json!({"index": index});
-            if let (Value::Object(delta), Value::Object(call)) =
-                (&mut delta, tool_call(&self.state, call))
-            {
-                delta.extend(call);
-            }
-            self.write_delta(json!({"tool_calls": [delta]}), out);
+            let mut call = tool_call(&self.state, call);
+            call["index"] = json!(index);
+            self.write_delta(&json!({"tool_calls": [call]}), out);
         }
         self.finish("tool_calls", self.state.usage(None), out);
     }
@@ -104,33 +100,33 @@ impl OpenAiChatStream {
             return fail(&failure, out);
         }
         if let Some(refusal) = refusal(report) {
-            self.write_delta(json!({"refusal": refusal}), out);
+            self.write_delta(&json!({"refusal": refusal}), out);
         }
         self.finish(finish_reason(report), self.state.usage(Some(report)), out);
     }
 
     fn finish(&self, reason: &str, usage: &Usage, out: &mut SseFrames) {
-        self.write_chunk(json!({}), Some(reason), None, out);
+        self.write_chunk(&json!({}), Some(reason), None, out);
         if self.with_usage {
-            let mut chunk = self.chunk(json!([]));
+            let mut chunk = self.chunk(&json!([]));
             chunk["usage"] = usage_counts(usage);
             out.data(&chunk);
         }
         out.text("[DONE]");
     }
 
-    fn write_delta(&self, delta: Value, out: &mut SseFrames) {
+    fn write_delta(&self, delta: &Value, out: &mut SseFrames) {
         self.write_chunk(delta, None, None, out);
     }
 
     fn write_chunk(
         &self,
-        delta: Value,
+        delta: &Value,
         finish_reason: Option<&str>,
         event: Option<&RunEvent>,
         out: &mut SseFrames,
     ) {
-        let mut chunk = self.chunk(json!([{
+        let mut chunk = self.chunk(&json!([{
             "index": 0,
             "delta": delta,
             "logprobs": null,
@@ -142,7 +138,7 @@ impl OpenAiChatStream {
         out.data(&chunk);
     }
 
-    fn chunk(&self, choices: Value) -> Value {
+    fn chunk(&self, choices: &Value) -> Value {
         json!({
             "id": self.id,
             "object": "chat.completion.chunk",

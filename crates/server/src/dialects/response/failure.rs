@@ -19,31 +19,29 @@ impl<'a> Failure<'a> {
     /// Returns the error of a run without an answer. A run that reached a limit has an answer if it
     /// has any text.
     pub(crate) fn of(report: &'a RunReport) -> Option<Self> {
-        let error = report.error.as_ref();
-        match report.outcome {
-            Outcome::Completed => return None,
-            Outcome::Limited if !report.answer.is_empty() => return None,
-            Outcome::Failed if is_declined(report) => return None,
-            Outcome::Cancelled => {
-                return Some(Self {
-                    status: StatusCode::CONFLICT,
-                    code: "cancelled".to_owned(),
-                    message: "the run was cancelled",
-                });
+        let (status, code, message) = match (report.outcome, &report.error) {
+            (Outcome::Completed, _) => return None,
+            (Outcome::Limited, _) if !report.answer.is_empty() => return None,
+            (Outcome::Failed, _) if is_declined(report) => return None,
+            (Outcome::Cancelled, _) => (
+                StatusCode::CONFLICT,
+                "cancelled".to_owned(),
+                "the run was cancelled",
+            ),
+            (_, Some(error)) => (
+                status(&error.kind),
+                code(&error.kind),
+                error.message.as_str(),
+            ),
+            (_, None) => {
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                (status, "internal".to_owned(), "the run failed")
             }
-            Outcome::Limited | Outcome::Failed => {}
-        }
-        let Some(error) = error else {
-            return Some(Self {
-                status: StatusCode::INTERNAL_SERVER_ERROR,
-                code: "internal".to_owned(),
-                message: "the run failed",
-            });
         };
         Some(Self {
-            status: status(&error.kind),
-            code: code(&error.kind),
-            message: &error.message,
+            status,
+            code,
+            message,
         })
     }
 
@@ -54,8 +52,8 @@ impl<'a> Failure<'a> {
         (is_complete && !form.fits(&report.answer)).then(|| Self {
             status: StatusCode::BAD_GATEWAY,
             code: "malformed_answer".to_owned(),
-            message: "the answer does not match the requested schema: send the request again, or use \
-                      another model",
+            message: "the answer does not match the requested schema: send the request again, or \
+                      use another model",
         })
     }
 

@@ -110,8 +110,8 @@ impl PausedRun {
 /// 409: no run waits for these results.
 pub(crate) fn not_waiting() -> Problem {
     Problem::conflict(
-        "no run waits for these results: a run waits for a limited time and accepts its results once; \
-         send the question again",
+        "no run waits for these results: a run waits for a limited time and accepts its results \
+         once; send the question again",
     )
     .at("messages")
 }

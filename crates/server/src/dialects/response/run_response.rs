@@ -151,9 +151,9 @@ impl RunResponse {
             return self.into_stream(encoder(options));
         }
         let run = Arc::clone(&self.run);
-        let mut encoded = EncodedRun::new(self, CollectedResponse::new(options));
-        while encoded.next().await.is_some() {}
-        let collected = encoded.encoder.encoder;
+        let mut run_events = EncodedRun::new(self, CollectedResponse::new(options));
+        while run_events.next().await.is_some() {}
+        let collected = run_events.encoder.encoder;
         let mut response = match collected.report() {
             Ok(report) => Json(answer(&collected, report)).into_response(),
             Err(failure) => {
@@ -170,10 +170,10 @@ impl RunResponse {
     pub(crate) fn into_stream(self, encoder: impl EventEncoder) -> Response {
         let (run, session) = (Arc::clone(&self.run), self.session.clone());
         let keep_alive = self.app.options().keep_alive;
-        let encoded = EncodedRun::new(self, encoder);
-        let frames = stream::unfold(encoded, |mut encoded| async move {
-            let frames = encoded.next().await?;
-            Some((frames, encoded))
+        let run_events = EncodedRun::new(self, encoder);
+        let frames = stream::unfold(run_events, |mut run_events| async move {
+            let frames = run_events.next().await?;
+            Some((frames, run_events))
         });
         let mut response = sse::response(frames, keep_alive);
         set_run_headers(&mut response, &run, session.as_ref());

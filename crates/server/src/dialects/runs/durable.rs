@@ -4,7 +4,9 @@
 use std::{collections::HashSet, sync::Arc};
 
 use axum::http::StatusCode;
-use switchboard_domain::{ApprovalDecision, Message, Principal, Role, SessionId, ToolOutput};
+use switchboard_domain::{
+    ApprovalDecision, Message, Principal, Role, SessionId, ToolHost, ToolOutput,
+};
 
 use crate::{
     App, Problem, RunSettings,
@@ -16,7 +18,6 @@ use crate::{
         },
         tools::client_tools::{ClientTools, DeclaredTool},
     },
-    http::read::check_id,
     hub::{ConversationInput, Hub, StartRequest},
 };
 
@@ -115,7 +116,8 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
                 keep,
                 messages,
             },
-            customize: tools.as_ref().map(ClientTools::agent_customizer),
+            client_tools: tools.clone().map(|tools| tools as Arc<dyn ToolHost>),
+            answer_form: None,
         };
         let started = app.hub().start(start).await?;
         let response = RunResponse::of_started(app, principal, &started);
@@ -215,7 +217,6 @@ async fn apply_input(
             None => return Err(not_waiting()),
         },
     };
-    check_id(&run, || Problem::no_run(&run))?;
     // No client has received later events.
     let last = hub.view(&principal, &run).await?.run.last_event;
     let last_seen = decisions.as_ref().map_or(last, |it| it.last_seen.min(last));
@@ -282,14 +283,5 @@ async fn deliver_input(
 
 /// Rejects texts that a store cannot contain. `field` names the field in the error.
 pub(crate) fn check_decision(field: &str, decision: &ApprovalDecision) -> Result<(), String> {
-    match decision {
-        ApprovalDecision::Allow {
-            input: Some(input), ..
-        } => check_nul(input).map_err(|why| format!("{field}: its input: {why}")),
-        ApprovalDecision::Deny {
-            reason: Some(reason),
-            ..
-        } => check_nul(reason).map_err(|why| format!("{field}: its reason: {why}")),
-        _ => Ok(()),
-    }
+    check_nul(decision).map_err(|why| format!("{field}: {why}"))
 }

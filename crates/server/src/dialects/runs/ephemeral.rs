@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use switchboard_domain::{Message, Principal};
+use switchboard_domain::{Message, Principal, ToolHost};
 use switchboard_orchestration::{strategy::formatter::Form, tools::arguments::ClientContext};
 use utoipa::ToSchema;
 
@@ -17,7 +17,7 @@ use crate::{
         },
         tools::client_tools::{ClientTools, DeclaredTool},
     },
-    hub::{AgentCustomizer, ConversationInput, StartRequest},
+    hub::{ConversationInput, StartRequest},
 };
 
 /// The extension fields of Switchboard in a request of another protocol.
@@ -74,6 +74,7 @@ impl EphemeralRequest<'_> {
             return Ok(RunResponse::of_paused(app, paused, reader, paused_runs));
         }
         let tools = ClientTools::new(&app, self.tools).await?;
+        let answer_form = self.answer_form.map(Arc::new);
         let settings = RunSettings {
             model: chosen_model(self.model),
             parameters: self.parameters,
@@ -87,30 +88,13 @@ impl EphemeralRequest<'_> {
             conversation: ConversationInput::Ephemeral {
                 messages: self.messages,
             },
-            customize: agent_customizer(tools.as_ref(), self.answer_form.clone()),
+            client_tools: tools.clone().map(|tools| tools as Arc<dyn ToolHost>),
+            answer_form: answer_form.clone(),
         };
         let started = app.hub().start(start).await.map_err(model_not_found)?;
         let mut response = RunResponse::of_started(app, principal, &started);
         response.guard = Some(started.cancel_when_dropped());
-        response.answer_form = self.answer_form.map(Arc::new);
+        response.answer_form = answer_form;
         Ok(response.with_client_tools(tools, paused_runs))
     }
-}
-
-/// Returns the change of the agent for the client's tools and the answer's schema.
-fn agent_customizer(
-    tools: Option<&Arc<ClientTools>>,
-    form: Option<Form>,
-) -> Option<AgentCustomizer> {
-    let with_tools = tools.map(ClientTools::agent_customizer);
-    let Some(form) = form else {
-        return with_tools;
-    };
-    Some(Box::new(move |agent| {
-        let agent = agent.with_answer_form(&form);
-        match with_tools {
-            Some(with_tools) => with_tools(agent),
-            None => agent,
-        }
-    }))
 }

@@ -8,7 +8,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -90,12 +89,6 @@ impl ClientTools {
         })
     }
 
-    /// Returns the change that adds these tools to an agent.
-    pub(crate) fn agent_customizer(self: &Arc<Self>) -> crate::hub::AgentCustomizer {
-        let tools = Arc::clone(self);
-        Box::new(move |agent| agent.with_asked_tools(CLIENT_SERVER, tools))
-    }
-
     /// Stores the client's result of a call, by the run's id.
     pub(crate) fn add_result(&self, call: String, output: ToolOutput) {
         self.results().insert(call, output);
@@ -103,14 +96,6 @@ impl ClientTools {
 
     fn results(&self) -> MutexGuard<'_, HashMap<String, ToolOutput>> {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for ClientTools {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientTools")
-            .field("tools", &self.definitions.len())
-            .finish_non_exhaustive()
     }
 }
 

@@ -1,0 +1,153 @@
+//! Limits on active runs, and slots of principals.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use switchboard_domain::Principal;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::lock;
+use crate::{Problem, ServerOptions};
+
+/// The number of slots in use by each principal, for principals that use any.
+type SlotsInUse = Arc<Mutex<HashMap<Principal, usize>>>;
+
+/// A limit on the slots of each principal.
+pub(crate) struct PrincipalLimit {
+    pub(crate) max: usize,
+    in_use: SlotsInUse,
+}
+
+/// A slot of a principal, released on drop.
+pub(crate) struct PrincipalSlot {
+    in_use: SlotsInUse,
+    principal: Principal,
+}
+
+impl PrincipalLimit {
+    pub(crate) fn new(max: usize) -> Self {
+        let in_use = SlotsInUse::default();
+        Self { max, in_use }
+    }
+
+    /// Acquires a slot. Returns `None` if the principal has the maximum.
+    pub(crate) fn acquire(&self, principal: &Principal) -> Option<PrincipalSlot> {
+        let mut in_use = lock(&self.in_use);
+        let slots = in_use.get(principal).copied().unwrap_or_default();
+        if slots >= self.max {
+            return None;
+        }
+        in_use.insert(principal.clone(), slots + 1);
+        Some(PrincipalSlot {
+            in_use: Arc::clone(&self.in_use),
+            principal: principal.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+impl PrincipalLimit {
+    pub(crate) fn is_unused(&self) -> bool {
+        lock(&self.in_use).is_empty()
+    }
+}
+
+impl Drop for PrincipalSlot {
+    fn drop(&mut self) {
+        let mut in_use = lock(&self.in_use);
+        if let Some(slots) = in_use.get_mut(&self.principal) {
+            *slots -= 1;
+            if *slots == 0 {
+                in_use.remove(&self.principal);
+            }
+        }
+    }
+}
+
+pub(crate) fn semaphore(slots: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS)))
+}
+
+pub(crate) fn try_acquire(slots: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    Arc::clone(slots).try_acquire_owned().ok()
+}
+
+/// The limits on active runs.
+pub(crate) struct RunLimits {
+    max: usize,
+    total: Arc<Semaphore>,
+    each: PrincipalLimit,
+}
+
+/// The slots of one run, released on drop.
+pub(crate) type RunSlots = (OwnedSemaphorePermit, PrincipalSlot);
+
+impl RunLimits {
+    pub(crate) fn new(options: &ServerOptions) -> Self {
+        Self {
+            max: options.max_runs,
+            total: semaphore(options.max_runs),
+            each: PrincipalLimit::new(options.max_runs_each),
+        }
+    }
+
+    /// Acquires the slots for one more run of the principal.
+    pub(crate) fn acquire(&self, principal: &Principal) -> Result<RunSlots, Problem> {
+        let own = self.each.acquire(principal).ok_or_else(|| {
+            Problem::too_many(format!(
+                "you have {} active runs, which is the maximum: wait until one ends, or cancel one \
+                 (POST /runs/{{id}}/cancel)",
+                self.each.max
+            ))
+        })?;
+        let slot = try_acquire(&self.total).ok_or_else(|| {
+            Problem::unavailable(
+                format!(
+                    "the server has {} active runs, which is the maximum: try again",
+                    self.max
+                ),
+                None,
+            )
+        })?;
+        Ok((slot, own))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn principal(user: &str) -> Principal {
+        Principal {
+            user: user.to_owned(),
+            ..Principal::default()
+        }
+    }
+
+    #[test]
+    fn a_run_slot_can_be_used_again_after_its_release() {
+        let limits = |max_runs, max_runs_each| {
+            RunLimits::new(&ServerOptions {
+                max_runs,
+                max_runs_each,
+                ..ServerOptions::default()
+            })
+        };
+        let (ann, bob) = (principal("ann"), principal("bob"));
+        let of_three = limits(3, 2);
+        let status = |limits: &RunLimits, principal| {
+            let problem = limits.acquire(principal).err();
+            problem.map(|problem| problem.status.as_u16())
+        };
+        let first = of_three.acquire(&ann).unwrap();
+        let _second = of_three.acquire(&ann).unwrap();
+        assert_eq!(status(&of_three, &ann), Some(429));
+        let _third = of_three.acquire(&bob).unwrap();
+        assert_eq!(status(&of_three, &bob), Some(503));
+        drop(first);
+        assert_eq!(status(&of_three, &ann), None);
+        assert_eq!(status(&limits(0, 1), &ann), Some(503));
+    }
+}
