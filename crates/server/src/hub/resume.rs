@@ -128,7 +128,7 @@ impl Hub {
                     Ok(agent) => {
                         if let Some(error) = first_error {
                             let run = &leased.record().id;
-                            tracing::warn!(run, %error, "the model or recipe of the run was replaced");
+                            tracing::warn!(run, %error, "replaced the model or recipe of the run");
                         }
                         return Ok(agent);
                     }

@@ -81,7 +81,8 @@ mod tests {
         let text = String::from_utf8(frames.take().to_vec()).unwrap();
         assert_eq!(
             text,
-            "data: {\"text\":\"a\\n\\nb\\r\\ndata: c\"}\n\nevent: ping\ndata: {}\n\ndata: [DONE]\n\n"
+            "data: {\"text\":\"a\\n\\nb\\r\\ndata: c\"}\n\n\
+             event: ping\ndata: {}\n\ndata: [DONE]\n\n"
         );
         assert!(frames.is_empty());
     }

@@ -100,9 +100,22 @@ mod tests {
                 "content": [
                     {"type": "text", "text": "three"},
                     {"type": "image", "data": "AA==", "mimeType": "image/png"},
-                    {"type": "resource_link", "uri": "https://a/b.wav", "name": "audio", "mimeType": "audio/wav"},
-                    {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "text/plain", "text": "a"}},
-                    {"type": "resource_link", "uri": "file:///b", "name": "b", "description": "another"},
+                    {
+                        "type": "resource_link",
+                        "uri": "https://a/b.wav",
+                        "name": "audio",
+                        "mimeType": "audio/wav",
+                    },
+                    {
+                        "type": "resource",
+                        "resource": {"uri": "file:///a", "mimeType": "text/plain", "text": "a"},
+                    },
+                    {
+                        "type": "resource_link",
+                        "uri": "file:///b",
+                        "name": "b",
+                        "description": "another",
+                    },
                     {"type": "hologram", "depth": 3},
                     {"type": "text", "text": "7"},
                 ],
