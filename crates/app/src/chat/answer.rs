@@ -48,7 +48,7 @@ impl Chat<'_> {
 
     /// Returns the agent with the currently changed tools.
     pub(super) fn agent_now(&self) -> Agent {
-        let redefined = self.host.redefined_tools();
+        let redefined = self.resources.host.redefined_tools();
         self.agent.clone().with_redefined_tools(redefined)
     }
 
@@ -89,9 +89,7 @@ impl Chat<'_> {
             }
             _ => {}
         }
-        if let Err(error) = self.decisions.save() {
-            terminal::print_warning(&format!("failed to save your approval decisions: {error}"));
-        }
+        self.resources.save_decisions();
         // The stored session has a new message count.
         if let Some(session) = &mut self.session
             && let Ok(Some(now)) = self.conversations.named(&session.id.0).await
@@ -104,11 +102,10 @@ impl Chat<'_> {
     async fn events(&mut self, run: &mut Running) -> Result<Flow, Failure> {
         let session = self.session.as_ref().map(|session| session.id.0.clone());
         let owner = self.conversations.owner.clone();
-        let mut recorder = self.audit.run(session, Some(owner));
-        let mut presses = self.presses.clone();
+        let mut recorder = self.resources.audit.run(session, Some(owner));
+        let presses = self.editor.as_ref().map(|editor| editor.presses.clone());
         let (output, screen) = (&mut self.output, &self.screen);
         let show = |event: &RunEvent| output.show(event, screen);
-        let presses = presses.as_mut();
         let (code, stop) = events(run, &mut recorder, self.interrupts, presses, show).await?;
         match stop {
             Stop::Interrupted => return Ok(Flow::Leave(Code::Interrupted)),

@@ -1,6 +1,6 @@
 //! Executes the slash commands.
 
-use std::{fmt::Write as _, io::Write as _, sync::PoisonError};
+use std::{collections::BTreeSet, fmt::Write as _, io::Write as _, sync::PoisonError};
 
 use anyhow::{Context as _, anyhow};
 use clap::ValueEnum as _;
@@ -28,9 +28,13 @@ use crate::{
 
 impl Chat<'_> {
     /// Executes a command. Its error does not end the conversation.
-    pub(super) async fn execute(&mut self, command: Command) -> Result<Flow, Failure> {
+    pub(super) async fn execute(
+        &mut self,
+        command: Command,
+        argument: Option<String>,
+    ) -> Result<Flow, Failure> {
         self.code = Code::Success;
-        let flow = self.command(command).await;
+        let flow = self.command(command, argument).await;
         self.shown(flow)
     }
 
@@ -42,26 +46,37 @@ impl Chat<'_> {
         }
     }
 
-    async fn command(&mut self, command: Command) -> Result<Flow, Failure> {
+    async fn command(
+        &mut self,
+        command: Command,
+        argument: Option<String>,
+    ) -> Result<Flow, Failure> {
         match command {
-            Command::Model(Some(name)) => self.set_model(name).await?,
-            Command::Model(None) => self.write(&self.models())?,
-            Command::Tools(server) => self.tools(server.as_deref()).await?,
-            Command::Servers => match self.host.servers().as_slice() {
+            Command::Model => match argument {
+                Some(name) => self.set_model(name).await?,
+                None => self.write(&self.models())?,
+            },
+            Command::Tools => self.tools(argument.as_deref()).await?,
+            Command::Servers => match self.resources.host.servers().as_slice() {
                 [] => print_note("no servers are configured"),
                 statuses => self.write(&describe(statuses))?,
             },
-            Command::Recipe(Some(name)) => self.set_recipe(name).await?,
-            Command::Recipe(None) => self.recipes()?,
+            Command::Recipe => match argument {
+                Some(name) => self.set_recipe(name).await?,
+                None => self.recipes()?,
+            },
             Command::Usage => self.usage().await?,
-            Command::Save(file) => {
-                let saved = self.save(file.as_deref()).await;
+            Command::Save => {
+                let saved = self.save(argument.as_deref()).await;
                 print_note(&saved.map_err(Failure::run)?);
             }
-            Command::Resume(named) => self.resume(named).await?,
+            Command::Resume => self.resume(argument).await?,
             Command::New => self.leave_session(),
-            Command::Approve(how) => self.approve(how.as_deref()).await?,
-            Command::Continue | Command::Abandon => return self.open_run_command(&command).await,
+            Command::Approve => match argument {
+                Some(how) => self.set_approval(&how).await?,
+                None => self.show_approval().await?,
+            },
+            Command::Continue | Command::Abandon => return self.open_run_command(command).await,
             Command::Help => self.write(&help())?,
             Command::Quit => return Ok(Flow::Leave(self.code)),
         }
@@ -98,7 +113,13 @@ impl Chat<'_> {
         let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
         names.models = models;
         names.tools = catalog.tools.iter().map(|it| it.name.clone()).collect();
-        names.servers = self.host.servers().into_iter().map(|it| it.name).collect();
+        names.servers = self
+            .resources
+            .host
+            .servers()
+            .into_iter()
+            .map(|it| it.name)
+            .collect();
         names.recipes = entries.into_iter().map(|it| it.name).collect();
         names.sessions = sessions
             .into_iter()
@@ -111,7 +132,7 @@ impl Chat<'_> {
 
     /// Prints the changes of the servers since the last call.
     pub(super) async fn print_server_changes(&mut self) {
-        let changes = self.servers.changes(&self.host.servers());
+        let changes = self.servers.changes(&self.resources.host.servers());
         if changes.is_empty() {
             return;
         }
@@ -136,10 +157,8 @@ impl Chat<'_> {
     fn models(&self) -> String {
         let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
         let current = self.model.to_string();
-        let mut text = String::new();
-        let others = names.models.iter().filter(|name| **name != current);
-        let _ = writeln!(text, "* {current}");
-        for name in others {
+        let mut text = format!("* {current}\n");
+        for name in names.models.iter().filter(|name| **name != current) {
             let _ = writeln!(text, "  {}", one_line(name, 100));
         }
         text
@@ -147,44 +166,33 @@ impl Chat<'_> {
 
     async fn tools(&self, server: Option<&str>) -> Result<(), Failure> {
         let catalog = self.catalog().await;
-        let mut servers: Vec<String> = self.host.servers().into_iter().map(|it| it.name).collect();
+        let servers = self.resources.host.servers().into_iter().map(|it| it.name);
         // A replay runs no server.
         let origins = catalog.tools.iter().filter_map(|tool| tool.origin.as_ref());
-        for origin in origins {
-            if !servers.contains(&origin.server) {
-                servers.push(origin.server.clone());
-            }
-        }
-        if let Some(name) = server
-            && !servers.iter().any(|server| server == name)
-        {
+        let servers = servers.chain(origins.map(|origin| origin.server.clone()));
+        let servers: BTreeSet<String> = servers.collect();
+        if let Some(name) = server.filter(|name| !servers.contains(*name)) {
             let known: Vec<&str> = servers.iter().map(String::as_str).collect();
-            return Err(Failure::usage(anyhow!(
-                "unknown server `{name}`{}",
-                available(name, &known)
-            )));
+            let hint = available(name, &known);
+            return Err(Failure::usage(anyhow!("unknown server `{name}`{hint}")));
         }
         for problem in &catalog.problems {
             print_warning(&format!("{}: {}", problem.server, problem.message));
         }
-        let rows: Vec<[String; 3]> = catalog
-            .tools
-            .iter()
-            .filter_map(|tool| {
-                let (of, name) = match &tool.origin {
-                    Some(origin) => (origin.server.as_str(), origin.tool.as_str()),
-                    None => ("", tool.name.as_str()),
-                };
-                let is_meant = server.is_none_or(|server| server == of);
-                is_meant.then(|| {
-                    [
-                        one_line(of, 40),
-                        format!("{}({})", one_line(name, 64), parameters(&tool.input_schema)),
-                        one_line(&tool.description, 100),
-                    ]
-                })
-            })
-            .collect();
+        let mut rows = Vec::new();
+        for tool in &catalog.tools {
+            let (of, name) = match &tool.origin {
+                Some(origin) => (origin.server.as_str(), origin.tool.as_str()),
+                None => ("", tool.name.as_str()),
+            };
+            if server.is_none_or(|server| server == of) {
+                rows.push([
+                    one_line(of, 40),
+                    format!("{}({})", one_line(name, 64), parameters(&tool.input_schema)),
+                    one_line(&tool.description, 100),
+                ]);
+            }
+        }
         if rows.is_empty() {
             print_note("no tools");
         } else {
@@ -199,18 +207,16 @@ impl Chat<'_> {
         let current = self.args.recipe.as_deref().or(configured);
         let mut rows = Vec::new();
         for entry in entries {
-            let mark = if current == Some(entry.name.as_str()) {
-                "*"
-            } else {
-                " "
-            };
-            let about = match entry.recipe {
-                Ok(recipe) => recipe.description.or(recipe.title).unwrap_or_default(),
+            let recipe = match entry.recipe {
+                Ok(recipe) => recipe,
                 Err(error) => {
                     print_warning(&error.to_string());
                     continue;
                 }
             };
+            let is_current = current == Some(entry.name.as_str());
+            let about = recipe.description.or(recipe.title).unwrap_or_default();
+            let mark = if is_current { "*" } else { " " };
             rows.push([mark.to_owned(), entry.name, one_line(&about, 100)]);
         }
         self.write(&table(&rows))?;
@@ -221,18 +227,14 @@ impl Chat<'_> {
     }
 
     async fn set_recipe(&mut self, name: String) -> Result<(), Failure> {
-        let mut args = self.args.clone();
-        if matches!(name.as_str(), "off" | "none") {
-            if self.context.config.recipe.is_some() {
-                return Err(Failure::usage(anyhow!(
-                    "the configuration names a recipe, which is followed unless another one is \
-                     named"
-                )));
-            }
-            args.recipe = None;
-        } else {
-            args.recipe = Some(name);
+        let is_off = matches!(name.as_str(), "off" | "none");
+        if is_off && self.context.config.recipe.is_some() {
+            return Err(Failure::usage(anyhow!(
+                "the configuration names a recipe, which is followed unless another one is named"
+            )));
         }
+        let mut args = self.args.clone();
+        args.recipe = Some(name).filter(|_| !is_off);
         self.replan(args).await?;
         print_note(&match &self.args.recipe {
             Some(name) => format!(
@@ -244,38 +246,31 @@ impl Chat<'_> {
         Ok(())
     }
 
-    async fn approve(&mut self, how: Option<&str>) -> Result<(), Failure> {
-        let approve = match how.map(|how| (Approve::from_str(how, false), how)) {
-            Some((Ok(approve), _)) => approve,
-            Some((Err(_), other)) => {
-                return Err(Failure::usage(anyhow!(
-                    "/approve takes ask, all, none or later, and not `{}`",
-                    one_line(other, 40)
-                )));
+    async fn show_approval(&self) -> Result<(), Failure> {
+        let plan = self.args.plan(&self.context).await?;
+        let approval = &plan.options.approval;
+        let is_asking_model = plan.chosen.model.capabilities().requires_approval;
+        let how = match approval.policy {
+            ApprovalPolicy::All if is_asking_model && !approval.approved_in_advance => {
+                "ask (offline/planner asks before a tool that is not read-only; `/approve all` \
+                 allows every one)"
             }
-            None => {
-                let plan = self.args.plan(&self.context).await?;
-                let approval = &plan.options.approval;
-                let capabilities = plan.chosen.model.capabilities();
-                let requires_approval =
-                    capabilities.requires_approval && !approval.approved_in_advance;
-                print_note(&format!(
-                    "tool approval: {}",
-                    match approval.policy {
-                        ApprovalPolicy::All if requires_approval => {
-                            "ask (offline/planner asks before a tool that is not read-only; \
-                             `/approve all` \
-                             allows every one)"
-                        }
-                        _ if plan.later => "later (store the run when an approval is needed)",
-                        ApprovalPolicy::All => "all (every tool is allowed)",
-                        ApprovalPolicy::None => "none (read-only tools only)",
-                        ApprovalPolicy::Ask => "ask (except read-only tools)",
-                    }
-                ));
-                return Ok(());
-            }
+            _ if plan.later => "later (store the run when an approval is needed)",
+            ApprovalPolicy::All => "all (every tool is allowed)",
+            ApprovalPolicy::None => "none (read-only tools only)",
+            ApprovalPolicy::Ask => "ask (except read-only tools)",
         };
+        print_note(&format!("tool approval: {how}"));
+        Ok(())
+    }
+
+    async fn set_approval(&mut self, how: &str) -> Result<(), Failure> {
+        let approve = Approve::from_str(how, false).map_err(|_| {
+            let how = one_line(how, 40);
+            Failure::usage(anyhow!(
+                "/approve takes ask, all, none or later, and not `{how}`"
+            ))
+        })?;
         let mut args = self.args.clone();
         args.approve = Some(approve);
         self.replan(args).await?;

@@ -20,30 +20,23 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
+use anyhow::anyhow;
 use clap::Args;
 use switchboard_domain::{Elicitor, ModelId, Session, SessionId, ToolCatalog};
-use switchboard_mcp_client::{ClientHandlers, McpHost};
 use switchboard_orchestration::Agent;
 
 use crate::{
     config::environment::Environment,
     models::current_model::CurrentModel,
-    observe::AuditLog,
     run_session::{
-        agent::ConversationArgs,
-        agent::{AgentArgs, Plan, approver},
-        context::{self, Context},
+        agent::{AgentArgs, ConversationArgs, Plan},
+        context::Context,
         conversations::{self, Conversations},
         failure::{Code, Failure},
-        follow::{
-            self,
-            startup::{self, StartupFailure},
-        },
-        interrupts::{Interrupts, Presses},
-        servers::Servers,
-        unmatched,
+        follow,
+        interrupts::{Interrupts, next_press},
+        resources::{Resources, StartupFailure},
     },
-    storage::decisions::SavedDecisions,
     terminal::{
         self, LineReader, PlainLines, Screen, TerminalElicitor, output::AskOutput, print_note,
     },
@@ -52,7 +45,7 @@ use input::completion::SharedNames;
 use input::editor::{Editor, Line};
 use output::Output;
 use raw_mode::RawMode;
-use servers::KnownServers;
+use servers::{KnownServers, WhileRunning};
 use slash_commands::{ParsedLine, parse};
 
 /// Arguments of `chat`.
@@ -65,29 +58,20 @@ pub(crate) struct ChatArgs {
     conversation: ConversationArgs,
 }
 
-/// The source of input.
-enum Input {
-    Editor(Box<Editor>),
-    Lines,
-}
-
 /// A conversation.
 pub(crate) struct Chat<'i> {
     context: Context,
     /// Options of the command line, with later changes.
     args: AgentArgs,
     interrupts: &'i Interrupts,
-    /// Ctrl-C at a terminal with line editor. It stops a run and not the program.
-    presses: Option<Presses>,
-    input: Input,
+    /// The line editor of a terminal. Without it, input and output are plain streams.
+    editor: Option<Editor>,
     asking: Arc<dyn LineReader>,
     output: Output,
     screen: Screen,
-    host: Arc<McpHost>,
+    resources: Resources,
     servers: KnownServers,
     conversations: Conversations,
-    decisions: SavedDecisions,
-    audit: AuditLog,
     agent: Agent,
     model: ModelId,
     sampled: CurrentModel,
@@ -122,7 +106,7 @@ pub(crate) async fn run(
         resume,
         conversation: args,
     } = args;
-    let mut context = args.context(environment)?;
+    let mut context = Context::load_with_replay(&args.global, &args.recording, environment)?;
     if let Some(id) = &args.session {
         conversations::check_id(id).map_err(Failure::usage)?;
     }
@@ -131,36 +115,27 @@ pub(crate) async fn run(
     let conversations = Conversations::open(&context.config, &context.environment)
         .await
         .map_err(Failure::usage)?;
-    let sampled = CurrentModel::new(Arc::clone(&plan.sampled));
-    if let Err(failure) = args.recording.begin(&mut context, &mut plan) {
-        conversations.sessions.close().await;
-        return Err(failure);
-    }
+    let begun = plan.begin_recording(&args.recording, &mut context);
     let recording = context.recording.clone();
-    let begun = begin(
-        args.agent,
-        args.output,
-        (plan, sampled),
-        conversations.clone(),
-        context,
-        interrupts,
-    );
-    let begun = begun.await;
-    let result = match begun {
-        Ok(mut chat) => {
-            let result = Box::pin(chat.run_loop(args.session.as_deref(), resume)).await;
-            if let Err(error) = chat.decisions.save() {
-                terminal::print_warning(&format!(
-                    "failed to save your approval decisions: {error}"
-                ));
-            }
-            interrupts.release_keys();
-            context::close(&chat.host, interrupts).await;
-            chat.audit.flush().await;
-            result
-        }
-        Err(failure) => Err(failure),
+    let result = async {
+        begun?;
+        let session = args.session;
+        let output = args.output;
+        let chat = begin(
+            args.agent,
+            output,
+            plan,
+            conversations.clone(),
+            context,
+            interrupts,
+        );
+        let mut chat = chat.await?;
+        let result = Box::pin(chat.run_loop(session.as_deref(), resume)).await;
+        interrupts.release_keys();
+        chat.resources.close(interrupts).await;
+        result
     };
+    let result = result.await;
     conversations.sessions.close().await;
     match recording.finish(result) {
         Err(Failure {
@@ -171,130 +146,65 @@ pub(crate) async fn run(
     }
 }
 
-/// The input and output of a conversation.
-struct Console {
-    input: Input,
-    asking: Arc<dyn LineReader>,
-    presses: Option<Presses>,
-    output: Output,
-}
-
-impl Console {
-    /// Uses a line editor at a terminal, otherwise plain streams.
-    fn of(
-        output: AskOutput,
-        environment: &Environment,
-        interrupts: &Interrupts,
-        names: &SharedNames,
-    ) -> Self {
-        let is_dumb = environment.get("TERM").is_none_or(|term| term == "dumb");
-        let is_seen = std::io::stdout().is_terminal() && terminal::is_interactive();
-        if output != AskOutput::Text || !is_seen || is_dumb {
-            return Self {
-                input: Input::Lines,
-                asking: Arc::new(PlainLines),
-                presses: None,
-                output: Output::plain(output),
-            };
-        }
-        let keys = interrupts.capture_keys();
-        interrupts.watch_terminal();
-        let history = environment.data_dir.as_ref();
-        let editor = Editor::new(
-            history.map(|folder| folder.join("chat-history")),
-            Arc::clone(names),
-            environment.get("NO_COLOR").is_none(),
-            keys.clone(),
-        );
-        Self {
-            input: Input::Editor(Box::new(editor.clone())),
-            asking: Arc::new(editor),
-            presses: Some(keys),
-            output: Output::terminal(environment),
-        }
-    }
-}
-
 /// Starts the servers and creates the conversation.
 async fn begin(
     args: AgentArgs,
     output: AskOutput,
-    (plan, sampled): (Plan, CurrentModel),
+    plan: Plan,
     conversations: Conversations,
     context: Context,
     interrupts: &Interrupts,
 ) -> Result<Chat<'_>, Failure> {
-    let environment = &context.environment;
     let screen = Screen::new(output == AskOutput::Text);
     let names = SharedNames::default();
+    let editor = needs_editor(output, &context.environment)
+        .then(|| Editor::new(&context.environment, Arc::clone(&names), interrupts));
+    let raw_mode = editor.is_some().then(RawMode::begin);
+    let asking: Arc<dyn LineReader> = match &editor {
+        Some(editor) => Arc::new(editor.clone()),
+        None => Arc::new(PlainLines),
+    };
     let is_running = Arc::new(AtomicBool::new(false));
-    let console = Console::of(output, environment, interrupts, &names);
-    let Console {
-        input,
-        asking,
-        mut presses,
-        output,
-    } = console;
-    let has_editor = presses.is_some();
-    let raw_mode = has_editor.then(RawMode::begin);
-    let mut servers = if plan.no_tools {
-        Servers::none()
-    } else {
-        context.servers()?
-    };
     // Without a terminal, lines are questions and not answers.
-    let can_ask = has_editor || terminal::is_interactive();
-    let elicitor = TerminalElicitor::new(screen.clone(), Arc::clone(&asking));
-    let elicitor = servers::WhileRunning::new(elicitor, Arc::clone(&is_running));
-    servers.options.client_handlers = ClientHandlers {
-        elicitor: can_ask.then(|| Arc::new(elicitor) as Arc<dyn Elicitor>),
-        sampler: Some(Arc::new(sampled.clone())),
-        ..ClientHandlers::default()
+    let can_ask = editor.is_some() || terminal::is_interactive();
+    let elicitor = can_ask.then(|| {
+        Arc::new(WhileRunning {
+            elicitor: TerminalElicitor::new(screen.clone(), Arc::clone(&asking)),
+            is_running: Arc::clone(&is_running),
+        }) as Arc<dyn Elicitor>
+    });
+    let sampled = CurrentModel::new(Arc::clone(&plan.sampled));
+    let resources = Resources::start(&context, plan.no_tools, elicitor, sampled.clone())?;
+    let mut presses = editor.as_ref().map(|editor| editor.presses.clone());
+    let interrupted = async {
+        tokio::select! {
+            () = interrupts.first() => {}
+            () = next_press(presses.as_mut()) => {}
+        }
     };
-    let audit = AuditLog::open(&context.config, environment).map_err(Failure::usage)?;
-    let decisions = SavedDecisions::load(environment).map_err(Failure::usage)?;
-    let host = Arc::new(context::start(servers)?);
-    let ready = startup::ready(&host, startup::startup_wait(&context), &screen, interrupts);
-    let ready = match &mut presses {
-        None => ready.await,
-        Some(presses) => tokio::select! {
-            ready = ready => ready,
-            () = presses.next() => Err(StartupFailure::Interrupted),
-        },
-    };
-    screen.pause();
-    if let Err(early) = ready {
-        context::close(&host, interrupts).await;
+    if let Err(early) = resources.ready(&context, &screen, interrupted).await {
+        resources.close(interrupts).await;
         return Err(match early {
             StartupFailure::Interrupted => Failure {
                 code: Code::Interrupted,
-                error: anyhow::anyhow!("interrupted"),
+                error: anyhow!("interrupted"),
             },
             StartupFailure::Server(error) => Failure::run(error),
         });
     }
-    unmatched::warn(&context.config, &host).await;
-    let model = plan.chosen.model.id().clone();
-    let approver = approver(&context, &host, &screen, &asking, plan.later);
-    let agent = plan.agent_with(&context, &host, &decisions);
-    let agent = agent.with_approver(approver);
-    let servers = KnownServers::of(&host);
     Ok(Chat {
+        model: plan.chosen.model.id().clone(),
+        agent: plan.agent(&context, &resources, &screen, &asking),
+        servers: KnownServers::of(&resources.host),
+        output: Output::new(output, editor.is_some(), &context.environment),
         context,
         args,
         interrupts,
-        presses,
-        input,
+        editor,
         asking,
-        output,
         screen,
-        host,
-        servers,
+        resources,
         conversations,
-        decisions,
-        audit,
-        agent,
-        model,
         sampled,
         is_running,
         session: None,
@@ -306,6 +216,14 @@ async fn begin(
     })
 }
 
+/// Returns whether a person reads text at a terminal that a line editor can control.
+fn needs_editor(output: AskOutput, environment: &Environment) -> bool {
+    output == AskOutput::Text
+        && std::io::stdout().is_terminal()
+        && terminal::is_interactive()
+        && environment.get("TERM").is_some_and(|term| term != "dumb")
+}
+
 impl Chat<'_> {
     async fn run_loop(&mut self, session: Option<&str>, resume: bool) -> Result<Code, Failure> {
         self.update_completion().await;
@@ -315,14 +233,14 @@ impl Chat<'_> {
         self.open_session(session, resume).await?;
         loop {
             self.print_server_changes().await;
-            let line = match &self.input {
-                Input::Editor(editor) => editor.read(self.interrupts).await,
-                Input::Lines => input::lines::read(self.interrupts).await,
+            let line = match &self.editor {
+                Some(editor) => editor.read(self.interrupts).await,
+                None => input::lines::read(self.interrupts).await,
             };
             let line =
                 line.map_err(|error| Failure::run(error).context("failed to read the input"))?;
-            if let Some(presses) = &mut self.presses {
-                presses.clear();
+            if let Some(editor) = &mut self.editor {
+                editor.presses.clear();
             }
             let flow = match line {
                 Line::End => Flow::Leave(self.code),
@@ -334,7 +252,9 @@ impl Chat<'_> {
                 Line::Text(text) => match parse(&text) {
                     ParsedLine::Nothing => Flow::On,
                     ParsedLine::Question(question) => self.ask(question).await?,
-                    ParsedLine::Command(command) => self.execute(command).await?,
+                    ParsedLine::Command(command, argument) => {
+                        self.execute(command, argument).await?
+                    }
                     ParsedLine::Invalid(text) => {
                         terminal::print_warning(&text);
                         self.code = Code::Usage;
@@ -343,51 +263,42 @@ impl Chat<'_> {
                 },
             };
             if let Flow::Leave(code) = flow {
-                self.print_resume_hint();
+                if let (Some(session), true) = (&self.session, self.has_editor()) {
+                    let id = &session.id;
+                    print_note(&format!("to continue: switchboard chat --session {id}"));
+                }
                 return Ok(code);
             }
         }
     }
 
     fn has_editor(&self) -> bool {
-        matches!(self.input, Input::Editor(_))
+        self.editor.is_some()
     }
 
     async fn catalog(&self) -> ToolCatalog {
-        self.context.recording.catalog(&self.host).await
+        self.context.recording.catalog(&self.resources.host).await
     }
 
     fn greet(&self) {
-        if self.context.recording.is_replay() {
-            print_note(&format!(
-                "{} from a recording · /help for commands, Ctrl-D to quit",
-                self.model
-            ));
-            return;
-        }
-        let (tools, servers) = KnownServers::count(&self.host);
-        let plural = |number: usize| if number == 1 { "" } else { "s" };
+        let source = if self.context.recording.is_replay() {
+            "from a recording".to_owned()
+        } else {
+            let (tools, servers) = KnownServers::count(&self.resources.host);
+            let plural = |number: usize| if number == 1 { "" } else { "s" };
+            let (more_tools, more_servers) = (plural(tools), plural(servers));
+            format!("· {tools} tool{more_tools} from {servers} server{more_servers}")
+        };
         print_note(&format!(
-            "{} · {tools} tool{} from {servers} server{} · /help for commands, Ctrl-D to quit",
-            self.model,
-            plural(tools),
-            plural(servers),
+            "{} {source} · /help for commands, Ctrl-D to quit",
+            self.model
         ));
-    }
-
-    fn print_resume_hint(&self) {
-        if let (Some(session), true) = (&self.session, self.has_editor()) {
-            print_note(&format!(
-                "to continue: switchboard chat --session {}",
-                session.id
-            ));
-        }
     }
 
     /// Applies changed options. On an error nothing changes.
     async fn replan(&mut self, args: AgentArgs) -> Result<(), Failure> {
         let mut plan = args.plan(&self.context).await?;
-        if plan.no_tools && !self.args.no_tools && !self.host.servers().is_empty() {
+        if plan.no_tools && !self.args.no_tools && !self.resources.host.servers().is_empty() {
             print_note(
                 "this recipe uses no tools; the servers stay, and are not offered to the model",
             );
@@ -395,15 +306,7 @@ impl Chat<'_> {
         self.model = plan.chosen.model.id().clone();
         self.sampled.set(Arc::clone(&plan.sampled));
         plan.record(&self.context.recording);
-        let approver = approver(
-            &self.context,
-            &self.host,
-            &self.screen,
-            &self.asking,
-            plan.later,
-        );
-        let agent = plan.agent_with(&self.context, &self.host, &self.decisions);
-        self.agent = agent.with_approver(approver);
+        self.agent = plan.agent(&self.context, &self.resources, &self.screen, &self.asking);
         self.args = args;
         Ok(())
     }

@@ -27,18 +27,16 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// Creates the output of a terminal.
-    pub(crate) fn terminal(environment: &Environment) -> Self {
+    pub(crate) fn new(form: AskOutput, is_terminal: bool, environment: &Environment) -> Self {
+        if !is_terminal {
+            return Self::Plain(Answer::new(form));
+        }
         let colours = environment.get("NO_COLOR").is_none();
         let reflows = reflows(
             environment.get("TERM"),
             environment.get("XTERM_VERSION").is_some(),
         );
         Self::Terminal(Box::new(View::new(stdout(), Look::new(colours), reflows)))
-    }
-
-    pub(crate) fn plain(form: AskOutput) -> Self {
-        Self::Plain(Answer::new(form))
     }
 
     /// Prints an event.

@@ -158,9 +158,9 @@ impl Chat<'_> {
     }
 
     /// Executes `/continue` and `/abandon`.
-    pub(super) async fn open_run_command(&mut self, command: &Command) -> Result<Flow, Failure> {
+    pub(super) async fn open_run_command(&mut self, command: Command) -> Result<Flow, Failure> {
         match self.open_run().await? {
-            Some(run) if *command == Command::Abandon => self.abandon(&run).await,
+            Some(run) if command == Command::Abandon => self.abandon(&run).await,
             Some(run) => self.go_on(&run).await,
             None => {
                 print_note("this session has no pending run");
@@ -174,7 +174,13 @@ impl Chat<'_> {
         let taken = durable_runs.acquire(&run.id).await;
         let taken = taken.map_err(|error| Failure::run(with_remedy(error)))?;
         // The person is present, so approvals are asked now.
-        let approver = approver(&self.context, &self.host, &self.screen, &self.asking, false);
+        let approver = approver(
+            &self.context,
+            &self.resources.host,
+            &self.screen,
+            &self.asking,
+            false,
+        );
         match self.agent_of(&taken) {
             Ok(agent) => {
                 let run = durable_runs.resume(&agent.with_approver(approver), taken);

@@ -68,16 +68,13 @@ impl KnownServers {
             let name = one_line(&status.name, 64);
             let works = status.state.takes_calls();
             let reason = status.reason.as_deref().unwrap_or_default();
+            let shown = status.state.as_str();
             let text = match before {
                 Some((_, tools)) if works && tools != status.tools => {
-                    format!("{name}: {}, {} tools", status.state.as_str(), status.tools)
+                    format!("{name}: {shown}, {} tools", status.tools)
                 }
-                _ if reason.is_empty() => format!("{name}: {}", status.state.as_str()),
-                _ => format!(
-                    "{name}: {} ({})",
-                    status.state.as_str(),
-                    one_line(reason, 200)
-                ),
+                _ if reason.is_empty() => format!("{name}: {shown}"),
+                _ => format!("{name}: {shown} ({})", one_line(reason, 200)),
             };
             changes.push(Change {
                 text,
@@ -90,17 +87,8 @@ impl KnownServers {
 
 /// Asks questions of servers only during a run, because the prompt owns the terminal otherwise.
 pub(super) struct WhileRunning {
-    elicitor: TerminalElicitor,
-    is_running: Arc<AtomicBool>,
-}
-
-impl WhileRunning {
-    pub(super) fn new(elicitor: TerminalElicitor, is_running: Arc<AtomicBool>) -> Self {
-        Self {
-            elicitor,
-            is_running,
-        }
-    }
+    pub(super) elicitor: TerminalElicitor,
+    pub(super) is_running: Arc<AtomicBool>,
 }
 
 #[async_trait]

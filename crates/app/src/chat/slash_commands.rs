@@ -5,17 +5,17 @@ use std::fmt::Write as _;
 use switchboard_domain::nearest::{did_you_mean, nearest};
 
 /// A slash command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
-    Model(Option<String>),
-    Tools(Option<String>),
+    Model,
+    Tools,
     Servers,
-    Recipe(Option<String>),
+    Recipe,
+    Approve,
     Usage,
-    Save(Option<String>),
-    Resume(Option<String>),
+    Save,
+    Resume,
     New,
-    Approve(Option<String>),
     Continue,
     Abandon,
     Help,
@@ -27,30 +27,72 @@ pub(crate) enum Command {
 pub(crate) enum ParsedLine {
     Nothing,
     Question(String),
-    Command(Command),
+    /// A command with its argument.
+    Command(Command, Option<String>),
     /// An invalid command, with a message.
     Invalid(String),
 }
 
-/// Name, arguments and description of the commands, in display order.
-pub(crate) const COMMANDS: [(&str, &str, &str); 13] = [
-    ("/model", "[PROVIDER/MODEL]", "switch the model"),
-    ("/tools", "[SERVER]", "list the tools"),
-    ("/servers", "", "show the state of the MCP servers"),
-    ("/recipe", "[NAME|FILE|off]", "use a recipe"),
-    ("/approve", "[ask|all|none]", "set the tool approval"),
-    ("/usage", "", "show tokens and cost of this session"),
+/// The commands with name, argument and description, in display order.
+pub(crate) const COMMANDS: [(Command, &str, &str, &str); 13] = [
     (
+        Command::Model,
+        "/model",
+        "[PROVIDER/MODEL]",
+        "switch the model",
+    ),
+    (Command::Tools, "/tools", "[SERVER]", "list the tools"),
+    (
+        Command::Servers,
+        "/servers",
+        "",
+        "show the state of the MCP servers",
+    ),
+    (
+        Command::Recipe,
+        "/recipe",
+        "[NAME|FILE|off]",
+        "use a recipe",
+    ),
+    (
+        Command::Approve,
+        "/approve",
+        "[ask|all|none]",
+        "set the tool approval",
+    ),
+    (
+        Command::Usage,
+        "/usage",
+        "",
+        "show tokens and cost of this session",
+    ),
+    (
+        Command::Save,
         "/save",
         "[FILE.md|FILE.json]",
         "write this session to a file",
     ),
-    ("/resume", "[ID|NUMBER]", "resume a session"),
-    ("/new", "", "begin a new session"),
-    ("/continue", "", "resume the waiting or interrupted run"),
-    ("/abandon", "", "discard the waiting or interrupted run"),
-    ("/help", "", "show this"),
-    ("/quit", "", "leave (Ctrl-D does too)"),
+    (
+        Command::Resume,
+        "/resume",
+        "[ID|NUMBER]",
+        "resume a session",
+    ),
+    (Command::New, "/new", "", "begin a new session"),
+    (
+        Command::Continue,
+        "/continue",
+        "",
+        "resume the waiting or interrupted run",
+    ),
+    (
+        Command::Abandon,
+        "/abandon",
+        "",
+        "discard the waiting or interrupted run",
+    ),
+    (Command::Help, "/help", "", "show this"),
+    (Command::Quit, "/quit", "", "leave (Ctrl-D does too)"),
 ];
 
 /// Parses a line. Two slashes are one slash for the model.
@@ -65,45 +107,31 @@ pub(crate) fn parse(line: &str) -> ParsedLine {
     if rest.starts_with('/') {
         return ParsedLine::Question(rest.to_owned());
     }
-    let (name, argument) = match rest.split_once(char::is_whitespace) {
-        Some((name, argument)) => (name, Some(argument.trim().to_owned())),
-        None => (rest, None),
-    };
-    let argument = argument.filter(|argument| !argument.is_empty());
+    let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     // A path, such as a pasted file name, is a question.
     if name.contains('/') {
         return ParsedLine::Question(text.to_owned());
     }
-    let command = match name {
-        "model" => Command::Model(argument),
-        "tools" => Command::Tools(argument),
-        "recipe" => Command::Recipe(argument),
-        "save" => Command::Save(argument),
-        "resume" => Command::Resume(argument),
-        "approve" => Command::Approve(argument),
-        "servers" | "usage" | "new" | "continue" | "abandon" | "help" | "quit" | "exit" | "?" => {
-            if argument.is_some() {
-                return ParsedLine::Invalid(format!("/{name} takes no arguments"));
-            }
-            match name {
-                "servers" => Command::Servers,
-                "usage" => Command::Usage,
-                "new" => Command::New,
-                "continue" => Command::Continue,
-                "abandon" => Command::Abandon,
-                "help" | "?" => Command::Help,
-                _ => Command::Quit,
-            }
-        }
-        unknown => return ParsedLine::Invalid(unknown_command(unknown)),
+    let full_name = match name {
+        "exit" => "quit",
+        "?" => "help",
+        name => name,
     };
-    ParsedLine::Command(command)
+    let argument = Some(argument.trim().to_owned()).filter(|argument| !argument.is_empty());
+    let mut commands = COMMANDS.into_iter();
+    match commands.find(|(_, known, ..)| known.trim_start_matches('/') == full_name) {
+        None => ParsedLine::Invalid(unknown_command(name)),
+        Some((_, _, "", _)) if argument.is_some() => {
+            ParsedLine::Invalid(format!("/{name} takes no arguments"))
+        }
+        Some((command, ..)) => ParsedLine::Command(command, argument),
+    }
 }
 
 fn unknown_command(name: &str) -> String {
     let names = COMMANDS
         .iter()
-        .map(|(known, _, _)| known.trim_start_matches('/'));
+        .map(|(_, known, ..)| known.trim_start_matches('/'));
     let begins = |known: &&str| name.len() >= 2 && known.starts_with(name);
     let near = names.clone().find(begins).or_else(|| nearest(name, names));
     let near = near.map(|near| format!("/{near}"));
@@ -116,7 +144,7 @@ fn unknown_command(name: &str) -> String {
 /// Returns the help text.
 pub(crate) fn help() -> String {
     let mut text = String::new();
-    for (name, takes, does) in COMMANDS {
+    for (_, name, takes, does) in COMMANDS {
         let _ = writeln!(text, "  {:<28} {does}", format!("{name} {takes}"));
     }
     text.push_str(
@@ -133,7 +161,9 @@ mod tests {
 
     #[test]
     fn lines_are_questions_commands_or_wrong() {
-        let command = ParsedLine::Command;
+        let command = |command, argument: Option<&str>| {
+            ParsedLine::Command(command, argument.map(str::to_owned))
+        };
         for (line, expected) in [
             ("", ParsedLine::Nothing),
             ("  \n", ParsedLine::Nothing),
@@ -143,14 +173,14 @@ mod tests {
                 "/etc/hosts says what?",
                 ParsedLine::Question("/etc/hosts says what?".into()),
             ),
-            ("/model", command(Command::Model(None))),
-            ("/model  a/b ", command(Command::Model(Some("a/b".into())))),
+            ("/model", command(Command::Model, None)),
+            ("/model  a/b ", command(Command::Model, Some("a/b"))),
             (
                 "/save my file.md",
-                command(Command::Save(Some("my file.md".into()))),
+                command(Command::Save, Some("my file.md")),
             ),
-            ("/quit", command(Command::Quit)),
-            ("/exit", command(Command::Quit)),
+            ("/quit", command(Command::Quit, None)),
+            ("/exit", command(Command::Quit, None)),
         ] {
             assert_eq!(parse(line), expected, "{line:?}");
         }
@@ -170,8 +200,8 @@ mod tests {
 
     #[test]
     fn every_command_that_is_listed_is_understood() {
-        for (name, _, _) in COMMANDS {
-            assert!(matches!(parse(name), ParsedLine::Command(_)), "{name}");
+        for (command, name, ..) in COMMANDS {
+            assert_eq!(parse(name), ParsedLine::Command(command, None));
             assert!(help().contains(name));
         }
     }

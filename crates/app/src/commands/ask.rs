@@ -40,11 +40,11 @@ pub(crate) async fn run(
         question: text,
         conversation: args,
     } = args;
-    let mut context = args.context(environment)?;
+    let mut context = Context::load_with_replay(&args.global, &args.recording, environment)?;
     let mut plan = args.agent.plan(&context).await?;
     let question = question(&text, interrupts).await?;
     print_chosen_model(&plan.chosen, &context);
-    args.recording.begin(&mut context, &mut plan)?;
+    plan.begin_recording(&args.recording, &mut context)?;
     let result = answer(args, question, plan, &context, interrupts).await;
     context.recording.finish(result)
 }

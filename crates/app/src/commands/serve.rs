@@ -63,8 +63,7 @@ pub(crate) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let mut context = Context::load_for(&args.global, &args.recording, environment)?;
-    context.recording = args.recording.replay(&context)?;
+    let context = Context::load_with_replay(&args.global, &args.recording, environment)?;
     let config = &context.config.serve;
     let options = config.options();
     let bind = args.bind.or(config.bind).unwrap_or(DEFAULT_BIND);
@@ -78,7 +77,9 @@ pub(crate) async fn run(
     })?;
     let address = listener.local_addr()?;
     // An existing recording is replaced only after all checks.
-    let recording = args.recording.record(&context)?;
+    let recording = args
+        .recording
+        .record(&context.config, &context.environment)?;
     let recording = recording.unwrap_or_else(|| context.recording.clone());
     let sessions = Sessions::open(&context.config, &context.environment).await;
     let sessions = sessions?;
@@ -86,7 +87,7 @@ pub(crate) async fn run(
     let decisions = SavedDecisions::load(&context.environment).map_err(Failure::usage)?;
     let questions = Questions::default();
     let mut servers = if plan.no_tools {
-        Servers::none()
+        Servers::default()
     } else {
         context.servers()?
     };
@@ -98,7 +99,7 @@ pub(crate) async fn run(
     let host = Arc::new(context::start(servers)?);
     warn_of_changed_tools(&host);
     let engine = Arc::new(AppEngine::new(Parts {
-        no_host: Arc::new(context::start(Servers::none())?),
+        no_host: Arc::new(context::start(Servers::default())?),
         host,
         context,
         recording: recording.clone(),

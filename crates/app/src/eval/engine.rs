@@ -98,7 +98,7 @@ impl Evaluator<'_> {
             RecordingMode::Replay(player) => player.model(settings.model),
             RecordingMode::Off | RecordingMode::Recording(_) => {
                 let model = self.models.get(settings.model);
-                model.map(|model| recording.recorded(Arc::clone(model)))
+                model.map(|model| recording.model(Arc::clone(model)))
             }
         };
         found.ok_or_else(|| format!("unknown model {}", settings.model))

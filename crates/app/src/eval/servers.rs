@@ -24,9 +24,10 @@ use crate::{
     config,
     observe::hidden_of,
     run_session::{
-        context::{self, Context, this_program, values},
+        context::{self, Context},
         failure::{Failure, available},
-        servers::Servers,
+        servers::{Servers, this_program},
+        values,
     },
     storage::private_file::make_folder,
 };
@@ -56,7 +57,7 @@ impl Started {
     /// Returns a host without servers.
     pub(crate) fn nothing() -> Result<Self, Failure> {
         Ok(Self {
-            host: Arc::new(context::start(Servers::none())?),
+            host: Arc::new(context::start(Servers::default())?),
             files: None,
             closing: None,
         })

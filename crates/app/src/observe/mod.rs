@@ -20,7 +20,7 @@ use tracing_subscriber::{
 };
 
 pub(crate) use audit::{AuditLog, Recorder, list_prices};
-pub(crate) use secrets::{hidden_of, known_secrets, redactor};
+pub(crate) use secrets::{hidden_of, redactor};
 
 use crate::{
     config::{Config, environment::Environment},

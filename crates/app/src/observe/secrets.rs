@@ -14,7 +14,7 @@ pub(crate) fn redactor(config: &Config, environment: &Environment) -> Redactor {
 /// Returns the secrets of configuration and environment: variables with secret names (`…_API_KEY`,
 /// `…_TOKEN`), expanded variables, environment, headers and addresses of servers, and headers of
 /// the collector.
-pub(crate) fn known_secrets(config: &Config, environment: &Environment) -> Vec<String> {
+fn known_secrets(config: &Config, environment: &Environment) -> Vec<String> {
     // `PWD` of a shell is the working directory. Other variables with this suffix are passwords.
     let secret_variables = environment
         .names()

@@ -16,17 +16,18 @@ use switchboard_orchestration::{
 
 use super::{
     arguments::{Approve, Global},
-    context::{Context, values},
+    context::Context,
     failure::Failure,
     recording::{RecordingArgs, RecordingMode},
+    resources::Resources,
+    values,
 };
 use crate::{
     config::environment::Environment,
     models::{Chosen, list_price},
     storage::{decisions::SavedDecisions, recipes},
     terminal::{
-        self, LineReader, PlainLines, PresetAnswer, PresetApprover, Screen, TerminalApprover,
-        output::AskOutput,
+        self, LineReader, PresetAnswer, PresetApprover, Screen, TerminalApprover, output::AskOutput,
     },
 };
 
@@ -42,18 +43,9 @@ pub(crate) struct ConversationArgs {
     #[arg(short, long, value_enum, default_value_t, env = "SWITCHBOARD_OUTPUT")]
     pub(crate) output: AskOutput,
     #[command(flatten)]
-    global: Global,
+    pub(crate) global: Global,
     #[command(flatten)]
     pub(crate) recording: RecordingArgs,
-}
-
-impl ConversationArgs {
-    /// Loads the configuration and opens the recording of `--replay`.
-    pub(crate) fn context(&self, environment: Environment) -> Result<Context, Failure> {
-        let mut context = Context::load_for(&self.global, &self.recording, environment)?;
-        context.recording = self.recording.replay(&context)?;
-        Ok(context)
-    }
 }
 
 /// Options of a run.
@@ -373,37 +365,39 @@ impl AgentArgs {
 }
 
 impl Plan {
+    /// Starts the recording of `--record`.
+    pub(crate) fn begin_recording(
+        &mut self,
+        args: &RecordingArgs,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        if let Some(recording) = args.record(&context.config, &context.environment)? {
+            self.record(&recording);
+            context.recording = recording;
+        }
+        Ok(())
+    }
+
     /// Records the responses of the models, except those for sampling.
     pub(crate) fn record(&mut self, recording: &RecordingMode) {
-        self.chosen.model = recording.recorded(Arc::clone(&self.chosen.model));
-        for model in &mut self.fallbacks {
-            *model = recording.recorded(Arc::clone(model));
+        let models = std::iter::once(&mut self.chosen.model).chain(&mut self.fallbacks);
+        for model in models {
+            *model = recording.model(Arc::clone(model));
         }
     }
 
-    /// Returns the tools of a host, recorded or replayed.
-    fn tools(&self, context: &Context, host: &Arc<McpHost>) -> Arc<dyn ToolHost> {
-        let host = Arc::clone(host) as Arc<dyn ToolHost>;
-        if self.no_tools {
-            return host;
-        }
-        context.recording.tools(host)
-    }
-
-    /// Returns the agent for one question at the terminal.
+    /// Returns the agent of a command at the terminal. `lines` reads approval decisions.
     pub(crate) fn agent(
         mut self,
         context: &Context,
-        host: &Arc<McpHost>,
+        resources: &Resources,
         screen: &Screen,
-        decisions: &SavedDecisions,
+        lines: &Arc<dyn LineReader>,
     ) -> Agent {
-        let lines = Arc::new(PlainLines) as Arc<dyn LineReader>;
-        let approver = approver(context, host, screen, &lines, self.later);
-        let preset = std::mem::take(&mut self.preset);
-        let approver = PresetApprover::new(preset, approver);
-        let agent = self.agent_with(context, host, decisions);
-        agent.with_approver(Arc::new(approver))
+        let approver = approver(context, &resources.host, screen, lines, self.later);
+        let approver = PresetApprover::new(std::mem::take(&mut self.preset), approver);
+        self.agent_with(context, &resources.host, &resources.decisions)
+            .with_approver(Arc::new(approver))
     }
 
     /// Returns the agent. Without an approver, calls that need approval are denied.
@@ -414,7 +408,10 @@ impl Plan {
         decisions: &SavedDecisions,
     ) -> Agent {
         let config = &context.config;
-        let tools = self.tools(context, host);
+        let mut tools = Arc::clone(host) as Arc<dyn ToolHost>;
+        if !self.no_tools {
+            tools = context.recording.tools(tools);
+        }
         let mut agent = Agent::new(self.chosen.model)
             .named("switchboard")
             .with_tools(tools)
@@ -422,7 +419,8 @@ impl Plan {
             .with_options(self.options)
             .with_steady_clock(context.steady.clone())
             .with_decisions(decisions.shared.clone())
-            .with_prices(list_price);
+            .with_prices(list_price)
+            .with_context(values::configured(config));
         for fallback in self.fallbacks {
             agent = agent.with_fallback(fallback);
         }
@@ -432,7 +430,6 @@ impl Plan {
         if let Some(recipe) = self.recipe {
             agent = agent.with_recipe(recipe);
         }
-        agent = agent.with_context(values::configured(config));
         if let Some(lifetime) = config.cache_results.filter(|it| !it.is_zero()) {
             agent = agent.with_cache(Arc::new(ResultCache::new(CacheOptions {
                 lifetime,

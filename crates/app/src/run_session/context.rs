@@ -1,9 +1,5 @@
 //! The configuration of a command, and its MCP servers.
 
-pub(crate) mod values;
-
-use std::path::PathBuf;
-
 use anyhow::anyhow;
 use switchboard_domain::redact::Redactor;
 use switchboard_mcp_client::{McpHost, ServerStatus};
@@ -13,10 +9,8 @@ use super::{
     arguments::Global,
     failure::{Failure, available},
     interrupts::Interrupts,
-};
-use super::{
     recording::{RecordingArgs, RecordingMode},
-    servers::Servers,
+    servers::{Servers, this_program},
 };
 use crate::{
     config::{self, Config, Sources, environment::Environment},
@@ -42,6 +36,17 @@ impl Context {
         Self::load_for(global, &RecordingArgs::default(), environment)
     }
 
+    /// Loads the configuration and opens the recording of `--replay`.
+    pub(crate) fn load_with_replay(
+        global: &Global,
+        recording: &RecordingArgs,
+        environment: Environment,
+    ) -> Result<Self, Failure> {
+        let mut context = Self::load_for(global, recording, environment)?;
+        context.recording = recording.replay(&context.config, &context.environment)?;
+        Ok(context)
+    }
+
     /// Loads the configuration for a command that may replay a recording. A replay needs no
     /// variables of servers and providers.
     pub(crate) fn load_for(
@@ -57,11 +62,10 @@ impl Context {
         let config = config::load(&sources, &environment).map_err(Failure::usage)?;
         let live_secrets = Redactor::default();
         observe::start(&config, &environment, &live_secrets).map_err(Failure::usage)?;
-        let providers = Providers::new(&config, &environment);
         Ok(Self {
+            providers: Providers::new(&config, &environment),
             environment,
             config,
-            providers,
             recording: RecordingMode::default(),
             steady: SteadyClock::new(),
             live_secrets,
@@ -83,7 +87,7 @@ impl Context {
     /// Returns the servers to start. A replay starts none.
     pub(crate) fn servers(&self) -> Result<Servers, Failure> {
         if self.recording.is_replay() {
-            return Ok(Servers::none());
+            return Ok(Servers::default());
         }
         let program = this_program()?;
         let mut servers = Servers::of(&self.config, &program, &self.environment);
@@ -95,9 +99,7 @@ impl Context {
         }
         Ok(servers)
     }
-}
 
-impl Context {
     /// Returns an error for an unknown server name, whose server would miss its context values. A
     /// configuration without servers is valid.
     fn check_context_servers(&self, servers: &Servers) -> Result<(), Failure> {
@@ -111,19 +113,6 @@ impl Context {
             _ => Ok(()),
         }
     }
-}
-
-/// Returns the path of this program.
-pub(crate) fn this_program() -> Result<PathBuf, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::run(error).context("this program cannot find itself"))?;
-    // After an update the path is another file; the kernel still has the running one.
-    let replaced = cfg!(target_os = "linux") && !program.exists();
-    Ok(if replaced {
-        "/proc/self/exe".into()
-    } else {
-        program
-    })
 }
 
 /// Starts servers in the background.
@@ -146,13 +135,12 @@ pub(crate) async fn close(host: &McpHost, interrupts: &Interrupts) {
 /// Removes all servers except one. Returns a usage error if it does not exist.
 pub(crate) fn only(servers: &mut Servers, name: &str) -> Result<(), Failure> {
     let known: Vec<&str> = servers.configs.iter().map(|it| it.name.as_str()).collect();
-    if known.is_empty() {
-        let error = anyhow!("unknown server `{name}`: no server is configured");
-        return Err(Failure::usage(error));
-    }
     if !known.contains(&name) {
-        let error = anyhow!("unknown server `{name}`{}", available(name, &known));
-        return Err(Failure::usage(error));
+        let hint = match known.as_slice() {
+            [] => ": no server is configured".to_owned(),
+            known => available(name, known),
+        };
+        return Err(Failure::usage(anyhow!("unknown server `{name}`{hint}")));
     }
     servers.configs.retain(|config| config.name == name);
     Ok(())
@@ -169,22 +157,14 @@ pub(crate) fn check_ready(host: &McpHost, name: &str) -> Result<(), Failure> {
 
 /// Describes why a server takes no calls, with its last output.
 fn not_ready(status: &ServerStatus) -> anyhow::Error {
-    let mut text = format!(
-        "server `{}` is {} ({})",
-        status.name,
-        status.state.as_str(),
-        status.transport
-    );
+    let (name, state) = (&status.name, status.state.as_str());
+    let mut text = format!("server `{name}` is {state} ({})", status.transport);
     if let Some(reason) = &status.reason {
-        text.push_str(": ");
-        text.push_str(reason);
+        text.push_str(&format!(": {reason}"));
     }
     if !status.stderr_tail.is_empty() {
-        text.push_str("\nits last words:");
-        for line in &status.stderr_tail {
-            text.push_str("\n  ");
-            text.push_str(line);
-        }
+        text.push_str("\nits last words:\n  ");
+        text.push_str(&status.stderr_tail.join("\n  "));
     }
     anyhow!("{text}")
 }

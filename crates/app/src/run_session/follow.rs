@@ -1,36 +1,34 @@
 //! Follows a run from the start of its servers to its exit code.
 
 pub(crate) mod running;
-pub(crate) mod startup;
 
 use std::{io, sync::Arc};
 
 use anyhow::anyhow;
-use switchboard_domain::{ApprovalDecision, ChatModel, Elicitor, Message, SessionId};
-use switchboard_mcp_client::ClientHandlers;
+use jiff::Timestamp;
+use switchboard_domain::{ApprovalDecision, Elicitor, Message, ModelId, SessionId, Usage};
 use switchboard_orchestration::{
-    Agent, Outcome, Run, RunEvent, RunEventKind, RunParameters, RunReport, ToolFailure,
+    Agent, Outcome, RunError, RunErrorKind, RunEvent, RunEventKind, RunParameters, RunReport,
+    ToolFailure,
     persistence::{LeasedRun, PersistedRunEnd},
 };
+use uuid::Uuid;
 
 use super::{
     agent::{AgentArgs, Plan, ResumedArgs},
-    context::{self, Context},
+    context::Context,
     conversations::{Conversations, with_remedy},
     failure::{Code, Failure},
-    interrupts::{Interrupts, Presses},
-    servers::Servers,
-    unmatched,
+    interrupts::{Interrupts, Presses, next_press},
+    resources::{Resources, StartupFailure},
 };
 use running::Running;
-use startup::{ready, startup_wait};
 
 use crate::{
     models::{ChoiceReason, Chosen, current_model::CurrentModel},
-    observe::{AuditLog, Recorder},
-    storage::decisions::SavedDecisions,
+    observe::Recorder,
     terminal::{
-        self, PlainLines, PresetAnswer, Screen, TerminalElicitor,
+        self, LineReader, PlainLines, PresetAnswer, Screen, TerminalElicitor,
         output::{Answer, AskOutput},
     },
 };
@@ -45,7 +43,7 @@ pub(crate) enum RunStart {
     Resumed(Conversations, Box<LeasedRun>),
 }
 
-/// Resumes a stored run.
+/// Resumes a stored run. `answer` decides every pending approval request.
 pub(crate) async fn resume(
     conversations: &Conversations,
     mut taken: LeasedRun,
@@ -63,24 +61,20 @@ pub(crate) async fn resume(
     };
     let begun = RunParameters::read(taken.record().parameters.as_ref());
     plan.no_tools = begun.is_some_and(|begun| begun.without_tools);
-    plan.preset = presets(taken.run(), answer.as_ref());
+    if let Some(decision) = answer {
+        let pending = taken.run().pending_approvals().into_iter();
+        let preset = pending.map(|request| PresetAnswer {
+            id: request.tool_use.id.clone(),
+            fingerprint: request.fingerprint.clone(),
+            decision: decision.clone(),
+        });
+        plan.preset = preset.collect();
+    }
     let start = RunStart::Resumed(conversations.clone(), Box::new(taken));
     execute(plan, output, context, interrupts, start).await
 }
 
-/// Returns the same answer for every pending approval request.
-fn presets(run: &Run, answer: Option<&ApprovalDecision>) -> Vec<PresetAnswer> {
-    let answers = answer.into_iter().flat_map(|answer| {
-        let open = run.pending_approvals().into_iter();
-        open.map(|request| PresetAnswer {
-            id: request.tool_use.id.clone(),
-            fingerprint: request.fingerprint.clone(),
-            decision: answer.clone(),
-        })
-    });
-    answers.collect()
-}
-
+/// Starts the servers, follows the run and closes the servers.
 pub(crate) async fn execute(
     plan: Plan,
     output: AskOutput,
@@ -88,61 +82,56 @@ pub(crate) async fn execute(
     interrupts: &Interrupts,
     start: RunStart,
 ) -> Result<Code, Failure> {
-    let mut servers = if plan.no_tools {
-        Servers::none()
-    } else {
-        context.servers()?
-    };
     let screen = Screen::new(output == AskOutput::Text);
-    servers.options.client_handlers = answering(&screen, &plan.sampled);
-    let host = Arc::new(context::start(servers)?);
-    let model = plan.chosen.model.id().clone();
-    let (audit, decisions) = match open_stores(context) {
-        Ok(read) => read,
+    let elicitor = terminal::is_interactive().then(|| {
+        Arc::new(TerminalElicitor::new(screen.clone(), Arc::new(PlainLines))) as Arc<dyn Elicitor>
+    });
+    let sampler = CurrentModel::new(Arc::clone(&plan.sampled));
+    let resources = match Resources::start(context, plan.no_tools, elicitor, sampler) {
+        Ok(resources) => resources,
         Err(failure) => {
-            if let RunStart::Resumed(_, taken) = start {
-                taken.release().await;
-            }
-            context::close(&host, interrupts).await;
+            start.release().await;
             return Err(failure);
         }
     };
-    let session = match &start {
-        RunStart::InSession(_, session, ..) => Some(session.0.clone()),
-        RunStart::Resumed(_, taken) => Some(taken.record().session.0.clone()),
-        RunStart::Question(_) => None,
-    };
-    let mut recorder = audit.run(session.clone(), None);
+    let session = start.session();
+    let mut recorder = resources.audit.run(session.clone(), None);
     let mut answer = Answer::new(output);
-    let result = match ready(&host, startup_wait(context), &screen, interrupts).await {
+    let result = match resources.ready(context, &screen, interrupts.first()).await {
         Ok(()) => {
-            unmatched::warn(&context.config, &host).await;
             // The changed tools are known only now.
-            let agent = plan.agent(context, &host, &screen, &decisions);
+            let lines = Arc::new(PlainLines) as Arc<dyn LineReader>;
+            let agent = plan.agent(context, &resources, &screen, &lines);
             match begin(&agent, start, context, &screen).await {
                 Ok(run) => follow(run, &screen, &mut answer, &mut recorder, interrupts).await,
                 Err(failure) => Err(failure),
             }
         }
         Err(early) => {
-            if let RunStart::Resumed(_, taken) = start {
-                taken.release().await;
-            }
-            early.report(session, &model, &screen, &mut answer)
+            start.release().await;
+            let report = report_of(early, session, plan.chosen.model.id().clone());
+            show_report(report, &mut answer, &screen)
         }
     };
-    if let Err(error) = decisions.save() {
-        terminal::print_warning(&format!("failed to save your approval decisions: {error}"));
-    }
-    tokio::join!(context::close(&host, interrupts), audit.flush());
+    resources.close(interrupts).await;
     result
 }
 
-/// Opens the audit and the remembered decisions.
-fn open_stores(context: &Context) -> Result<(AuditLog, SavedDecisions), Failure> {
-    let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
-    let decisions = SavedDecisions::load(&context.environment).map_err(Failure::usage)?;
-    Ok((audit, decisions))
+impl RunStart {
+    fn session(&self) -> Option<String> {
+        match self {
+            Self::Question(_) => None,
+            Self::InSession(_, session, ..) => Some(session.0.clone()),
+            Self::Resumed(_, taken) => Some(taken.record().session.0.clone()),
+        }
+    }
+
+    /// Releases the stored run.
+    async fn release(self) {
+        if let Self::Resumed(_, taken) = self {
+            taken.release().await;
+        }
+    }
 }
 
 async fn begin(
@@ -170,6 +159,48 @@ async fn begin(
     })
 }
 
+/// Describes a run that ended before its first step, in the form of other runs.
+fn report_of(early: StartupFailure, session_id: Option<String>, model: ModelId) -> RunReport {
+    let (outcome, error) = match early {
+        StartupFailure::Interrupted => (Outcome::Cancelled, None),
+        StartupFailure::Server(error) => (Outcome::Failed, Some(error.to_string())),
+    };
+    RunReport {
+        run_id: Uuid::now_v7().to_string(),
+        session_id,
+        model,
+        answer: String::new(),
+        content: Vec::new(),
+        outcome,
+        finish_reason: None,
+        steps: 0,
+        usage: Usage::default(),
+        tool_calls: Vec::new(),
+        warnings: Vec::new(),
+        error: error.map(|message| RunError {
+            kind: RunErrorKind::ServerUnavailable,
+            message,
+            provider: None,
+            status: None,
+            request_id: None,
+        }),
+    }
+}
+
+fn show_report(report: RunReport, answer: &mut Answer, screen: &Screen) -> Result<Code, Failure> {
+    let code = code_of(report.outcome);
+    let event = RunEvent {
+        run_id: report.run_id.as_str().into(),
+        seq: 1,
+        time: Timestamp::now(),
+        kind: RunEventKind::RunFinished {
+            report: Box::new(report),
+        },
+    };
+    answer.show(&event, screen)?;
+    Ok(code)
+}
+
 /// Prints the name of an automatically chosen model.
 pub(crate) fn print_chosen_model(chosen: &Chosen, context: &Context) {
     match chosen.reason {
@@ -179,18 +210,6 @@ pub(crate) fn print_chosen_model(chosen: &Chosen, context: &Context) {
             chosen.model.id()
         )),
         ChoiceReason::Named | ChoiceReason::Key(_) => {}
-    }
-}
-
-/// Returns the handlers of server requests: the person at the terminal, and the model for sampling.
-fn answering(screen: &Screen, model: &Arc<dyn ChatModel>) -> ClientHandlers {
-    let elicitor = terminal::is_interactive().then(|| {
-        Arc::new(TerminalElicitor::new(screen.clone(), Arc::new(PlainLines))) as Arc<dyn Elicitor>
-    });
-    ClientHandlers {
-        elicitor,
-        sampler: Some(Arc::new(CurrentModel::new(Arc::clone(model)))),
-        ..ClientHandlers::default()
     }
 }
 
@@ -248,18 +267,12 @@ pub(crate) async fn events(
     run: &mut Running,
     recorder: &mut Recorder,
     interrupts: &Interrupts,
-    mut presses: Option<&mut Presses>,
+    mut presses: Option<Presses>,
     mut show: impl FnMut(&RunEvent) -> io::Result<()>,
 ) -> Result<(Code, Stop), Failure> {
     let cancel = run.cancel_handle();
     let (mut code, mut stop) = (Code::Failed, Stop::No);
     loop {
-        let key = async {
-            match &mut presses {
-                Some(presses) => presses.next().await,
-                None => std::future::pending().await,
-            }
-        };
         let event = tokio::select! {
             biased;
             () = interrupts.second() => return Ok((code, Stop::Interrupted)),
@@ -268,7 +281,7 @@ pub(crate) async fn events(
                 cancel.cancel();
                 continue;
             }
-            () = key, if stop != Stop::Interrupted => {
+            () = next_press(presses.as_mut()), if stop != Stop::Interrupted => {
                 if stop == Stop::Cancelled {
                     return Ok((code, Stop::Paused));
                 }
@@ -305,10 +318,9 @@ fn print_unapproved_calls(report: &RunReport) {
     if tools.is_empty() || terminal::is_interactive() {
         return;
     }
-    let (verb, them) = if tools.len() == 1 {
-        ("was", "it")
-    } else {
-        ("were", "them")
+    let (verb, them) = match tools.len() {
+        1 => ("was", "it"),
+        _ => ("were", "them"),
     };
     terminal::print_note(&format!(
         "{} {verb} not run: nobody is there to approve {them}; allow {them} with `--approve all`, \

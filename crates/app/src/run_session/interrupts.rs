@@ -24,10 +24,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Counts the interruptions since the start of the program. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Interrupts {
-    state: Arc<State>,
-    count: watch::Receiver<u32>,
-}
+pub(crate) struct Interrupts(Arc<State>);
 
 #[derive(Debug)]
 struct State {
@@ -44,14 +41,18 @@ pub(crate) struct Presses {
     seen: watch::Receiver<u32>,
 }
 
-impl Presses {
-    /// Waits for the next press that was not seen yet.
-    pub(crate) async fn next(&mut self) {
-        if self.seen.changed().await.is_err() {
-            std::future::pending::<()>().await;
+/// Waits for the next press that was not seen yet. Without `presses`, waits for ever.
+pub(crate) async fn next_press(presses: Option<&mut Presses>) {
+    match presses {
+        // The sender is a field of the value.
+        Some(presses) => {
+            let _ = presses.seen.changed().await;
         }
+        None => std::future::pending().await,
     }
+}
 
+impl Presses {
     /// Discards the presses until now.
     pub(crate) fn clear(&mut self) {
         self.seen.borrow_and_update();
@@ -66,40 +67,39 @@ impl Presses {
 impl Interrupts {
     /// Starts to listen for signals. Needs a runtime with more than one worker.
     pub(crate) fn listen() -> io::Result<Self> {
-        let (count, seen) = watch::channel(0);
         let state = Arc::new(State {
-            count,
-            presses: watch::channel(0).0,
+            count: watch::Sender::new(0),
+            presses: watch::Sender::new(0),
             captures_keys: AtomicBool::new(false),
         });
         receive_signals(&state)?;
-        Ok(Self { state, count: seen })
+        Ok(Self(state))
     }
 
     /// From now on Ctrl-C is counted in the returned value and does not end the program.
     pub(crate) fn capture_keys(&self) -> Presses {
-        self.state.captures_keys.store(true, Ordering::Relaxed);
+        self.0.captures_keys.store(true, Ordering::Relaxed);
         Presses {
-            state: Arc::clone(&self.state),
-            seen: self.state.presses.subscribe(),
+            state: Arc::clone(&self.0),
+            seen: self.0.presses.subscribe(),
         }
     }
 
     /// Lets Ctrl-C end the program again.
     pub(crate) fn release_keys(&self) {
-        self.state.captures_keys.store(false, Ordering::Relaxed);
+        self.0.captures_keys.store(false, Ordering::Relaxed);
     }
 
     /// Counts a hang-up when the terminal of standard input is gone. It need not send `SIGHUP`, and
     /// a line editor reads a dead terminal for ever. Runs on the runtime until then.
     #[cfg(unix)]
     pub(crate) fn watch_terminal(&self) {
-        let state = Arc::clone(&self.state);
+        let state = Arc::clone(&self.0);
         tokio::spawn(async move {
             while rustix::termios::tcgetattr(io::stdin()).is_ok() {
                 tokio::time::sleep(TERMINAL_CHECK).await;
             }
-            state.receive(Signal::HangUp);
+            state.hang_up();
         });
     }
 
@@ -107,49 +107,47 @@ impl Interrupts {
     pub(crate) fn watch_terminal(&self) {}
 
     pub(crate) fn is_interrupted(&self) -> bool {
-        *self.count.borrow() > 0
+        *self.0.count.borrow() > 0
     }
 
     /// Waits for the first interruption. Returns immediately if it has happened.
     pub(crate) async fn first(&self) {
-        self.reached(1).await;
+        self.wait_for(1).await;
     }
 
     /// Waits for the second interruption.
     pub(crate) async fn second(&self) {
-        self.reached(2).await;
+        self.wait_for(2).await;
     }
 
-    async fn reached(&self, times: u32) {
-        let mut count = self.count.clone();
-        if count.wait_for(|count| *count >= times).await.is_err() {
-            std::future::pending::<()>().await;
-        }
+    async fn wait_for(&self, times: u32) {
+        let mut count = self.0.count.subscribe();
+        // The sender is a field of this value.
+        let _ = count.wait_for(|count| *count >= times).await;
     }
 }
 
 impl State {
-    fn receive(&self, signal: Signal) {
-        match signal {
-            Signal::Key if self.captures_keys.load(Ordering::Relaxed) => {
-                self.presses.send_modify(|count| *count += 1);
-                return;
-            }
-            // The shell and the system may both send a signal.
-            #[cfg(unix)]
-            Signal::HangUp => {
-                self.count.send_if_modified(|count| {
-                    let is_first = *count == 0;
-                    *count = (*count).max(1);
-                    is_first
-                });
-                return;
-            }
-            _ => self.count.send_modify(|count| *count += 1),
+    /// Counts a Ctrl-C.
+    fn press_key(&self) {
+        if self.captures_keys.load(Ordering::Relaxed) {
+            self.presses.send_modify(|count| *count += 1);
+        } else {
+            self.interrupt();
         }
+    }
+
+    fn interrupt(&self) {
+        self.count.send_modify(|count| *count += 1);
         if *self.count.borrow() == 2 {
             thread::spawn(exit_after_timeout);
         }
+    }
+
+    /// Counts a closed terminal once, because the shell and the system may both send a signal.
+    #[cfg(unix)]
+    fn hang_up(&self) {
+        self.count.send_modify(|count| *count = (*count).max(1));
     }
 }
 
@@ -162,32 +160,20 @@ fn exit_after_timeout() {
     std::process::exit(i32::from(Code::Interrupted as u8));
 }
 
-/// A reason to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Signal {
-    /// Ctrl-C.
-    Key,
-    /// The terminal was closed.
-    #[cfg(unix)]
-    HangUp,
-    /// A supervisor ends the program.
-    #[cfg(unix)]
-    Terminate,
-}
-
 /// Starts a task for each kind of signal.
 #[cfg(unix)]
 fn receive_signals(state: &Arc<State>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    for (kind, meaning) in [
-        (SignalKind::interrupt(), Signal::Key),
-        (SignalKind::hangup(), Signal::HangUp),
-        (SignalKind::terminate(), Signal::Terminate),
-    ] {
+    let reactions: [(SignalKind, fn(&State)); 3] = [
+        (SignalKind::interrupt(), State::press_key),
+        (SignalKind::hangup(), State::hang_up),
+        (SignalKind::terminate(), State::interrupt),
+    ];
+    for (kind, react) in reactions {
         let (mut signals, state) = (signal(kind)?, Arc::clone(state));
         tokio::spawn(async move {
             while signals.recv().await.is_some() {
-                state.receive(meaning);
+                react(&state);
             }
         });
     }
@@ -200,7 +186,7 @@ fn receive_signals(state: &Arc<State>) -> io::Result<()> {
     let state = Arc::clone(state);
     tokio::spawn(async move {
         while tokio::signal::ctrl_c().await.is_ok() {
-            state.receive(Signal::Key);
+            state.press_key();
         }
     });
     Ok(())

@@ -4,28 +4,26 @@ mod file;
 
 use std::{
     fs::File,
-    io::{self, BufReader, Write},
-    path::{Path, PathBuf},
+    io::{self, BufReader},
+    path::PathBuf,
     sync::Arc,
 };
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use switchboard_domain::{
-    ChatModel, ModelCapabilities, ModelId, ToolCatalog, ToolHost, redact::Redactor,
-};
+use switchboard_domain::{ChatModel, ModelCapabilities, ModelId, ToolCatalog, ToolHost};
 use switchboard_evals::recording::{Matching, Player, Recorder};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{Agent, tools::arguments::ContextInjection};
 
 use super::{
-    agent::Plan,
-    context::{Context, values},
     failure::{Code, Failure},
+    values,
 };
 use crate::{
+    config::{Config, environment::Environment},
     models::{ChoiceReason, Chosen},
-    observe::known_secrets,
+    observe::redactor,
     terminal,
 };
 use file::RecordingFile;
@@ -67,29 +65,34 @@ pub(crate) enum RecordingMode {
 
 impl RecordingArgs {
     /// Opens the recording of `--replay`.
-    pub(crate) fn replay(&self, context: &Context) -> Result<RecordingMode, Failure> {
+    pub(crate) fn replay(
+        &self,
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<RecordingMode, Failure> {
         let Some(file) = &self.replay else {
             return Ok(RecordingMode::Off);
         };
-        let path = context.environment.working_dir.join(file);
-        let failed = |error: anyhow::Error| {
-            Failure::usage(error).context(format!("{} cannot be replayed", file.display()))
+        let open = || -> anyhow::Result<Player> {
+            let opened = File::open(environment.working_dir.join(file)).map_err(plainly)?;
+            // Some systems open folders and fail when reading.
+            if opened.metadata().is_ok_and(|it| it.is_dir()) {
+                return Err(plainly(io::ErrorKind::IsADirectory.into()));
+            }
+            let redactor = redactor(config, environment);
+            Ok(Player::with_redactor(BufReader::new(opened), redactor)?)
         };
-        let opened = File::open(&path).map_err(|error| failed(plainly(error)))?;
-        // Some systems open folders and fail when reading.
-        if opened.metadata().is_ok_and(|it| it.is_dir()) {
-            let folder = io::ErrorKind::IsADirectory.into();
-            return Err(failed(plainly(folder)));
-        }
-        let player = Player::with_redactor(BufReader::new(opened), redactor(context));
-        let player = player.map_err(|error| failed(error.into()))?;
+        let player = open().map_err(|error| {
+            Failure::usage(error).context(format!("{} cannot be replayed", file.display()))
+        })?;
         let matching = match self.matching {
             MatchArg::Exact => Matching::Exact,
             MatchArg::Order => Matching::Order,
         };
-        let hidden = values::configured(&context.config);
         let player = player.with_matching(matching);
-        Ok(RecordingMode::Replay(player.hiding(hidden)))
+        Ok(RecordingMode::Replay(
+            player.hiding(values::configured(config)),
+        ))
     }
 
     /// Returns whether a recording is replayed.
@@ -97,64 +100,31 @@ impl RecordingArgs {
         self.replay.is_some()
     }
 
-    /// Starts the recording of `--record` and records the models of the plan. Called last before
-    /// the servers start, because it replaces an existing recording.
-    pub(crate) fn begin(&self, context: &mut Context, plan: &mut Plan) -> Result<(), Failure> {
-        if let Some(recording) = self.record(context)? {
-            plan.record(&recording);
-            context.recording = recording;
-        }
-        Ok(())
-    }
-
-    /// Opens the recording of `--record`. An existing recording is replaced when there is a first
-    /// response.
-    pub(crate) fn record(&self, context: &Context) -> Result<Option<RecordingMode>, Failure> {
+    /// Opens the recording of `--record`. Called last before the servers start, because the first
+    /// response replaces an existing recording.
+    pub(crate) fn record(
+        &self,
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<Option<RecordingMode>, Failure> {
         let Some(file) = &self.record else {
             return Ok(None);
         };
-        let path = context.environment.working_dir.join(file);
-        let recorder = begin(&path, file, redactor(context)).map_err(|error| {
+        let open = || -> anyhow::Result<Recorder> {
+            let path = environment.working_dir.join(file);
+            let output = RecordingFile::open(&path, file.display().to_string()).map_err(plainly)?;
+            Ok(Recorder::new(
+                output,
+                &program(),
+                redactor(config, environment),
+            )?)
+        };
+        let recorder = open().map_err(|error| {
             Failure::usage(error).context(format!("cannot record to {}", file.display()))
         })?;
-        let hidden = values::configured(&context.config);
-        Ok(Some(RecordingMode::Recording(recorder.hiding(hidden))))
-    }
-}
-
-fn begin(path: &Path, name: &Path, redactor: Redactor) -> anyhow::Result<Recorder> {
-    let reel = RecordingFile::open(path).map_err(plainly)?;
-    let failed = WarningWriter {
-        to: reel,
-        name: name.display().to_string(),
-        has_begun: false,
-    };
-    Ok(Recorder::new(failed, &program(), redactor)?)
-}
-
-/// A writer that prints a warning when recording fails, because a run may continue for days.
-struct WarningWriter<W> {
-    to: W,
-    name: String,
-    /// Errors before the first write end the command.
-    has_begun: bool,
-}
-
-impl<W: Write> Write for WarningWriter<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.to.write(bytes);
-        match &written {
-            Ok(_) => self.has_begun = true,
-            Err(error) if self.has_begun && error.kind() != io::ErrorKind::Interrupted => {
-                terminal::print_warning(&format!("recording to {} stopped: {error}", self.name));
-            }
-            Err(_) => {}
-        }
-        written
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
+        Ok(Some(RecordingMode::Recording(
+            recorder.hiding(values::configured(config)),
+        )))
     }
 }
 
@@ -170,15 +140,6 @@ fn plainly(error: io::Error) -> anyhow::Error {
 /// Returns the program's name and version for recordings and reports.
 pub(crate) fn program() -> String {
     format!("switchboard {}", env!("CARGO_PKG_VERSION"))
-}
-
-/// Returns a redactor of the known secrets.
-pub(crate) fn redactor(context: &Context) -> Redactor {
-    let mut known = known_secrets(&context.config, &context.environment);
-    let variables = context.providers.iter().filter_map(|it| it.key_variable());
-    let keys = variables.filter_map(|variable| context.environment.get(variable));
-    known.extend(keys.map(str::to_owned));
-    Redactor::default().with_secrets(known)
 }
 
 impl RecordingMode {
@@ -220,10 +181,7 @@ impl RecordingMode {
             return agent;
         }
         let tools = agent.tools().filter(|_| has_tools).cloned();
-        let agent = agent.with_each_model(|model| match self {
-            Self::Replay(player) => player.model(model.id()).unwrap_or(model),
-            Self::Off | Self::Recording(_) => self.recorded(model),
-        });
+        let agent = agent.with_each_model(|model| self.model(model));
         // The values that the client sent for this run are not recorded either.
         let hiding = self.hiding(agent.context());
         match tools {
@@ -245,11 +203,12 @@ impl RecordingMode {
         Some(models.collect())
     }
 
-    /// Returns the model, recorded if a recording is made.
-    pub(crate) fn recorded(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
+    /// Returns the model, recorded or replayed.
+    pub(crate) fn model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         match self {
+            Self::Off => model,
             Self::Recording(recorder) => recorder.model(model),
-            Self::Off | Self::Replay(_) => model,
+            Self::Replay(player) => player.model(model.id()).unwrap_or(model),
         }
     }
 
@@ -273,7 +232,7 @@ impl RecordingMode {
     /// Returns whether a replayed recording has no response of this model.
     pub(crate) fn lacks(&self, name: &str) -> bool {
         match self {
-            Self::Replay(player) => named(player, name).is_none(),
+            Self::Replay(player) => find_model(player, name).is_none(),
             Self::Off | Self::Recording(_) => false,
         }
     }
@@ -288,11 +247,11 @@ impl RecordingMode {
         let Self::Replay(player) = self else {
             return None;
         };
-        let found = if let Some(name) = flag {
-            named(player, name)
-        } else {
-            let configured = configured.and_then(|name| named(player, name));
-            configured.or_else(|| player.models().into_iter().next())
+        let found = match flag {
+            Some(name) => find_model(player, name),
+            None => configured
+                .and_then(|name| find_model(player, name))
+                .or_else(|| player.models().into_iter().next()),
         };
         let model = found.and_then(|id| player.model(&id));
         let chosen = model.map(|model| Chosen {
@@ -320,14 +279,14 @@ impl RecordingMode {
 }
 
 /// Returns the model of a recording by `PROVIDER/MODEL`, its name or its provider.
-fn named(player: &Player, name: &str) -> Option<ModelId> {
+fn find_model(player: &Player, name: &str) -> Option<ModelId> {
     let name = name.trim_end_matches('/');
     let mut models = player.models().into_iter();
     models.find(|id| id.to_string() == name || &*id.name == name || &*id.provider == name)
 }
 
 /// Returns the error for a model without recorded responses.
-pub(crate) fn missing_model_error(player: &Player, name: Option<&str>) -> anyhow::Error {
+fn missing_model_error(player: &Player, name: Option<&str>) -> anyhow::Error {
     let models: Vec<String> = player.models().iter().map(ToString::to_string).collect();
     match (name, models.as_slice()) {
         (_, []) => {

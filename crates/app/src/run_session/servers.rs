@@ -1,6 +1,10 @@
 //! The MCP servers of a command.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use switchboard_mcp_client::{
     HostOptions, ToolPinFile, ToolPinStoreError,
@@ -8,18 +12,18 @@ use switchboard_mcp_client::{
     config::ServerConfig,
 };
 
+use super::failure::Failure;
 use crate::config::{Config, environment::Environment};
 
 /// The bundled server that runs if no server is configured.
-pub(crate) const DEFAULT_BUNDLED: &str = "customer-service";
+const DEFAULT_BUNDLED: &str = "customer-service";
 
 /// The servers to start.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Servers {
     pub(crate) configs: Vec<ServerConfig>,
     /// No server is configured, so the bundled one runs.
     pub(crate) bundled: bool,
-    /// Options of the host.
     pub(crate) options: HostOptions,
     /// The tool pins of earlier runs could not be read.
     pub(crate) pin_error: Option<ToolPinStoreError>,
@@ -35,11 +39,11 @@ impl Servers {
         if let Some(folder) = &environment.data_dir {
             let store = FileStore::new(folder.join("logins"));
             options.auth = AuthOptions::with_store(Arc::new(store));
-            let memory = ToolPinFile::new(folder.join("tools/known.json"), places(config));
-            match memory.load() {
+            let pins = ToolPinFile::new(folder.join("tools/known.json"), server_files(config));
+            match pins.load() {
                 Ok(known) => {
                     options.tool_pins = known;
-                    options.tool_pin_store = Some(Arc::new(memory));
+                    options.tool_pin_store = Some(Arc::new(pins));
                 }
                 Err(error) => pin_error = Some(error),
             }
@@ -47,47 +51,45 @@ impl Servers {
         if let Some(timeout) = config.tool_timeout {
             options.call_timeout = timeout;
         }
-        match &config.servers {
-            Some(configs) => Self {
-                configs: configs.clone(),
-                bundled: false,
-                options,
-                pin_error,
-            },
-            None => Self {
-                configs: vec![bundled(DEFAULT_BUNDLED, program)],
-                bundled: true,
-                options,
-                pin_error,
-            },
-        }
-    }
-
-    /// Returns no servers.
-    pub(crate) fn none() -> Self {
+        let bundled = || {
+            let args = ["mcp-server", DEFAULT_BUNDLED];
+            vec![ServerConfig::stdio(
+                DEFAULT_BUNDLED,
+                program.to_string_lossy(),
+                args,
+            )]
+        };
         Self {
-            configs: Vec::new(),
-            bundled: false,
-            options: HostOptions::default(),
-            pin_error: None,
+            configs: config.servers.clone().unwrap_or_else(bundled),
+            bundled: config.servers.is_none(),
+            options,
+            pin_error,
         }
     }
 }
 
 /// Returns the file of each configured server. The bundled server is missing: its tools change with
 /// this program.
-fn places(config: &Config) -> BTreeMap<String, String> {
+fn server_files(config: &Config) -> BTreeMap<String, String> {
     let servers = config.servers.iter().flatten();
-    let places = servers.filter_map(|server| {
+    let files = servers.filter_map(|server| {
         let file = config.server_files.get(&server.name)?;
         // Two paths of one file count as one.
         let file = file.canonicalize().unwrap_or_else(|_| file.clone());
         Some((server.name.clone(), file.display().to_string()))
     });
-    places.collect()
+    files.collect()
 }
 
-fn bundled(name: &str, program: &Path) -> ServerConfig {
-    let program = program.to_string_lossy();
-    ServerConfig::stdio(name, program, ["mcp-server", name])
+/// Returns the path of this program.
+pub(crate) fn this_program() -> Result<PathBuf, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::run(error).context("this program cannot find itself"))?;
+    // After an update the path is another file; the kernel still has the running one.
+    let replaced = cfg!(target_os = "linux") && !program.exists();
+    Ok(if replaced {
+        "/proc/self/exe".into()
+    } else {
+        program
+    })
 }

@@ -23,8 +23,8 @@ use crate::{
     models::Readiness,
     observe::AuditLog,
     run_session::{
-        agent::AgentArgs, context::Context, follow::startup::startup_wait,
-        recording::RecordingMode, unmatched,
+        agent::AgentArgs, context::Context, recording::RecordingMode, resources::startup_wait,
+        unmatched,
     },
     storage::{decisions::SavedDecisions, recipes},
 };

@@ -1,17 +1,13 @@
-//! A server that wants to know something in the middle of a call, written by hand, over stdio.
+//! A server that requests information during a tool call.
 
-use std::io::{BufRead as _, Write as _};
-
-use serde_json::{Value, json};
+use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::{
+    asking_server::config,
     conversation::{chat_with, is_ready, of_model},
     support::Place,
 };
-
-/// A variable that makes this program the server.
-const SERVER: &str = "SWITCHBOARD_TEST_ASKING";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_is_filled_in_line_by_line() {
@@ -24,13 +20,7 @@ async fn a_form_is_filled_in_line_by_line() {
         )]));
         fake.answer(Answer::openai_chat([Say::text("So it is.")]));
     }
-    let servers = json!({"shop": {
-        "command": std::env::current_exe().unwrap(),
-        "args": ["--exact", "server", "--ignored", "--nocapture"],
-        "env": {SERVER: "1"},
-    }});
-    let config = json!({"mcpServers": servers}).to_string();
-    let place = Place::new().with_file("switchboard.json", &config);
+    let place = Place::new().with_file("switchboard.json", &config().to_string());
     let args = ["--model", "openai/gpt-test"];
     let mut chat = chat_with(&place, &args, of_model(&fake), (45, 90));
     chat.wait_for("prompt", is_ready);
@@ -59,60 +49,4 @@ async fn a_form_is_filled_in_line_by_line() {
     chat.wait_for("prompt", is_ready);
     chat.keys("\u{4}");
     assert_eq!(chat.end(), 0);
-}
-
-/// Not a test: the server.
-pub(crate) fn serve() {
-    if std::env::var(SERVER).is_err() {
-        return;
-    }
-    let mut asked: Option<Value> = None;
-    for line in std::io::stdin().lock().lines() {
-        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
-        let id = message["id"].clone();
-        match message["method"].as_str() {
-            // What was answered is the result of the call.
-            None if id == "boots" => {
-                let text = format!("got {}", message["result"]);
-                let result = json!({"content": [{"type": "text", "text": text}]});
-                say(&json!({"id": asked.take(), "result": result}));
-            }
-            Some("initialize") => say(&json!({"id": id, "result": {
-                "protocolVersion": "2025-06-18",
-                "serverInfo": {"name": "shop", "version": "1"},
-                "capabilities": {"tools": {}},
-            }})),
-            Some("tools/list") => say(&json!({"id": id, "result": {"tools": [{
-                "name": "order", "description": "Orders boots", "inputSchema": {"type": "object"},
-            }]}})),
-            Some("tools/call") => {
-                asked = Some(id);
-                say(
-                    &json!({"id": "boots", "method": "elicitation/create", "params": {
-                        "message": "Which boots?",
-                        "requestedSchema": {
-                            "type": "object",
-                            "required": ["size"],
-                            "properties": {
-                                "size": {"type": "integer", "minimum": 10, "maximum": 50},
-                                "colour": {"type": "string", "title": "Colour"},
-                            },
-                        },
-                    }}),
-                );
-            }
-            Some(_) if !id.is_null() => {
-                say(&json!({"id": id, "error": {"code": -32601, "message": "Method not found"}}));
-            }
-            _ => {}
-        }
-    }
-}
-
-fn say(message: &Value) {
-    let mut message = message.clone();
-    message["jsonrpc"] = "2.0".into();
-    let mut out = std::io::stdout();
-    writeln!(out, "{message}").unwrap();
-    out.flush().unwrap();
 }

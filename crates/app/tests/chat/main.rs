@@ -11,6 +11,7 @@
 )]
 
 mod approvals;
+mod asking_server;
 mod conversation;
 mod elicitation;
 mod hangup;
@@ -27,5 +28,5 @@ mod terminal;
 #[test]
 #[ignore = "a server that another test starts"]
 fn server() {
-    elicitation::serve();
+    asking_server::serve();
 }

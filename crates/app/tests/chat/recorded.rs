@@ -134,23 +134,3 @@ async fn unrecorded_input_is_an_error_and_the_conversation_continues() {
         "{done}"
     );
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn recording_errors_appear_before_the_conversation() {
-    let place = Place::new().with_file("notes.txt", "precious");
-    for (args, said) in [
-        (
-            &["--record", "notes.txt"][..],
-            "the file exists and is not a recording",
-        ),
-        (&["--record", "a", "--replay", "b"], "cannot be used with"),
-        (&["--replay", "gone.jsonl"], "file or folder not found"),
-        (&["--replay", "notes.txt"], "the file is not a recording"),
-    ] {
-        let done = chat(&place, args, "Hello\n").await;
-        assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{done}");
-        assert!(done.stderr.contains(said), "{said}: {done}");
-    }
-    let notes = std::fs::read_to_string(place.path().join("notes.txt")).unwrap();
-    assert_eq!(notes, "precious");
-}

@@ -18,7 +18,7 @@ const ANN: &str = "ann-0123456789abcdef";
 const BOB: &str = "bob-0123456789abcdef";
 
 /// Opens a connection with a small receive buffer.
-async fn connect(server: &Serving) -> TcpStream {
+pub(crate) async fn connect(server: &Serving) -> TcpStream {
     let address = server.base.trim_start_matches("http://");
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4 << 10).unwrap();
@@ -37,7 +37,7 @@ async fn open(server: &Serving, path: &str) -> (TcpStream, u16) {
 }
 
 /// Sends bytes. Returns the status and the whole response.
-async fn send_raw(server: &Serving, bytes: &str) -> (u16, String) {
+pub(crate) async fn send_raw(server: &Serving, bytes: &str) -> (u16, String) {
     let mut stream = connect(server).await;
     // A refused request may be cut while we still write or read.
     let _ = stream.write_all(bytes.as_bytes()).await;
@@ -170,11 +170,9 @@ async fn a_full_server_accepts_probes_and_approval_decisions() {
     let mut follower = server.follow(&path).await;
     let (_other, _) = open(&server, &path).await;
     for closed in [&path, "/sessions", "/", "/models"] {
-        assert_eq!(
-            server.get(closed).await.problem(503),
-            "unavailable",
-            "{closed}"
-        );
+        let refused = server.get(closed).await;
+        assert_eq!(refused.problem(503), "unavailable", "{closed}");
+        assert!(!refused.header("retry-after").is_empty(), "{refused:?}");
     }
     for probe in ["/healthz", "/readyz", "/metrics"] {
         assert_eq!(server.get(probe).await.status, 200, "{probe}");
@@ -285,19 +283,7 @@ async fn host_and_origin_must_be_single_and_valid() {
             400,
         ),
         (format!("host: {own}\r\norigin: http://evil@{own}\r\n"), 403),
-        (
-            format!("host: {own}\r\norigin: http://evil:word@{own}\r\n"),
-            403,
-        ),
-        (format!("host: {own}\r\norigin: http://{own}/\r\n"), 403),
-        (
-            "host: localhost\r\norigin: http://localhost:99999\r\n".to_owned(),
-            403,
-        ),
         ("host: localhost:99999\r\n".to_owned(), 400),
-        ("host: localhost:+80\r\n".to_owned(), 400),
-        ("host: [localhost]\r\n".to_owned(), 400),
-        (format!("host: [127.0.0.1]:{port}\r\n"), 400),
         (format!("host: [::1]:{port}\r\n"), 200),
     ] {
         let asked = format!("GET /sessions HTTP/1.1\r\nconnection: close\r\n{headers}\r\n");

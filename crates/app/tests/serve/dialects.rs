@@ -139,7 +139,7 @@ async fn a_client_with_a_position_past_the_end_gets_the_rest() {
 #[tokio::test]
 async fn a_regenerated_answer_replaces_the_first() {
     let fake = FakeModel::start().await.unwrap();
-    for answer in ["One.", "First.", "Second.", "Third.", "Other.", "Fourth."] {
+    for answer in ["One.", "First.", "Second."] {
         fake.answer(says(answer));
     }
     let server = start_server(&fake).await;
@@ -162,7 +162,7 @@ async fn a_regenerated_answer_replaces_the_first() {
     assert_eq!(said().await, ["Begin.", "One.", "Go on.", "First."]);
 
     let regenerate = json!([begin, answer("2"), ask]);
-    let second = post(regenerate.clone(), "regenerate-message").await;
+    let second = post(regenerate, "regenerate-message").await;
     assert_eq!(ui_text(&second), "Second.");
     assert_eq!(said().await, ["Begin.", "One.", "Go on.", "Second."]);
     // The model does not see what it answered the first time.
@@ -176,26 +176,6 @@ async fn a_regenerated_answer_replaces_the_first() {
     let record = server.run(run).await;
     assert_eq!(record["report"]["answer"], "First.", "{record}");
     assert_ne!(second[0]["messageId"], run);
-
-    // The same question again, whose answer alone is given anew; and then the first one of all.
-    let (again, more) = (
-        user("5", "Go on."),
-        json!(["Begin.", "One.", "Go on.", "Second."]),
-    );
-    let all = json!([begin, answer("2"), ask, answer("4"), again]);
-    post(all.clone(), "submit-message").await;
-    post(all, "regenerate-message").await;
-    let stored = said().await;
-    assert_eq!(json!(stored[..4]), more);
-    assert_eq!(stored[4..], ["Go on.", "Other."]);
-    post(json!([begin]), "regenerate-message").await;
-    assert_eq!(said().await, ["Begin.", "Fourth."]);
-
-    // What the session does not have is not answered anew, and nothing of it is lost.
-    let body = json!({"id": "chat", "messages": [user("1", "Something else.")], "trigger": "regenerate-message"});
-    let refused = server.post("/api/chat", &body).await;
-    assert_eq!(refused.problem(409), "conflict");
-    assert_eq!(said().await, ["Begin.", "Fourth."]);
 }
 
 #[tokio::test]

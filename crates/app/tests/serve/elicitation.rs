@@ -1,86 +1,25 @@
 //! Elicitation during a tool call, over HTTP.
 
-use std::io::{BufRead as _, Write as _};
-
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
-use crate::serving::{Serving, place};
-
-/// A variable that makes this program the server.
-const SERVER: &str = "SWITCHBOARD_TEST_ASKER";
-
-/// Serves a tool over stdio that elicits a name and returns the answer.
-pub(crate) fn serve_stdio() {
-    if std::env::var(SERVER).is_err() {
-        return;
-    }
-    let say = |message: Value| {
-        let mut out = std::io::stdout();
-        writeln!(out, "{message}").unwrap();
-        out.flush().unwrap();
-    };
-    let mut call = Value::Null;
-    for line in std::io::stdin().lock().lines() {
-        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
-        let id = &message["id"];
-        let result = match message["method"].as_str() {
-            Some("initialize") => json!({
-                "protocolVersion": "2025-06-18",
-                "serverInfo": {"name": "asker", "version": "1"},
-                "capabilities": {"tools": {}},
-            }),
-            Some("tools/list") => json!({"tools": [{
-                "name": "greet", "description": "Greets the person.", "inputSchema": {"type": "object"},
-            }]}),
-            Some("tools/call") => {
-                call = id.clone();
-                say(
-                    json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {
-                        "message": "Who are you?",
-                        "requestedSchema": {
-                            "type": "object",
-                            "properties": {"name": {"type": "string", "minLength": 2}},
-                            "required": ["name"],
-                        },
-                    }}),
-                );
-                continue;
-            }
-            None if id == "q" => {
-                let answer = message["result"].to_string();
-                let result = json!({"content": [{"type": "text", "text": answer}]});
-                say(json!({"jsonrpc": "2.0", "id": call, "result": result}));
-                continue;
-            }
-            Some(_) if !id.is_null() => {
-                let error = json!({"code": -32601, "message": "no such method"});
-                say(json!({"jsonrpc": "2.0", "id": id, "error": error}));
-                continue;
-            }
-            _ => continue,
-        };
-        say(json!({"jsonrpc": "2.0", "id": id, "result": result}));
-    }
-}
+use crate::{
+    asking_server,
+    serving::{Serving, place},
+};
 
 async fn asked() -> (FakeModel, Serving, String) {
     let fake = FakeModel::start().await.unwrap();
     fake.answer(Answer::openai_chat([Say::call(
         "a",
-        "asker__greet",
+        "shop__order",
         json!({}),
     )]));
     fake.answer(Answer::openai_chat([Say::text("Done.")]));
-    let config = json!({"mcpServers": {"asker": {
-        "command": std::env::current_exe().unwrap(),
-        "args": ["--exact", "server", "--ignored", "--nocapture"],
-        "env": {SERVER: "1"},
-    }}});
-    let server = Serving::start_owned(place(&fake, &config), &[]).await;
+    let server = Serving::start_owned(place(&fake, &asking_server::config()), &[]).await;
     // A foreground request returns the waiting run.
     let accepted = server
-        .post("/chat", &json!({"message": "Greet me."}))
+        .post("/chat", &json!({"message": "Order boots."}))
         .await
         .expect(202);
     assert_eq!(accepted["state"], "waiting");
@@ -94,9 +33,9 @@ async fn an_elicitation_is_shown_and_answered() {
     let shown = server.run(&run).await;
     assert_eq!(shown["waiting"], json!([]));
     let question = &shown["questions"][0];
-    assert_eq!(question["question"]["server"], "asker", "{shown}");
-    assert_eq!(question["question"]["message"], "Who are you?");
-    assert_eq!(question["question"]["schema"]["required"], json!(["name"]));
+    assert_eq!(question["question"]["server"], "shop", "{shown}");
+    assert_eq!(question["question"]["message"], "Which boots?");
+    assert_eq!(question["question"]["schema"]["required"], json!(["size"]));
     let id = question["id"].as_str().unwrap();
     let mut reader = server.follow(&format!("/runs/{run}/events")).await;
     let asked = reader.until("question_asked").await;
@@ -108,8 +47,8 @@ async fn an_elicitation_is_shown_and_answered() {
         json!({"action": "decline", "content": {}}),
         json!({}),
         // An invalid answer is refused immediately, and the elicitation stays open.
-        json!({"action": "accept", "content": {"name": "A"}}),
-        json!({"action": "accept", "content": {"name": 7}}),
+        json!({"action": "accept", "content": {"size": 9}}),
+        json!({"action": "accept", "content": {"size": "x"}}),
         json!({"action": "accept"}),
     ] {
         let answered = server.post(&path, &wrong).await;
@@ -117,7 +56,7 @@ async fn an_elicitation_is_shown_and_answered() {
         if wrong["action"] == "accept" {
             assert_eq!(answered.json()["field"], "content", "{wrong}");
             let detail = answered.json()["detail"].to_string();
-            assert!(detail.contains("name"), "{detail}");
+            assert!(detail.contains("size"), "{detail}");
         }
     }
     assert_eq!(server.run(&run).await["questions"][0]["id"], id);
@@ -128,7 +67,7 @@ async fn an_elicitation_is_shown_and_answered() {
         )
         .await;
     assert_eq!(other.problem(409), "conflict");
-    let answer = json!({"action": "accept", "content": {"name": "Ada"}});
+    let answer = json!({"action": "accept", "content": {"size": 42}});
     server.post(&path, &answer).await.expect(202);
     assert_eq!(server.post(&path, &answer).await.problem(409), "conflict");
     let rest = reader.rest().await;
@@ -142,7 +81,7 @@ async fn an_elicitation_is_shown_and_answered() {
         .as_str()
         .unwrap();
     assert_eq!(
-        serde_json::from_str::<Value>(received).unwrap(),
+        serde_json::from_str::<Value>(received.trim_start_matches("got ")).unwrap(),
         answer,
         "{report}"
     );

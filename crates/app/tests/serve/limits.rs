@@ -10,29 +10,15 @@ use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     sync::oneshot,
 };
 
 use crate::{
+    connections::{connect, send_raw},
     serving::{MODEL, Serving, no_servers, place, read},
     support::Place,
 };
-
-async fn connect(server: &Serving) -> TcpStream {
-    let address = server.base.trim_start_matches("http://");
-    TcpStream::connect(address).await.unwrap()
-}
-
-/// Sends bytes and returns the whole response.
-async fn send_raw(server: &Serving, bytes: &[u8]) -> String {
-    let mut stream = connect(server).await;
-    stream.write_all(bytes).await.unwrap();
-    let mut answer = Vec::new();
-    // A connection that is cut while we still write is accepted as a response.
-    let _ = stream.read_to_end(&mut answer).await;
-    String::from_utf8_lossy(&answer).into_owned()
-}
 
 #[tokio::test]
 async fn malformed_bodies_are_refused() {
@@ -44,18 +30,12 @@ async fn malformed_bodies_are_refused() {
         ("\u{fffd}", 400, "malformed"),
         ("null", 422, "invalid"),
     ] {
-        let request = server
-            .request(Method::POST, "/chat")
-            .header("content-type", "application/json");
-        let answered = read(request.body(body.to_owned()).send().await.unwrap()).await;
+        let answered = server.post_body("/chat", body).await;
         assert_eq!(answered.problem(status), kind, "{body}");
     }
     // Deep nesting overflows no stack and causes no time-out.
     let deep = format!("{{\"message\": {}", "[".repeat(200_000));
-    let request = server
-        .request(Method::POST, "/chat")
-        .header("content-type", "application/json");
-    let answered = read(request.body(deep).send().await.unwrap()).await;
+    let answered = server.post_body("/chat", deep).await;
     assert!([400, 422].contains(&answered.status), "{answered:?}");
     for (method, path) in [
         (Method::GET, "/chat"),
@@ -87,17 +67,9 @@ async fn malformed_bodies_are_refused() {
         server.get("/sessions?limit=x").await.problem(400),
         "malformed"
     );
-    let answer = send_raw(&server, b"NONSENSE\r\n\r\n").await;
-    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
-    let answer = send_raw(
-        &server,
-        b"GET /sessions HTTP/1.1\r\nconnection: close\r\n\r\n",
-    )
-    .await;
-    assert!(
-        answer.starts_with("HTTP/1.1 400"),
-        "a request says which host it is for: {answer}"
-    );
+    assert_eq!(send_raw(&server, "NONSENSE\r\n\r\n").await.0, 400);
+    let without_host = "GET /sessions HTTP/1.1\r\nconnection: close\r\n\r\n";
+    assert_eq!(send_raw(&server, without_host).await.0, 400);
     server.get("/healthz").await.expect(200);
 }
 
@@ -111,24 +83,11 @@ async fn bodies_above_the_limit_are_not_read() {
     // Without a content length.
     let pieces =
         futures_util::stream::iter((0..3).map(|_| Ok::<_, std::io::Error>(vec![b' '; 500])));
-    let request = server
-        .request(Method::POST, "/chat")
-        .header("content-type", "application/json");
-    let answered = read(
-        request
-            .body(reqwest::Body::wrap_stream(pieces))
-            .send()
-            .await
-            .unwrap(),
-    )
-    .await;
-    assert_eq!(answered.problem(413), "too-large");
-    let head = format!(
-        "GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
-        "y".repeat(100_000)
+    let body = reqwest::Body::wrap_stream(pieces);
+    assert_eq!(
+        server.post_body("/chat", body).await.problem(413),
+        "too-large"
     );
-    let answer = send_raw(&server, head.as_bytes()).await;
-    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
     server.get("/healthz").await.expect(200);
 }
 
@@ -163,25 +122,6 @@ async fn runs_above_the_limit_are_refused() {
             .await
             .expect(200);
     }
-}
-
-#[tokio::test]
-async fn requests_above_the_limit_are_refused() {
-    let config = json!({"mcp_servers": {}, "serve": {"max_requests": 2}});
-    let place = Place::new().with_file("switchboard.json", &config.to_string());
-    let server = Serving::start(&place, &[]).await;
-    let session = server.post("/sessions", &json!({})).await.expect(201)["id"].clone();
-    let path = format!("/sessions/{}/events", session.as_str().unwrap());
-    let (one, two) = (server.follow(&path).await, server.follow(&path).await);
-    let refused = server.get("/sessions").await;
-    assert_eq!(refused.problem(503), "unavailable");
-    assert!(!refused.header("retry-after").is_empty());
-    drop(two);
-    // The server notices it at its next write or when the connection closes.
-    while server.get("/sessions").await.status == 503 {
-        tokio::task::yield_now().await;
-    }
-    drop(one);
 }
 
 /// A header that arrives byte by byte times out.

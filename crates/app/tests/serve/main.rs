@@ -7,6 +7,8 @@
     reason = "a test that cannot go on fails"
 )]
 
+#[path = "../chat/asking_server.rs"]
+mod asking_server;
 mod client_tools;
 mod commits;
 mod concurrency;
@@ -45,5 +47,5 @@ mod support;
 #[test]
 #[ignore = "a server that the other tests start"]
 fn server() {
-    elicitation::serve_stdio();
+    asking_server::serve();
 }

@@ -131,9 +131,18 @@ impl Serving {
     }
 
     pub(crate) fn posting(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.posting_body(path, body.to_string())
+    }
+
+    fn posting_body(&self, path: &str, body: impl Into<reqwest::Body>) -> RequestBuilder {
         self.request(Method::POST, path)
             .header("content-type", "application/json")
-            .body(body.to_string())
+            .body(body)
+    }
+
+    /// Posts a body that need not be JSON.
+    pub(crate) async fn post_body(&self, path: &str, body: impl Into<reqwest::Body>) -> Answered {
+        read(self.posting_body(path, body).send().await.unwrap()).await
     }
 
     pub(crate) async fn delete(&self, path: &str) -> Answered {

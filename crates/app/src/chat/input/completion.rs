@@ -62,7 +62,7 @@ pub(crate) fn suggestions(line: &str, pos: usize, known: &Names) -> Vec<Suggesti
     };
     match command.map(|command| command.split_once(char::is_whitespace)) {
         Some(None) if !word.trim_start_matches('/').contains('/') => {
-            for (name, _, does) in COMMANDS {
+            for (_, name, _, does) in COMMANDS {
                 if name.starts_with(word) {
                     add(name, Some(does), false);
                 }

@@ -23,6 +23,7 @@ use tokio::time::timeout;
 
 use super::completion::{NameCompleter, SharedNames};
 use crate::{
+    config::environment::Environment,
     run_session::interrupts::{Interrupts, Presses},
     storage::private_file,
     terminal::{LineReader, NoAnswer, print_line, print_warning, without_controls},
@@ -51,17 +52,20 @@ pub(crate) struct Editor {
     /// Stops the editor of questions.
     stop: Arc<AtomicBool>,
     colours: bool,
-    presses: Presses,
+    /// Ctrl-C, which stops a run and not the program.
+    pub(crate) presses: Presses,
 }
 
 impl Editor {
-    /// Creates an editor with its history in a private file.
+    /// Creates an editor with its history in a private file. From now on it receives Ctrl-C.
     pub(crate) fn new(
-        history: Option<PathBuf>,
+        environment: &Environment,
         known: SharedNames,
-        colours: bool,
-        presses: Presses,
+        interrupts: &Interrupts,
     ) -> Self {
+        let colours = environment.get("NO_COLOR").is_none();
+        let presses = interrupts.capture_keys();
+        interrupts.watch_terminal();
         let stop = Arc::new(AtomicBool::new(false));
         let mut keys = default_emacs_keybindings();
         keys.add_binding(
@@ -72,6 +76,11 @@ impl Editor {
                 ReedlineEvent::MenuNext,
             ]),
         );
+        let hint = if colours {
+            Color::Default.dimmed()
+        } else {
+            Color::Default.normal()
+        };
         let menu = ColumnarMenu::default().with_name(MENU);
         let mut main = plain_editor(colours, &stop)
             .with_edit_mode(Box::new(Emacs::new(keys)))
@@ -79,17 +88,13 @@ impl Editor {
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
             .with_partial_completions(true)
             .with_quick_completions(true)
-            .with_hinter(Box::new(
-                DefaultHinter::default().with_style(if colours {
-                    Color::Default.dimmed()
-                } else {
-                    Color::Default.normal()
-                }),
-            ))
+            .with_hinter(Box::new(DefaultHinter::default().with_style(hint)))
             .with_validator(Box::new(ContinuedLine))
             // A line with a leading space is not saved, as in shells.
             .with_history_exclusion_prefix(Some(" ".to_owned()));
-        match history.map(open_history).transpose() {
+        let history = environment.data_dir.as_ref();
+        let history = history.map(|folder| open_history(folder.join("chat-history")));
+        match history.transpose() {
             Ok(Some(history)) => main = main.with_history(history),
             Ok(None) => {}
             Err(error) => {

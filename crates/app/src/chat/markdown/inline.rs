@@ -14,22 +14,19 @@ pub(super) struct Glyph {
     pub(super) style: Style,
 }
 
+/// A row of the screen, or a line that is not wrapped yet.
+pub(super) type Row = Vec<Glyph>;
+
 /// Converts text to glyphs without control characters except line breaks. Tabs become spaces.
-pub(super) fn glyphs(text: &str, style: Style) -> impl Iterator<Item = Glyph> {
-    text.chars().flat_map(move |c| {
-        let (c, times) = match c {
-            '\t' => (' ', 4),
-            '\n' => (c, 1),
-            c if is_control(c) => (c, 0),
-            c => (c, 1),
-        };
-        let glyph = Glyph {
-            c,
-            width: c.width().unwrap_or(0),
-            style,
-        };
-        std::iter::repeat_n(glyph, times)
-    })
+pub(super) fn glyphs(text: &str, style: Style) -> Row {
+    let text = text.replace('\t', "    ");
+    let shown = text.chars().filter(|&c| !is_control(c));
+    let glyphs = shown.map(|c| Glyph {
+        c,
+        width: c.width().unwrap_or(0),
+        style,
+    });
+    glyphs.collect()
 }
 
 /// Returns the width in columns.
@@ -37,61 +34,44 @@ pub(super) fn width(glyphs: &[Glyph]) -> usize {
     glyphs.iter().map(|glyph| glyph.width).sum()
 }
 
-/// Wraps a line at spaces, and longer words at the end of a row. Every row has at most `most`
-/// columns. An empty line is one empty row.
-pub(super) fn wrap(line: &[Glyph], most: usize) -> Vec<Vec<Glyph>> {
-    let mut rows: Vec<Vec<Glyph>> = vec![Vec::new()];
-    let mut used = 0;
-    let mut rest = line;
-    while !rest.is_empty() {
-        let is_space = rest[0].c == ' ';
-        let end = rest.iter().position(|it| (it.c == ' ') != is_space);
-        let (part, after) = rest.split_at(end.unwrap_or(rest.len()));
-        rest = after;
-        let wide = width(part);
-        let fits = used + wide <= most;
-        if is_space {
-            let begins_row = used == 0 && rows.len() > 1;
-            // Spaces at a break are dropped.
-            if fits && !begins_row {
-                push(&mut rows, part);
-                used += wide;
-            } else if !fits {
-                rows.push(Vec::new());
-                used = 0;
-            }
-            continue;
-        }
-        if !fits && used > 0 && wide <= most {
-            rows.push(Vec::new());
-            used = 0;
-        }
-        for glyph in part.iter().filter(|glyph| glyph.width <= most) {
-            if used + glyph.width > most {
-                rows.push(Vec::new());
-                used = 0;
-            }
-            push(&mut rows, std::slice::from_ref(glyph));
+/// Breaks a line into rows of at most `most` columns: at spaces, which are dropped there, or with
+/// `keep_spaces` only at the end of a row. An empty line is one empty row.
+pub(super) fn wrap(line: &[Glyph], most: usize, keep_spaces: bool) -> Vec<Row> {
+    let fits = |glyph: &&Glyph| glyph.width <= most;
+    let line: Row = line.iter().filter(fits).copied().collect();
+    let mut rows = Vec::new();
+    let mut rest = &line[..];
+    loop {
+        let mut used = 0;
+        let fitting = rest.iter().take_while(|glyph| {
             used += glyph.width;
+            used <= most
+        });
+        let mut end = fitting.count();
+        if let (false, Some(begin)) = (keep_spaces, rest.get(..=end)) {
+            let is_word = |at: usize| begin[..at].iter().any(|glyph| glyph.c != ' ');
+            let space = begin.iter().rposition(|glyph| glyph.c == ' ');
+            end = space.filter(|&at| is_word(at)).unwrap_or(end);
+        }
+        let (row, after) = rest.split_at(end);
+        rest = after;
+        let mut row = row.to_vec();
+        if !keep_spaces {
+            trim_end(&mut row);
+            let spaces = rest.iter().take_while(|glyph| glyph.c == ' ');
+            rest = &rest[spaces.count()..];
+        }
+        rows.push(row);
+        if rest.is_empty() {
+            return rows;
         }
     }
-    rows.iter_mut().for_each(trim_end);
-    if rows.len() > 1 && rows.last().is_some_and(Vec::is_empty) {
-        rows.pop();
-    }
-    rows
 }
 
 /// Removes the spaces at the end of a row.
-pub(super) fn trim_end(row: &mut Vec<Glyph>) {
+pub(super) fn trim_end(row: &mut Row) {
     while row.last().is_some_and(|last| last.c == ' ') {
         row.pop();
-    }
-}
-
-fn push(rows: &mut [Vec<Glyph>], glyphs: &[Glyph]) {
-    if let Some(row) = rows.last_mut() {
-        row.extend_from_slice(glyphs);
     }
 }
 

@@ -4,12 +4,9 @@ use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{Event, HeadingLevel, OffsetIter, Options, Parser, Tag, TagEnd};
 
 use super::{
-    inline::{Glyph, glyphs, paint, trim_end, width, wrap},
+    inline::{Row, glyphs, paint, trim_end, width, wrap},
     table::Table,
 };
-
-/// Indentation of list items and code in columns.
-const INDENT: usize = 2;
 
 /// Maximum depth of list items and quotations. Deeper ones are laid out without indentation.
 const MAX_DEPTH: usize = 16;
@@ -31,36 +28,27 @@ pub(crate) struct Look {
 impl Look {
     /// Creates the styles with or without colours.
     pub(crate) fn new(colours: bool) -> Self {
-        let colour = |colour: AnsiColor| {
-            if colours {
-                colour.on_default()
-            } else {
-                Style::new()
-            }
-        };
+        let style = |style: Style| if colours { style } else { Style::new() };
         Self {
-            code: colour(AnsiColor::Cyan),
-            link: colour(AnsiColor::Blue).underline(),
-            heading: colour(AnsiColor::Magenta).bold(),
-            faint: if colours {
-                Style::new().dimmed()
-            } else {
-                Style::new()
-            },
-        }
-    }
-
-    fn of_heading(self, level: HeadingLevel) -> Style {
-        match level {
-            HeadingLevel::H1 | HeadingLevel::H2 => self.heading.underline(),
-            _ => self.heading,
+            code: style(AnsiColor::Cyan.on_default()),
+            link: style(AnsiColor::Blue.on_default()).underline(),
+            heading: style(AnsiColor::Magenta.on_default()).bold(),
+            faint: style(Style::new().dimmed()),
         }
     }
 }
 
 /// Returns the rows of a block, each at most `most` columns wide.
 pub(super) fn rows(block: &str, most: usize, look: Look) -> Vec<String> {
-    let rows = Layout::new(block, look).blocks(most.max(1), 0);
+    let mut layout = Layout {
+        source: block,
+        events: Parser::new_ext(block, OPTIONS).into_offset_iter(),
+        look,
+        line: Vec::new(),
+        styles: vec![Style::new()],
+        links: Vec::new(),
+    };
+    let rows = layout.blocks(most.max(1), 0);
     rows.iter().map(|row| paint(row)).collect()
 }
 
@@ -87,59 +75,32 @@ pub(super) fn next_block(text: &str) -> Option<usize> {
     None
 }
 
-/// Lays out code, which keeps its spaces and breaks at the end of a row.
-fn code_rows(line: &str, most: usize, look: Look) -> Vec<Vec<Glyph>> {
-    let indent = if most > 4 * INDENT { INDENT } else { 0 };
-    let mut rows: Vec<Vec<Glyph>> = vec![Vec::new()];
-    let mut used = indent;
-    for glyph in glyphs(line, look.code).filter(|glyph| glyph.width <= most - indent) {
-        if used + glyph.width > most {
-            rows.push(Vec::new());
-            used = indent;
-        }
-        used += glyph.width;
-        if let Some(row) = rows.last_mut() {
-            if row.is_empty() {
-                row.extend(glyphs(&" ".repeat(indent), Style::new()));
-            }
-            row.push(glyph);
-        }
-    }
-    rows
-}
-
-type Row = Vec<Glyph>;
-
 /// The layout of one block.
 struct Layout<'s> {
     source: &'s str,
     events: OffsetIter<'s>,
     look: Look,
+    /// Styled text that is not wrapped yet.
+    line: Row,
+    styles: Vec<Style>,
+    /// Open links: address and start of the text.
+    links: Vec<(String, usize)>,
 }
 
-impl<'s> Layout<'s> {
-    fn new(source: &'s str, look: Look) -> Self {
-        Self {
-            source,
-            events: Parser::new_ext(source, OPTIONS).into_offset_iter(),
-            look,
-        }
-    }
-
+impl Layout<'_> {
     /// Lays out the blocks up to the end of the list item or quotation that contains them.
     fn blocks(&mut self, room: usize, depth: usize) -> Vec<Row> {
         let mut rows = Vec::new();
-        let mut text = Text::new(self.look);
         // Numbers of the open lists. `None` is a bullet list.
         let mut lists: Vec<Option<u64>> = Vec::new();
         // Open blocks that are laid out here.
         let mut open = 0;
         while let Some((event, range)) = self.events.next() {
             if is_inline(&event) {
-                text.take(event);
+                self.add_inline(event);
                 continue;
             }
-            text.end_line(room, &mut rows);
+            self.end_line(room, &mut rows);
             // A blank line in the source is a blank row.
             if !matches!(event, Event::End(_))
                 && rows.last().is_some_and(|row: &Row| !row.is_empty())
@@ -148,19 +109,18 @@ impl<'s> Layout<'s> {
                 rows.push(Vec::new());
             }
             match event {
-                Event::Rule => rows.push(glyphs(&"─".repeat(room), self.look.faint).collect()),
+                Event::Rule => rows.push(glyphs(&"─".repeat(room), self.look.faint)),
                 Event::Start(Tag::List(first)) => lists.push(first),
                 Event::End(TagEnd::List(_)) => {
                     lists.pop();
                 }
                 Event::Start(Tag::Item) if depth < MAX_DEPTH => {
-                    let mark = next_mark(&mut lists);
-                    let first: Row = glyphs(&mark, self.look.faint).collect();
-                    let further: Row = glyphs(&" ".repeat(width(&first)), Style::new()).collect();
+                    let first = glyphs(&next_mark(&mut lists), self.look.faint);
+                    let further = glyphs(&" ".repeat(width(&first)), Style::new());
                     rows.extend(self.contained(&first, &further, room, depth));
                 }
                 Event::Start(Tag::BlockQuote(_)) if depth < MAX_DEPTH => {
-                    let bar: Row = glyphs("│ ", self.look.faint).collect();
+                    let bar = glyphs("│ ", self.look.faint);
                     rows.extend(self.contained(&bar, &bar, room, depth));
                 }
                 Event::Start(Tag::CodeBlock(_)) => rows.extend(self.code(room)),
@@ -170,20 +130,24 @@ impl<'s> Layout<'s> {
                 Event::Start(tag) => {
                     open += 1;
                     if let Tag::Heading { level, .. } = tag {
-                        text.styles.push(self.look.of_heading(level));
+                        let style = self.look.heading;
+                        self.styles.push(match level {
+                            HeadingLevel::H1 | HeadingLevel::H2 => style.underline(),
+                            _ => style,
+                        });
                     }
                 }
                 Event::End(_) if open == 0 => break,
                 Event::End(end) => {
                     open -= 1;
                     if matches!(end, TagEnd::Heading(_)) {
-                        text.styles.pop();
+                        self.styles.pop();
                     }
                 }
                 _ => {}
             }
         }
-        text.end_line(room, &mut rows);
+        self.end_line(room, &mut rows);
         while rows.last().is_some_and(Vec::is_empty) {
             rows.pop();
         }
@@ -208,94 +172,52 @@ impl<'s> Layout<'s> {
         rows
     }
 
+    /// Lays out code, which keeps its spaces and breaks at the end of a row.
     fn code(&mut self, room: usize) -> Vec<Row> {
         let mut code = String::new();
-        for (event, _) in self.events.by_ref() {
-            match event {
-                Event::Text(text) => code.push_str(&text),
-                _ => break,
+        while let Some((Event::Text(text), _)) = self.events.next() {
+            code.push_str(&text);
+        }
+        let indent = glyphs(if room > 8 { "  " } else { "" }, Style::new());
+        let mut rows = Vec::new();
+        for line in code.lines() {
+            let line = glyphs(line, self.look.code);
+            for mut row in wrap(&line, room - indent.len(), true) {
+                if !row.is_empty() {
+                    row.splice(0..0, indent.iter().copied());
+                }
+                rows.push(row);
             }
         }
-        let lines = code.lines();
-        lines
-            .flat_map(|line| code_rows(line, room, self.look))
-            .collect()
+        rows
     }
 
     fn table(&mut self) -> Table {
         let mut table = Table::default();
-        let mut text = Text::new(self.look);
         let mut cells = Vec::new();
-        for (event, _) in self.events.by_ref() {
+        while let Some((event, _)) = self.events.next() {
             match event {
-                Event::End(TagEnd::TableCell) => cells.push(std::mem::take(&mut text.line)),
-                Event::End(TagEnd::TableHead) => table.head = std::mem::take(&mut cells),
+                Event::Start(Tag::TableHead) => self.styles.push(Style::new().bold()),
+                Event::End(TagEnd::TableCell) => cells.push(std::mem::take(&mut self.line)),
+                Event::End(TagEnd::TableHead) => {
+                    self.styles.pop();
+                    table.head = std::mem::take(&mut cells);
+                }
                 Event::End(TagEnd::TableRow) => table.body.push(std::mem::take(&mut cells)),
                 Event::End(TagEnd::Table) => break,
-                event => text.take(event),
+                event => self.add_inline(event),
             }
         }
         table
     }
-}
 
-/// Returns the mark of the next list item.
-fn next_mark(lists: &mut [Option<u64>]) -> String {
-    match lists.last_mut() {
-        Some(Some(number)) => {
-            let mark = format!("{number}. ");
-            *number += 1;
-            mark
-        }
-        _ => "• ".to_owned(),
-    }
-}
-
-fn is_inline(event: &Event<'_>) -> bool {
-    match event {
-        Event::Start(tag) => is_inline(&Event::End(tag.to_end())),
-        Event::End(end) => matches!(
-            end,
-            TagEnd::Emphasis
-                | TagEnd::Strong
-                | TagEnd::Strikethrough
-                | TagEnd::Link
-                | TagEnd::Image
-        ),
-        Event::Rule => false,
-        _ => true,
-    }
-}
-
-/// Styled text that is not wrapped yet.
-struct Text {
-    look: Look,
-    line: Row,
-    styles: Vec<Style>,
-    /// Open links: address and start of the text.
-    links: Vec<(String, usize)>,
-}
-
-impl Text {
-    fn new(look: Look) -> Self {
-        Self {
-            look,
-            line: Vec::new(),
-            styles: vec![Style::new()],
-            links: Vec::new(),
-        }
-    }
-
-    fn take(&mut self, event: Event<'_>) {
+    fn add_inline(&mut self, event: Event<'_>) {
         let style = self.styles.last().copied().unwrap_or_default();
         match event {
             Event::Code(text) => self.add(&text, over(style, self.look.code)),
-            Event::Text(text)
-            | Event::Html(text)
-            | Event::InlineHtml(text)
-            | Event::InlineMath(text)
-            | Event::DisplayMath(text)
-            | Event::FootnoteReference(text) => self.add(&text, style),
+            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
+                self.add(&text, style);
+            }
             Event::SoftBreak | Event::HardBreak => self.add("\n", style),
             Event::TaskListMarker(done) => self.add(if done { "☑ " } else { "☐ " }, style),
             Event::Start(Tag::Emphasis) => self.styles.push(style.italic()),
@@ -340,9 +262,33 @@ impl Text {
         }
         if !line.is_empty() {
             let lines = line.split(|glyph| glyph.c == '\n');
-            rows.extend(lines.flat_map(|line| wrap(line, room)));
+            rows.extend(lines.flat_map(|line| wrap(line, room, false)));
         }
     }
+}
+
+/// Returns the mark of the next list item.
+fn next_mark(lists: &mut [Option<u64>]) -> String {
+    match lists.last_mut() {
+        Some(Some(number)) => {
+            *number += 1;
+            format!("{}. ", *number - 1)
+        }
+        _ => "• ".to_owned(),
+    }
+}
+
+/// Returns whether an event is part of the text of a block.
+fn is_inline(event: &Event<'_>) -> bool {
+    let end = match event {
+        Event::Start(tag) => tag.to_end(),
+        Event::End(end) => *end,
+        event => return !matches!(event, Event::Rule),
+    };
+    matches!(
+        end,
+        TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough | TagEnd::Link | TagEnd::Image
+    )
 }
 
 /// Combines two styles. The second one takes precedence.

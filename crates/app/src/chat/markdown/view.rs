@@ -1,9 +1,6 @@
 //! Draws Markdown while it arrives.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use anstream::adapter::strip_str;
 use unicode_width::UnicodeWidthStr as _;
@@ -66,11 +63,18 @@ impl<W: Write> View<W> {
         for c in text.chars() {
             self.open.push(c);
             if self.open.len() >= MAX_BLOCK_BYTES {
-                self.split_block(size, &mut finished);
+                let fence = self.open.split_inclusive('\n').next().unwrap_or_default();
+                let fence = fence.to_owned();
+                self.finish_block(self.open.len(), size, &mut finished);
+                // The rest of a code block remains code.
+                if fence.starts_with("```") || fence.starts_with("~~~") {
+                    self.open
+                        .extend(Some(fence).filter(|it| it.len() < MAX_BLOCK_BYTES));
+                }
             } else if c == '\n'
                 && let Some(end) = next_block(&self.open)
             {
-                self.finish_first(end, size, &mut finished);
+                self.finish_block(end, size, &mut finished);
             }
         }
         self.draw(finished, size)
@@ -79,8 +83,7 @@ impl<W: Write> View<W> {
     /// Ends the text. The next text starts from scratch.
     pub(crate) fn finish(&mut self, size: Size) -> io::Result<()> {
         let mut finished = Vec::new();
-        self.finish_block(size, &mut finished);
-        self.open.clear();
+        self.finish_block(self.open.len(), size, &mut finished);
         self.draw(finished, size)?;
         self.gap = false;
         self.begun = false;
@@ -94,11 +97,10 @@ impl<W: Write> View<W> {
             && ends_with_blank_line(&self.open[..end])
         {
             let mut finished = Vec::new();
-            self.finish_first(end, size, &mut finished);
+            self.finish_block(end, size, &mut finished);
             self.draw(finished, size)?;
         }
-        let mut text = String::new();
-        self.rewind(0, size, &mut text);
+        let text = self.rewind(0, size);
         self.put(&text)?;
         self.live.clear();
         write();
@@ -116,32 +118,16 @@ impl<W: Write> View<W> {
     }
 
     /// Finishes the block that ends at `end`.
-    fn finish_first(&mut self, end: usize, size: Size, finished: &mut Vec<String>) {
+    fn finish_block(&mut self, end: usize, size: Size, finished: &mut Vec<String>) {
         let rest = self.open.split_off(end);
-        self.finish_block(size, finished);
-        self.gap |= ends_with_blank_line(&self.open);
-        self.open = rest;
-    }
-
-    fn finish_block(&mut self, size: Size, finished: &mut Vec<String>) {
         let rows = self.open_rows(size);
         if !rows.is_empty() {
             self.gap = false;
             self.begun = true;
             finished.extend(rows);
         }
-    }
-
-    /// Finishes a block that is too long. The rest of a code block remains code.
-    fn split_block(&mut self, size: Size, finished: &mut Vec<String>) {
-        self.finish_block(size, finished);
-        let first = self.open.split_inclusive('\n').next().unwrap_or_default();
-        let is_fence = first.starts_with("```") || first.starts_with("~~~");
-        let fence = first.to_owned();
-        self.open.clear();
-        if is_fence && fence.len() < MAX_BLOCK_BYTES {
-            self.open = fence;
-        }
+        self.gap |= ends_with_blank_line(&self.open);
+        self.open = rest;
     }
 
     /// Draws the rows of finished blocks, then those of the growing block.
@@ -149,47 +135,41 @@ impl<W: Write> View<W> {
         let mut live = self.open_rows(size);
         // Rows above the screen cannot be redrawn.
         let most = size.rows.saturating_sub(2).max(1);
-        if live.len() > most {
-            live.drain(..live.len() - most);
-        }
+        live.drain(..live.len().saturating_sub(most));
         let mut wanted = finished;
         wanted.extend_from_slice(&live);
-        let mut text = String::new();
-        let same = if size.columns == self.size.columns {
+        let mut same = 0;
+        if size.columns == self.size.columns {
             let pairs = self.live.iter().zip(&wanted);
-            pairs.take_while(|(old, new)| old == new).count()
-        } else {
-            0
-        };
+            same = pairs.take_while(|(old, new)| old == new).count();
+        }
         if same < self.live.len() || same < wanted.len() {
-            self.rewind(same, size, &mut text);
-            for row in wanted.iter().skip(same) {
+            let mut text = self.rewind(same, size);
+            for row in &wanted[same..] {
                 text.push_str(row);
                 text.push('\n');
             }
+            self.put(&text)?;
         }
-        self.put(&text)?;
         self.live = live;
         self.size = size;
         Ok(())
     }
 
-    /// Removes the rows after the first `standing` ones.
-    fn rewind(&self, standing: usize, size: Size, text: &mut String) {
-        let gone = self.live.get(standing..).unwrap_or_default();
+    /// Returns the sequence that removes the rows after the first `standing` ones.
+    fn rewind(&self, standing: usize, size: Size) -> String {
         let narrower = size.columns < self.size.columns && self.reflows;
         let height = |row: &String| {
-            if narrower {
-                let columns = strip_str(row).to_string().width();
-                columns.div_ceil(size.columns.max(1)).max(1)
-            } else {
-                1
+            if !narrower {
+                return 1;
             }
+            let columns = strip_str(row).to_string().width();
+            columns.div_ceil(size.columns.max(1)).max(1)
         };
-        let up: usize = gone.iter().map(height).sum();
-        let up = up.min(size.rows.saturating_sub(1));
-        if up > 0 {
-            let _ = write!(text, "\u{1b}[{up}A\r\u{1b}[J");
+        let up: usize = self.live.iter().skip(standing).map(height).sum();
+        match up.min(size.rows.saturating_sub(1)) {
+            0 => String::new(),
+            up => format!("\u{1b}[{up}A\r\u{1b}[J"),
         }
     }
 

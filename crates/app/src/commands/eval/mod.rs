@@ -16,7 +16,7 @@ use switchboard_orchestration::recipe::Recipe;
 
 use crate::run_session::{
     agent,
-    context::{self, Context, values},
+    context::{self, Context},
     failure::{Code, Failure},
     interrupts::Interrupts,
 };
@@ -28,10 +28,11 @@ use crate::{
         progress::Progress,
         servers::{ServerPlan, Started},
     },
-    observe::AuditLog,
+    observe::{AuditLog, redactor},
     run_session::{
-        recording::{RecordingMode, program, redactor},
+        recording::{RecordingMode, program},
         servers::Servers,
+        values,
     },
     storage::decisions::SavedDecisions,
     terminal::{self, Screen},
@@ -61,7 +62,9 @@ pub(crate) async fn run(
     // are opened.
     let given = blueprint.secrets(&context);
     context.config.filled.extend(given);
-    let replay = args.recording.replay(&context)?;
+    let replay = args
+        .recording
+        .replay(&context.config, &context.environment)?;
     let (models, asked) = args.models(&suite, &context, &replay).await?;
     let recipes = recipes(
         &suite,
@@ -77,7 +80,10 @@ pub(crate) async fn run(
     };
     let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
     let decisions = SavedDecisions::load(&context.environment).map_err(Failure::usage)?;
-    let recording = args.recording.record(&context)?.unwrap_or(replay);
+    let recording = args
+        .recording
+        .record(&context.config, &context.environment)?;
+    let recording = recording.unwrap_or(replay);
     // The files never contain results of an earlier evaluation, however this one ends.
     let nothing = report_of(&suite, &recording, none_of(suite.planned(models.len())));
     args.write_files(&nothing, earlier.as_ref(), &context.environment)?;
@@ -95,8 +101,8 @@ pub(crate) async fn run(
         models: asked,
         recipes,
         recording: recording.clone(),
-        nothing: Arc::new(context::start(Servers::none())?),
-        redactor: redactor(&context),
+        nothing: Arc::new(context::start(Servers::default())?),
+        redactor: redactor(&context.config, &context.environment),
         context: &context,
         shared: Arc::new(shared),
         blueprint,

@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 
-use crate::storage::private_file;
+use crate::{storage::private_file, terminal::print_warning};
 
 /// Maximum size of the first line, which identifies a recording.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
@@ -23,33 +23,33 @@ const MAX_HELD_BYTES: usize = 16 << 20;
 #[derive(Debug)]
 pub(crate) struct RecordingFile {
     file: File,
+    /// The name that the user gave.
+    name: String,
     /// The lines before the first response, while the older recording is still in the file.
     held: Option<Vec<u8>>,
+    /// Errors before the first write end the command.
+    has_begun: bool,
 }
 
-/// The first line of a recording.
-#[derive(Deserialize)]
-struct Header {
-    format: String,
-}
-
-/// Any other line of a recording.
-#[derive(Deserialize)]
+/// A line of a recording. The first one has a format, the others have a type.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Line {
+    format: String,
     #[serde(rename = "type")]
     kind: String,
 }
 
 impl RecordingFile {
     /// Opens and locks a private file. Fails if the file exists and is not a recording.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path, name: String) -> io::Result<Self> {
         let mut options = private_file::options();
         options.write(true).create(true).truncate(false);
         // A pipe or device cannot be opened for reading and writing and has no content.
         let is_special = std::fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
         if is_special {
             let file = options.create(false).open(path)?;
-            return Ok(Self { file, held: None });
+            return Ok(Self::new(file, name, None));
         }
         let mut file = options.read(true).open(path)?;
         match file.try_lock() {
@@ -74,20 +74,42 @@ impl RecordingFile {
             ));
         };
         make_private(&file)?;
-        Ok(Self { file, held })
+        Ok(Self::new(file, name, held))
+    }
+
+    fn new(file: File, name: String, held: Option<Vec<u8>>) -> Self {
+        Self {
+            file,
+            name,
+            held,
+            has_begun: false,
+        }
+    }
+
+    /// Holds lines back until the first response.
+    fn write_line(&mut self, line: &[u8]) -> io::Result<usize> {
+        let Some(held) = &mut self.held else {
+            return self.file.write(line);
+        };
+        held.extend(line);
+        if read_line(line).kind == "model_call" || held.len() > MAX_HELD_BYTES {
+            let all = std::mem::take(held);
+            self.held = None;
+            self.file.set_len(0)?;
+            self.file.write_all(&all)?;
+        }
+        Ok(line.len())
     }
 }
 
 fn is_recording(file: &File) -> bool {
     let mut line = Vec::new();
     let read = BufReader::new(file.take(MAX_HEADER_BYTES)).read_until(b'\n', &mut line);
-    read.is_ok()
-        && serde_json::from_slice(&line)
-            .is_ok_and(|it: Header| it.format == "switchboard-recording")
+    read.is_ok() && read_line(&line).format == "switchboard-recording"
 }
 
-fn is_line(line: &[u8], kind: &str) -> bool {
-    serde_json::from_slice(line).is_ok_and(|line: Line| line.kind == kind)
+fn read_line(line: &[u8]) -> Line {
+    serde_json::from_slice(line).unwrap_or_default()
 }
 
 /// Removes the access of other users from an existing file.
@@ -110,19 +132,17 @@ fn make_private(_: &File) -> io::Result<()> {
 }
 
 impl Write for RecordingFile {
-    /// Holds lines back until the first response.
+    /// Prints a warning when recording fails, because the run may continue for days.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(held) = &mut self.held else {
-            return self.file.write(bytes);
-        };
-        held.extend(bytes);
-        if is_line(bytes, "model_call") || held.len() > MAX_HELD_BYTES {
-            let all = std::mem::take(held);
-            self.held = None;
-            self.file.set_len(0)?;
-            self.file.write_all(&all)?;
+        let written = self.write_line(bytes);
+        match &written {
+            Ok(_) => self.has_begun = true,
+            Err(error) if self.has_begun && error.kind() != io::ErrorKind::Interrupted => {
+                print_warning(&format!("recording to {} stopped: {error}", self.name));
+            }
+            Err(_) => {}
         }
-        Ok(bytes.len())
+        written
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -137,16 +157,20 @@ mod tests {
     const OLD: &str =
         "{\"format\":\"switchboard-recording\",\"version\":1,\"program\":\"old\"}\n{\"old\":1}\n";
 
+    fn open(path: &Path) -> io::Result<RecordingFile> {
+        RecordingFile::open(path, "run.jsonl".to_owned())
+    }
+
     #[test]
     fn an_older_recording_stays_until_there_is_another() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.jsonl");
         let read = || std::fs::read_to_string(&path).unwrap();
-        let mut first = RecordingFile::open(&path).unwrap();
+        let mut first = open(&path).unwrap();
         first.write_all(OLD.as_bytes()).unwrap();
         drop(first);
         assert_eq!(read(), OLD);
-        let mut second = RecordingFile::open(&path).unwrap();
+        let mut second = open(&path).unwrap();
         let lines = [
             "{\"format\":\"switchboard-recording\",\"version\":1,\"program\":\"new\"}\n",
             "{\"type\":\"catalog\",\"tools\":[]}\n",
@@ -170,7 +194,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.jsonl");
         std::fs::write(&path, OLD).unwrap();
-        let mut file = RecordingFile::open(&path).unwrap();
+        let mut file = open(&path).unwrap();
         let line = vec![b'x'; 1 << 20];
         for _ in 0..=MAX_HELD_BYTES >> 20 {
             assert_eq!(std::fs::read_to_string(&path).unwrap(), OLD);
@@ -184,14 +208,14 @@ mod tests {
     fn a_file_has_one_run_at_a_time_and_is_a_recording() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.jsonl");
-        let first = RecordingFile::open(&path).unwrap();
-        let refused = RecordingFile::open(&path).unwrap_err().to_string();
+        let first = open(&path).unwrap();
+        let refused = open(&path).unwrap_err().to_string();
         assert!(refused.contains("another run is recording"), "{refused}");
         drop(first);
-        RecordingFile::open(&path).unwrap();
+        open(&path).unwrap();
         let suite = folder.path().join("suite.yaml");
         std::fs::write(&suite, "scenarios: []").unwrap();
-        let refused = RecordingFile::open(&suite).unwrap_err().to_string();
+        let refused = open(&suite).unwrap_err().to_string();
         assert!(refused.contains("is not a recording"), "{refused}");
         assert_eq!(std::fs::read_to_string(&suite).unwrap(), "scenarios: []");
     }
@@ -203,9 +227,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.jsonl");
         std::fs::write(&path, OLD).unwrap();
-        let open = std::fs::Permissions::from_mode(0o644);
-        std::fs::set_permissions(&path, open).unwrap();
-        RecordingFile::open(&path).unwrap();
+        let readable = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(&path, readable).unwrap();
+        open(&path).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -214,8 +238,8 @@ mod tests {
     #[test]
     fn pipes_and_devices_are_not_locked() {
         let null = Path::new("/dev/null");
-        let _first = RecordingFile::open(null).unwrap();
-        let mut second = RecordingFile::open(null).unwrap();
+        let _first = open(null).unwrap();
+        let mut second = open(null).unwrap();
         second.write_all(b"anything").unwrap();
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use switchboard_mcp_client::config::{ServerConfig, ServerTransport};
 use switchboard_orchestration::tools::arguments::{ContextInjection, ContextTemplate};
 
-use super::this_program;
+use super::servers::this_program;
 use crate::config::Config;
 
 /// The argument that contains the conversation id. The model never sees it.
@@ -46,10 +46,8 @@ fn has_conversations(server: &ServerConfig) -> bool {
         return false;
     };
     let command = Path::new(command);
-    let is_bundled = args
-        .windows(2)
-        .any(|pair| pair[0] == "mcp-server" && WITH_CONVERSATIONS.contains(&pair[1].as_str()));
-    is_bundled
+    let mut pairs = args.windows(2);
+    pairs.any(|pair| pair[0] == "mcp-server" && WITH_CONVERSATIONS.contains(&pair[1].as_str()))
         && (command
             .file_stem()
             .is_some_and(|name| name == "switchboard")

@@ -1,0 +1,127 @@
+//! The servers, the audit and the decisions of a command.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures_util::StreamExt as _;
+use switchboard_domain::{Elicitor, ToolHost as _};
+use switchboard_mcp_client::{ClientHandlers, HostError, McpHost, ServerState};
+
+use super::{
+    context::{self, Context},
+    failure::Failure,
+    interrupts::Interrupts,
+    server_status::warn_of_changed_tools,
+    servers::Servers,
+    unmatched,
+};
+use crate::{
+    models::current_model::CurrentModel,
+    observe::AuditLog,
+    storage::decisions::SavedDecisions,
+    terminal::{Screen, print_warning},
+};
+
+/// A run ended before its first step.
+pub(crate) enum StartupFailure {
+    Interrupted,
+    Server(HostError),
+}
+
+/// Default time that a question waits for optional servers.
+const STARTUP_WAIT: Duration = Duration::from_secs(5);
+
+pub(crate) fn startup_wait(context: &Context) -> Duration {
+    context.config.startup_wait.unwrap_or(STARTUP_WAIT)
+}
+
+/// The started servers of a command, its audit and its remembered decisions.
+pub(crate) struct Resources {
+    pub(crate) host: Arc<McpHost>,
+    pub(crate) audit: AuditLog,
+    pub(crate) decisions: SavedDecisions,
+}
+
+impl Resources {
+    /// Opens the files and starts the servers in the background. Servers ask `elicitor` and the
+    /// model of `sampler`.
+    pub(crate) fn start(
+        context: &Context,
+        no_tools: bool,
+        elicitor: Option<Arc<dyn Elicitor>>,
+        sampler: CurrentModel,
+    ) -> Result<Self, Failure> {
+        let mut servers = if no_tools {
+            Servers::default()
+        } else {
+            context.servers()?
+        };
+        servers.options.client_handlers = ClientHandlers {
+            elicitor,
+            sampler: Some(Arc::new(sampler)),
+            ..ClientHandlers::default()
+        };
+        let audit = AuditLog::open(&context.config, &context.environment);
+        let decisions = SavedDecisions::load(&context.environment);
+        Ok(Self {
+            audit: audit.map_err(Failure::usage)?,
+            decisions: decisions.map_err(Failure::usage)?,
+            host: Arc::new(context::start(servers)?),
+        })
+    }
+
+    /// Waits for the servers: without limit for required ones, at most `startup_wait` for the
+    /// others. Later ones are used from the next step on.
+    pub(crate) async fn ready(
+        &self,
+        context: &Context,
+        screen: &Screen,
+        interrupted: impl Future<Output = ()>,
+    ) -> Result<(), StartupFailure> {
+        screen.show_progress("starting MCP servers");
+        let result = tokio::select! {
+            () = interrupted => Err(StartupFailure::Interrupted),
+            ready = started(&self.host, startup_wait(context)) => {
+                ready.map_err(StartupFailure::Server)
+            }
+        };
+        screen.pause();
+        if result.is_ok() {
+            warn_of_changed_tools(&self.host);
+            unmatched::warn(&context.config, &self.host).await;
+        }
+        result
+    }
+
+    /// Saves the decisions. An error is a warning, because the answer has been given.
+    pub(crate) fn save_decisions(&self) {
+        if let Err(error) = self.decisions.save() {
+            print_warning(&format!("failed to save your approval decisions: {error}"));
+        }
+    }
+
+    /// Saves the decisions and closes the servers and the audit.
+    pub(crate) async fn close(&self, interrupts: &Interrupts) {
+        self.save_decisions();
+        tokio::join!(context::close(&self.host, interrupts), self.audit.flush());
+    }
+}
+
+async fn started(host: &McpHost, startup_wait: Duration) -> Result<(), HostError> {
+    let mut changes = host.changes();
+    let mut settled = pin!(host.ready());
+    if let Ok(ready) = tokio::time::timeout(startup_wait, settled.as_mut()).await {
+        return ready;
+    }
+    let is_missing = || {
+        let servers = host.servers();
+        let mut required = servers.iter().filter(|server| server.required);
+        required.any(|server| server.state == ServerState::Starting)
+    };
+    while is_missing() {
+        tokio::select! {
+            ready = settled.as_mut() => return ready,
+            Some(_) = changes.next() => {}
+        }
+    }
+    Ok(())
+}
