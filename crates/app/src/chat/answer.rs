@@ -62,7 +62,7 @@ impl Chat<'_> {
     /// Shows a run as it happens. Ctrl-C cancels it; a second Ctrl-C returns at once. Neither ends
     /// the conversation.
     pub(super) async fn follow(&mut self, run: PersistedRun) -> Result<Flow, Failure> {
-        let mut run = Running::persisted(run, self.screen.clone());
+        let mut run = Running::Persisted(Box::new(run));
         self.is_running.store(true, Ordering::Relaxed);
         let followed = self.events(&mut run).await;
         self.is_running.store(false, Ordering::Relaxed);
@@ -106,7 +106,8 @@ impl Chat<'_> {
         let presses = self.editor.as_ref().map(|editor| editor.presses.clone());
         let (output, screen) = (&mut self.output, &self.screen);
         let show = |event: &RunEvent| output.show(event, screen);
-        let (code, stop) = events(run, &mut recorder, self.interrupts, presses, show).await?;
+        let (code, stop) =
+            events(run, &mut recorder, screen, self.interrupts, presses, show).await?;
         match stop {
             Stop::Interrupted => return Ok(Flow::Leave(Code::Interrupted)),
             Stop::Paused => {

@@ -1,6 +1,6 @@
 //! Resumes sessions and unfinished runs.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use switchboard_domain::{Message, Part, Role, RunRecord, RunState, Session, SessionStore as _};
@@ -56,14 +56,11 @@ impl Chat<'_> {
         let messages = store
             .messages(&self.conversations.owner, &session.id, 0)
             .await?;
-        print_note(&format!(
-            "session {}{}",
-            session.id,
-            match session.title.trim() {
-                "" => String::new(),
-                title => format!(": {}", one_line(title, 80)),
-            }
-        ));
+        let title = match session.title.trim() {
+            "" => String::new(),
+            title => format!(": {}", one_line(title, 80)),
+        };
+        print_note(&format!("session {}{title}", session.id));
         self.session = Some(session);
         self.requested_id = None;
         if self.has_editor() {
@@ -137,18 +134,13 @@ impl Chat<'_> {
             let Ok(line) = self.asking.ask(question.to_owned()).await else {
                 break;
             };
-            match line.trim().to_ascii_lowercase().as_str() {
-                "c" | "continue" => {
-                    let flow = self.go_on(&run).await;
-                    return self.shown(flow).map(|_| ());
-                }
-                "a" | "abandon" => {
-                    let flow = self.abandon(&run).await;
-                    return self.shown(flow).map(|_| ());
-                }
+            let flow = match line.trim().to_ascii_lowercase().as_str() {
+                "c" | "continue" => self.go_on(&run).await,
+                "a" | "abandon" => self.abandon(&run).await,
                 "l" | "leave" | "" => break,
-                _ => {}
-            }
+                _ => continue,
+            };
+            return self.shown(flow).map(|_| ());
         }
         print_note(
             "/continue resumes it, /abandon discards it; until then this session accepts no \
@@ -266,12 +258,7 @@ impl Chat<'_> {
             ));
         }
         print_note("/resume NUMBER continues a session");
-        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
-        names.sessions = sessions
-            .iter()
-            .map(|session| (session.id.0.clone(), one_line(&session.title, 60)))
-            .collect();
-        drop(names);
+        self.update_completion().await;
         self.listed = sessions.into_iter().map(|session| session.id).collect();
         Ok(())
     }

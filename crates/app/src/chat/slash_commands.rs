@@ -2,24 +2,65 @@
 
 use std::fmt::Write as _;
 
+use clap::ValueEnum;
 use switchboard_domain::nearest::{did_you_mean, nearest};
 
-/// A slash command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A slash command. Its documentation is its help text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Command {
+    /// switch the model
     Model,
+    /// list the tools
     Tools,
+    /// show the state of the MCP servers
     Servers,
+    /// use a recipe
     Recipe,
+    /// set the tool approval
     Approve,
+    /// show tokens and cost of this session
     Usage,
+    /// write this session to a file
     Save,
+    /// resume a session
     Resume,
+    /// begin a new session
     New,
+    /// resume the waiting or interrupted run
     Continue,
+    /// discard the waiting or interrupted run
     Abandon,
+    /// show this
+    #[value(alias = "?")]
     Help,
+    /// leave (Ctrl-D does too)
+    #[value(alias = "exit")]
     Quit,
+}
+
+impl Command {
+    /// Returns the description of the argument. Commands without argument return an empty text.
+    fn argument(self) -> &'static str {
+        match self {
+            Self::Model => "[PROVIDER/MODEL]",
+            Self::Tools => "[SERVER]",
+            Self::Recipe => "[NAME|FILE|off]",
+            Self::Approve => "[ask|all|none]",
+            Self::Save => "[FILE.md|FILE.json]",
+            Self::Resume => "[ID|NUMBER]",
+            _ => "",
+        }
+    }
+}
+
+/// Returns the commands with name and description, in display order.
+pub(crate) fn commands() -> impl Iterator<Item = (Command, String, String)> {
+    Command::value_variants().iter().filter_map(|command| {
+        let value = command.to_possible_value()?;
+        let help = value.get_help().map(ToString::to_string);
+        let name = format!("/{}", value.get_name());
+        Some((*command, name, help.unwrap_or_default()))
+    })
 }
 
 /// A line of input.
@@ -32,68 +73,6 @@ pub(crate) enum ParsedLine {
     /// An invalid command, with a message.
     Invalid(String),
 }
-
-/// The commands with name, argument and description, in display order.
-pub(crate) const COMMANDS: [(Command, &str, &str, &str); 13] = [
-    (
-        Command::Model,
-        "/model",
-        "[PROVIDER/MODEL]",
-        "switch the model",
-    ),
-    (Command::Tools, "/tools", "[SERVER]", "list the tools"),
-    (
-        Command::Servers,
-        "/servers",
-        "",
-        "show the state of the MCP servers",
-    ),
-    (
-        Command::Recipe,
-        "/recipe",
-        "[NAME|FILE|off]",
-        "use a recipe",
-    ),
-    (
-        Command::Approve,
-        "/approve",
-        "[ask|all|none]",
-        "set the tool approval",
-    ),
-    (
-        Command::Usage,
-        "/usage",
-        "",
-        "show tokens and cost of this session",
-    ),
-    (
-        Command::Save,
-        "/save",
-        "[FILE.md|FILE.json]",
-        "write this session to a file",
-    ),
-    (
-        Command::Resume,
-        "/resume",
-        "[ID|NUMBER]",
-        "resume a session",
-    ),
-    (Command::New, "/new", "", "begin a new session"),
-    (
-        Command::Continue,
-        "/continue",
-        "",
-        "resume the waiting or interrupted run",
-    ),
-    (
-        Command::Abandon,
-        "/abandon",
-        "",
-        "discard the waiting or interrupted run",
-    ),
-    (Command::Help, "/help", "", "show this"),
-    (Command::Quit, "/quit", "", "leave (Ctrl-D does too)"),
-];
 
 /// Parses a line. Two slashes are one slash for the model.
 pub(crate) fn parse(line: &str) -> ParsedLine {
@@ -112,26 +91,19 @@ pub(crate) fn parse(line: &str) -> ParsedLine {
     if name.contains('/') {
         return ParsedLine::Question(text.to_owned());
     }
-    let full_name = match name {
-        "exit" => "quit",
-        "?" => "help",
-        name => name,
-    };
     let argument = Some(argument.trim().to_owned()).filter(|argument| !argument.is_empty());
-    let mut commands = COMMANDS.into_iter();
-    match commands.find(|(_, known, ..)| known.trim_start_matches('/') == full_name) {
-        None => ParsedLine::Invalid(unknown_command(name)),
-        Some((_, _, "", _)) if argument.is_some() => {
+    match Command::from_str(name, false) {
+        Err(_) => ParsedLine::Invalid(unknown_command(name)),
+        Ok(command) if argument.is_some() && command.argument().is_empty() => {
             ParsedLine::Invalid(format!("/{name} takes no arguments"))
         }
-        Some((command, ..)) => ParsedLine::Command(command, argument),
+        Ok(command) => ParsedLine::Command(command, argument),
     }
 }
 
 fn unknown_command(name: &str) -> String {
-    let names = COMMANDS
-        .iter()
-        .map(|(_, known, ..)| known.trim_start_matches('/'));
+    let names: Vec<String> = commands().map(|(_, name, _)| name).collect();
+    let names = names.iter().map(|known| known.trim_start_matches('/'));
     let begins = |known: &&str| name.len() >= 2 && known.starts_with(name);
     let near = names.clone().find(begins).or_else(|| nearest(name, names));
     let near = near.map(|near| format!("/{near}"));
@@ -144,8 +116,12 @@ fn unknown_command(name: &str) -> String {
 /// Returns the help text.
 pub(crate) fn help() -> String {
     let mut text = String::new();
-    for (_, name, takes, does) in COMMANDS {
-        let _ = writeln!(text, "  {:<28} {does}", format!("{name} {takes}"));
+    for (command, name, does) in commands() {
+        let _ = writeln!(
+            text,
+            "  {:<28} {does}",
+            format!("{name} {}", command.argument())
+        );
     }
     text.push_str(
         "\n  Enter sends; Alt+Enter or \\ at the end of a line begins another one; Tab \
@@ -200,9 +176,9 @@ mod tests {
 
     #[test]
     fn every_command_that_is_listed_is_understood() {
-        for (command, name, ..) in COMMANDS {
-            assert_eq!(parse(name), ParsedLine::Command(command, None));
-            assert!(help().contains(name));
+        for (command, name, _) in commands() {
+            assert_eq!(parse(&name), ParsedLine::Command(command, None));
+            assert!(help().contains(&name));
         }
     }
 }

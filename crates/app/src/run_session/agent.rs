@@ -1,6 +1,6 @@
 //! Options of a run, and the agent that they describe.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use anyhow::anyhow;
 use clap::Args;
@@ -180,7 +180,7 @@ impl ResumedArgs {
             recipe: None,
             options: run.options().clone(),
             later: self.decides_later(&context.environment),
-            preset: Vec::new(),
+            preset: HashMap::new(),
             no_tools: false,
         })
     }
@@ -249,8 +249,8 @@ pub(crate) struct Plan {
     pub(crate) recipe: Option<Arc<Recipe>>,
     pub(crate) options: RunOptions,
     pub(crate) later: bool,
-    /// Answers to pending approval requests.
-    pub(crate) preset: Vec<PresetAnswer>,
+    /// Answers to pending approval requests, by the id of the tool use.
+    pub(crate) preset: HashMap<String, PresetAnswer>,
     pub(crate) no_tools: bool,
 }
 
@@ -281,7 +281,7 @@ impl AgentArgs {
             options: self.options(context, recipe.as_deref(), approve),
             no_tools: self.no_tools || recipe.as_ref().is_some_and(|it| !it.tools.enabled),
             later: approve == Some(Approve::Later),
-            preset: Vec::new(),
+            preset: HashMap::new(),
             sampled: Arc::clone(&chosen.model),
             chosen,
             fallbacks,

@@ -2,7 +2,7 @@
 
 pub(crate) mod running;
 
-use std::{io, sync::Arc};
+use std::{collections::VecDeque, io, sync::Arc};
 
 use anyhow::anyhow;
 use jiff::Timestamp;
@@ -63,10 +63,12 @@ pub(crate) async fn resume(
     plan.no_tools = begun.is_some_and(|begun| begun.without_tools);
     if let Some(decision) = answer {
         let pending = taken.run().pending_approvals().into_iter();
-        let preset = pending.map(|request| PresetAnswer {
-            id: request.tool_use.id.clone(),
-            fingerprint: request.fingerprint.clone(),
-            decision: decision.clone(),
+        let preset = pending.map(|request| {
+            let preset = PresetAnswer {
+                fingerprint: request.fingerprint.clone(),
+                decision: decision.clone(),
+            };
+            (request.tool_use.id.clone(), preset)
         });
         plan.preset = preset.collect();
     }
@@ -102,8 +104,18 @@ pub(crate) async fn execute(
             // The changed tools are known only now.
             let lines = Arc::new(PlainLines) as Arc<dyn LineReader>;
             let agent = plan.agent(context, &resources, &screen, &lines);
-            match begin(&agent, start, context, &screen).await {
-                Ok(run) => follow(run, &screen, &mut answer, &mut recorder, interrupts).await,
+            match begin(&agent, start, context).await {
+                Ok(run) => {
+                    follow(
+                        run,
+                        session,
+                        &screen,
+                        &mut answer,
+                        &mut recorder,
+                        interrupts,
+                    )
+                    .await
+                }
                 Err(failure) => Err(failure),
             }
         }
@@ -134,29 +146,23 @@ impl RunStart {
     }
 }
 
-async fn begin(
-    agent: &Agent,
-    start: RunStart,
-    context: &Context,
-    screen: &Screen,
-) -> Result<Running, Failure> {
-    let screen = screen.clone();
-    Ok(match start {
-        RunStart::Question(question) => Running::ephemeral(agent.ask(question), screen),
-        RunStart::Resumed(conversations, taken) => {
-            Running::persisted(conversations.durable_runs.resume(agent, *taken), screen)
+async fn begin(agent: &Agent, start: RunStart, context: &Context) -> Result<Running, Failure> {
+    let run = match start {
+        RunStart::Question(question) => {
+            return Ok(Running::Ephemeral(Box::new(agent.ask(question))));
         }
+        RunStart::Resumed(conversations, taken) => conversations.durable_runs.resume(agent, *taken),
         RunStart::InSession(conversations, session, question, args) => {
             let message = Arc::new(Message::user(question));
             let parameters = args.run_parameters(context, agent).stored();
             let begun = conversations.durable_runs;
             let begun = begun.begin_with(agent, &session, vec![message], parameters);
-            let run = begun
+            begun
                 .await
-                .map_err(|error| Failure::usage(with_remedy(error)))?;
-            Running::persisted(run, screen)
+                .map_err(|error| Failure::usage(with_remedy(error)))?
         }
-    })
+    };
+    Ok(Running::Persisted(Box::new(run)))
 }
 
 /// Describes a run that ended before its first step, in the form of other runs.
@@ -216,6 +222,7 @@ pub(crate) fn print_chosen_model(chosen: &Chosen, context: &Context) {
 /// Prints a run as it happens.
 async fn follow(
     mut run: Running,
+    session: Option<String>,
     screen: &Screen,
     answer: &mut Answer,
     recorder: &mut Recorder,
@@ -227,7 +234,7 @@ async fn follow(
         run_id.get_or_insert_with(|| Arc::clone(&event.run_id));
         answer.show(event, screen)
     };
-    let code = match events(&mut run, recorder, interrupts, None, show).await? {
+    let code = match events(&mut run, recorder, screen, interrupts, None, show).await? {
         (_, Stop::Interrupted) => Code::Interrupted,
         (code, _) => code,
     };
@@ -236,7 +243,6 @@ async fn follow(
         return Err(Failure::run(failure));
     }
     if code == Code::Waiting {
-        let session = run.session().map(ToString::to_string);
         terminal::print_note(&format!(
             "run saved, waiting for approval. Continue with: switchboard runs resume {}, or \
              switchboard chat --session {}",
@@ -259,27 +265,49 @@ pub(crate) enum Stop {
     Paused,
 }
 
-/// Passes the events of a run to `show` and the audit. Returns the exit code of the run.
+/// Passes the events of a run to `show` and the audit. Returns the exit code of the run. Events are
+/// held back while a question is on the screen, because output would be mixed into it.
 ///
 /// The first interruption cancels the run; the second one returns at once. So do `presses` of
 /// Ctrl-C, which do not end the program.
 pub(crate) async fn events(
     run: &mut Running,
     recorder: &mut Recorder,
+    screen: &Screen,
     interrupts: &Interrupts,
     mut presses: Option<Presses>,
     mut show: impl FnMut(&RunEvent) -> io::Result<()>,
 ) -> Result<(Code, Stop), Failure> {
     let cancel = run.cancel_handle();
     let (mut code, mut stop) = (Code::Failed, Stop::No);
+    let mut held: VecDeque<Arc<RunEvent>> = VecDeque::new();
+    let mut is_over = false;
     loop {
-        let event = tokio::select! {
+        let event = if screen.is_asking() {
+            None
+        } else {
+            held.pop_front()
+        };
+        if let Some(event) = event {
+            recorder.observe(&event);
+            show(&event)?;
+            match &event.kind {
+                RunEventKind::RunFinished { report } => {
+                    code = code_of(report.outcome);
+                    print_unapproved_calls(report);
+                }
+                RunEventKind::RunParked { .. } => code = Code::Waiting,
+                _ => {}
+            }
+        } else if is_over && held.is_empty() && !screen.is_asking() {
+            return Ok((code, stop));
+        }
+        tokio::select! {
             biased;
             () = interrupts.second() => return Ok((code, Stop::Interrupted)),
             () = interrupts.first(), if stop != Stop::Interrupted => {
                 stop = Stop::Interrupted;
                 cancel.cancel();
-                continue;
             }
             () = next_press(presses.as_mut()), if stop != Stop::Interrupted => {
                 if stop == Stop::Cancelled {
@@ -287,22 +315,12 @@ pub(crate) async fn events(
                 }
                 stop = Stop::Cancelled;
                 cancel.cancel();
-                continue;
             }
-            event = run.next() => event,
-        };
-        let Some(event) = event else {
-            return Ok((code, stop));
-        };
-        recorder.observe(&event);
-        show(&event)?;
-        match &event.kind {
-            RunEventKind::RunFinished { report } => {
-                code = code_of(report.outcome);
-                print_unapproved_calls(report);
-            }
-            RunEventKind::RunParked { .. } => code = Code::Waiting,
-            _ => {}
+            () = screen.no_question(), if !held.is_empty() || is_over => {}
+            event = run.next(), if !is_over => match event {
+                Some(event) => held.push_back(event),
+                None => is_over = true,
+            },
         }
     }
 }

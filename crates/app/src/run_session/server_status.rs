@@ -18,15 +18,15 @@ pub(crate) fn warn_of_changed_tools(host: &McpHost) {
 
 /// Returns the warning about the changed tools of a server.
 pub(crate) fn changed_tools_warning(server: &str, changed: &[String]) -> Option<String> {
-    let names: Vec<String> = changed
-        .iter()
-        .map(|tool| format!("`{}`", one_line(tool, 64)))
-        .collect();
-    let have = match names.len() {
+    let have = match changed.len() {
         0 => return None,
         1 => "has",
         _ => "have",
     };
+    let names = changed
+        .iter()
+        .map(|tool| format!("`{}`", one_line(tool, 64)));
+    let names: Vec<String> = names.collect();
     Some(format!(
         "{} of server `{server}` {have} changed since first seen: look at `switchboard tools \
          list`, then \
@@ -92,27 +92,12 @@ pub(crate) fn describe(statuses: &[ServerStatus]) -> String {
 
 /// Returns the parameter names. Optional ones have a question mark.
 pub(crate) fn parameters(schema: &Value) -> String {
-    let required: Vec<&str> = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .map(|names| names.iter().filter_map(Value::as_str).collect())
-        .unwrap_or_default();
-    let names: Vec<String> = schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .map(|properties| {
-            properties
-                .keys()
-                .map(|name| {
-                    let mark = if required.contains(&name.as_str()) {
-                        ""
-                    } else {
-                        "?"
-                    };
-                    format!("{}{mark}", one_line(name, 40))
-                })
-                .collect()
-        })
-        .unwrap_or_default();
-    names.join(", ")
+    let required = schema["required"].as_array();
+    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|it| it == name));
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let names = properties.map(|(name, _)| {
+        let mark = if is_required(name) { "" } else { "?" };
+        format!("{}{mark}", one_line(name, 40))
+    });
+    names.collect::<Vec<_>>().join(", ")
 }

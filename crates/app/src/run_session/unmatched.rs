@@ -40,10 +40,9 @@ pub(crate) async fn warn(config: &Config, host: &McpHost) {
 /// The tools of a server that did not start are unknown, so names that may belong to it are not
 /// reported.
 pub(crate) async fn messages(config: &Config, host: &McpHost) -> Vec<String> {
-    let rules = config.approvals.as_ref();
-    let rules: Vec<&Rule> = rules.map_or_else(Vec::new, |it| it.rules().collect());
+    let rules = config.approvals.iter().flat_map(|it| it.rules());
     let guards = config.guards.as_deref().unwrap_or_default();
-    if rules.is_empty() && guards.is_empty() {
+    if config.approvals.is_none() && guards.is_empty() {
         return Vec::new();
     }
     // Before the tools are listed: a server that becomes ready in between counts as not ready.
@@ -58,7 +57,6 @@ pub(crate) async fn messages(config: &Config, host: &McpHost) -> Vec<String> {
     }
     let tools = host.tools().await.tools;
     let known = KnownNames { servers, tools };
-    let rules = rules.into_iter();
     let mut messages: Vec<String> = rules.flat_map(|rule| known.of_rule(rule)).collect();
     messages.extend(guards.iter().filter_map(|guard| {
         let problem = known.unknown_tool(&guard.tool, None, false)?;

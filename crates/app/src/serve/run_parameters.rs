@@ -110,35 +110,26 @@ impl AppEngine {
 
     /// Returns the model name of the client, with the provider if it is a separate field.
     fn model_name(settings: &RunSettings) -> Result<Option<String>, RunSettingsError> {
-        let empty = |field: &str| RunSettingsError::Invalid {
-            field: field.to_owned(),
-            message: "is empty: leave it out for the configured one".to_owned(),
-        };
-        let given = |text: &Option<String>| text.as_deref().map(str::trim).map(str::to_owned);
-        let (provider, model) = (given(&settings.provider), given(&settings.model));
-        if provider.as_deref() == Some("") {
-            return Err(empty("provider"));
-        }
-        if model.as_deref() == Some("") {
-            return Err(empty("model"));
-        }
-        for (field, name) in [("provider", &provider), ("model", &model)] {
-            check_name(field, name.as_deref().unwrap_or_default())?;
-        }
-        Ok(match (provider, model) {
-            (None, None) => None,
-            (Some(provider), None) => Some(provider),
-            (None, Some(model)) => Some(model),
-            (Some(provider), Some(model)) => {
-                let is_named = model
-                    .strip_prefix(&provider)
-                    .is_some_and(|rest| rest.starts_with('/'));
-                Some(if is_named {
-                    model
-                } else {
-                    format!("{provider}/{model}")
-                })
+        let read = |field: &str, text: &Option<String>| {
+            let Some(name) = text.as_deref().map(str::trim) else {
+                return Ok(None);
+            };
+            if name.is_empty() {
+                return Err(RunSettingsError::Invalid {
+                    field: field.to_owned(),
+                    message: "is empty: leave it out for the configured one".to_owned(),
+                });
             }
+            check_name(field, name)?;
+            Ok(Some(name.to_owned()))
+        };
+        let provider = read("provider", &settings.provider)?;
+        let model = read("model", &settings.model)?;
+        Ok(match (provider, model) {
+            (Some(provider), Some(model)) if !model.starts_with(&format!("{provider}/")) => {
+                Some(format!("{provider}/{model}"))
+            }
+            (provider, model) => model.or(provider),
         })
     }
 

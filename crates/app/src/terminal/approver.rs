@@ -80,40 +80,28 @@ impl Approver for TerminalApprover {
             );
         }
         loop {
-            let reply = match self.reply().await {
-                Ok(Reply::OpenEditor) if self.lines.can_edit() => {
-                    match self.edited(request).await {
-                        Some(input) => Ok(Reply::Edit(input)),
-                        None => continue,
-                    }
-                }
-                reply => reply,
-            };
-            match reply {
+            let input = match self.reply().await {
                 Ok(Reply::Yes(scope)) => {
                     return ApprovalDecision::Allow { input: None, scope };
                 }
-                Ok(Reply::Edit(input)) => match self.check(request, &input).await {
-                    Ok(()) => {
-                        return ApprovalDecision::Allow {
-                            input: Some(input),
-                            scope: ApprovalScope::Once,
-                        };
-                    }
-                    Err(faults) => super::print_warning(&format!(
-                        "the input does not match the schema: {faults}"
-                    )),
-                },
                 Ok(Reply::No(reason)) => {
-                    return ApprovalDecision::Deny {
-                        reason,
-                        scope: ApprovalScope::Once,
-                    };
+                    let scope = ApprovalScope::Once;
+                    return ApprovalDecision::Deny { reason, scope };
                 }
-                Ok(Reply::Unclear | Reply::OpenEditor) => {}
+                Ok(Reply::Edit(input)) => Some(input),
+                Ok(Reply::OpenEditor) if self.lines.can_edit() => self.edited(request).await,
+                Ok(Reply::Unclear | Reply::OpenEditor) => None,
                 // Cancelling the run drops this future.
                 Err(NoAnswer::Interrupted) => std::future::pending().await,
                 Err(NoAnswer::Ended) => return ApprovalDecision::NobodyThere,
+            };
+            if let Some(input) = input
+                && self.is_valid(request, &input).await
+            {
+                return ApprovalDecision::Allow {
+                    input: Some(input),
+                    scope: ApprovalScope::Once,
+                };
             }
         }
     }
@@ -121,17 +109,14 @@ impl Approver for TerminalApprover {
 
 impl TerminalApprover {
     fn card(&self, request: &ApprovalRequest) -> String {
-        self.screen
-            .question(&request.tool_use.id)
-            .unwrap_or_else(|| {
-                let origin = request.origin.as_ref();
-                Card::new(
-                    origin.map(|origin| origin.server.as_str()),
-                    origin.map_or(&request.tool_use.name, |origin| &origin.tool),
-                    &request.input_shown(),
-                )
-                .asked()
-            })
+        let known = self.screen.question(&request.tool_use.id);
+        known.unwrap_or_else(|| {
+            let (server, tool) = match &request.origin {
+                Some(origin) => (Some(origin.server.as_str()), &origin.tool),
+                None => (None, &request.tool_use.name),
+            };
+            Card::new(server, tool, &request.input_shown()).asked()
+        })
     }
 
     /// Asks one question and returns the reply.
@@ -152,28 +137,26 @@ impl TerminalApprover {
         loop {
             text = self.lines.edit("  input".to_owned(), text).await?;
             match serde_json::from_str(&text) {
-                Ok(input) => match self.check(request, &input).await {
-                    Ok(()) => return Some(input),
-                    Err(faults) => super::print_warning(&format!(
-                        "the input does not match the schema: {faults}"
-                    )),
-                },
+                Ok(input) if self.is_valid(request, &input).await => return Some(input),
+                Ok(_) => {}
                 Err(error) => super::print_warning(&format!("not a JSON object: {error}")),
             }
         }
     }
 
-    /// Validates an input.
-    async fn check(&self, request: &ApprovalRequest, input: &JsonObject) -> Result<(), String> {
+    /// Validates an input against the schema of the tool and prints the error.
+    async fn is_valid(&self, request: &ApprovalRequest, input: &JsonObject) -> bool {
         let catalog = self.tools.tools().await;
         let mut tools = catalog.tools.iter();
-        match tools.find(|tool| tool.name == request.tool_use.name) {
-            Some(tool) => {
-                let tool = self.hidden.visible(tool);
-                Validators::default().check(&tool, &input.clone().into())
-            }
-            None => Ok(()),
+        let Some(tool) = tools.find(|tool| tool.name == request.tool_use.name) else {
+            return true;
+        };
+        let tool = self.hidden.visible(tool);
+        let checked = Validators::default().check(&tool, &input.clone().into());
+        if let Err(faults) = &checked {
+            super::print_warning(&format!("the input does not match the schema: {faults}"));
         }
+        checked.is_ok()
     }
 }
 

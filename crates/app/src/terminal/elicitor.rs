@@ -34,12 +34,13 @@ impl Elicitor for TerminalElicitor {
         let _turn = self.screen.turn().await;
         self.screen.pause();
         print_line(heading(elicitation));
-        match &elicitation.form {
+        let content = match &elicitation.form {
             ElicitationForm::Fields { schema } => fields(schema, &*self.lines).await,
             ElicitationForm::Url { url, .. } => address(url, &*self.lines).await,
             // Unknown kinds of requests cannot be shown.
-            _ => ElicitationAnswer::Cancel,
-        }
+            _ => return ElicitationAnswer::Cancel,
+        };
+        content.map_or_else(|end| end, |content| ElicitationAnswer::Accept { content })
     }
 }
 
@@ -54,53 +55,63 @@ fn heading(elicitation: &Elicitation) -> String {
 
 const WAYS_OUT: &str = "  (:decline to refuse, :cancel to skip)";
 
-async fn address(url: &str, lines: &dyn LineReader) -> ElicitationAnswer {
-    print_line(format_args!(
-        "  it wants you to visit {STRONG}{}{STRONG:#}\n  {FAINT}{WAYS_OUT}{FAINT:#}",
-        without_controls(url)
-    ));
+/// Asks until `read` accepts the line. Ends early if the person declines or cancels.
+async fn ask<T>(
+    lines: &dyn LineReader,
+    question: &str,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<T, ElicitationAnswer> {
     loop {
-        let Ok(line) = lines
-            .ask("  do you agree, and will you open it? [y]es, [n]o".to_owned())
-            .await
-        else {
-            return ElicitationAnswer::Cancel;
+        let Ok(line) = lines.ask(question.to_owned()).await else {
+            return Err(ElicitationAnswer::Cancel);
         };
-        match line.trim().to_ascii_lowercase().as_str() {
-            "y" | "yes" => {
-                let content = Map::new();
-                return ElicitationAnswer::Accept { content };
-            }
-            "n" | "no" | ":decline" => return ElicitationAnswer::Decline,
-            ":cancel" => return ElicitationAnswer::Cancel,
-            _ => {}
+        match line.trim() {
+            ":decline" => return Err(ElicitationAnswer::Decline),
+            ":cancel" => return Err(ElicitationAnswer::Cancel),
+            text => match read(text) {
+                Ok(value) => return Ok(value),
+                Err(wrong) => print_line(format_args!("  {DOUBTFUL}!{DOUBTFUL:#} {wrong}")),
+            },
         }
     }
 }
 
-async fn fields(schema: &Value, lines: &dyn LineReader) -> ElicitationAnswer {
+async fn address(
+    url: &str,
+    lines: &dyn LineReader,
+) -> Result<Map<String, Value>, ElicitationAnswer> {
+    print_line(format_args!(
+        "  it wants you to visit {STRONG}{}{STRONG:#}\n  {FAINT}{WAYS_OUT}{FAINT:#}",
+        without_controls(url)
+    ));
+    let question = "  do you agree, and will you open it? [y]es, [n]o";
+    if ask(lines, question, read_yes_or_no).await? {
+        Ok(Map::new())
+    } else {
+        Err(ElicitationAnswer::Decline)
+    }
+}
+
+async fn fields(
+    schema: &Value,
+    lines: &dyn LineReader,
+) -> Result<Map<String, Value>, ElicitationAnswer> {
     print_line(format_args!("{FAINT}{WAYS_OUT}{FAINT:#}"));
     let mut content = Map::new();
     for field in Field::all(schema) {
-        loop {
-            let Ok(line) = lines.ask(field.question()).await else {
-                return ElicitationAnswer::Cancel;
-            };
-            match line.trim() {
-                ":decline" => return ElicitationAnswer::Decline,
-                ":cancel" => return ElicitationAnswer::Cancel,
-                text => match field.read(text) {
-                    Ok(Some(value)) => {
-                        content.insert(field.name.to_owned(), value);
-                        break;
-                    }
-                    Ok(None) => break,
-                    Err(wrong) => print_line(format_args!("  {DOUBTFUL}!{DOUBTFUL:#} {wrong}")),
-                },
-            }
+        if let Some(value) = ask(lines, &field.question(), |text| field.read(text)).await? {
+            content.insert(field.name.to_owned(), value);
         }
     }
-    ElicitationAnswer::Accept { content }
+    Ok(content)
+}
+
+fn read_yes_or_no(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "y" | "yes" | "true" => Ok(true),
+        "n" | "no" | "false" => Ok(false),
+        _ => Err("yes or no is needed".to_owned()),
+    }
 }
 
 /// A field of the form.
@@ -133,35 +144,24 @@ impl<'s> Field<'s> {
         self.schema["type"].as_str().unwrap_or("string")
     }
 
-    /// Returns the schema with the choices. A list has them in its items.
-    fn options(&self) -> &'s Value {
-        match self.schema.get("items") {
-            Some(items) => items,
-            None => self.schema,
-        }
-    }
-
-    /// Returns the choices: `enum` with `enumNames`, or `oneOf`/`anyOf` of constants with titles.
+    /// Returns the choices: `enum` with `enumNames`, or `oneOf`/`anyOf` of constants with titles. A
+    /// list has them in its items.
     fn choices(&self) -> Vec<Choice<'s>> {
-        let options = self.options();
+        let options = self.schema.get("items").unwrap_or(self.schema);
         let titled = options["oneOf"].as_array().or(options["anyOf"].as_array());
         if let Some(titled) = titled {
-            return titled
-                .iter()
-                .filter_map(|it| {
-                    let value = it["const"].as_str()?;
-                    Some((value, it["title"].as_str().unwrap_or(value)))
-                })
-                .collect();
+            let choices = titled.iter().filter_map(|it| {
+                let value = it["const"].as_str()?;
+                Some((value, it["title"].as_str().unwrap_or(value)))
+            });
+            return choices.collect();
         }
         let values = options["enum"].as_array().into_iter().flatten();
-        values
-            .enumerate()
-            .filter_map(|(at, value)| {
-                let value = value.as_str()?;
-                Some((value, options["enumNames"][at].as_str().unwrap_or(value)))
-            })
-            .collect()
+        let choices = values.enumerate().filter_map(|(at, value)| {
+            let value = value.as_str()?;
+            Some((value, options["enumNames"][at].as_str().unwrap_or(value)))
+        });
+        choices.collect()
     }
 
     fn question(&self) -> String {
@@ -174,23 +174,21 @@ impl<'s> Field<'s> {
         for (number, (_, shown)) in (1..).zip(&choices) {
             let _ = write!(text, "\n    {number}) {}", one_line(shown, 120));
         }
-        let mut hints: Vec<String> = Vec::new();
-        match (choices.is_empty(), self.kind()) {
-            (false, "array") => hints.push("numbers or names, with commas".to_owned()),
-            (false, _) => hints.push("a number or a name".to_owned()),
-            (true, "boolean") => hints.push("yes or no".to_owned()),
-            (true, kind) => {
-                let format = self.schema["format"].as_str();
-                hints.push(one_line(format.unwrap_or(kind), 40));
-            }
-        }
-        match self.schema.get("default") {
-            Some(Value::String(text)) => hints.push(format!("empty: {}", one_line(text, 80))),
-            Some(default) => hints.push(format!("empty: {}", one_line(&default.to_string(), 80))),
-            None if !self.required => hints.push("may be empty".to_owned()),
-            None => {}
-        }
-        format!("{text} {FAINT}({}){FAINT:#}:", hints.join("; "))
+        let format = self.schema["format"].as_str();
+        let hint = match (choices.is_empty(), self.kind()) {
+            (false, "array") => "numbers or names, with commas",
+            (false, _) => "a number or a name",
+            (true, "boolean") => "yes or no",
+            (true, kind) => format.unwrap_or(kind),
+        };
+        let default = match self.schema.get("default") {
+            Some(Value::String(text)) => format!("; empty: {}", one_line(text, 80)),
+            Some(default) => format!("; empty: {}", one_line(&default.to_string(), 80)),
+            None if !self.required => "; may be empty".to_owned(),
+            None => String::new(),
+        };
+        let hint = one_line(hint, 40);
+        format!("{text} {FAINT}({hint}{default}){FAINT:#}:")
     }
 
     /// Parses a line. `None` skips an optional field.
@@ -205,11 +203,8 @@ impl<'s> Field<'s> {
         let choices = self.choices();
         if !choices.is_empty() {
             if self.kind() == "array" {
-                let chosen: Result<Vec<Value>, String> = text
-                    .split(',')
-                    .map(|one| choose(&choices, one.trim()))
-                    .collect();
-                return Ok(Some(Value::Array(chosen?)));
+                let chosen = text.split(',').map(|one| choose(&choices, one.trim()));
+                return Ok(Some(chosen.collect::<Result<_, _>>()?));
             }
             return choose(&choices, text).map(Some);
         }
@@ -218,11 +213,7 @@ impl<'s> Field<'s> {
 
     fn plain(&self, text: &str) -> Result<Value, String> {
         let value: Value = match self.kind() {
-            "boolean" => match text.to_ascii_lowercase().as_str() {
-                "y" | "yes" | "true" => true.into(),
-                "n" | "no" | "false" => false.into(),
-                _ => return Err("yes or no is needed".to_owned()),
-            },
+            "boolean" => read_yes_or_no(text)?.into(),
             "integer" => {
                 let number = text.parse::<i64>();
                 number.map_err(|_| "a whole number is needed")?.into()

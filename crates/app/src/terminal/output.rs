@@ -159,11 +159,12 @@ pub(crate) fn foreign(text: &str) -> io::Result<()> {
     if io::stdout().is_terminal() {
         return lines(&without_controls(text));
     }
-    write_text(text)?;
-    if !text.is_empty() && !text.ends_with('\n') {
-        return write_text("\n");
-    }
-    Ok(())
+    let end = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    write_text(&format!("{text}{end}"))
 }
 
 pub(crate) fn lines(text: &str) -> io::Result<()> {

@@ -10,11 +10,9 @@ use switchboard_domain::{ApprovalDecision, ApprovalRequest, Approver};
 
 use super::is_interactive;
 
-/// An early decision.
+/// An early decision about a tool use.
 #[derive(Debug, Clone)]
 pub(crate) struct PresetAnswer {
-    /// The id of the tool use.
-    pub(crate) id: String,
     /// The fingerprint of the tool definition at the time of the decision.
     pub(crate) fingerprint: Option<String>,
     pub(crate) decision: ApprovalDecision,
@@ -27,13 +25,13 @@ pub(crate) struct PresetApprover {
 }
 
 impl PresetApprover {
-    /// Creates an approver with early decisions and a delegate.
+    /// Creates an approver with early decisions by the id of the tool use, and a delegate.
     pub(crate) fn new(
-        answers: impl IntoIterator<Item = PresetAnswer>,
+        answers: HashMap<String, PresetAnswer>,
         otherwise: Arc<dyn Approver>,
     ) -> Self {
         Self {
-            answers: Mutex::new(answers.into_iter().map(|it| (it.id.clone(), it)).collect()),
+            answers: Mutex::new(answers),
             otherwise,
         }
     }
@@ -46,19 +44,19 @@ impl Approver for PresetApprover {
             let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
             answers.remove(&request.tool_use.id)
         };
-        let known = match known {
-            None => None,
+        match known {
             // The tool has changed since the run was stored.
             Some(preset)
                 if matches!(preset.decision, ApprovalDecision::Allow { .. })
                     && preset.fingerprint != request.fingerprint =>
             {
-                (!is_interactive()).then_some(ApprovalDecision::Later)
+                if is_interactive() {
+                    self.otherwise.decide(request).await
+                } else {
+                    ApprovalDecision::Later
+                }
             }
-            Some(preset) => Some(preset.decision),
-        };
-        match known {
-            Some(answer) => answer,
+            Some(preset) => preset.decision,
             None => self.otherwise.decide(request).await,
         }
     }

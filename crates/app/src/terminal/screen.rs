@@ -42,7 +42,6 @@ struct State {
 struct Call {
     card: Card,
     bar: Option<ProgressBar>,
-    denied: bool,
 }
 
 impl Screen {
@@ -159,7 +158,6 @@ impl State {
                 let call = Call {
                     card: Card::new(server.as_deref(), tool, input),
                     bar: None,
-                    denied: false,
                 };
                 self.calls.insert(id.clone(), call);
             }
@@ -176,11 +174,6 @@ impl State {
                     && let Some(bar) = &call.bar
                 {
                     bar.set_message(call.card.running(Some(format!("{part} {message}").trim())));
-                }
-            }
-            RunEventKind::ToolDenied { id, .. } => {
-                if let Some(call) = self.calls.get_mut(id) {
-                    call.denied = true;
                 }
             }
             RunEventKind::ToolFinished {
@@ -200,7 +193,6 @@ impl State {
                 let duration = Duration::from_millis(*duration_ms);
                 let end = match (*is_error, *attempts) {
                     (true, 0) => End::NotRun,
-                    _ if call.denied => End::NotRun,
                     (true, _) => End::Failed(duration),
                     (false, _) => End::Done(duration),
                 };
@@ -221,9 +213,8 @@ impl State {
         if let Some(bars) = &self.bars
             && let Some(call) = self.calls.get_mut(id)
         {
-            let bar = bars.add(spinner());
+            let bar = add_spinner(bars);
             bar.set_message(call.card.running(None));
-            bar.enable_steady_tick(UPDATE_INTERVAL);
             call.bar = Some(bar);
         }
     }
@@ -232,11 +223,7 @@ impl State {
         let Some(bars) = &self.bars else {
             return;
         };
-        let bar = self.waiting.get_or_insert_with(|| {
-            let bar = bars.add(spinner());
-            bar.enable_steady_tick(UPDATE_INTERVAL);
-            bar
-        });
+        let bar = self.waiting.get_or_insert_with(|| add_spinner(bars));
         bar.set_message(super::one_line(what, 60));
     }
 
@@ -293,11 +280,13 @@ fn print_end(report: &RunReport) {
     }
 }
 
-fn spinner() -> ProgressBar {
+fn add_spinner(bars: &MultiProgress) -> ProgressBar {
     // Without colours, because the bar would not respect `NO_COLOR`.
     let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}")
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
-    ProgressBar::new_spinner().with_style(style)
+    let bar = bars.add(ProgressBar::new_spinner().with_style(style));
+    bar.enable_steady_tick(UPDATE_INTERVAL);
+    bar
 }
 
 #[cfg(test)]

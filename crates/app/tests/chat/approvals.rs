@@ -47,8 +47,7 @@ async fn an_edited_input_is_checked_and_run() {
     chat.keys("\r");
     chat.shows("✔ customer-service · create_support_ticket");
     chat.wait_for("prompt", is_ready);
-    chat.keys("\u{4}");
-    assert_eq!(chat.end(), 0);
+    chat.quit();
     let parts = tool_uses(&place).await;
     let text = serde_json::to_string(&parts).unwrap();
     assert!(text.contains("edited"), "{text}");
@@ -81,8 +80,7 @@ async fn a_denial_has_a_reason_and_an_approval_holds_for_the_session() {
         screen.matches("✔ customer-service").count() == 2 && is_ready(screen)
     });
     assert_eq!(asked(&screen), 2, "{screen}");
-    chat.keys("\u{4}");
-    assert_eq!(chat.end(), 0);
+    chat.quit();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -102,8 +100,7 @@ async fn ctrl_c_at_an_approval_stops_only_the_run() {
     chat.line(TICKET);
     chat.shows("✔ customer-service · create_support_ticket");
     chat.wait_for("prompt", is_ready);
-    chat.keys("\u{4}");
-    assert_eq!(chat.end(), 0);
+    chat.quit();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -128,6 +125,5 @@ async fn a_deferred_approval_is_asked_when_the_run_resumes() {
     chat.wait_for("prompt", is_ready);
     chat.line("/continue");
     chat.shows("this session has no pending run");
-    chat.keys("\u{4}");
-    assert_eq!(chat.end(), 0);
+    chat.quit();
 }

@@ -96,8 +96,7 @@ async fn a_conversation_is_continued_with_another_model() {
     chat.shows("Your name is Ada.");
     chat.wait_for("prompt", is_ready);
     // Ctrl-D leaves.
-    chat.keys("\u{4}");
-    assert_eq!(chat.end(), 0);
+    chat.quit();
 
     let mut chat = chat_with_model(&place, &fake, &["--resume"]);
     chat.shows("Your name is Ada.");
@@ -182,8 +181,7 @@ async fn lines_are_edited_completed_and_remembered() {
     chat.shows("… five");
     chat.keys("\u{3}");
     chat.wait_for("prompt", is_ready);
-    chat.keys("\u{4}");
-    assert_eq!(chat.end(), 0);
+    chat.quit();
 }
 
 const MARKDOWN: &str = "# Result\n\nSome **bold** words and `code`.\n\n| name | value \
@@ -221,8 +219,7 @@ async fn markdown_is_rendered_once_on_a_narrow_screen_without_colours() {
     • one
     • two
     ");
-    chat.keys("\u{4}");
-    assert_eq!(chat.end(), 0);
+    chat.quit();
     let raw = chat.raw();
     let colour = |raw: &str| {
         let mut rest = raw;
@@ -273,8 +270,7 @@ async fn a_narrowed_screen_shows_no_text_twice() {
     ] {
         assert_eq!(screen.matches(once).count(), 1, "{once}: {screen}");
     }
-    chat.keys("\u{4}");
-    assert_eq!(chat.end(), 0);
+    chat.quit();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -302,6 +298,5 @@ async fn recipe_and_approvals_are_changed_during_a_conversation() {
     chat.shows("/resume NUMBER continues a session");
     chat.line("/resume 1");
     chat.shows(&format!("❯ {TICKET}"));
-    chat.keys("\u{4}");
-    assert_eq!(chat.end(), 0);
+    chat.quit();
 }

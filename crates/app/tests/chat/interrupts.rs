@@ -32,8 +32,7 @@ async fn ctrl_c_stops_an_answer_and_keeps_its_text() {
     chat.line("Go on then");
     chat.shows("Gladly.");
     chat.wait_for("prompt", is_ready);
-    chat.keys("\u{4}");
-    assert_eq!(chat.end(), 0);
+    chat.quit();
     let request = fake.request(1).await;
     let said: Vec<(&str, &str)> = request.json()["messages"]
         .as_array()
@@ -73,8 +72,7 @@ async fn text_typed_during_an_answer_is_the_next_question() {
     chat.keys("\r");
     chat.shows("Second answer.");
     chat.wait_for("prompt", is_ready);
-    chat.keys("\u{4}");
-    assert_eq!(chat.end(), 0);
+    chat.quit();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -103,8 +101,7 @@ async fn a_run_of_a_killed_process_is_resumed() {
     chat.line("/usage");
     chat.shows("1 answer");
     chat.wait_for("prompt", is_ready);
-    chat.keys("\u{4}");
-    assert_eq!(chat.end(), 0);
+    chat.quit();
     assert_eq!(fake.requests().len(), 2);
 }
 
@@ -153,6 +150,5 @@ async fn a_run_of_a_killed_process_is_discarded() {
     chat.line("Another thing");
     chat.shows("Something else.");
     chat.wait_for("prompt", is_ready);
-    chat.keys("\u{4}");
-    assert_eq!(chat.end(), 0);
+    chat.quit();
 }

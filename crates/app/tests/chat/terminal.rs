@@ -111,61 +111,47 @@ impl Terminal {
     /// Waits until what stands on the screen, row by row, is as `wanted`.
     #[track_caller]
     pub(crate) fn wait_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let screen = self.wait_until(what, |screen| {
+            screen.ended || wanted(&everything(&mut screen.parser))
+        });
+        assert!(wanted(&screen), "no {what}; at the end:\n{screen}");
+        screen
+    }
+
+    /// Waits for a state of the screen. Returns its text.
+    #[track_caller]
+    fn wait_until(&self, what: &str, is_reached: impl Fn(&mut Screen) -> bool) -> String {
         let deadline = Instant::now() + TIMEOUT;
         let mut screen = self.seen.screen();
-        loop {
-            let shown = everything(&mut screen.parser);
-            if wanted(&shown) {
-                return shown;
-            }
+        while !is_reached(&mut screen) {
             let left = deadline.saturating_duration_since(Instant::now());
-            assert!(
-                !left.is_zero() && !screen.ended,
-                "no {what}; {} on the screen:\n{shown}",
-                if screen.ended {
-                    "at the end"
-                } else {
-                    "there is"
-                }
-            );
-            screen = self
-                .seen
-                .changed
-                .wait_timeout(screen, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            let shown = everything(&mut screen.parser);
+            assert!(!left.is_zero(), "no {what}; on the screen:\n{shown}");
+            let waited = self.seen.changed.wait_timeout(screen, left);
+            screen = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        everything(&mut screen.parser)
     }
 
     /// Waits until the program has ended, and gives its exit code.
     #[track_caller]
     pub(crate) fn end(&mut self) -> i32 {
-        self.wait_for_end();
+        self.wait_until("end", |screen| screen.ended);
         let status = self.child.wait().unwrap();
         status.code().unwrap_or(-1)
+    }
+
+    /// Leaves the conversation with Ctrl-D.
+    #[track_caller]
+    pub(crate) fn quit(&mut self) {
+        self.keys("\u{4}");
+        assert_eq!(self.end(), 0);
     }
 
     /// The process is gone, without a chance to do anything about it.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-    }
-
-    #[track_caller]
-    fn wait_for_end(&self) {
-        let deadline = Instant::now() + TIMEOUT;
-        let mut screen = self.seen.screen();
-        while !screen.ended {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let shown = everything(&mut screen.parser);
-            assert!(!left.is_zero(), "it does not end; on the screen:\n{shown}");
-            screen = self
-                .seen
-                .changed
-                .wait_timeout(screen, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
-        }
     }
 
     /// Everything that was written, with its escape sequences.

@@ -4,11 +4,9 @@ use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::{
-    serving::{Answered, Serving, no_servers, place, with_server},
+    serving::{ANN, Answered, Serving, call_left, no_servers, place, says, with_server},
     slow_server::SlowServer,
 };
-
-const ANN: &str = "ann-0123456789abcdef";
 
 fn asked(messages: &Value) -> Value {
     json!({
@@ -47,7 +45,7 @@ async fn a_client_tool_accepts_no_decision_of_another_call() {
             }
         }
         // It still waits for its client, now and in every later run.
-        fake.answer(Answer::openai_chat([Say::text("Seen.")]));
+        fake.answer(says("Seen."));
         let result = json!({"role": "tool", "tool_call_id": call, "content": "a house"});
         let messages = json!([question, said, result]);
         let answered = server.post("/v1/chat/completions", &asked(&messages)).await;
@@ -70,11 +68,9 @@ async fn a_decision_for_a_session_ends_with_the_session() {
         let parts = json!([{"type": "text", "text": text}]);
         json!({"id": "chat-1", "messages": [{"id": text, "role": "user", "parts": parts}]})
     };
-    let call = || Answer::openai_chat([Say::call("a", "slow__left", json!({"far": 1}))]);
-    let done = || Answer::openai_chat([Say::text("Done.")]);
     for text in ["one", "two"] {
         // Asked about once in a session, and again in the next one, though that has the same id.
-        fake.answer(call());
+        fake.answer(call_left());
         let answered = server.post("/api/chat", &said(text)).await;
         let run = answered.header("x-switchboard-run-id").to_owned();
         assert!(!run.is_empty(), "{text}: {answered:?}");
@@ -83,19 +79,15 @@ async fn a_decision_for_a_session_ends_with_the_session() {
             shown["waiting"][0]["tool_use"]["id"], "a",
             "{text}: {shown}"
         );
-        fake.answer(done());
+        fake.answer(says("Done."));
         let word = json!({"decision": "allow", "scope": "session"});
         let path = format!("/runs/{run}/approvals/a");
         server.post(&path, &word).await.expect(202);
         assert_eq!(slow.called().await["name"], "left");
-        server
-            .follow(&format!("/runs/{run}/events"))
-            .await
-            .rest()
-            .await;
+        server.follow_run(&run).await.rest().await;
         if text == "one" {
-            fake.answer(call());
-            fake.answer(done());
+            fake.answer(call_left());
+            fake.answer(says("Done."));
             let again = server.post("/api/chat", &said("again")).await;
             assert!(again.text.contains("Done."), "{again:?}");
             assert_eq!(slow.called().await["name"], "left");
@@ -172,13 +164,9 @@ async fn a_client_tool_is_available_after_an_approval() {
     let mut slow = SlowServer::start().await;
     slow.answer(1);
     let fake = FakeModel::start().await.unwrap();
-    fake.answer(Answer::openai_chat([Say::call(
-        "a",
-        "slow__left",
-        json!({"far": 1}),
-    )]));
+    fake.answer(call_left());
     fake.answer(Answer::openai_chat([Say::call("b", "mine", json!({}))]));
-    fake.answer(Answer::openai_chat([Say::text("It rains.")]));
+    fake.answer(says("It rains."));
     let mut config = with_server(&slow);
     config["approve"] = json!("ask");
     let server = Serving::start_owned(place(&fake, &config), &[]).await;
@@ -221,7 +209,7 @@ async fn a_client_tool_is_available_after_an_approval() {
 #[tokio::test]
 async fn an_ag_ui_client_receives_the_session_of_its_thread() {
     let fake = FakeModel::start().await.unwrap();
-    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    fake.answer(says("Done."));
     let mut config = no_servers();
     config["serve"] = json!({"tokens": [{"token": ANN, "user": "ann"}]});
     let server = Serving::start_owned(place(&fake, &config), &[]).await;

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use serde_json::json;
-use switchboard_testkit::fake::{Answer, FakeModel, Say};
+use switchboard_testkit::fake::FakeModel;
 
 use crate::{
     resumed::database,
-    serving::{Serving, no_servers, place},
+    serving::{Serving, no_servers, place, says},
 };
 
 /// How many transactions stand in the log of a database of SQLite: the last page of each says how
@@ -32,7 +32,7 @@ async fn a_run_in_a_new_session_is_five_transactions_at_most() {
     let server = Serving::start(&place, &[]).await;
     let database = database(place.path());
     for message in ["Hello?", "And again?"] {
-        fake.answer(Answer::openai_chat([Say::text("Hello.")]));
+        fake.answer(says("Hello."));
         let before = commits(&database);
         let report = server.post("/chat", &json!({"message": message})).await;
         assert_eq!(report.expect(200)["answer"], "Hello.");

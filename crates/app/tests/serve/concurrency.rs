@@ -2,9 +2,9 @@
 
 use futures_util::future::join_all;
 use serde_json::json;
-use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
+use switchboard_testkit::fake::{FakeModel, Gate};
 
-use crate::serving::{Serving, no_servers, place};
+use crate::serving::{Serving, no_servers, place, says};
 
 #[tokio::test]
 async fn concurrent_requests_fill_the_limit_exactly() {
@@ -15,7 +15,7 @@ async fn concurrent_requests_fill_the_limit_exactly() {
     let gate = Gate::new();
     let fake = FakeModel::start().await.unwrap();
     for _ in 0..MOST {
-        fake.answer(Answer::openai_chat([Say::text("ok")]).held_by(&gate));
+        fake.answer(says("ok").held_by(&gate));
     }
     let server = Serving::start_owned(place(&fake, &config), &[]).await;
     let asked = json!({"message": "Hi", "background": true});
@@ -32,15 +32,11 @@ async fn concurrent_requests_fill_the_limit_exactly() {
     gate.open();
     for answer in &taken {
         let run = answer.json()["run_id"].as_str().unwrap().to_owned();
-        server
-            .follow(&format!("/runs/{run}/events"))
-            .await
-            .rest()
-            .await;
+        server.follow_run(&run).await.rest().await;
     }
     for _ in 0..MOST {
         let gate = Gate::new();
-        fake.answer(Answer::openai_chat([Say::text("ok")]).held_by(&gate));
+        fake.answer(says("ok").held_by(&gate));
         server.begin(json!({"message": "Hi"})).await;
     }
     let refused = server.post("/chat", &asked).await;

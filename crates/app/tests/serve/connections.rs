@@ -10,12 +10,9 @@ use tokio::{
 };
 
 use crate::{
-    serving::{Serving, no_servers, place},
+    serving::{ANN, BOB, Serving, no_servers, place, says},
     support::Place,
 };
-
-const ANN: &str = "ann-0123456789abcdef";
-const BOB: &str = "bob-0123456789abcdef";
 
 /// Opens a connection with a small receive buffer.
 pub(crate) async fn connect(server: &Serving) -> TcpStream {
@@ -133,7 +130,7 @@ async fn a_client_that_reads_nothing_is_disconnected() {
 async fn open_connections_and_requests_are_counted() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
-    fake.answer(Answer::openai_chat([Say::text("late")]).held_by(&gate));
+    fake.answer(says("late").held_by(&gate));
     let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let session = post(&server, "/sessions", &json!({})).await["id"].clone();
     let path = format!("/sessions/{}/events", session.as_str().unwrap());
@@ -161,7 +158,7 @@ async fn open_connections_and_requests_are_counted() {
 async fn a_full_server_accepts_probes_and_approval_decisions() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
-    fake.answer(Answer::openai_chat([Say::text("late")]).held_by(&gate));
+    fake.answer(says("late").held_by(&gate));
     let mut config = no_servers();
     config["serve"] = json!({"max_requests": 2});
     let server = Serving::start_owned(place(&fake, &config), &[]).await;
@@ -189,7 +186,7 @@ async fn a_full_server_accepts_probes_and_approval_decisions() {
 async fn one_principal_cannot_block_others() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
-    fake.answer(Answer::openai_chat([Say::text("late")]).held_by(&gate));
+    fake.answer(says("late").held_by(&gate));
     let mut config = no_servers();
     config["serve"] = json!({
         "max_requests_each": 2,
@@ -303,7 +300,7 @@ async fn unknown_model_names_are_not_metric_labels() {
         json!({"error": {"message": "there is no such model", "code": "model_not_found"}});
     fake.answer(Answer::json(404, &unknown));
     fake.answer(Answer::json(401, &unknown));
-    fake.answer(Answer::openai_chat([Say::text("Hi.")]));
+    fake.answer(says("Hi."));
     let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let ask = |model: &str| json!({"message": "Hi", "model": model});
     for model in [

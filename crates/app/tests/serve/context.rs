@@ -5,12 +5,10 @@ use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Request, Say};
 
 use crate::{
-    serving::{Answered, Serving, no_servers, place, read},
+    serving::{ANN, Answered, BOB, Serving, no_servers, place, read},
     support::program,
 };
 
-const ANN: &str = "ann-0123456789abcdef";
-const BOB: &str = "bob-0123456789abcdef";
 /// A secret without a typical form. It is a secret because a client sends it for a tool.
 const SECRET: &str = "mother of pearl";
 

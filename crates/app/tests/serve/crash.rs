@@ -4,7 +4,7 @@ use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::{
-    serving::{Serving, ids, kinds, place, with_server},
+    serving::{Serving, call_left, ids, kinds, place, says, with_server},
     slow_server::SlowServer,
 };
 
@@ -13,11 +13,7 @@ async fn a_run_resumes_after_a_kill_and_repeats_no_finished_call() {
     let mut slow = SlowServer::start().await;
     slow.answer(1);
     let fake = FakeModel::start().await.unwrap();
-    fake.answer(Answer::openai_chat([Say::call(
-        "a",
-        "slow__left",
-        json!({"far": 1}),
-    )]));
+    fake.answer(call_left());
     fake.answer(Answer::openai_chat([Say::call(
         "b",
         "slow__right",
@@ -26,17 +22,14 @@ async fn a_run_resumes_after_a_kill_and_repeats_no_finished_call() {
     let place = place(&fake, &with_server(&slow));
     let server = Serving::start(&place, &[]).await;
     let (run, session) = server.begin(json!({"message": "Look."})).await;
-    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    let mut reader = server.follow_run(&run).await;
     let seen = reader.until("tool_finished").await;
     assert_eq!(slow.called().await["name"], "left");
     assert_eq!(slow.called().await["name"], "right");
     server.kill().await;
 
     let server = Serving::start(&place, &[]).await;
-    let shown = server
-        .get(&format!("/sessions/{session}"))
-        .await
-        .expect(200);
+    let shown = server.session(&session).await;
     assert_eq!(shown["messages"][0]["parts"][0]["text"], "Look.");
     assert_eq!(shown["runs"][0]["state"], "interrupted", "{shown}");
     let run_path = format!("/runs/{run}");
@@ -59,7 +52,7 @@ async fn a_run_resumes_after_a_kill_and_repeats_no_finished_call() {
             .contains(&format!("{run_path}/continue"))
     );
 
-    fake.answer(Answer::openai_chat([Say::text("Seen.")]));
+    fake.answer(says("Seen."));
     let going = server
         .post(&format!("{run_path}/continue"), &json!({}))
         .await
@@ -86,10 +79,7 @@ async fn a_run_resumes_after_a_kill_and_repeats_no_finished_call() {
     assert_eq!(calls[1]["failure"], "interrupted", "{calls}");
     let more = tokio::time::timeout(std::time::Duration::from_millis(50), slow.called()).await;
     assert!(more.is_err(), "no call was made again");
-    let shown = server
-        .get(&format!("/sessions/{session}"))
-        .await
-        .expect(200);
+    let shown = server.session(&session).await;
     assert_eq!(shown["runs"][0]["state"], "finished");
     let messages = shown["messages"].as_array().unwrap();
     assert_eq!(

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::{
-    serving::{Serving, place, with_server},
+    serving::{Serving, place, says, with_server},
     slow_server::SlowServer,
     support::Place,
 };
@@ -16,7 +16,7 @@ async fn asks_for_both() -> FakeModel {
         Say::call("a", "slow__left", json!({"far": 1})),
         Say::call("b", "slow__right", json!({"far": 2})),
     ]));
-    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    fake.answer(says("Done."));
     fake
 }
 
@@ -102,12 +102,7 @@ async fn decisions_arrive_in_any_order_with_edits_and_reasons() {
     )
     .await
     .expect(202);
-    let events = server
-        .follow(&format!("/runs/{run}/events"))
-        .await
-        .rest()
-        .await;
-    let report = &events.last().unwrap().data["report"];
+    let report = server.report(&run).await;
     assert_eq!(report["answer"], "Done.");
     assert_eq!(report["tool_calls"][0]["failure"], "denied");
     let of_second = &report["tool_calls"][1];
@@ -143,7 +138,7 @@ async fn a_run_without_decision_is_stored_and_resumed_by_the_next_one() {
     );
     let server = Serving::start(&place, &[]).await;
     let (run, session) = server.begin(json!({"message": "Look."})).await;
-    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    let mut reader = server.follow_run(&run).await;
     reader.until("run_parked").await;
     let shown = server.run(&run).await;
     assert_eq!(
@@ -196,20 +191,14 @@ async fn a_stored_run_is_cancelled() {
     let place = place(&fake, &config(&slow, json!({"approval_time": 0.05})));
     let server = Serving::start(&place, &[]).await;
     let (run, session) = server.begin(json!({"message": "Look."})).await;
-    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    let mut reader = server.follow_run(&run).await;
     reader.until("run_parked").await;
-    let ended = server
-        .post(&format!("/runs/{run}/cancel"), &json!({}))
-        .await
-        .expect(202);
+    let ended = server.cancel(&run).await;
     assert_eq!(ended["state"], "finished");
     let rest = reader.rest().await;
     assert_eq!(rest.last().unwrap().data["report"]["outcome"], "cancelled");
     // Doing so twice changes nothing; going on is too late.
-    server
-        .post(&format!("/runs/{run}/cancel"), &json!({}))
-        .await
-        .expect(202);
+    server.cancel(&run).await;
     assert_eq!(
         server
             .post(&format!("/runs/{run}/continue"), &json!({}))
@@ -218,10 +207,7 @@ async fn a_stored_run_is_cancelled() {
         "conflict"
     );
     // Every call has its result, and the session is free.
-    let shown = server
-        .get(&format!("/sessions/{session}"))
-        .await
-        .expect(200);
+    let shown = server.session(&session).await;
     assert_eq!(
         shown["messages"][2]["parts"].as_array().unwrap().len(),
         2,
@@ -239,10 +225,7 @@ async fn a_run_is_cancelled_during_a_call() {
     let (run, _) = server.begin(json!({"message": "Look."})).await;
     slow.called().await;
     slow.called().await;
-    let ended = server
-        .post(&format!("/runs/{run}/cancel"), &json!({}))
-        .await
-        .expect(202);
+    let ended = server.cancel(&run).await;
     assert_eq!(ended["state"], "finished");
     slow.cancelled().await;
     slow.cancelled().await;
@@ -279,9 +262,7 @@ async fn a_call_of_the_planner_waits_for_a_decision() {
     let path = format!("/runs/{run}/approvals/{call}");
     let decision = json!({"decision": "allow"});
     server.post(&path, &decision).await.expect(202);
-    let mut events = server.follow(&format!("/runs/{run}/events")).await;
-    let events = events.rest().await;
-    let report = &events.last().unwrap().data["report"];
+    let report = server.report(run).await;
     assert_eq!(report["tool_calls"][0]["tool"], "create_support_ticket");
     assert_eq!(report["tool_calls"][0]["is_error"], false, "{report}");
 

@@ -28,7 +28,7 @@ use switchboard_sessions::{ImportIds, Store, StoreOptions};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::{
-    serving::{Serving, place, with_server},
+    serving::{Serving, place, says, with_server},
     slow_server::SlowServer,
 };
 
@@ -61,7 +61,7 @@ async fn the_depth_of_client_input_is_limited() {
         "slow__left",
         json!({"far": 1}),
     )]));
-    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    fake.answer(says("Done."));
     let accepted = server.post("/chat", &json!({"message": "Dig."})).await;
     let run = accepted.expect(202)["run_id"].as_str().unwrap().to_owned();
     let path = format!("/runs/{run}/approvals/call_1");
@@ -72,12 +72,7 @@ async fn the_depth_of_client_input_is_limited() {
     // The call still waits.
     let allowed = json!({"decision": "allow"});
     server.post(&path, &allowed).await.expect(202);
-    let events = server
-        .follow(&format!("/runs/{run}/events"))
-        .await
-        .rest()
-        .await;
-    let report = &events.last().unwrap().data["report"];
+    let report = server.report(&run).await;
     assert_eq!(report["outcome"], "completed", "{report}");
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::{
-    serving::{Answered, Serving, no_servers, place, with_server},
+    serving::{Answered, Serving, call_left, no_servers, place, says, with_server},
     slow_server::SlowServer,
 };
 
@@ -33,10 +33,6 @@ fn ui_text(frames: &[Value]) -> String {
         .iter()
         .map(|it| it["delta"].as_str().unwrap())
         .collect()
-}
-
-fn says(text: &str) -> Answer {
-    Answer::openai_chat([Say::text(text)])
 }
 
 fn user(id: &str, text: &str) -> Value {
@@ -76,11 +72,7 @@ async fn late_tool_results_are_a_conflict() {
 
 /// A server whose tool needs a word, and the chat that has just heard of it.
 async fn asked(fake: &FakeModel, slow: &SlowServer) -> (Serving, Value) {
-    fake.answer(Answer::openai_chat([Say::call(
-        "a",
-        "slow__left",
-        json!({"far": 1}),
-    )]));
+    fake.answer(call_left());
     fake.answer(says("Done."));
     let mut config = with_server(slow);
     config["approve"] = json!("ask");

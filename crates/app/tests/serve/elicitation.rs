@@ -5,7 +5,7 @@ use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::{
     asking_server,
-    serving::{Serving, place},
+    serving::{Serving, place, says},
 };
 
 async fn asked() -> (FakeModel, Serving, String) {
@@ -15,7 +15,7 @@ async fn asked() -> (FakeModel, Serving, String) {
         "shop__order",
         json!({}),
     )]));
-    fake.answer(Answer::openai_chat([Say::text("Done.")]));
+    fake.answer(says("Done."));
     let server = Serving::start_owned(place(&fake, &asking_server::config()), &[]).await;
     // A foreground request returns the waiting run.
     let accepted = server
@@ -37,7 +37,7 @@ async fn an_elicitation_is_shown_and_answered() {
     assert_eq!(question["question"]["message"], "Which boots?");
     assert_eq!(question["question"]["schema"]["required"], json!(["size"]));
     let id = question["id"].as_str().unwrap();
-    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    let mut reader = server.follow_run(&run).await;
     let asked = reader.until("question_asked").await;
     assert_eq!(asked.last().unwrap().data["id"], id);
 
@@ -100,12 +100,7 @@ async fn an_elicitation_is_declined_or_withdrawn_with_its_run() {
         )
         .await
         .expect(202);
-    let events = server
-        .follow(&format!("/runs/{run}/events"))
-        .await
-        .rest()
-        .await;
-    let report = &events.last().unwrap().data["report"];
+    let report = server.report(&run).await;
     let received = report["tool_calls"][0]["result"]["content"][0]["text"]
         .as_str()
         .unwrap();
@@ -114,10 +109,7 @@ async fn an_elicitation_is_declined_or_withdrawn_with_its_run() {
     let (_fake, server, run) = asked().await;
     let shown = server.run(&run).await;
     let id = shown["questions"][0]["id"].as_str().unwrap();
-    let ended = server
-        .post(&format!("/runs/{run}/cancel"), &json!({}))
-        .await
-        .expect(202);
+    let ended = server.cancel(&run).await;
     assert_eq!(ended["state"], "finished");
     let late = server
         .post(

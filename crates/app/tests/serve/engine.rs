@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use axum::Router;
 use futures_util::stream;
 use serde_json::{Value, json};
 use switchboard_domain::{
@@ -12,58 +13,26 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{Agent, RunEvent, RunEventKind};
 use switchboard_server::{
-    Engine, ModelInfo, Observer, RecipeInfo, RunSettings, RunSettingsError, Server, ServerOptions,
+    Engine, ModelInfo, Observer, RecipeInfo, RunSettings, RunSettingsError, ServerOptions,
 };
-use switchboard_sessions::Store;
 use tokio::{
     io::AsyncWriteExt as _,
     net::TcpStream,
     sync::{Semaphore, mpsc},
 };
 
-use crate::{
-    in_process::{InProcess, make_server},
-    serving::{Answered, Events},
-};
+use crate::in_process::{InProcess, make_server};
 
 /// A server in this process.
-struct Own {
-    server: InProcess,
+pub(crate) struct Own {
+    pub(crate) http: InProcess,
     script: Arc<Script>,
     /// Requests for agents, and running calls of the tool.
     news: mpsc::UnboundedReceiver<&'static str>,
 }
 
-/// A server that does not listen yet, and its parts.
-pub(crate) struct Made {
-    pub(crate) server: Server,
-    pub(crate) script: Arc<Script>,
-    pub(crate) store: Arc<Store>,
-    pub(crate) news: mpsc::UnboundedReceiver<&'static str>,
-    pub(crate) folder: tempfile::TempDir,
-}
-
-pub(crate) async fn make(options: ServerOptions) -> Made {
-    let (sender, news) = mpsc::unbounded_channel();
-    let script = Arc::new(Script {
-        agents: Semaphore::new(0),
-        results: Arc::new(Semaphore::new(0)),
-        sender,
-        panics_at: Arc::default(),
-    });
-    let engine = Arc::clone(&script) as Arc<dyn Engine>;
-    let (server, store, folder) = make_server(engine, options).await;
-    Made {
-        server,
-        script,
-        store,
-        news,
-        folder,
-    }
-}
-
 /// The commands of the test.
-pub(crate) struct Script {
+struct Script {
     /// One permit for each agent and each tool result.
     agents: Semaphore,
     results: Arc<Semaphore>,
@@ -74,39 +43,36 @@ pub(crate) struct Script {
 
 impl Own {
     async fn start(options: ServerOptions) -> Self {
-        let Made {
-            server,
-            script,
-            store,
-            news,
-            folder,
-        } = make(options).await;
-        Self {
-            server: InProcess::start((server, store, folder)).await,
-            script,
-            news,
-        }
+        Self::start_with(options, None).await
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Answered {
-        self.server.post(path, body).await
-    }
-
-    async fn get(&self, path: &str) -> Answered {
-        self.server.get(path).await
-    }
-
-    async fn follow(&self, path: &str) -> Events {
-        self.server.follow(path).await
+    /// Starts the server, or with `nest` another application that has its routes.
+    pub(crate) async fn start_with(
+        options: ServerOptions,
+        nest: Option<fn(Router) -> Router>,
+    ) -> Self {
+        let (sender, news) = mpsc::unbounded_channel();
+        let script = Arc::new(Script {
+            agents: Semaphore::new(0),
+            results: Arc::new(Semaphore::new(0)),
+            sender,
+            panics_at: Arc::default(),
+        });
+        let made = make_server(Arc::clone(&script) as Arc<dyn Engine>, options).await;
+        let http = match nest {
+            Some(nest) => InProcess::start_nested(made, nest).await,
+            None => InProcess::start(made).await,
+        };
+        Self { http, script, news }
     }
 
     async fn state(&self, run: &str) -> Value {
-        self.get(&format!("/runs/{run}")).await.expect(200)["run"]["state"].clone()
+        self.http.get(&format!("/runs/{run}")).await.expect(200)["run"]["state"].clone()
     }
 
     /// Returns the value of a metric.
     async fn gauge(&self, name: &str) -> u64 {
-        let text = self.get("/metrics").await.text;
+        let text = self.http.get("/metrics").await.text;
         let mut lines = text.lines();
         let line = lines.find(|line| line.starts_with(name) && !line.starts_with('#'));
         let value = line.and_then(|line| line.rsplit(' ').next());
@@ -120,24 +86,14 @@ impl Own {
         *self.script.panics_at.lock().unwrap() = Some(kind);
     }
 
-    fn let_all(&self) {
-        self.script.let_all();
+    /// Releases waiting agents and tool calls.
+    pub(crate) fn let_all(&self) {
+        self.script.agents.add_permits(100);
+        self.script.results.add_permits(100);
     }
 
     async fn wait_for(&mut self, news: &str) {
         assert_eq!(self.news.recv().await, Some(news));
-    }
-
-    async fn end(self) {
-        self.server.end().await;
-    }
-}
-
-impl Script {
-    /// Releases waiting agents and tool calls.
-    pub(crate) fn let_all(&self) {
-        self.agents.add_permits(100);
-        self.results.add_permits(100);
     }
 }
 
@@ -284,22 +240,33 @@ async fn a_run_that_panicked_can_be_resumed() {
     let server = Own::start(one_each()).await;
     server.let_all();
     server.panic_at("tool_finished");
-    let left = server.post("/chat", &json!({"message": "Work."})).await;
+    let left = server
+        .http
+        .post("/chat", &json!({"message": "Work."}))
+        .await;
     assert_eq!(left.problem(503), "unavailable");
     let run = left.json()["run_id"].as_str().unwrap().to_owned();
     // The run is interrupted, and its permit is released.
     assert_eq!(server.state(&run).await, "interrupted");
     assert_eq!(server.gauge("switchboard_runs_active").await, 0);
     let path = format!("/runs/{run}");
-    let going = server.post(&format!("{path}/continue"), &json!({})).await;
+    let going = server
+        .http
+        .post(&format!("{path}/continue"), &json!({}))
+        .await;
     assert_eq!(going.expect(202)["state"], "running");
-    let events = server.follow(&format!("{path}/events")).await.rest().await;
+    let events = server
+        .http
+        .follow(&format!("{path}/events"))
+        .await
+        .rest()
+        .await;
     let report = &events.last().unwrap().data["report"];
     assert_eq!(report["answer"], "Done.", "{report}");
     assert_eq!(report["outcome"], "completed");
     let calls = report["tool_calls"].as_array().unwrap();
     assert_eq!((calls.len(), &calls[0]["is_error"]), (1, &json!(false)));
-    server.end().await;
+    server.http.end().await;
 }
 
 #[tokio::test]
@@ -307,22 +274,26 @@ async fn a_run_that_panicked_can_be_cancelled() {
     let server = Own::start(one_each()).await;
     server.let_all();
     server.panic_at("model_call_started");
-    let left = server.post("/chat", &json!({"message": "Work."})).await;
+    let left = server
+        .http
+        .post("/chat", &json!({"message": "Work."}))
+        .await;
     assert_eq!(left.problem(503), "unavailable");
     let run = left.json()["run_id"].as_str().unwrap().to_owned();
     let ended = server
+        .http
         .post(&format!("/runs/{run}/cancel"), &json!({}))
         .await;
     assert_eq!(ended.expect(202)["state"], "finished");
     // Runs of the dialects are not stored, and their clients get an error.
     server.panic_at("tool_finished");
     let asked = json!({"model": "default", "messages": [{"role": "user", "content": "Work."}]});
-    let answered = server.post("/v1/chat/completions", &asked).await;
+    let answered = server.http.post("/v1/chat/completions", &asked).await;
     assert!(answered.status >= 500, "{answered:?}");
-    let answered = server.post("/v1/chat/completions", &asked).await;
+    let answered = server.http.post("/v1/chat/completions", &asked).await;
     let answer = &answered.expect(200)["choices"][0]["message"]["content"];
     assert_eq!(answer, "Done.");
-    server.end().await;
+    server.http.end().await;
 }
 
 /// Panics like a faulty store: the run is left unfinished.
@@ -331,18 +302,19 @@ async fn a_run_that_panics_during_cancellation_is_finished() {
     let mut server = Own::start(one_each()).await;
     server.script.agents.add_permits(2);
     let asked = json!({"message": "Work.", "background": true});
-    let begun = server.post("/chat", &asked).await.expect(202);
+    let begun = server.http.post("/chat", &asked).await.expect(202);
     let run = begun["run_id"].as_str().unwrap().to_owned();
     server.wait_for("agent").await;
     server.wait_for("call").await;
     server.panic_at("tool_finished");
     let ended = server
+        .http
         .post(&format!("/runs/{run}/cancel"), &json!({}))
         .await;
     assert_eq!(ended.expect(202)["state"], "finished");
-    let shown = server.get(&format!("/runs/{run}")).await.expect(200);
+    let shown = server.http.get(&format!("/runs/{run}")).await.expect(200);
     assert_eq!(shown["report"]["outcome"], "cancelled", "{shown}");
-    server.end().await;
+    server.http.end().await;
 }
 
 #[tokio::test]
@@ -356,7 +328,7 @@ async fn a_run_starts_although_its_client_disconnected() {
     });
     for (path, body) in [("/api/chat", ui), ("/ag-ui", ag_ui)] {
         let mut server = Own::start(ServerOptions::default()).await;
-        let address = server.server.base.trim_start_matches("http://").to_owned();
+        let address = server.http.base.trim_start_matches("http://").to_owned();
         let body = body.to_string();
         let request = format!(
             "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: \
@@ -374,18 +346,19 @@ async fn a_run_starts_although_its_client_disconnected() {
         }
         server.let_all();
         server.wait_for("call").await;
-        let sessions = server.get("/sessions").await.expect(200)["sessions"].clone();
+        let sessions = server.http.get("/sessions").await.expect(200)["sessions"].clone();
         assert_eq!(sessions.as_array().unwrap().len(), 1, "{path}: {sessions}");
         assert_eq!(sessions[0]["id"], "chat-1");
-        let shown = server.get("/sessions/chat-1").await.expect(200);
+        let shown = server.http.get("/sessions/chat-1").await.expect(200);
         let run = shown["runs"][0]["id"].as_str().unwrap();
         let events = server
+            .http
             .follow(&format!("/runs/{run}/events"))
             .await
             .rest()
             .await;
         let report = &events.last().unwrap().data["report"];
         assert_eq!(report["answer"], "Done.", "{path}: {report}");
-        server.end().await;
+        server.http.end().await;
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
+use axum::Router;
+use futures_util::{FutureExt as _, future::BoxFuture};
 use reqwest::Client;
 use serde_json::Value;
 use switchboard_server::{Engine, Server, ServerOptions, Shutdown};
@@ -21,10 +22,7 @@ pub(crate) struct InProcess {
 }
 
 /// Makes a server with a store in a temporary folder.
-pub(crate) async fn make_server(
-    engine: Arc<dyn Engine>,
-    options: ServerOptions,
-) -> (Server, Arc<Store>, tempfile::TempDir) {
+pub(crate) async fn make_server(engine: Arc<dyn Engine>, options: ServerOptions) -> Made {
     let folder = tempfile::tempdir().unwrap();
     let store = StoreOptions::sqlite(folder.path().join("sessions.db"));
     let store = Arc::new(Store::open(store).await.unwrap());
@@ -33,20 +31,46 @@ pub(crate) async fn make_server(
     (server, store, folder)
 }
 
+/// A server that does not listen yet, with its store.
+pub(crate) type Made = (Server, Arc<Store>, tempfile::TempDir);
+
 impl InProcess {
     /// Starts a server on the current runtime.
-    pub(crate) async fn start(
-        (server, store, folder): (Server, Arc<Store>, tempfile::TempDir),
+    pub(crate) async fn start((server, store, folder): Made) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::run(listener, store, folder, |listener, stopped| async move {
+            let shutdown = Shutdown {
+                first: stopped.boxed(),
+                second: std::future::pending().boxed(),
+            };
+            server.serve(listener, shutdown).await.unwrap();
+        })
+    }
+
+    /// Starts another application that has the routes of the server.
+    pub(crate) async fn start_nested(
+        (server, store, folder): Made,
+        nest: fn(Router) -> Router,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let app = nest(server.router(listener.local_addr().unwrap()).unwrap());
+        Self::run(listener, store, folder, |listener, stopped| async move {
+            let serving = axum::serve(listener, app).with_graceful_shutdown(stopped);
+            serving.await.unwrap();
+        })
+    }
+
+    fn run<F: Future<Output = ()> + Send + 'static>(
+        listener: TcpListener,
+        store: Arc<Store>,
+        folder: tempfile::TempDir,
+        serve: impl FnOnce(TcpListener, BoxFuture<'static, ()>) -> F,
+    ) -> Self {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
-        let shutdown = Shutdown {
-            first: stopped.map(drop).boxed(),
-            second: std::future::pending().boxed(),
-        };
+        let serving = serve(listener, stopped.map(drop).boxed());
         let task = tokio::spawn(async move {
-            server.serve(listener, shutdown).await.unwrap();
+            serving.await;
             store.close().await;
         });
         Self {
@@ -77,6 +101,8 @@ impl InProcess {
     /// Stops the server and waits for its end.
     pub(crate) async fn end(self) {
         self.stop.send(()).unwrap();
+        // Idle connections keep another application open.
+        drop(self.client);
         self.task.await.unwrap();
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use reqwest::Method;
 use serde_json::json;
-use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
+use switchboard_testkit::fake::{FakeModel, Gate};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::{
     connections::{connect, send_raw},
-    serving::{MODEL, Serving, no_servers, place, read},
+    serving::{MODEL, Serving, no_servers, place, read, says},
     support::Place,
 };
 
@@ -101,8 +101,8 @@ async fn runs_above_the_limit_are_refused() {
         config["serve"] = serve;
         let gate = Gate::new();
         let fake = FakeModel::start().await.unwrap();
-        fake.answer(Answer::openai_chat([Say::text("ok")]).held_by(&gate));
-        fake.answer(Answer::openai_chat([Say::text("ok")]));
+        fake.answer(says("ok").held_by(&gate));
+        fake.answer(says("ok"));
         let server = Serving::start_owned(place(&fake, &config), &[]).await;
         let (run, _) = server.begin(json!({"message": "Hi"})).await;
         let refused = server.post("/chat", &json!({"message": "Hi"})).await;
@@ -114,7 +114,7 @@ async fn runs_above_the_limit_are_refused() {
             1,
             "nothing is left of it"
         );
-        let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+        let mut reader = server.follow_run(&run).await;
         gate.open();
         reader.rest().await;
         server

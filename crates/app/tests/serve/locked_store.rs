@@ -7,7 +7,7 @@ use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    serving::{Serving, no_servers, place},
+    serving::{Serving, no_servers, place, says},
     support::Place,
 };
 
@@ -60,7 +60,7 @@ async fn a_locked_store_is_not_ready_and_writes_are_refused_soon() {
     let sessions = server.get("/sessions").await.expect(200);
     assert_eq!(sessions["sessions"], json!([]), "nothing was stored");
     drop(locked);
-    fake.answer(Answer::openai_chat([Say::text("Hello")]));
+    fake.answer(says("Hello"));
     server.post("/chat", &question).await.expect(200);
     let ready = async { while server.get("/readyz").await.status != 200 {} };
     timeout(REQUEST_LIMIT, ready).await.unwrap();
@@ -75,7 +75,7 @@ async fn a_shutdown_ends_in_time_although_the_store_is_locked() {
     let place = place(&fake, &config(2.0));
     let server = Serving::start(&place, &[]).await;
     let (run, _) = server.begin(json!({"message": "Hi"})).await;
-    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    let mut reader = server.follow_run(&run).await;
     reader.until("text_delta").await;
     let locked = lock(&place);
     let began = Instant::now();

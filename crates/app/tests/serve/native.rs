@@ -36,10 +36,7 @@ async fn a_question_is_answered_with_a_tool_and_stored() {
         listed["sessions"][0]["title"],
         "What is the account value of customer 42?"
     );
-    let shown = server
-        .get(&format!("/sessions/{session}"))
-        .await
-        .expect(200);
+    let shown = server.session(session).await;
     let roles: Vec<&Value> = shown["messages"]
         .as_array()
         .unwrap()
@@ -53,11 +50,7 @@ async fn a_question_is_answered_with_a_tool_and_stored() {
     let shown_run = server.run(run).await;
     assert_eq!(shown_run["report"], report);
     assert_eq!(shown_run["waiting"], json!([]));
-    let events = server
-        .follow(&format!("/runs/{run}/events"))
-        .await
-        .rest()
-        .await;
+    let events = server.follow_run(run).await.rest().await;
     let last = shown["last_event"].as_u64().unwrap();
     assert_eq!(ids(&events), (1..=last).collect::<Vec<_>>());
     assert_eq!(kinds(&events).first(), Some(&"run_started"));
@@ -72,10 +65,7 @@ async fn a_question_is_answered_with_a_tool_and_stored() {
     let asked = json!({"message": "And of customer 7?", "session_id": session});
     let second = server.post("/chat", &asked).await.expect(200);
     assert_eq!(second["session_id"], session);
-    let shown = server
-        .get(&format!("/sessions/{session}"))
-        .await
-        .expect(200);
+    let shown = server.session(session).await;
     assert!(shown["messages"].as_array().unwrap().len() > 4, "{shown}");
     assert_eq!(shown["runs"][0]["events_before"], last, "{shown}");
 }

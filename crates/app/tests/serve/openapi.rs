@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::{
-    serving::{Answered, Serving, place, read, with_server},
+    serving::{Answered, Serving, place, read, says, with_server},
     slow_server::SlowServer,
     support::Place,
 };
@@ -70,7 +70,7 @@ async fn every_response_matches_the_openapi_document() {
         Say::call("a", "slow__left", json!({"far": 1})),
         Say::call("b", "slow__right", json!({"far": "x"})),
     ]));
-    fake.otherwise(|_, _| Answer::openai_chat([Say::text("Done.")]));
+    fake.otherwise(|_, _| says("Done."));
     let mut config = with_server(&slow);
     config["approve"] = json!("ask");
     let server = Serving::start_owned(place(&fake, &config), &[]).await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Gate, Request, Say};
 
 use crate::{
-    serving::{Answered, Events, MODEL, Serving, no_servers, place, text},
+    serving::{Answered, Events, MODEL, Serving, no_servers, place, says, text},
     support::{Place, program},
 };
 
@@ -208,7 +208,7 @@ async fn concurrent_conversations_are_replayed() {
 async fn a_killed_server_leaves_the_finished_recordings() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
-    fake.answer(Answer::openai_chat([Say::text("All of it.")]));
+    fake.answer(says("All of it."));
     fake.answer(
         Answer::openai_chat([Say::text("The first half"), Say::text(" and the second.")])
             .gate_before(2, &gate),
@@ -217,7 +217,7 @@ async fn a_killed_server_leaves_the_finished_recordings() {
     let server = serving(&place, &["-m", MODEL, "--record", FILE]).await;
     by_chat(&server, "First").await;
     let (run, _) = server.begin(json!({"message": "Second"})).await;
-    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    let mut reader = server.follow_run(&run).await;
     reader.until("text_delta").await;
     server.kill().await;
     let recorded = recording(&place);
@@ -246,7 +246,7 @@ async fn a_stopped_server_leaves_the_partial_recording() {
     let place = live(&fake);
     let server = serving(&place, &["-m", MODEL, "--record", FILE]).await;
     let (run, _) = server.begin(json!({"message": "Tell"})).await;
-    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    let mut reader = server.follow_run(&run).await;
     reader.until("text_delta").await;
     server.terminate();
     let (code, said) = server.ended().await;
@@ -267,7 +267,7 @@ async fn a_stopped_server_leaves_the_partial_recording() {
 #[tokio::test]
 async fn recording_errors_appear_before_the_server_listens() {
     let fake = FakeModel::start().await.unwrap();
-    fake.answer(Answer::openai_chat([Say::text("Yes.")]));
+    fake.answer(says("Yes."));
     let place = place(&fake, &no_servers()).with_file("notes.txt", "precious");
     let server = Serving::start(&place, &["--record", FILE]).await;
     by_chat(&server, "Are you there?").await;
@@ -310,8 +310,8 @@ async fn recording_errors_appear_before_the_server_listens() {
 #[tokio::test]
 async fn a_failed_recording_is_reported_and_runs_continue() {
     let fake = FakeModel::start().await.unwrap();
-    fake.answer(Answer::openai_chat([Say::text("Yes.")]));
-    fake.answer(Answer::openai_chat([Say::text("Still.")]));
+    fake.answer(says("Yes."));
+    fake.answer(says("Still."));
     let place = place(&fake, &no_servers());
     let pipe = place.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();

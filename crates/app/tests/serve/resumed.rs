@@ -8,21 +8,13 @@ use switchboard_domain::{
     Principal, RunRecord, RunState, RunStore as _, Session, SessionId, SessionStore as _,
 };
 use switchboard_sessions::{Store, StoreOptions};
-use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
+use switchboard_testkit::fake::{FakeModel, Gate};
 
 use crate::{
-    serving::{MODEL, Serving, place, with_server},
+    serving::{MODEL, Serving, call_left, place, says, with_server},
     slow_server::SlowServer,
     support::Place,
 };
-
-fn call() -> Answer {
-    Answer::openai_chat([Say::call("a", "slow__left", json!({"far": 1}))])
-}
-
-fn done() -> Answer {
-    Answer::openai_chat([Say::text("Done.")])
-}
 
 fn ask() -> Value {
     json!({"approve": "ask", "max_steps": 3, "temperature": 0.25})
@@ -94,23 +86,14 @@ async fn continued(server: &Serving, run: &str) {
     assert_eq!(going["state"], "running");
 }
 
-async fn report(server: &Serving, run: &str) -> Value {
-    let events = server
-        .follow(&format!("/runs/{run}/events"))
-        .await
-        .rest()
-        .await;
-    events.last().unwrap().data["report"].clone()
-}
-
 /// Checks that the run waits for a decision and that the tool was not called.
 async fn is_asked(server: &Serving, slow: &mut SlowServer, run: &str) {
-    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    let mut reader = server.follow_run(run).await;
     reader.until("tool_awaiting_approval").await;
     let word = json!({"decision": "deny", "reason": "no"});
     let path = format!("/runs/{run}/approvals/a");
     server.post(&path, &word).await.expect(202);
-    let report = report(server, run).await;
+    let report = server.report(run).await;
     assert_eq!(report["tool_calls"][0]["failure"], "denied", "{report}");
     // The run has ended: a call would have arrived by now.
     let called = slow.called().now_or_never();
@@ -127,24 +110,24 @@ async fn a_resumed_run_keeps_its_approvals_and_its_lack_of_tools() {
     let server = Serving::start(&place, &[]).await;
     // Both are stored before the model is called.
     let held = Gate::new();
-    fake.answer(done().held_by(&held));
+    fake.answer(says("Done.").held_by(&held));
     let without = json!({"message": "Look.", "parameters": {"tools": false}});
     let (without, _) = server.begin(without).await;
     assert_eq!(tools_of(fake.request(0).await.json()), 0);
-    fake.answer(call().held_by(&held));
+    fake.answer(call_left().held_by(&held));
     let with_approvals = json!({"message": "Look.", "parameters": ask()});
     let (with_approvals, _) = server.begin(with_approvals).await;
     assert_eq!(tools_of(fake.request(1).await.json()), 2);
     server.kill().await;
 
     let server = Serving::start(&place, &[]).await;
-    fake.answer(done());
+    fake.answer(says("Done."));
     continued(&server, &without).await;
-    assert_eq!(report(&server, &without).await["answer"], "Done.");
+    assert_eq!(server.report(&without).await["answer"], "Done.");
     let request = fake.request(2).await;
     assert_eq!(tools_of(request.json()), 0, "{}", request.json());
-    fake.answer(call());
-    fake.answer(done());
+    fake.answer(call_left());
+    fake.answer(says("Done."));
     continued(&server, &with_approvals).await;
     is_asked(&server, &mut slow, &with_approvals).await;
     assert_eq!(fake.request(3).await.json()["temperature"], 0.25);
@@ -161,7 +144,7 @@ async fn a_run_without_steps_restarts_with_its_original_parameters() {
     let mut wishes = Vec::new();
     let server = Serving::start(&place, &[]).await;
     for parameters in [json!({"tools": false}), ask()] {
-        fake.answer(done());
+        fake.answer(says("Done."));
         let asked = json!({"message": "Look.", "parameters": parameters});
         let report = server.post("/chat", &asked).await.expect(200);
         let run = report["run_id"].as_str().unwrap().to_owned();
@@ -185,9 +168,9 @@ async fn a_run_without_steps_restarts_with_its_original_parameters() {
     let bare = begun_and_gone(&place, without).await;
     let server = Serving::start(&place, &[]).await;
     assert_eq!(server.run(&bare).await["run"]["state"], "interrupted");
-    fake.answer(done());
+    fake.answer(says("Done."));
     continued(&server, &bare).await;
-    assert_eq!(report(&server, &bare).await["answer"], "Done.");
+    assert_eq!(server.report(&bare).await["answer"], "Done.");
     let request = fake.request(2).await;
     assert_eq!(tools_of(request.json()), 0, "{}", request.json());
     let shown = server.get("/sessions/of-bare-true").await.expect(200);
@@ -211,8 +194,8 @@ async fn a_run_without_steps_restarts_with_its_original_parameters() {
     let ended = server.post(&format!("{path}/cancel"), &json!({})).await;
     assert_eq!(ended.expect(202)["state"], "finished");
 
-    fake.answer(call());
-    fake.answer(done());
+    fake.answer(call_left());
+    fake.answer(says("Done."));
     continued(&server, &bare).await;
     is_asked(&server, &mut slow, &bare).await;
     let request = fake.request(3).await;
@@ -225,7 +208,7 @@ async fn the_terminal_resumes_a_run_with_its_original_parameters() {
     let slow = SlowServer::start().await;
     let fake = FakeModel::start().await.unwrap();
     let place = place(&fake, &with_server(&slow));
-    fake.answer(done());
+    fake.answer(says("Done."));
     let ask = [
         "ask",
         "--session",
@@ -250,7 +233,7 @@ async fn the_terminal_resumes_a_run_with_its_original_parameters() {
     );
 
     begun_and_gone(&place, parameters).await;
-    fake.answer(done());
+    fake.answer(says("Done."));
     let chat = ["chat", "--session", "of-bare-true"];
     let talked = place.run_with_input(chat, "/continue\n").await;
     assert_eq!(talked.code, 0, "{talked}");

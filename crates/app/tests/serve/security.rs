@@ -4,12 +4,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    serving::{Answered, Serving, read},
+    serving::{ANN, Answered, BOB, Serving, read},
     support::Place,
 };
-
-const ANN: &str = "ann-0123456789abcdef";
-const BOB: &str = "bob-0123456789abcdef";
 
 fn guarded() -> Place {
     let config = json!({

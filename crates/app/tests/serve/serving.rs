@@ -5,13 +5,17 @@ use std::{pin::Pin, time::Duration};
 use futures_util::{Stream, StreamExt as _};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
-use switchboard_testkit::fake::FakeModel;
+use switchboard_testkit::fake::{Answer, FakeModel, Say};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
     process::{Child, ChildStderr},
 };
 
 use crate::{slow_server::SlowServer, support::Place};
+
+/// The tokens of two users.
+pub(crate) const ANN: &str = "ann-0123456789abcdef";
+pub(crate) const BOB: &str = "bob-0123456789abcdef";
 
 /// The scripted model.
 pub(crate) const MODEL: &str = "openai/gpt-4o-mini";
@@ -164,6 +168,28 @@ impl Serving {
         Events::of(response).await
     }
 
+    /// Opens the stream of events of a run.
+    pub(crate) async fn follow_run(&self, run: &str) -> Events {
+        self.follow(&format!("/runs/{run}/events")).await
+    }
+
+    /// Waits for the end of a run and returns its report.
+    pub(crate) async fn report(&self, run: &str) -> Value {
+        let events = self.follow_run(run).await.rest().await;
+        events.last().unwrap().data["report"].clone()
+    }
+
+    /// Cancels a run and returns its state.
+    pub(crate) async fn cancel(&self, run: &str) -> Value {
+        let path = format!("/runs/{run}/cancel");
+        self.post(&path, &json!({})).await.expect(202)
+    }
+
+    /// Returns a stored session with its messages and runs.
+    pub(crate) async fn session(&self, id: &str) -> Value {
+        self.get(&format!("/sessions/{id}")).await.expect(200)
+    }
+
     /// Returns the state of a run from `GET /runs/{id}`.
     pub(crate) async fn run(&self, id: &str) -> Value {
         self.get(&format!("/runs/{id}")).await.expect(200)
@@ -304,6 +330,16 @@ pub(crate) fn text(events: &[Event]) -> String {
     pieces
         .map(|event| event.data["text"].as_str().unwrap())
         .collect()
+}
+
+/// Returns a call of the tool `left` of [`SlowServer`] with the id `a`.
+pub(crate) fn call_left() -> Answer {
+    Answer::openai_chat([Say::call("a", "slow__left", json!({"far": 1}))])
+}
+
+/// Returns an answer with this text.
+pub(crate) fn says(text: impl Into<String>) -> Answer {
+    Answer::openai_chat([Say::text(text)])
 }
 
 /// Returns a working folder with the fake model and these settings.

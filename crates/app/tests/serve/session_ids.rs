@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::{serving::Serving, support::Place};
+use crate::{
+    serving::{ANN, BOB, Serving},
+    support::Place,
+};
 
-const ANN: &str = "ann-0123456789abcdef";
-const BOB: &str = "bob-0123456789abcdef";
 /// A token without a user: it acts for the same principal as the command line, whose ids are used
 /// as they are.
 const NOBODY: &str = "nobody-0123456789abcdef";

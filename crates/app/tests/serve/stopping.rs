@@ -4,7 +4,7 @@ use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
 
 use crate::{
-    serving::{Serving, kinds, no_servers, place, with_server},
+    serving::{Serving, call_left, kinds, no_servers, place, says, with_server},
     slow_server::SlowServer,
 };
 
@@ -18,7 +18,7 @@ async fn running_work_may_finish_within_the_drain_time() {
     let path = format!("/sessions/{}/events", session.as_str().unwrap());
     let mut idle = server.follow(&path).await;
     let (run, other) = server.begin(json!({"message": "Hi"})).await;
-    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    let mut reader = server.follow_run(&run).await;
     let mut session = server.follow(&format!("/sessions/{other}/events")).await;
     reader.until("text_delta").await;
     let foreground = server.posting("/chat", &json!({"message": "Too late"}));
@@ -49,12 +49,12 @@ async fn unfinished_runs_can_be_resumed_after_the_drain_time() {
     let place = place(&fake, &config);
     let server = Serving::start(&place, &[]).await;
     let (run, _) = server.begin(json!({"message": "Hi"})).await;
-    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    let mut reader = server.follow_run(&run).await;
     reader.until("text_delta").await;
     let asked = server
         .posting("/chat", &json!({"message": "And me?"}))
         .send();
-    fake.answer(Answer::openai_chat([Say::text("no")]).held_by(&gate));
+    fake.answer(says("no").held_by(&gate));
     let asked = tokio::spawn(asked);
     fake.request(1).await;
     server.terminate();
@@ -73,8 +73,8 @@ async fn unfinished_runs_can_be_resumed_after_the_drain_time() {
 
     let server = Serving::start(&place, &[]).await;
     assert_eq!(server.run(&run).await["run"]["state"], "interrupted");
-    fake.answer(Answer::openai_chat([Say::text("here now")]));
-    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    fake.answer(says("here now"));
+    let mut reader = server.follow_run(&run).await;
     server
         .post(&format!("/runs/{run}/continue"), &json!({}))
         .await
@@ -87,11 +87,7 @@ async fn unfinished_runs_can_be_resumed_after_the_drain_time() {
 async fn waiting_runs_are_stored_immediately() {
     let slow = SlowServer::start().await;
     let fake = FakeModel::start().await.unwrap();
-    fake.answer(Answer::openai_chat([Say::call(
-        "a",
-        "slow__left",
-        json!({"far": 1}),
-    )]));
+    fake.answer(call_left());
     let mut config = with_server(&slow);
     config["approve"] = json!("ask");
     let place = place(&fake, &config);
@@ -113,11 +109,11 @@ async fn waiting_runs_are_stored_immediately() {
 #[tokio::test]
 async fn a_second_signal_ends_the_server_immediately() {
     let fake = FakeModel::start().await.unwrap();
-    fake.answer(Answer::openai_chat([Say::text("never")]).held_by(&Gate::new()));
+    fake.answer(says("never").held_by(&Gate::new()));
     let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let (run, _) = server.begin(json!({"message": "Hi"})).await;
     fake.request(0).await;
-    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    let mut reader = server.follow_run(&run).await;
     server.terminate();
     // It has received the first signal when it accepts no more connections.
     while tokio::net::TcpStream::connect(server.base.trim_start_matches("http://"))

@@ -3,7 +3,7 @@
 use serde_json::json;
 use switchboard_testkit::fake::{Answer, FakeModel, Gate, Say};
 
-use crate::serving::{Events, Serving, ids, kinds, no_servers, place, text};
+use crate::serving::{Events, Serving, ids, kinds, no_servers, place, says, text};
 
 /// An answer in three words, with a gate before each but the first.
 fn slowly(first: &Gate, second: &Gate) -> Answer {
@@ -61,10 +61,7 @@ async fn a_reconnected_reader_misses_no_event() {
         .rest()
         .await;
     assert_eq!(after[..], stored[usize::try_from(last).unwrap()..]);
-    let whole = server
-        .get(&format!("/sessions/{session}"))
-        .await
-        .expect(200);
+    let whole = server.session(&session).await;
     assert_eq!(whole["messages"][1]["parts"][0]["text"], "one two three");
 }
 
@@ -72,9 +69,9 @@ async fn a_reconnected_reader_misses_no_event() {
 async fn a_stream_follows_all_runs_of_a_session() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
-    fake.answer(Answer::openai_chat([Say::text("First.")]));
+    fake.answer(says("First."));
     fake.answer(Answer::openai_chat([Say::text("Sec"), Say::text("ond.")]).gate_before(2, &gate));
-    fake.answer(Answer::openai_chat([Say::text("Third.")]));
+    fake.answer(says("Third."));
     let server = Serving::start_owned(place(&fake, &no_servers()), &[]).await;
     let session = server.post("/sessions", &json!({})).await.expect(201)["id"].clone();
     let path = format!("/sessions/{}/events", session.as_str().unwrap());
@@ -175,12 +172,12 @@ async fn a_slow_reader_does_not_block_others() {
 async fn an_idle_stream_sends_keep_alive_comments() {
     let fake = FakeModel::start().await.unwrap();
     let gate = Gate::new();
-    fake.answer(Answer::openai_chat([Say::text("late")]).held_by(&gate));
+    fake.answer(says("late").held_by(&gate));
     let mut config = no_servers();
     config["serve"] = json!({"keep_alive": 0.05});
     let server = Serving::start_owned(place(&fake, &config), &[]).await;
     let (run, _) = server.begin(json!({"message": "Hi"})).await;
-    let mut reader = server.follow(&format!("/runs/{run}/events")).await;
+    let mut reader = server.follow_run(&run).await;
     reader.until("model_call_started").await;
     let quiet = async {
         // No event comes: what comes are comments.

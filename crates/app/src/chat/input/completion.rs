@@ -8,7 +8,7 @@ use std::{
 
 use reedline::{Completer, CompletionResult, Span, Suggestion};
 
-use crate::chat::slash_commands::COMMANDS;
+use crate::chat::slash_commands::commands;
 
 /// Maximum number of suggested files.
 const MAX_FILES: usize = 200;
@@ -62,10 +62,8 @@ pub(crate) fn suggestions(line: &str, pos: usize, known: &Names) -> Vec<Suggesti
     };
     match command.map(|command| command.split_once(char::is_whitespace)) {
         Some(None) if !word.trim_start_matches('/').contains('/') => {
-            for (_, name, _, does) in COMMANDS {
-                if name.starts_with(word) {
-                    add(name, Some(does), false);
-                }
+            for (_, name, does) in commands().filter(|(_, name, _)| name.starts_with(word)) {
+                add(&name, Some(&does), false);
             }
         }
         Some(Some((command, _))) => {

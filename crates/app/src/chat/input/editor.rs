@@ -258,26 +258,14 @@ impl Validator for CompleteJson {
     }
 }
 
-/// The prompts of the first and the following lines.
+/// The prompts of the first and of the following lines.
 #[derive(Debug, Clone, Copy)]
-struct EditorPrompt {
-    first: &'static str,
-    further: &'static str,
-}
+struct EditorPrompt(&'static str, &'static str);
 
 impl EditorPrompt {
-    const QUESTION: Self = Self {
-        first: "❯ ",
-        further: "… ",
-    };
-    const ANSWER: Self = Self {
-        first: "  › ",
-        further: "    ",
-    };
-    const EDIT: Self = Self {
-        first: "  ",
-        further: "  ",
-    };
+    const QUESTION: Self = Self("❯ ", "… ");
+    const ANSWER: Self = Self("  › ", "    ");
+    const EDIT: Self = Self("  ", "  ");
 }
 
 impl Prompt for EditorPrompt {
@@ -290,11 +278,11 @@ impl Prompt for EditorPrompt {
     }
 
     fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
-        Cow::Borrowed(self.first)
+        Cow::Borrowed(self.0)
     }
 
     fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
-        Cow::Borrowed(self.further)
+        Cow::Borrowed(self.1)
     }
 
     fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
