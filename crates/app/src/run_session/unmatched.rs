@@ -40,7 +40,6 @@ pub(crate) async fn warn(config: &Config, host: &McpHost) {
 /// The tools of a server that did not start are unknown, so names that may belong to it are not
 /// reported.
 pub(crate) async fn messages(config: &Config, host: &McpHost) -> Vec<String> {
-    let rules = config.approvals.iter().flat_map(|it| it.rules());
     let guards = config.guards.as_deref().unwrap_or_default();
     if config.approvals.is_none() && guards.is_empty() {
         return Vec::new();
@@ -57,7 +56,10 @@ pub(crate) async fn messages(config: &Config, host: &McpHost) -> Vec<String> {
     }
     let tools = host.tools().await.tools;
     let known = KnownNames { servers, tools };
-    let mut messages: Vec<String> = rules.flat_map(|rule| known.of_rule(rule)).collect();
+    let mut messages = Vec::new();
+    if let Some(approvals) = &config.approvals {
+        messages.extend(approvals.rules().flat_map(|rule| known.of_rule(rule)));
+    }
     messages.extend(guards.iter().filter_map(|guard| {
         let problem = known.unknown_tool(&guard.tool, None, false)?;
         Some(format!(

@@ -202,13 +202,8 @@ async fn one_principal_cannot_block_others() {
     let refused = server.get(&path).await;
     assert_eq!(refused.problem(429), "too-many");
     assert!(!refused.header("retry-after").is_empty(), "{refused:?}");
-    assert_eq!(
-        server
-            .post("/chat", &json!({"message": "Hi"}))
-            .await
-            .problem(429),
-        "too-many"
-    );
+    let refused = server.post("/chat", &json!({"message": "Hi"})).await;
+    assert_eq!(refused.problem(429), "too-many");
     // In the error format of each dialect.
     let answered = server.get("/v1/models").await;
     assert_eq!(answered.status, 429, "{answered:?}");

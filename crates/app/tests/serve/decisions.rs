@@ -91,10 +91,8 @@ async fn decisions_arrive_in_any_order_with_edits_and_reasons() {
     decide("b", json!({"decision": "allow", "input": {"far": 20}}))
         .await
         .expect(202);
-    assert_eq!(
-        decide("b", json!({"decision": "allow"})).await.problem(409),
-        "conflict"
-    );
+    let refused = decide("b", json!({"decision": "allow"})).await;
+    assert_eq!(refused.problem(409), "conflict");
     assert_eq!(waiting(&server.run(&run).await), ["a"]);
     decide(
         "a",
@@ -114,17 +112,12 @@ async fn decisions_arrive_in_any_order_with_edits_and_reasons() {
     if of_second["failure"].is_null() {
         assert_eq!(slow.called().await["arguments"], json!({"far": 20}));
     }
-    assert_eq!(
-        decide("a", json!({"decision": "allow"})).await.problem(409),
-        "conflict"
-    );
-    assert_eq!(
-        server
-            .post("/runs/none/approvals/a", &json!({"decision": "allow"}))
-            .await
-            .problem(404),
-        "not-found"
-    );
+    let refused = decide("a", json!({"decision": "allow"})).await;
+    assert_eq!(refused.problem(409), "conflict");
+    let refused = server
+        .post("/runs/none/approvals/a", &json!({"decision": "allow"}))
+        .await;
+    assert_eq!(refused.problem(404), "not-found");
 }
 
 #[tokio::test]
@@ -199,13 +192,10 @@ async fn a_stored_run_is_cancelled() {
     assert_eq!(rest.last().unwrap().data["report"]["outcome"], "cancelled");
     // Doing so twice changes nothing; going on is too late.
     server.cancel(&run).await;
-    assert_eq!(
-        server
-            .post(&format!("/runs/{run}/continue"), &json!({}))
-            .await
-            .problem(409),
-        "conflict"
-    );
+    let refused = server
+        .post(&format!("/runs/{run}/continue"), &json!({}))
+        .await;
+    assert_eq!(refused.problem(409), "conflict");
     // Every call has its result, and the session is free.
     let shown = server.session(&session).await;
     assert_eq!(

@@ -72,13 +72,8 @@ async fn without_a_token_only_the_page_and_the_probes_respond() {
             .status,
         200
     );
-    assert_eq!(
-        server
-            .post("/chat", &json!({"message": "Hi"}))
-            .await
-            .problem(401),
-        "no-access"
-    );
+    let refused = server.post("/chat", &json!({"message": "Hi"})).await;
+    assert_eq!(refused.problem(401), "no-access");
 }
 
 #[tokio::test]
@@ -102,11 +97,8 @@ async fn users_see_only_their_own_sessions() {
         format!("/runs/{run}"),
         format!("/runs/{run}/events"),
     ] {
-        assert_eq!(
-            server.get(&hidden).await.problem(404),
-            "not-found",
-            "{hidden}"
-        );
+        let refused = server.get(&hidden).await;
+        assert_eq!(refused.problem(404), "not-found", "{hidden}");
     }
     for (path, body) in [
         (format!("/runs/{run}/cancel"), json!({})),
@@ -124,11 +116,8 @@ async fn users_see_only_their_own_sessions() {
             json!({"message": "Hi", "session_id": session}),
         ),
     ] {
-        assert_eq!(
-            server.post(&path, &body).await.problem(404),
-            "not-found",
-            "{path}"
-        );
+        let refused = server.post(&path, &body).await;
+        assert_eq!(refused.problem(404), "not-found", "{path}");
     }
     server.delete(&format!("/sessions/{session}")).await;
     let server = server.with_token(ANN);

@@ -195,23 +195,16 @@ async fn invalid_positions_are_refused() {
     let (run, _) = server.begin(json!({"message": "Hi"})).await;
     let path = format!("/runs/{run}/events");
     for wrong in ["?after=-1", "?after=x", "?after=1&after=2"] {
-        assert_eq!(
-            server.get(&format!("{path}{wrong}")).await.problem(400),
-            "malformed",
-            "{wrong}"
-        );
+        let refused = server.get(&format!("{path}{wrong}")).await;
+        assert_eq!(refused.problem(400), "malformed", "{wrong}");
     }
     let header = server
         .request(reqwest::Method::GET, &path)
         .header("last-event-id", "x");
     let answered = crate::serving::read(header.send().await.unwrap()).await;
     assert_eq!(answered.problem(400), "malformed");
-    assert_eq!(
-        server.get("/runs/none/events").await.problem(404),
-        "not-found"
-    );
-    assert_eq!(
-        server.get("/sessions/none/events").await.problem(404),
-        "not-found"
-    );
+    let refused = server.get("/runs/none/events").await;
+    assert_eq!(refused.problem(404), "not-found");
+    let refused = server.get("/sessions/none/events").await;
+    assert_eq!(refused.problem(404), "not-found");
 }
