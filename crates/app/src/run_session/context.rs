@@ -160,7 +160,8 @@ fn not_ready(status: &ServerStatus) -> anyhow::Error {
     let (name, state) = (&status.name, status.state.as_str());
     let mut text = format!("server `{name}` is {state} ({})", status.transport);
     if let Some(reason) = &status.reason {
-        text.push_str(&format!(": {reason}"));
+        text.push_str(": ");
+        text.push_str(reason);
     }
     if !status.stderr_tail.is_empty() {
         text.push_str("\nits last words:\n  ");

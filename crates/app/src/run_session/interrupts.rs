@@ -164,8 +164,8 @@ fn exit_after_timeout() {
 #[cfg(unix)]
 fn receive_signals(state: &Arc<State>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let reactions: [(SignalKind, fn(&State)); 3] = [
-        (SignalKind::interrupt(), State::press_key),
+    let reactions = [
+        (SignalKind::interrupt(), State::press_key as fn(&State)),
         (SignalKind::hangup(), State::hang_up),
         (SignalKind::terminate(), State::interrupt),
     ];
