@@ -41,8 +41,8 @@ impl CheckpointChannel {
         })))
     }
 
-    /// Takes the pending checkpoint if all events before it are available. `last` is the number of the
-    /// last available event.
+    /// Takes the pending checkpoint if all events before it are available. `last` is the number of
+    /// the last available event.
     pub(super) fn take_pending(&self, last: u64) -> Option<PendingCheckpoint> {
         let mut state = self.lock();
         state

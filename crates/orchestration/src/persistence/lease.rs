@@ -77,8 +77,8 @@ struct Leased {
 }
 
 impl RunLease {
-    /// Creates a lease with the next generation. `session_messages` is the number of messages in the
-    /// session.
+    /// Creates a lease with the next generation. `session_messages` is the number of messages in
+    /// the session.
     pub(super) fn new(
         runs: Arc<dyn RunStore>,
         local_runs: &LocalRuns,
@@ -144,8 +144,8 @@ impl RunLease {
         if released.is_err()
             && let Some(leased) = leased
         {
-            // A plain release may succeed where the larger write failed. It happens before the error is
-            // returned, so that the caller finds the run free.
+            // A plain release may succeed where the larger write failed. It happens before the error
+            // is returned, so that the caller finds the run free.
             leased.release().await;
         }
         released

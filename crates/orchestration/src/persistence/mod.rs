@@ -117,9 +117,9 @@ impl DurableRuns {
     }
 
     /// Starts a run like [`DurableRuns::begin`] and stores `parameters` with it
-    /// ([`RunRecord::parameters`]). Another process creates the agent that resumes the run from them.
-    /// Values above [`MAX_RUN_PARAMETERS_BYTES`](switchboard_domain::MAX_RUN_PARAMETERS_BYTES) of
-    /// JSON return [`SessionStoreError::TooLarge`], and nothing starts.
+    /// ([`RunRecord::parameters`]). Another process creates the agent that resumes the run from
+    /// them. Values above
+    /// [`MAX_RUN_PARAMETERS_BYTES`](switchboard_domain::MAX_RUN_PARAMETERS_BYTES) of JSON return [`SessionStoreError::TooLarge`], and nothing starts.
     pub async fn begin_with(
         &self,
         agent: &Agent,

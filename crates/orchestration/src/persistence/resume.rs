@@ -80,8 +80,8 @@ impl LeasedRun {
 }
 
 impl DurableRuns {
-    /// Leases a run that waits for a person or whose process ended. [`LeasedRun::run`] describes the
-    /// run, so that the caller can create a fitting agent.
+    /// Leases a run that waits for a person or whose process ended. [`LeasedRun::run`] describes
+    /// the run, so that the caller can create a fitting agent.
     pub async fn acquire(&self, run: &str) -> Result<LeasedRun, DurableRunError> {
         let (record, lease) = self.acquire_lease(run).await?;
         match self.restored(&record).await {

@@ -65,7 +65,9 @@ pub(super) fn emit_tool_output(span: &Span, output: &ToolOutput) {
             None => redactor().redact_content(&output.content),
         };
         let text = value.to_string();
-        tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.tool.call.result = text);
+        tracing::event!(
+            target: CONTENT, parent: span, Level::TRACE, gen_ai.tool.call.result = text
+        );
     }
 }
 

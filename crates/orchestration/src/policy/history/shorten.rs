@@ -65,8 +65,8 @@ fn cut(result: &ToolResult, keep: u64) -> Option<ToolResult> {
     }
     let lost = whole.saturating_sub(estimate_content(&shortened));
     shortened.push(ToolContent::text(format!(
-        "[… about {lost} tokens of this result were removed later, because the conversation became too \
-         long. Call the tool again if they are needed.]"
+        "[… about {lost} tokens of this result were removed later, because the conversation became \
+         too long. Call the tool again if they are needed.]"
     )));
     Some(ToolResult {
         content: shortened.into(),

@@ -42,8 +42,8 @@ pub fn summary_request(dropped: &[Arc<Message>]) -> Vec<Arc<Message>> {
 /// tool output, which must not get the authority of a system message.
 pub(super) fn summary_message(text: &str) -> Message {
     Message::user(format!(
-        "[An earlier part of this conversation was removed because it became too long. The model wrote \
-         this summary of it:]\n{}",
+        "[An earlier part of this conversation was removed because it became too long. The model \
+         wrote this summary of it:]\n{}",
         beginning(text.trim(), SUMMARY)
     ))
 }
