@@ -89,7 +89,7 @@ impl<'a> Mapper<'a, '_> {
         match message.role {
             switchboard_domain::Role::System => self.push_system(parts()),
             switchboard_domain::Role::User | switchboard_domain::Role::Tool => {
-                self.push_user(parts())
+                self.push_user(parts());
             }
             switchboard_domain::Role::Assistant => self.push_assistant(parts()),
         }
