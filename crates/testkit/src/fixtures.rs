@@ -11,7 +11,11 @@ mod odd;
 mod parts;
 mod tools;
 
-use switchboard_domain::{ChatRequest, ModelId};
+use serde_json::Value;
+use switchboard_domain::{
+    ChatRequest, Document, Media, Message, ModelId, Part, ProviderState, Reasoning, Role,
+    ToolInput, ToolUse,
+};
 
 pub use tools::{list_cities, screenshot, weather};
 
@@ -34,6 +38,36 @@ impl Fixture {
             request,
         }
     }
+}
+
+fn user(parts: impl IntoIterator<Item = Part>) -> Message {
+    Message::new(Role::User, parts)
+}
+
+fn assistant(parts: impl IntoIterator<Item = Part>) -> Message {
+    Message::new(Role::Assistant, parts)
+}
+
+fn call(id: &str, name: &str, input: &str) -> Part {
+    Part::ToolUse(ToolUse::new(id, name, ToolInput::parse(input)))
+}
+
+/// Returns a call of `get_weather`.
+fn weather_call(id: &str, city: &str) -> Part {
+    call(id, "get_weather", &format!(r#"{{"city":"{city}"}}"#))
+}
+
+fn document(media: Media, title: Option<&str>) -> Part {
+    let title = title.map(Into::into);
+    Part::Document(Document { media, title })
+}
+
+/// Returns reasoning with the state of the model that created it.
+fn thought(text: &str, creator: &ModelId, data: Value) -> Part {
+    Part::Reasoning(Reasoning {
+        text: text.into(),
+        provider_state: Some(ProviderState::minted_by(creator, data)),
+    })
 }
 
 /// Returns the Anthropic model of the golden tests, which also created Anthropic's state in the
@@ -77,8 +111,6 @@ pub fn all() -> Vec<Fixture> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-
-    use switchboard_domain::{Message, Role};
 
     use super::*;
 

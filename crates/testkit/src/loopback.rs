@@ -13,7 +13,7 @@
 //! # }
 //! ```
 
-use std::io;
+use std::{error::Error, io};
 
 use futures_util::{
     StreamExt as _,
@@ -76,48 +76,32 @@ pub async fn failure(
     }
 }
 
-/// A violated requirement of cancellation.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LetGoError {
-    /// The transcript cannot be scripted.
-    #[error(transparent)]
-    Script(#[from] io::Error),
-    /// The stream failed before it was dropped.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// The stream emitted no event although the beginning of the answer had arrived.
-    #[error("the stream ended before anything was said")]
-    Silent,
-    /// The adapter closed the connection while its stream was in use.
-    #[error("the connection was given up while the stream was read")]
-    TooEarly,
-    /// The adapter answered before the server did.
-    #[error("it answered before the server said anything")]
-    Answered,
-}
-
 /// Checks that a model closes its connection when its stream is dropped in the middle of an answer,
 /// and when the request is dropped before the server has answered.
 ///
 /// Sends two requests. `path` is a stored stream of the model's wire. `frames` is the number of
-/// frames that contain at least one event. Blocks forever if the model keeps the connection.
+/// frames that contain at least one event. Blocks forever if the model keeps the connection. Fails
+/// with an [`io::Error`] if the transcript cannot be scripted, and with a [`ModelError`] if the
+/// stream fails before it is dropped.
 pub async fn lets_go(
     fake: &FakeModel,
     model: &dyn ChatModel,
     path: &str,
     frames: usize,
-) -> Result<(), LetGoError> {
+) -> Result<(), Box<dyn Error + Send + Sync>> {
     let asked = fake.requests().len();
     let gate = Gate::new();
     fake.answer(held_after(path, frames, &gate)?);
     let question = question();
     let mut stream = model.stream(&question).await?;
-    stream.next().await.ok_or(LetGoError::Silent)??;
+    stream
+        .next()
+        .await
+        .ok_or("the stream ended without an event")??;
     gate.reached().await;
     let request = fake.request(asked).await;
     if request.is_client_gone() {
-        return Err(LetGoError::TooEarly);
+        return Err("the connection was closed while the stream was in use".into());
     }
     drop(stream);
     request.client_gone().await;
@@ -126,7 +110,7 @@ pub async fn lets_go(
     fake.answer(Answer::transcript(path)?.held_by(&never));
     let arrived = Box::pin(fake.request(asked + 1));
     let request = match select(model.stream(&question), arrived).await {
-        Either::Left(_) => return Err(LetGoError::Answered),
+        Either::Left(_) => return Err("the model answered before the server did".into()),
         // The request is dropped here.
         Either::Right((request, _)) => request,
     };

@@ -113,54 +113,12 @@ impl fmt::Display for Delivery {
 
 /// A requirement that a decoder violated.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReplayError {
-    /// The events break the grammar.
-    #[error("{delivery}: event {number}: {source}")]
-    Grammar {
-        /// The delivery of the bytes.
-        delivery: Delivery,
-        /// The event's number from 0, or the number of events if the end is wrong.
-        number: usize,
-        /// A description of the violation.
-        source: GrammarViolation,
-    },
-    /// The events differ from those of the delivery in one piece.
-    #[error("{delivery}: event {number} is {found}, in one piece it is {expected}")]
-    Differs {
-        /// The delivery of the bytes.
-        delivery: Delivery,
-        /// The event's number from 0, or the number of events if the end differs.
-        number: usize,
-        /// The result, as JSON.
-        found: String,
-        /// The result of the delivery in one piece, as JSON.
-        expected: String,
-    },
-    /// A truncated transcript passes for an answer, or fails with another kind of error.
-    #[error("{delivery}: it came to {found}, whole it is {expected}")]
-    BrokenOff {
-        /// The delivery of the bytes.
-        delivery: Delivery,
-        /// The result, as JSON.
-        found: String,
-        /// The result of the whole transcript, as JSON.
-        expected: String,
-    },
-    /// An event followed an error.
-    #[error("{delivery}: the stream continues after its error")]
-    AfterFailure {
-        /// The delivery of the bytes.
-        delivery: Delivery,
-    },
-    /// The decoder waits without a registered wake-up.
-    #[error("{delivery}: the stream waits for nothing after {events} events")]
-    Stalled {
-        /// The delivery of the bytes.
-        delivery: Delivery,
-        /// The events before the wait.
-        events: usize,
-    },
+#[error("{delivery}: {problem}")]
+pub struct ReplayError {
+    /// The delivery of the bytes.
+    pub delivery: Delivery,
+    /// The violation, with the number of the event from 0.
+    pub problem: String,
 }
 
 /// Decodes a transcript in one piece, in two pieces split at every byte, and byte by byte. Pieces
@@ -223,22 +181,23 @@ pub fn break_off(
             (found, whole) => found == whole,
         };
         if !fair {
-            return Err(ReplayError::BrokenOff {
-                delivery,
-                found: summary(&found),
-                expected: summary(&whole),
-            });
+            let (found, whole) = (summary(&found), summary(&whole));
+            let problem = format!("it came to {found}, whole it is {whole}");
+            return Err(ReplayError { delivery, problem });
         }
     }
     Ok(())
 }
 
 fn summary(replayed: &Replayed) -> String {
-    let shown = match &replayed.failure {
-        Some(failure) => serde_json::to_string(failure),
-        None => serde_json::to_string(&replayed.response),
-    };
-    shown.unwrap_or_else(|error| error.to_string())
+    match &replayed.failure {
+        Some(failure) => to_json(failure),
+        None => to_json(&replayed.response),
+    }
+}
+
+fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| error.to_string())
 }
 
 /// Decodes a transcript once.
@@ -264,10 +223,10 @@ fn play_bytes(
     let mut context = Context::from_waker(&waker);
     let mut events = Vec::new();
     let mut answer = ResponseAccumulator::default();
-    let violation = |number, source| ReplayError::Grammar {
+    let fail = |problem| Err(ReplayError { delivery, problem });
+    let violation = |number: usize, source: GrammarViolation| ReplayError {
         delivery,
-        number,
-        source,
+        problem: format!("event {number}: {source}"),
     };
     loop {
         match stream.as_mut().poll_next(&mut context) {
@@ -279,7 +238,7 @@ fn play_bytes(
             }
             Poll::Ready(Some(Err(error))) => {
                 if !matches!(stream.as_mut().poll_next(&mut context), Poll::Ready(None)) {
-                    return Err(ReplayError::AfterFailure { delivery });
+                    return fail("the stream continues after its error".to_owned());
                 }
                 return Ok(Replayed {
                     events,
@@ -299,8 +258,8 @@ fn play_bytes(
             }
             Poll::Pending if alarm.0.swap(false, Ordering::Relaxed) => {}
             Poll::Pending => {
-                let events = events.len();
-                return Err(ReplayError::Stalled { delivery, events });
+                let count = events.len();
+                return fail(format!("the stream waits for nothing after {count} events"));
             }
         }
     }
@@ -315,19 +274,13 @@ fn same(delivery: Delivery, found: &Replayed, expected: &Replayed) -> Result<(),
     let number = pairs
         .take_while(|(found, expected)| found == expected)
         .count();
-    let show = |replayed: &Replayed| {
-        let shown = match replayed.events.get(number) {
-            Some(event) => serde_json::to_string(event),
-            None => serde_json::to_string(&replayed.failure),
-        };
-        shown.unwrap_or_else(|error| error.to_string())
+    let show = |replayed: &Replayed| match replayed.events.get(number) {
+        Some(event) => to_json(event),
+        None => to_json(&replayed.failure),
     };
-    Err(ReplayError::Differs {
-        delivery,
-        number,
-        found: show(found),
-        expected: show(expected),
-    })
+    let (found, expected) = (show(found), show(expected));
+    let problem = format!("event {number} is {found}, in one piece it is {expected}");
+    Err(ReplayError { delivery, problem })
 }
 
 /// A body whose pieces are complete but may need a wait.

@@ -8,7 +8,8 @@ use std::{error::Error, io};
 use futures_util::StreamExt as _;
 use serde_json::json;
 use switchboard_domain::{
-    ChatModel, ChatRequest, FinishReason, Message, ModelErrorKind, ModelEvent, ToolInput, ToolUse,
+    ChatModel, ChatRequest, FinishReason, Message, ModelError, ModelErrorKind, ModelEvent,
+    ToolInput, ToolUse,
 };
 use switchboard_providers_anthropic::{AnthropicConfig, AnthropicModel};
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
@@ -17,8 +18,7 @@ use switchboard_providers_ollama::{OllamaConfig, OllamaModel};
 use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Responses};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate, Say},
-    fixtures,
-    loopback::{self, LetGoError},
+    fixtures, loopback,
 };
 
 struct Provider {
@@ -174,16 +174,18 @@ async fn what_keeps_a_model_from_letting_go_is_told() {
     let fake = FakeModel::start().await.unwrap();
     let providers = providers(&fake).unwrap();
     let model = providers[1].model.as_ref();
-    let wrong = loopback::lets_go(&fake, model, "openai-chat/none.sse", 2).await;
-    assert!(matches!(wrong, Err(LetGoError::Script(_))), "{wrong:?}");
-    let wrong = loopback::lets_go(&fake, model, "openai-chat/text.json", 2).await;
-    let Err(LetGoError::Script(error)) = wrong else {
-        panic!("a whole body has no frames: {wrong:?}");
-    };
-    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    for (path, kind) in [
+        ("openai-chat/none.sse", io::ErrorKind::NotFound),
+        // A whole body has no frames.
+        ("openai-chat/text.json", io::ErrorKind::InvalidData),
+    ] {
+        let wrong = loopback::lets_go(&fake, model, path, 2).await.unwrap_err();
+        let error = wrong.downcast_ref::<io::Error>();
+        assert_eq!(error.map(io::Error::kind), Some(kind), "{wrong:?}");
+    }
     fake.answer(Answer::json(400, &json!({"error": {"message": "No."}})));
     let wrong = loopback::lets_go(&fake, model, "openai-chat/text.sse", 2).await;
-    assert!(matches!(wrong, Err(LetGoError::Model(_))), "{wrong:?}");
+    assert!(wrong.unwrap_err().is::<ModelError>());
 }
 
 #[tokio::test]
