@@ -63,7 +63,7 @@ fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1).filter(|it| it != "--bench");
     let turns: u32 = arguments.next().map_or(Ok(20), |turns| turns.parse())?;
     let wire = arguments.next();
-    let mut answers = answers::all();
+    let mut answers = answers::all()?;
     answers.retain(|answer| wire.as_ref().is_none_or(|wire| answer.wire == wire));
     for answer in &answers {
         answer.check()?;
