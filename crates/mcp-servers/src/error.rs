@@ -89,53 +89,10 @@ impl ServerError {
     }
 }
 
-/// A problem of a data file.
+/// A problem of a data file, with its solution.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DataProblem {
-    /// The path is a folder.
-    #[error("it is a folder; name a file in it")]
-    Folder,
-    /// The folder of the file does not exist.
-    #[error("the folder `{}` does not exist; create it first", folder.display())]
-    NoFolder {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// The file is not an SQLite database.
-    #[error("it is not an SQLite database; give another path, and a missing file is created")]
-    NotADatabase,
-    /// The file is a database of another program. It is not changed.
-    #[error(
-        "it is the database of another program; give another path, and a missing file is created"
-    )]
-    Foreign,
-    /// The file has a newer layout than this version supports.
-    #[error(
-        "a newer version wrote it (layout {found}; this version supports {known}); update this program"
-    )]
-    Newer {
-        /// The layout of the file.
-        found: i64,
-        /// The newest supported layout.
-        known: i64,
-    },
-    /// The file, or the folder for its journal, is write-protected, or the file cannot be created.
-    #[error(
-        "it cannot be created or written; check its name and the permissions of the file and \
-         its folder"
-    )]
-    NotWritable,
-    /// Another process holds the lock of the file.
-    #[error("another process has locked it; try again later")]
-    Busy,
-    /// Another problem.
-    #[error("{reason}")]
-    Other {
-        /// The message of the database.
-        reason: String,
-    },
-}
+#[error("{0}")]
+pub struct DataProblem(pub(crate) String);
 
 fn listen_advice(error: &io::Error) -> &'static str {
     match error.kind() {

@@ -44,14 +44,12 @@ impl Database {
     ) -> Result<Self, ServerError> {
         let path = file.map(Path::to_owned);
         let opened = tokio::task::spawn_blocking(move || match path {
-            None => memory().and_then(|connection| prepare(layout, connection)),
+            None => prepare(layout, Connection::open_in_memory()?),
             Some(path) => open_file(layout, &path),
         });
-        let opened = opened.await.unwrap_or_else(|error| {
-            Err(DataProblem::Other {
-                reason: error.to_string(),
-            })
-        });
+        let opened = opened
+            .await
+            .unwrap_or_else(|error| Err(DataProblem(error.to_string())));
         match opened {
             Ok(connection) => Ok(Self {
                 connection: Arc::new(Mutex::new(connection)),
@@ -104,22 +102,23 @@ impl Database {
     }
 }
 
-fn memory() -> Result<Connection, DataProblem> {
-    Ok(Connection::open_in_memory()?)
+fn refuse(problem: impl Into<String>) -> Result<Connection, DataProblem> {
+    Err(DataProblem(problem.into()))
 }
 
 fn open_file(layout: &Layout, path: &Path) -> Result<Connection, DataProblem> {
     // SQLite has one message, "unable to open database file", for both cases.
     if path.is_dir() {
-        return Err(DataProblem::Folder);
+        return refuse("it is a folder; name a file in it");
     }
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     if let Some(folder) = folder
         && !folder.is_dir()
     {
-        return Err(DataProblem::NoFolder {
-            folder: folder.to_owned(),
-        });
+        return refuse(format!(
+            "the folder `{}` does not exist; create it first",
+            folder.display()
+        ));
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -141,10 +140,11 @@ fn prepare(layout: &Layout, mut connection: Connection) -> Result<Connection, Da
     )?;
     if application_id == layout.application_id {
         if version > layout.version {
-            return Err(DataProblem::Newer {
-                found: version,
-                known: layout.version,
-            });
+            return refuse(format!(
+                "a newer version wrote it (layout {version}; this version supports {}); update \
+                 this program",
+                layout.version
+            ));
         }
         // SQLite opens a write-protected file without an error, so only a write detects it.
         transaction.pragma_update(None, "user_version", version)?;
@@ -152,7 +152,10 @@ fn prepare(layout: &Layout, mut connection: Connection) -> Result<Connection, Da
         let tables: i64 =
             transaction.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get(0))?;
         if application_id != 0 || version != 0 || tables != 0 {
-            return Err(DataProblem::Foreign);
+            return refuse(
+                "it is the database of another program; give another path, and a missing file is \
+                 created",
+            );
         }
         transaction.execute_batch(layout.schema)?;
         transaction.execute_batch(layout.seed)?;
@@ -192,16 +195,20 @@ impl From<rusqlite::Error> for ToolError {
 
 impl From<rusqlite::Error> for DataProblem {
     fn from(error: rusqlite::Error) -> Self {
-        match primary_code(&error) {
-            Some(ffi::SQLITE_NOTADB) => Self::NotADatabase,
+        let problem = match primary_code(&error) {
+            Some(ffi::SQLITE_NOTADB) => {
+                "it is not an SQLite database; give another path, and a missing file is created"
+            }
             Some(
                 ffi::SQLITE_PERM | ffi::SQLITE_READONLY | ffi::SQLITE_CANTOPEN | ffi::SQLITE_AUTH,
-            ) => Self::NotWritable,
-            Some(ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED) => Self::Busy,
-            _ => Self::Other {
-                reason: error.to_string(),
-            },
-        }
+            ) => {
+                "it cannot be created or written; check its name and the permissions of the file \
+                 and its folder"
+            }
+            _ if is_busy(&error) => "another process has locked it; try again later",
+            _ => return Self(error.to_string()),
+        };
+        Self(problem.to_owned())
     }
 }
 

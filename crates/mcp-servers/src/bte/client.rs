@@ -37,47 +37,22 @@ pub(super) struct ServiceClient {
     max_answer_bytes: usize,
 }
 
-/// A failed request. The text is for the model.
+/// A failed request. The message is for the model.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
-    #[error("The service at {url} cannot be reached: {reason}.")]
-    Unreachable { url: String, reason: String },
-    #[error(
-        "The service did not respond completely within {} seconds. Use fewer categories or one \
-         entity, or try again later.",
-        after.as_secs_f64()
-    )]
-    Timeout { after: Duration },
-    #[error("The service {}", describe_status(*status, *attempts, *retry_after, reason))]
-    Status {
-        status: u16,
-        attempts: u32,
-        retry_after: Option<Duration>,
-        reason: String,
-    },
-    #[error(
-        "The response of the service is larger than {limit} bytes. Use fewer categories or one \
-         entity."
-    )]
-    TooLarge { limit: usize },
-    #[error("The response of the service is invalid: {reason}.")]
-    Unreadable { reason: String },
+#[error("{message}")]
+pub(super) struct Failure {
+    message: String,
+    /// Another attempt may succeed. Queries have no side effects.
+    is_retryable: bool,
+    retry_after: Option<Duration>,
 }
 
 impl Failure {
-    /// Returns whether another attempt may succeed. Queries have no side effects.
-    fn is_retryable(&self) -> bool {
-        match self {
-            Self::Unreachable { .. } => true,
-            Self::Status { status, .. } => matches!(status, 408 | 429 | 502..=504),
-            Self::Timeout { .. } | Self::TooLarge { .. } | Self::Unreadable { .. } => false,
-        }
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Status { retry_after, .. } => *retry_after,
-            _ => None,
+    fn permanent(message: String) -> Self {
+        Self {
+            message,
+            is_retryable: false,
+            retry_after: None,
         }
     }
 }
@@ -132,12 +107,17 @@ impl ServiceClient {
 
     async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failure> {
         let request = request.header(header::ACCEPT, "application/json");
-        let after = self.timeout;
-        let bytes = timeout(after, self.attempts(&request))
-            .await
-            .map_err(|_| Failure::Timeout { after })??;
-        serde_json::from_slice(&bytes).map_err(|error| Failure::Unreadable {
-            reason: reason(&error.to_string()),
+        let attempts = timeout(self.timeout, self.attempts(&request)).await;
+        let bytes = attempts.unwrap_or_else(|_| {
+            Err(Failure::permanent(format!(
+                "The service did not respond completely within {} seconds. Use fewer categories or \
+                 one entity, or try again later.",
+                self.timeout.as_secs_f64()
+            )))
+        })?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            let reason = reason(&error.to_string());
+            Failure::permanent(format!("The response of the service is invalid: {reason}."))
         })
     }
 
@@ -153,9 +133,9 @@ impl ServiceClient {
                 Ok(bytes) => return Ok(bytes),
                 Err(failure) => failure,
             };
-            let interval = failure.retry_after().unwrap_or(RETRY_INTERVAL * number);
+            let interval = failure.retry_after.unwrap_or(RETRY_INTERVAL * number);
             let is_too_late = started.elapsed().saturating_add(interval) >= self.timeout;
-            if !failure.is_retryable() || number == MAX_ATTEMPTS || is_too_late {
+            if !failure.is_retryable || number == MAX_ATTEMPTS || is_too_late {
                 return Err(failure);
             }
             tracing::debug!(?interval, %failure, "retrying a request");
@@ -171,24 +151,34 @@ impl ServiceClient {
         if status.is_success() {
             let limit = self.max_answer_bytes;
             let body = read(answer, limit).await.map_err(connection_failed)?;
-            return body.ok_or(Failure::TooLarge { limit });
+            return body.ok_or_else(|| {
+                Failure::permanent(format!(
+                    "The response of the service is larger than {limit} bytes. Use fewer \
+                     categories or one entity."
+                ))
+            });
         }
         let retry_after = answer.headers().get(header::RETRY_AFTER);
         let retry_after =
             retry_after.and_then(|it| parse_retry_after(it.to_str().ok()?, SystemTime::now()));
         let body = read(answer, MAX_ERROR_BYTES).await.ok().flatten();
-        Err(Failure::Status {
-            status: status.as_u16(),
-            attempts: number,
+        let status = status.as_u16();
+        let reason = error_text(&body.unwrap_or_default());
+        let description = describe_status(status, number, retry_after, &reason);
+        Err(Failure {
+            message: format!("The service {description}"),
+            is_retryable: matches!(status, 408 | 429 | 502..=504),
             retry_after,
-            reason: error_text(&body.unwrap_or_default()),
         })
     }
 
     fn unreachable(&self, cause: &str) -> Failure {
-        Failure::Unreachable {
-            url: self.base.as_str().trim_end_matches('/').to_owned(),
-            reason: reason(cause),
+        let url = self.base.as_str().trim_end_matches('/');
+        let reason = reason(cause);
+        Failure {
+            message: format!("The service at {url} cannot be reached: {reason}."),
+            is_retryable: true,
+            retry_after: None,
         }
     }
 }

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     graph::{context::DatabaseContext, model::without_prefix},
     text::truncate,
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolError, ToolOutput, remove_argument},
 };
 
 /// Maximum number of categories in one query. One query for all categories would be slow and its
@@ -27,41 +27,18 @@ const ADVICE: &str = "Check that the id has the prefix that BioThings Explorer u
     diseases: MONDO, drugs: CHEBI or CHEMBL.COMPOUND), or use query_bte, which supports any \
     predicate in both directions.";
 
-pub(super) struct GetAll {
-    pub(super) bte: Bte,
-}
-
-pub(super) struct ByCategories {
-    pub(super) bte: Bte,
-}
+/// `query_bte_by_categories` or `query_bte_getall`.
+pub(super) struct EntityQuery<const BY_CATEGORIES: bool>(pub(super) Bte);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct AllInput {
-    /// The CURIE of the thing, such as `NCBIGene:695` or `MONDO:0005148`.
-    #[schemars(length(min = 1, max = 200))]
-    entity_id: String,
-    /// Maximum number of results to list.
-    #[serde(default = "default_limit")]
-    #[schemars(range(min = 1, max = 100))]
-    limit: usize,
-    /// Adds all results to the knowledge graph of this conversation.
-    #[serde(default)]
-    add_to_graph: bool,
-    /// Added by the host: the conversation of this call.
-    #[schemars(extend("writeOnly" = true))]
-    database_context: Option<DatabaseContext>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct CategoriesInput {
+pub(super) struct Input {
     /// The CURIE of the thing, such as `NCBIGene:695` or `MONDO:0005148`.
     #[schemars(length(min = 1, max = 200))]
     entity_id: String,
     /// The categories of the results.
     #[schemars(schema_with = "categories_schema")]
-    categories: IndexSet<String>,
+    categories: Option<IndexSet<String>>,
     /// Maximum number of results to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
@@ -87,89 +64,74 @@ fn categories_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-impl BundledTool for GetAll {
-    type Input = AllInput;
+impl<const BY_CATEGORIES: bool> BundledTool for EntityQuery<BY_CATEGORIES> {
+    type Input = Input;
     type Output = Output;
 
-    const NAME: &'static str = "query_bte_getall";
-    const TITLE: &'static str = "Everything related to a thing";
-    const DESCRIPTION: &'static str = "Queries BioThings Explorer (BTE) for everything that is related \
+    const NAME: &'static str = if BY_CATEGORIES {
+        "query_bte_by_categories"
+    } else {
+        "query_bte_getall"
+    };
+    const TITLE: &'static str = if BY_CATEGORIES {
+        "Things of some kinds related to a thing"
+    } else {
+        "Everything related to a thing"
+    };
+    const DESCRIPTION: &'static str = if BY_CATEGORIES {
+        "Queries BioThings Explorer (BTE) for things of particular categories, \
+        such as genes or diseases, that are related to one thing. Example: all genes connected to \
+        MONDO:0005148. Predicates: affected_by, affects, interacts_with, participates_in, \
+        derives_from, derives_into. Results come with sources and publications, the best first."
+    } else {
+        "Queries BioThings Explorer (BTE) for everything that is related \
         to one thing: biological processes, genes, proteins, gene and protein families, diseases and \
         phenotypes, anatomy, RNA products, chemical mixtures, small molecules, polypeptides. Use it \
         for all relations, and query_bte_by_categories for particular categories. Predicates: \
-        affected_by, affects, interacts_with, participates_in, derives_from, derives_into. Results come with sources and publications, the best first.";
+        affected_by, affects, interacts_with, participates_in, derives_from, derives_into. Results \
+        come with sources and publications, the best first."
+    };
 
     fn annotations(&self) -> ToolAnnotations {
-        self.bte.annotations()
+        self.0.annotations()
     }
 
     fn adjust_input(&self, schema: &mut JsonObject) {
-        self.bte.adjust_input(schema);
+        if !BY_CATEGORIES {
+            remove_argument(schema, "categories");
+        }
+        self.0.adjust_input(schema);
     }
 
-    async fn call(&self, input: Self::Input) -> Result<ToolOutput<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
+        let entity_id = &input.entity_id;
+        if !is_curie(entity_id) {
+            return Err(ToolError::Refused(format!(
+                "entityId is {:?}; it must be a CURIE: a prefix, a colon and an id, \
+                 such as NCBIGene:4353 for the gene MPO or MONDO:0005148 for a disease.",
+                truncate(entity_id, 60)
+            )));
+        }
+        let (categories, kinds) = match &input.categories {
+            Some(categories) => {
+                let kinds: Vec<&str> = categories.iter().map(|it| without_prefix(it)).collect();
+                let categories = categories.iter().map(String::as_str).collect();
+                (categories, kinds.join(", "))
+            }
+            None => (CATEGORIES.to_vec(), "things of all kinds".to_owned()),
+        };
+        let queries = categories.chunks(MAX_CATEGORIES);
+        let queries = queries.map(|batch| query_graph(entity_id, batch));
+        let findings = self.0.query(queries.collect()).await?;
         let options = OutputOptions {
-            description: format!("things of all kinds related to {}", input.entity_id),
+            description: format!("{kinds} related to {entity_id}"),
             advice: ADVICE,
             limit: input.limit,
             add_to_graph: input.add_to_graph,
             context: input.database_context.as_ref(),
         };
-        related(&self.bte, &input.entity_id, &CATEGORIES, options).await
+        output(&self.0, findings, options).await
     }
-}
-
-impl BundledTool for ByCategories {
-    type Input = CategoriesInput;
-    type Output = Output;
-
-    const NAME: &'static str = "query_bte_by_categories";
-    const TITLE: &'static str = "Things of some kinds related to a thing";
-    const DESCRIPTION: &'static str = "Queries BioThings Explorer (BTE) for things of particular categories, \
-        such as genes or diseases, that are related to one thing. Example: all genes connected to \
-        MONDO:0005148. Predicates: affected_by, affects, interacts_with, participates_in, \
-        derives_from, derives_into. Results come with sources and publications, the best first.";
-
-    fn annotations(&self) -> ToolAnnotations {
-        self.bte.annotations()
-    }
-
-    fn adjust_input(&self, schema: &mut JsonObject) {
-        self.bte.adjust_input(schema);
-    }
-
-    async fn call(&self, input: Self::Input) -> Result<ToolOutput<Output>, ToolError> {
-        let categories: Vec<&str> = input.categories.iter().map(String::as_str).collect();
-        let kinds: Vec<&str> = categories.iter().map(|it| without_prefix(it)).collect();
-        let options = OutputOptions {
-            description: format!("{} related to {}", kinds.join(", "), input.entity_id),
-            advice: ADVICE,
-            limit: input.limit,
-            add_to_graph: input.add_to_graph,
-            context: input.database_context.as_ref(),
-        };
-        related(&self.bte, &input.entity_id, &categories, options).await
-    }
-}
-
-async fn related(
-    bte: &Bte,
-    entity_id: &str,
-    categories: &[&str],
-    options: OutputOptions<'_>,
-) -> Result<ToolOutput<Output>, ToolError> {
-    if !is_curie(entity_id) {
-        return Err(ToolError::Refused(format!(
-            "entityId is {:?}; it must be a CURIE: a prefix, a colon and an id, \
-             such as NCBIGene:4353 for the gene MPO or MONDO:0005148 for a disease.",
-            truncate(entity_id, 60)
-        )));
-    }
-    let queries = categories
-        .chunks(MAX_CATEGORIES)
-        .map(|batch| query_graph(entity_id, batch));
-    let findings = bte.query(queries.collect()).await?;
-    output(bte, findings, options).await
 }
 
 fn query_graph(entity_id: &str, categories: &[&str]) -> QueryGraph {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
+    annotations,
     biolink::{category, is_curie},
     client::ServiceClient,
     trapi::part,
@@ -22,9 +23,7 @@ use crate::{
 /// Maximum number of other names of a match.
 const MAX_SYNONYMS: usize = 5;
 
-pub(super) struct LookupName {
-    pub(super) client: ServiceClient,
-}
+pub(super) struct LookupName(pub(super) ServiceClient);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -92,11 +91,7 @@ impl BundledTool for LookupName {
         known. An invented CURIE finds nothing, or another thing.";
 
     fn annotations(&self) -> ToolAnnotations {
-        ToolAnnotations::new()
-            .read_only(true)
-            .destructive(false)
-            .idempotent(true)
-            .open_world(true)
+        annotations(true)
     }
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
@@ -127,7 +122,7 @@ impl BundledTool for LookupName {
             }
             parameters.push(("only_taxa", taxon));
         }
-        let found = self.client.get("lookup", &parameters).await;
+        let found = self.0.get("lookup", &parameters).await;
         let found: Vec<Value> = found.map_err(|failure| ToolError::Refused(failure.to_string()))?;
         let found = found.into_iter().filter_map(part);
         let found = found.filter(|found: &Found| is_curie(&found.curie));

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::{sync::Mutex, time::Instant};
 
 use super::{
+    annotations,
     client::ServiceClient,
     trapi::{MetaKnowledgeGraph, Relation},
 };
@@ -105,11 +106,7 @@ impl BundledTool for GetMetaKnowledgeGraph {
         Use a filter, because there are thousands of relations.";
 
     fn annotations(&self) -> ToolAnnotations {
-        ToolAnnotations::new()
-            .read_only(true)
-            .destructive(false)
-            .idempotent(true)
-            .open_world(true)
+        annotations(true)
     }
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {

@@ -15,17 +15,16 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use rmcp::model::{JsonObject, ToolAnnotations};
-use serde_json::Value;
 
 use crate::{
     error::ServerError,
     graph::store::GraphStore,
     options::ServerOptions,
     text::{one_line, truncate},
-    tool::{BundledServer, ToolError, server::ToolServer},
+    tool::{BundledServer, ServedTool, ToolError, remove_argument, server::ToolServer},
 };
 use client::{Failure, ServiceClient};
-use entity::{ByCategories, GetAll};
+use entity::EntityQuery;
 use findings::Findings;
 use lookup::LookupName;
 use meta::GetMetaKnowledgeGraph;
@@ -81,18 +80,18 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
          only things of some categories, query_bte supports any other query, and \
          get_meta_knowledge_graph lists the supported relations. {storage}"
     );
-    let server = ToolServer::build(IDENTITY, instructions);
     let bte = Bte {
         client: Arc::new(client),
         graph,
     };
-    Ok(server
-        .with(GetAll { bte: bte.clone() })
-        .with(ByCategories { bte: bte.clone() })
-        .with(QueryBte { bte: bte.clone() })
-        .with(GetMetaKnowledgeGraph::new(bte.client))
-        .with_optional(resolver.map(|client| LookupName { client }))
-        .finish())
+    let mut tools = vec![
+        ServedTool::new(EntityQuery::<false>(bte.clone())),
+        ServedTool::new(EntityQuery::<true>(bte.clone())),
+        ServedTool::new(QueryBte(bte.clone())),
+        ServedTool::new(GetMetaKnowledgeGraph::new(bte.client)),
+    ];
+    tools.extend(resolver.map(|client| ServedTool::new(LookupName(client))));
+    Ok(ToolServer::new(IDENTITY, instructions, tools))
 }
 
 /// Service client and graph of all queries.
@@ -106,20 +105,13 @@ struct Bte {
 impl Bte {
     /// Returns the annotations of queries, which write only to the graph.
     fn annotations(&self) -> ToolAnnotations {
-        ToolAnnotations::new()
-            .read_only(self.graph.is_none())
-            .destructive(false)
-            .idempotent(true)
-            .open_world(true)
+        annotations(self.graph.is_none())
     }
 
     /// Removes the argument `addToGraph` from a server without a graph.
     fn adjust_input(&self, schema: &mut JsonObject) {
-        if self.graph.is_none()
-            && let Some(Value::Object(properties)) = schema.get_mut("properties")
-        {
-            // `retain`, because `remove` would change the order of the other arguments.
-            properties.retain(|name, _| name != "addToGraph");
+        if self.graph.is_none() {
+            remove_argument(schema, "addToGraph");
         }
     }
 
@@ -158,6 +150,15 @@ impl Bte {
         findings.rank();
         Ok(findings)
     }
+}
+
+/// Returns the annotations of a request to a service.
+fn annotations(read_only: bool) -> ToolAnnotations {
+    ToolAnnotations::new()
+        .read_only(read_only)
+        .destructive(false)
+        .idempotent(true)
+        .open_world(true)
 }
 
 /// Returns the problem that a service reports in a successful response.

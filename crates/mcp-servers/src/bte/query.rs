@@ -25,9 +25,7 @@ const MAX_EDGES: usize = 4;
 const ADVICE: &str = "Omit the predicates, exchange subject and object, use a wider category such as \
     biolink:ChemicalEntity, or list the supported relations with get_meta_knowledge_graph.";
 
-pub(super) struct QueryBte {
-    pub(super) bte: Bte,
-}
+pub(super) struct QueryBte(pub(super) Bte);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -66,11 +64,11 @@ impl BundledTool for QueryBte {
         best first.";
 
     fn annotations(&self) -> ToolAnnotations {
-        self.bte.annotations()
+        self.0.annotations()
     }
 
     fn adjust_input(&self, schema: &mut JsonObject) {
-        self.bte.adjust_input(schema);
+        self.0.adjust_input(schema);
     }
 
     async fn call(&self, input: Self::Input) -> Result<ToolOutput<Output>, ToolError> {
@@ -88,8 +86,8 @@ impl BundledTool for QueryBte {
             add_to_graph: input.add_to_graph,
             context: input.database_context.as_ref(),
         };
-        let findings = self.bte.query(vec![query_graph]).await?;
-        output(&self.bte, findings, options).await
+        let findings = self.0.query(vec![query_graph]).await?;
+        output(&self.0, findings, options).await
     }
 }
 

@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{CURRENCY, store::Store, unknown_customer};
 use crate::tool::{BundledTool, ToolError, ToolOutput};
 
-pub(super) struct CalculateAccountValue {
-    pub(super) store: Store,
-}
+pub(super) struct CalculateAccountValue(pub(super) Store);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -44,8 +42,8 @@ impl BundledTool for CalculateAccountValue {
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let customer_id = input.customer_id;
-        let Some(account) = self.store.account(customer_id).await? else {
-            return Err(unknown_customer(&self.store, customer_id).await);
+        let Some(account) = self.0.account(customer_id).await? else {
+            return Err(unknown_customer(&self.0, customer_id).await);
         };
         let customer_name = account.customer_name;
         let purchases = account.purchases;

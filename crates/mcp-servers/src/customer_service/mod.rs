@@ -8,7 +8,7 @@ mod support_ticket;
 use crate::{
     error::ServerError,
     options::ServerOptions,
-    tool::{BundledServer, ToolError, server::ToolServer},
+    tool::{BundledServer, ServedTool, ToolError, server::ToolServer},
 };
 use account_value::CalculateAccountValue;
 use recent_customers::GetRecentCustomers;
@@ -36,15 +36,12 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
          get_recent_customers lists customers with their ids. Amounts are in euros ({CURRENCY}); \
          fields that end in _cents are integers in cents. Dates are written YYYY-MM-DD. {storage}"
     );
-    Ok(ToolServer::build(IDENTITY, instructions)
-        .with(GetRecentCustomers {
-            store: store.clone(),
-        })
-        .with(CreateSupportTicket {
-            store: store.clone(),
-        })
-        .with(CalculateAccountValue { store })
-        .finish())
+    let tools = vec![
+        ServedTool::new(GetRecentCustomers(store.clone())),
+        ServedTool::new(CreateSupportTicket(store.clone())),
+        ServedTool::new(CalculateAccountValue(store)),
+    ];
+    Ok(ToolServer::new(IDENTITY, instructions, tools))
 }
 
 /// Returns the error for an unknown customer id.

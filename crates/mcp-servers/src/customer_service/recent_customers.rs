@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::store::{Customer, Store};
 use crate::tool::{BundledTool, ToolError, ToolOutput};
 
-pub(super) struct GetRecentCustomers {
-    pub(super) store: Store,
-}
+pub(super) struct GetRecentCustomers(pub(super) Store);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,10 +45,10 @@ impl BundledTool for GetRecentCustomers {
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let since = input.since.as_deref();
-        let (customers, matching) = self.store.recent_customers(input.limit, since).await?;
+        let (customers, matching) = self.0.recent_customers(input.limit, since).await?;
         let mut text = match since {
             Some(since) if customers.is_empty() => {
-                let latest = self.store.latest_join().await?;
+                let latest = self.0.latest_join().await?;
                 format!("No customer joined on or after {since}; the latest joined on {latest}.")
             }
             _ => heading(customers.len(), matching, since),

@@ -7,9 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{store::Store, unknown_customer};
 use crate::tool::{BundledTool, ToolError, ToolOutput};
 
-pub(super) struct CreateSupportTicket {
-    pub(super) store: Store,
-}
+pub(super) struct CreateSupportTicket(pub(super) Store);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -95,11 +93,11 @@ impl BundledTool for CreateSupportTicket {
         let description = input.description.as_deref().map(str::trim);
         let description = description.filter(|text| !text.is_empty());
         let ticket = self
-            .store
+            .0
             .create_ticket(customer_id, subject, description, priority)
             .await?;
         let Some(ticket) = ticket else {
-            return Err(unknown_customer(&self.store, customer_id).await);
+            return Err(unknown_customer(&self.0, customer_id).await);
         };
         Ok(ToolOutput {
             text: format!(

@@ -18,13 +18,9 @@ use crate::{
 /// Maximum number of problems in a message.
 const MAX_PROBLEMS: usize = 5;
 
-pub(super) struct AddNodes {
-    pub(super) store: GraphStore,
-}
+pub(super) struct AddNodes(pub(super) GraphStore);
 
-pub(super) struct AddEdges {
-    pub(super) store: GraphStore,
-}
+pub(super) struct AddEdges(pub(super) GraphStore);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -74,7 +70,7 @@ impl BundledTool for AddNodes {
         let nodes = input.nodes.into_iter().map(Node::check);
         let nodes = validate("node", nodes)?;
         let conversation = conversation(input.database_context.as_ref());
-        let (done, _, totals) = self.store.upsert(conversation, nodes, Vec::new()).await?;
+        let (done, _, totals) = self.0.upsert(conversation, nodes, Vec::new()).await?;
         Ok(answer(done, totals, "node"))
     }
 }
@@ -98,7 +94,7 @@ impl BundledTool for AddEdges {
         let edges = input.edges.into_iter().map(Edge::check);
         let edges = validate("edge", edges)?;
         let conversation = conversation(input.database_context.as_ref());
-        let (_, done, totals) = self.store.upsert(conversation, Vec::new(), edges).await?;
+        let (_, done, totals) = self.0.upsert(conversation, Vec::new(), edges).await?;
         Ok(answer(done, totals, "edge"))
     }
 }

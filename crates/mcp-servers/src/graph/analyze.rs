@@ -17,9 +17,7 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput},
 };
 
-pub(super) struct AnalyzeNodeRelationships {
-    pub(super) store: GraphStore,
-}
+pub(super) struct AnalyzeNodeRelationships(pub(super) GraphStore);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -97,7 +95,7 @@ impl BundledTool for AnalyzeNodeRelationships {
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let conversation = conversation(input.database_context.as_ref());
-        let graph = self.store.load(conversation).await?;
+        let graph = self.0.load(conversation).await?;
         let data = analyze(&graph, graph.find(&input.node_id)?, input.limit);
         Ok(ToolOutput {
             text: describe(&data),

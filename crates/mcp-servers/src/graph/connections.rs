@@ -20,9 +20,7 @@ use crate::{
 /// Maximum number of listed edges between two neighbours. There may be hundreds.
 const MAX_EDGES_PER_STEP: usize = 10;
 
-pub(super) struct FindConnections {
-    pub(super) store: GraphStore,
-}
+pub(super) struct FindConnections(pub(super) GraphStore);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -119,7 +117,7 @@ impl BundledTool for FindConnections {
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let conversation = conversation(input.database_context.as_ref());
-        let graph = self.store.load(conversation).await?;
+        let graph = self.0.load(conversation).await?;
         let labels: Option<Vec<&str>> = input
             .labels
             .as_ref()

@@ -14,7 +14,7 @@ pub(crate) mod store;
 use crate::{
     error::ServerError,
     options::ServerOptions,
-    tool::{BundledServer, server::ToolServer},
+    tool::{BundledServer, ServedTool, server::ToolServer},
 };
 use add::{AddEdges, AddNodes};
 use analyze::AnalyzeNodeRelationships;
@@ -42,22 +42,13 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
          repeated: new data is merged with existing data. The nodes and edges in results of the \
          bundled bte server are valid arguments of add_nodes and add_edges. {storage}"
     );
-    Ok(ToolServer::build(IDENTITY, instructions)
-        .with(GetGraphState {
-            store: store.clone(),
-        })
-        .with(AddNodes {
-            store: store.clone(),
-        })
-        .with(AddEdges {
-            store: store.clone(),
-        })
-        .with(RemoveFromGraph {
-            store: store.clone(),
-        })
-        .with(FindConnections {
-            store: store.clone(),
-        })
-        .with(AnalyzeNodeRelationships { store })
-        .finish())
+    let tools = vec![
+        ServedTool::new(GetGraphState(store.clone())),
+        ServedTool::new(AddNodes(store.clone())),
+        ServedTool::new(AddEdges(store.clone())),
+        ServedTool::new(RemoveFromGraph(store.clone())),
+        ServedTool::new(FindConnections(store.clone())),
+        ServedTool::new(AnalyzeNodeRelationships(store)),
+    ];
+    Ok(ToolServer::new(IDENTITY, instructions, tools))
 }

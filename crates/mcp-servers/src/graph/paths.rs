@@ -1,6 +1,8 @@
 //! Search for paths and neighbours in a graph in memory.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+
+use indexmap::IndexMap;
 
 use super::{knowledge_graph::KnowledgeGraph, model::Edge};
 
@@ -9,14 +11,8 @@ const MAX_STEPS: usize = 200_000;
 
 /// The links of a graph. Nodes have their index in the graph.
 pub(super) struct Network<'a> {
-    /// For each node its neighbours, in the order of their first edge.
-    links: Vec<Vec<Link<'a>>>,
-}
-
-/// All edges between a node and one neighbour.
-struct Link<'a> {
-    to: usize,
-    edges: Vec<(Direction, &'a Edge)>,
+    /// For each node its neighbours with the edges, in the order of their first edge.
+    links: Vec<IndexMap<usize, Vec<(Direction, &'a Edge)>>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,30 +46,19 @@ struct Search<'a> {
 impl<'a> Network<'a> {
     /// Creates the index of the edges that `included` accepts.
     pub(super) fn new(graph: &'a KnowledgeGraph, included: impl Fn(&Edge) -> bool) -> Self {
-        let mut links: Vec<Vec<Link<'a>>> = Vec::new();
-        links.resize_with(graph.nodes.len(), Vec::new);
-        let mut positions: HashMap<(usize, usize), usize> = HashMap::new();
+        let mut links = vec![IndexMap::new(); graph.nodes.len()];
         for edge in graph.edges.values().filter(|edge| included(edge)) {
             let ends = [&edge.source, &edge.target].map(|id| graph.nodes.get_index_of(id));
             // An edge from a node to itself is not part of any path.
-            let [Some(source), Some(target)] = ends else {
-                continue;
-            };
-            if source == target {
-                continue;
-            }
-            for (here, there, direction) in [
-                (source, target, Direction::Out),
-                (target, source, Direction::Back),
-            ] {
-                let position = *positions.entry((here, there)).or_insert_with(|| {
-                    links[here].push(Link {
-                        to: there,
-                        edges: Vec::new(),
-                    });
-                    links[here].len() - 1
-                });
-                links[here][position].edges.push((direction, edge));
+            if let [Some(source), Some(target)] = ends
+                && source != target
+            {
+                let mut add = |here: usize, there, direction| {
+                    let edges: &mut Vec<_> = links[here].entry(there).or_default();
+                    edges.push((direction, edge));
+                };
+                add(source, target, Direction::Out);
+                add(target, source, Direction::Back);
             }
         }
         Self { links }
@@ -82,12 +67,19 @@ impl<'a> Network<'a> {
     /// Returns the edges between two neighbours. With `directed`, only those from the first to the
     /// second.
     pub(super) fn between(&self, here: usize, there: usize, directed: bool) -> Vec<&'a Edge> {
-        let links = self.links[here].iter().filter(|link| link.to == there);
-        let edges = links.flat_map(|link| &link.edges);
+        let edges = self.links[here].get(&there).into_iter().flatten();
         edges
             .filter(|(direction, _)| !directed || *direction == Direction::Out)
             .map(|(_, edge)| *edge)
             .collect()
+    }
+
+    /// Returns the neighbours of a node, or those that edges of the direction lead to.
+    fn next(&self, here: usize, wanted: Option<Direction>) -> impl Iterator<Item = usize> {
+        let links = self.links[here].iter().filter(move |(_, edges)| {
+            wanted.is_none_or(|wanted| edges.iter().any(|(direction, _)| *direction == wanted))
+        });
+        links.map(|(there, _)| *there)
     }
 
     /// Returns at most `limit` paths of at most `max_length` edges that contain no node twice. With
@@ -156,21 +148,14 @@ impl<'a> Network<'a> {
             if distance == max_distance {
                 continue;
             }
-            for link in &self.links[here] {
-                if link.allows(direction) && distances[link.to].is_none() {
-                    distances[link.to] = Some(distance + 1);
-                    queue.push_back((link.to, distance + 1));
+            for next in self.next(here, direction) {
+                if distances[next].is_none() {
+                    distances[next] = Some(distance + 1);
+                    queue.push_back((next, distance + 1));
                 }
             }
         }
         distances
-    }
-}
-
-impl Link<'_> {
-    fn allows(&self, direction: Option<Direction>) -> bool {
-        let mut edges = self.edges.iter();
-        direction.is_none_or(|wanted| edges.any(|(direction, _)| *direction == wanted))
     }
 }
 
@@ -188,20 +173,19 @@ impl Search<'_> {
             return true;
         }
         let network = self.network;
-        let direction = self.directed.then_some(Direction::Out);
-        for link in &network.links[here] {
-            let near = self.distances[link.to].is_some_and(|distance| distance < length);
+        for next in network.next(here, self.directed.then_some(Direction::Out)) {
+            let near = self.distances[next].is_some_and(|distance| distance < length);
             // A path must not pass its end node before the last step.
-            let early = link.to == self.to && length > 1;
-            if !near || early || !link.allows(direction) || self.path.contains(&link.to) {
+            let early = next == self.to && length > 1;
+            if !near || early || self.path.contains(&next) {
                 continue;
             }
             self.steps += 1;
             if self.steps > MAX_STEPS {
                 return false;
             }
-            self.path.push(link.to);
-            let continues = self.walk(link.to, length - 1);
+            self.path.push(next);
+            let continues = self.walk(next, length - 1);
             self.path.pop();
             if !continues {
                 return false;

@@ -19,9 +19,7 @@ use crate::{
 /// Maximum number of listed unknown ids.
 const MAX_LISTED: usize = 10;
 
-pub(super) struct RemoveFromGraph {
-    pub(super) store: GraphStore,
-}
+pub(super) struct RemoveFromGraph(pub(super) GraphStore);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -79,7 +77,7 @@ impl BundledTool for RemoveFromGraph {
         let only_nodes = input.edge_ids.is_empty();
         let conversation = conversation(input.database_context.as_ref());
         let removed = self
-            .store
+            .0
             .remove(conversation, input.node_ids, input.edge_ids)
             .await?;
         let missing = listed(&removed.missing, MAX_LISTED);

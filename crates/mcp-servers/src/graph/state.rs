@@ -25,9 +25,7 @@ const MAX_SHOWN_TYPES: usize = 20;
 /// Maximum number of publications in a line of the text.
 const MAX_SHOWN_PUBLICATIONS: usize = 5;
 
-pub(super) struct GetGraphState {
-    pub(super) store: GraphStore,
-}
+pub(super) struct GetGraphState(pub(super) GraphStore);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -102,7 +100,7 @@ impl BundledTool for GetGraphState {
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let conversation = conversation(input.database_context.as_ref());
-        let graph = self.store.load(conversation).await?;
+        let graph = self.0.load(conversation).await?;
         let data = page(&graph, &input);
         Ok(ToolOutput {
             text: describe(&graph, &data, &input),

@@ -64,6 +64,17 @@ pub(crate) trait BundledTool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ToolOutput<Self::Output>, ToolError>> + Send;
 }
 
+/// Removes an argument from the schema of the arguments.
+pub(crate) fn remove_argument(schema: &mut JsonObject, name: &str) {
+    // `retain`, because `remove` would change the order of the other arguments.
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.retain(|argument, _| argument != name);
+    }
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|argument| argument != name);
+    }
+}
+
 /// The result of a call, as text and as data.
 pub(crate) struct ToolOutput<T> {
     /// The complete result for models and people.

@@ -13,7 +13,7 @@ use rmcp::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{BundledServer, BundledTool, ServedTool};
+use super::{BundledServer, ServedTool};
 use crate::text::suggestion;
 
 /// Time for which a client may cache the list of tools, which never changes.
@@ -39,18 +39,23 @@ struct Inner {
 }
 
 impl ToolServer {
-    /// Creates a builder. `instructions` describe the server and its tools to the model.
-    pub(crate) fn build(identity: BundledServer, instructions: String) -> ToolServerBuilder {
+    /// Creates a server. `instructions` describe the server and its tools to the model.
+    pub(crate) fn new(
+        identity: BundledServer,
+        instructions: String,
+        tools: Vec<ServedTool>,
+    ) -> Self {
         let implementation = Implementation::new(identity.name, env!("CARGO_PKG_VERSION"))
             .with_title(identity.title)
             .with_description(identity.description);
         let capabilities = ServerCapabilities::builder().enable_tools().build();
-        ToolServerBuilder(Inner {
-            config: ServerConfig::new(capabilities)
-                .with_server_info(implementation)
-                .with_instructions(instructions),
-            tools: Vec::new(),
-        })
+        let config = ServerConfig::new(capabilities)
+            .with_server_info(implementation)
+            .with_instructions(instructions);
+        Self {
+            inner: Arc::new(Inner { config, tools }),
+            stop: CancellationToken::new(),
+        }
     }
 
     /// Sets the token that requests a shutdown. Pending calls then have a short time to complete.
@@ -76,32 +81,6 @@ impl ToolServer {
         let known = known().collect::<Vec<_>>().join(", ");
         let message = format!("Unknown tool {name}.{suggestion} The tools are {known}.");
         ErrorData::invalid_params(message, None)
-    }
-}
-
-/// Builder of a [`ToolServer`].
-pub(crate) struct ToolServerBuilder(Inner);
-
-impl ToolServerBuilder {
-    /// Adds a tool.
-    pub(crate) fn with(mut self, tool: impl BundledTool) -> Self {
-        self.0.tools.push(ServedTool::new(tool));
-        self
-    }
-
-    /// Adds an optional tool.
-    pub(crate) fn with_optional(self, tool: Option<impl BundledTool>) -> Self {
-        match tool {
-            Some(tool) => self.with(tool),
-            None => self,
-        }
-    }
-
-    pub(crate) fn finish(self) -> ToolServer {
-        ToolServer {
-            inner: Arc::new(self.0),
-            stop: CancellationToken::new(),
-        }
     }
 }
 

@@ -126,8 +126,10 @@ fn the_tools_of_graph_accept_the_same_as_their_schemas() {
 #[test]
 fn the_tools_of_bte_accept_the_same_as_their_schemas() {
     let url = "http://127.0.0.1:1";
-    let bte = BteOptions::new(url)
-        .with_name_resolver(url)
-        .with_timeout(std::time::Duration::from_millis(1));
+    let bte = BteOptions {
+        name_resolver: Some(url.to_owned()),
+        timeout: std::time::Duration::from_millis(1),
+        ..BteOptions::new(url)
+    };
     accepts_the_same_as_its_schema("bte", &ServerOptions::new().with_bte(bte));
 }

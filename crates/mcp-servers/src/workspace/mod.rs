@@ -26,7 +26,7 @@ use self::{
 use crate::{
     error::ServerError,
     options::{ServerOptions, WorkspaceOptions},
-    tool::{BundledServer, server::ToolServer},
+    tool::{BundledServer, ServedTool, server::ToolServer},
 };
 
 pub(crate) const IDENTITY: BundledServer = BundledServer {
@@ -87,29 +87,25 @@ fn prepare(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
     }
     let root = Arc::new(root);
     let runner = Arc::new(Runner::new(&root, environment, options.command_timeout));
-    let save = (!options.read_only).then(|| FileSave {
-        root: Arc::clone(&root),
-    });
-    Ok(
-        ToolServer::build(IDENTITY, instructions(options, &commands))
-            .with(FileLoad {
-                root: Arc::clone(&root),
-            })
-            .with(FileList {
-                root: Arc::clone(&root),
-            })
-            .with_optional(save)
-            .with(DataList {
-                root: Arc::clone(&root),
-            })
-            .with(DataRead {
-                root: Arc::clone(&root),
-            })
-            .with(DataQuery::new(&root, options.query_timeout))
-            .with_optional(Compile::new(&runner, &commands))
-            .with_optional(TestRun::new(&runner, &commands))
-            .finish(),
-    )
+    let mut tools = vec![
+        ServedTool::new(FileLoad(Arc::clone(&root))),
+        ServedTool::new(FileList(Arc::clone(&root))),
+    ];
+    if !options.read_only {
+        tools.push(ServedTool::new(FileSave(Arc::clone(&root))));
+    }
+    tools.extend([
+        ServedTool::new(DataList(Arc::clone(&root))),
+        ServedTool::new(DataRead(Arc::clone(&root))),
+        ServedTool::new(DataQuery::new(&root, options.query_timeout)),
+    ]);
+    tools.extend(Compile::new(&runner, &commands).map(ServedTool::new));
+    tools.extend(TestRun::new(&runner, &commands).map(ServedTool::new));
+    Ok(ToolServer::new(
+        IDENTITY,
+        instructions(options, &commands),
+        tools,
+    ))
 }
 
 fn instructions(options: &WorkspaceOptions, commands: &[Command]) -> String {

@@ -245,7 +245,10 @@ async fn names_are_looked_up_with_a_resolver() {
     let service = Service::good().await;
     let without = client(&service).await.list_all_tools().await.unwrap();
     assert!(without.iter().all(|tool| tool.name != "lookup_name"));
-    let bte = BteOptions::new(&service.url).with_name_resolver(&service.names);
+    let bte = BteOptions {
+        name_resolver: Some(service.names.clone()),
+        ..BteOptions::new(&service.url)
+    };
     let client = client_of("bte", ServerOptions::new().with_bte(bte)).await;
     let tools = client.list_all_tools().await.unwrap();
     let tool = tools
@@ -385,7 +388,10 @@ async fn requests_to_a_busy_service_are_repeated() {
 #[tokio::test]
 async fn requests_to_a_silent_service_time_out() {
     let mut service = Service::scripted(|_, _| Reply::Silence).await;
-    let bte = BteOptions::new(&service.url).with_timeout(Duration::from_millis(250));
+    let bte = BteOptions {
+        timeout: Duration::from_millis(250),
+        ..BteOptions::new(&service.url)
+    };
     let client = client_of("bte", ServerOptions::new().with_bte(bte)).await;
     let result = getall(&client).await;
     let shown = refusal(&result);
@@ -430,7 +436,10 @@ async fn a_too_large_response_is_an_error() {
     })
     .await;
     for service in [announced, unannounced] {
-        let bte = BteOptions::new(&service.url).with_max_answer_bytes(1000);
+        let bte = BteOptions {
+            max_answer_bytes: 1000,
+            ..BteOptions::new(&service.url)
+        };
         let client = client_of("bte", ServerOptions::new().with_bte(bte)).await;
         let ask = json!({"entityId": MPO, "categories": ["biolink:Gene"]});
         let result = call(&client, "query_bte_by_categories", ask).await;
@@ -460,7 +469,10 @@ async fn an_incomplete_response_is_an_error() {
     })
     .await;
     // The pauses between the attempts, a second and two, do not fit in.
-    let bte = BteOptions::new(&service.url).with_timeout(Duration::from_millis(900));
+    let bte = BteOptions {
+        timeout: Duration::from_millis(900),
+        ..BteOptions::new(&service.url)
+    };
     let client = client_of("bte", ServerOptions::new().with_bte(bte)).await;
     let result = getall(&client).await;
     let shown = refusal(&result).to_owned();
@@ -536,9 +548,10 @@ async fn the_server_does_not_start_without_a_valid_service() {
             "it must not contain a user name or a password",
         ),
         (
-            ServerOptions::new().with_bte(
-                BteOptions::new("https://bte.transltr.io/v1").with_name_resolver("names"),
-            ),
+            ServerOptions::new().with_bte(BteOptions {
+                name_resolver: Some("names".to_owned()),
+                ..BteOptions::new("https://bte.transltr.io/v1")
+            }),
             "the address of the name resolver is invalid",
         ),
     ] {

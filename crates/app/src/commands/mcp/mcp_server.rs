@@ -109,30 +109,24 @@ struct WorkspaceArgs {
 
 impl WorkspaceArgs {
     fn options(self) -> WorkspaceOptions {
-        let mut options = WorkspaceOptions::new(self.root)
-            .with_read_only(self.read_only)
-            .with_command_timeout(Duration::from_secs(self.command_timeout))
-            .with_max_file_bytes(self.max_file_size << 20);
-        for command in self.allow {
-            options = options.with_command(command);
+        WorkspaceOptions {
+            read_only: self.read_only,
+            commands: self.allow,
+            allowed_names: self.allow_name,
+            environment: self.env,
+            command_timeout: Duration::from_secs(self.command_timeout),
+            max_file_bytes: self.max_file_size << 20,
+            ..WorkspaceOptions::new(self.root)
         }
-        for name in self.allow_name {
-            options = options.with_allowed_name(name);
-        }
-        for variable in self.env {
-            options = options.with_variable(variable);
-        }
-        options
     }
 }
 
 impl BteArgs {
     fn options(self) -> BteOptions {
-        let options =
-            BteOptions::new(self.url).with_timeout(Duration::from_secs(self.call_timeout));
-        match self.resolver_url {
-            Some(resolver) => options.with_name_resolver(resolver),
-            None => options,
+        BteOptions {
+            timeout: Duration::from_secs(self.call_timeout),
+            name_resolver: self.resolver_url,
+            ..BteOptions::new(self.url)
         }
     }
 }

@@ -5,15 +5,16 @@
 //! kills the group (`Watcher`). On other systems only the process itself is ended.
 
 use std::{
-    io,
+    io::{self, Read},
     path::Path,
     process::{ExitStatus, Stdio},
+    thread,
     time::{Duration, Instant},
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncReadExt},
     process::{Child, Command as Process},
+    sync::mpsc,
     time::timeout,
 };
 
@@ -56,22 +57,27 @@ pub(super) async fn run(
         .current_dir(directory)
         .stdin(Stdio::null())
         .kill_on_drop(true);
-    let (child, outputs) = spawn(process)?;
+    let (mut child, mut output) = spawn(process)?;
     let mut group = Group::of(&child);
-    let mut running = Running { child, outputs };
     let mut tail = Tail::new(MAX_OUTPUT_BYTES);
-    let status = if let Ok(status) = timeout(limit, running.wait(&mut tail)).await {
+    let ended = timeout(limit, wait(&mut child, &mut output, &mut tail)).await;
+    let status = if let Ok(status) = ended {
         Some(status?)
     } else {
         group.terminate();
         // The command may write output while it ends.
-        let _ = timeout(EXIT_TIMEOUT, running.wait(&mut tail)).await;
+        let _ = timeout(EXIT_TIMEOUT, wait(&mut child, &mut output, &mut tail)).await;
         None
     };
     let duration = started.elapsed();
     // Background processes of the command could write files and use ports without end.
     group.kill();
-    let _ = timeout(OUTPUT_TIMEOUT, running.outputs.drain(&mut tail)).await;
+    let rest = async {
+        while let Some(bytes) = output.recv().await {
+            tail.push(&bytes);
+        }
+    };
+    let _ = timeout(OUTPUT_TIMEOUT, rest).await;
     let (output, omitted) = tail.finish();
     Ok(CommandResult {
         status,
@@ -81,93 +87,40 @@ pub(super) async fn run(
     })
 }
 
-struct Running {
-    child: Child,
-    outputs: Outputs,
-}
-
-impl Running {
-    /// Waits for the process, but not for its child processes.
-    async fn wait(&mut self, tail: &mut Tail) -> io::Result<ExitStatus> {
-        let mut open = true;
-        loop {
-            tokio::select! {
-                status = self.child.wait() => return status,
-                more = self.outputs.read(tail), if open => open = more,
-            }
+/// Waits for the process, but not for its child processes.
+async fn wait(
+    child: &mut Child,
+    output: &mut mpsc::Receiver<Vec<u8>>,
+    tail: &mut Tail,
+) -> io::Result<ExitStatus> {
+    loop {
+        tokio::select! {
+            status = child.wait() => return status,
+            Some(bytes) = output.recv() => tail.push(&bytes),
         }
     }
 }
 
-/// The pipes of both outputs. Unix has one pipe, which keeps the order of lines.
-struct Outputs {
-    pipes: Vec<Pipe>,
-}
-
-struct Pipe {
-    end: Box<dyn AsyncRead + Send + Unpin>,
-    buffer: Vec<u8>,
-}
-
-impl Pipe {
-    fn new(end: impl AsyncRead + Send + Unpin + 'static) -> Self {
-        Self {
-            end: Box::new(end),
-            buffer: vec![0; 8 * 1024],
-        }
-    }
-
-    /// Returns the number of bytes in the buffer: 0 at the end and after an error.
-    async fn read(&mut self) -> usize {
-        self.end.read(&mut self.buffer).await.unwrap_or_default()
-    }
-}
-
-impl Outputs {
-    /// Reads from one pipe. Returns `false` at the end of all pipes.
-    async fn read(&mut self, tail: &mut Tail) -> bool {
-        let (place, number) = match self.pipes.as_mut_slice() {
-            [] => return false,
-            [only] => (0, only.read().await),
-            [first, second, ..] => tokio::select! {
-                number = first.read() => (0, number),
-                number = second.read() => (1, number),
-            },
-        };
-        if number == 0 {
-            self.pipes.remove(place);
-        } else if let Some(bytes) = self.pipes.get(place).and_then(|it| it.buffer.get(..number)) {
-            tail.push(bytes);
-        }
-        !self.pipes.is_empty()
-    }
-
-    async fn drain(&mut self, tail: &mut Tail) {
-        while self.read(tail).await {}
-    }
-}
-
-#[cfg(unix)]
-fn spawn(mut process: Process) -> io::Result<(Child, Outputs)> {
-    let (reader, writer) = io::pipe()?;
-    let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(reader.into())?;
+/// Starts a process with one pipe for both outputs, which keeps the order of lines.
+fn spawn(mut process: Process) -> io::Result<(Child, mpsc::Receiver<Vec<u8>>)> {
+    let (mut reader, writer) = io::pipe()?;
     process.stdout(writer.try_clone()?).stderr(writer);
+    #[cfg(unix)]
     process.process_group(0);
     let child = process.spawn()?;
-    // Closes the copy of the writer, so that the pipe can end.
+    // Closes the copies of the writer, so that the pipe can end.
     drop(process);
-    let pipes = vec![Pipe::new(reader)];
-    Ok((child, Outputs { pipes }))
-}
-
-#[cfg(not(unix))]
-fn spawn(mut process: Process) -> io::Result<(Child, Outputs)> {
-    process.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = process.spawn()?;
-    let stdout = child.stdout.take().map(Pipe::new);
-    let stderr = child.stderr.take().map(Pipe::new);
-    let pipes = stdout.into_iter().chain(stderr).collect();
-    Ok((child, Outputs { pipes }))
+    let (sender, receiver) = mpsc::channel(16);
+    // A detached thread: another process may hold the pipe after the end of the command.
+    thread::Builder::new().spawn(move || {
+        let mut buffer = vec![0; 8 * 1024];
+        while let Ok(count @ 1..) = reader.read(&mut buffer) {
+            if sender.blocking_send(buffer[..count].to_vec()).is_err() {
+                break;
+            }
+        }
+    })?;
+    Ok((child, receiver))
 }
 
 /// The process group of a command. Dropping this value kills it.

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     process::{self, CommandResult},
 };
 use crate::{
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolError, ToolOutput, remove_argument},
     workspace::root::Root,
 };
 
@@ -117,36 +117,9 @@ impl<const RUNS_TESTS: bool> BundledTool for CommandTool<RUNS_TESTS> {
     }
 
     fn description(&self) -> Option<String> {
-        Some(self.describe(Self::DESCRIPTION))
-    }
-
-    fn adjust_input(&self, schema: &mut JsonObject) {
-        self.adjust(schema);
-    }
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        self.run(input).await
-    }
-}
-
-impl<const RUNS_TESTS: bool> CommandTool<RUNS_TESTS> {
-    /// Returns `None` without a command.
-    pub(in crate::workspace) fn new(runner: &Arc<Runner>, all: &[Command]) -> Option<Self> {
-        let runs_tests = |command: &&Command| command.purpose == Purpose::Test;
-        let list = all.iter().filter(|it| runs_tests(it) == RUNS_TESTS);
-        let list: Vec<Command> = list.cloned().collect();
-        let runner = Arc::clone(runner);
-        (!list.is_empty()).then_some(Self { runner, list })
-    }
-
-    fn names(&self) -> Vec<&str> {
-        self.list.iter().map(|it| it.name.as_str()).collect()
-    }
-
-    fn describe(&self, purpose: &str) -> String {
         let seconds = self.runner.timeout.as_secs();
         let names = self.names().join("; ");
-        let mut text = format!("{purpose} The commands are: {names}. ");
+        let mut text = format!("{} The commands are: {names}. ", Self::DESCRIPTION);
         let open = self.list.iter().filter(|command| command.open);
         let open: Vec<&str> = open.map(|command| command.name.as_str()).collect();
         if !open.is_empty() && open.len() < self.list.len() {
@@ -154,31 +127,25 @@ impl<const RUNS_TESTS: bool> CommandTool<RUNS_TESTS> {
             let _ = write!(text, "Only these take args: {}. ", open.join("; "));
         }
         let _ = write!(text, "A command is stopped after {seconds} seconds.");
-        text
+        Some(text)
     }
 
     /// Lists the commands in the schema, and removes `args` if no command allows them.
-    fn adjust(&self, schema: &mut JsonObject) {
-        if let Some(properties) = schema
-            .get_mut("properties")
-            .and_then(|it| it.as_object_mut())
-        {
-            if let Some(command) = properties
-                .get_mut("command")
-                .and_then(|it| it.as_object_mut())
-            {
-                command.insert("enum".to_owned(), json!(self.names()));
-            }
-            if !self.list.iter().any(|command| command.open) {
-                properties.retain(|name, _| name != "args");
-            }
+    fn adjust_input(&self, schema: &mut JsonObject) {
+        let properties = schema.get_mut("properties");
+        let command = properties.and_then(|properties| properties.get_mut("command"));
+        if let Some(Value::Object(command)) = command {
+            command.insert("enum".to_owned(), json!(self.names()));
+        }
+        if !self.list.iter().any(|command| command.open) {
+            remove_argument(schema, "args");
         }
         if self.list.len() > 1 {
             schema.insert("required".to_owned(), json!(["command"]));
         }
     }
 
-    async fn run(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
+    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let refuse = |text: String| Err(ToolError::Refused(text));
         let command = match &input.command {
             Some(name) => self.list.iter().find(|command| command.name == *name),
@@ -214,6 +181,21 @@ impl<const RUNS_TESTS: bool> CommandTool<RUNS_TESTS> {
                 refuse(format!("{name} cannot be run: {}.", error.kind()))
             }
         }
+    }
+}
+
+impl<const RUNS_TESTS: bool> CommandTool<RUNS_TESTS> {
+    /// Returns `None` without a command.
+    pub(in crate::workspace) fn new(runner: &Arc<Runner>, all: &[Command]) -> Option<Self> {
+        let runs_tests = |command: &&Command| command.purpose == Purpose::Test;
+        let list = all.iter().filter(|it| runs_tests(it) == RUNS_TESTS);
+        let list: Vec<Command> = list.cloned().collect();
+        let runner = Arc::clone(runner);
+        (!list.is_empty()).then_some(Self { runner, list })
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.list.iter().map(|it| it.name.as_str()).collect()
     }
 }
 

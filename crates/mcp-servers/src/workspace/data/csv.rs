@@ -47,11 +47,11 @@ pub(super) fn parse(text: &str, delimiter: u8) -> Result<Table, DataFault> {
     }
     let columns = names.into_iter().enumerate().map(|(index, name)| {
         let values = records.iter().filter_map(|record| record.get(index));
-        let kind = values.filter_map(kind_of).reduce(common_kind);
-        Column {
-            name,
-            kind: kind.unwrap_or(ColumnType::Text),
-        }
+        let kind = match values.filter_map(kind_of).reduce(ColumnType::common) {
+            Some(ColumnType::Mixed) | None => ColumnType::Text,
+            Some(kind) => kind,
+        };
+        Column { name, kind }
     });
     let columns: Vec<Column> = columns.collect();
     let rows = records.iter().map(|record| {
@@ -99,14 +99,6 @@ fn kind_of(text: &str) -> Option<ColumnType> {
         Ok(_) if text.contains(['.', 'e', 'E']) => ColumnType::Real,
         _ => ColumnType::Text,
     })
-}
-
-fn common_kind(one: ColumnType, other: ColumnType) -> ColumnType {
-    match (one, other) {
-        (one, other) if one == other => one,
-        (ColumnType::Text, _) | (_, ColumnType::Text) => ColumnType::Text,
-        _ => ColumnType::Real,
-    }
 }
 
 fn value(text: &str, kind: ColumnType) -> Value {

@@ -1,12 +1,6 @@
 //! A database in memory for one query.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use rusqlite::{
     Batch, Connection, Row, Statement,
@@ -16,6 +10,7 @@ use rusqlite::{
     types::{ToSqlOutput, ValueRef},
 };
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::{ColumnType, Table, max_shown_bytes, shortened_text};
 use crate::sqlite::primary_code;
@@ -65,9 +60,6 @@ pub(super) enum QueryError {
     Database(rusqlite::Error),
 }
 
-/// Stops a query when it is set.
-pub(super) type StopFlag = Arc<AtomicBool>;
-
 /// Creates a database with these tables and runs one query on it.
 ///
 /// Returns within the time limit, except while SQLite is inside a single function, which it does
@@ -76,10 +68,10 @@ pub(super) fn run(
     tables: &[(String, Table)],
     sql: &str,
     limits: Limits,
-    stop: StopFlag,
+    stop: CancellationToken,
 ) -> Result<QueryResult, QueryError> {
     let deadline = Instant::now() + limits.time;
-    let is_stopped = move || Instant::now() >= deadline || stop.load(Ordering::Relaxed);
+    let is_stopped = move || Instant::now() >= deadline || stop.is_cancelled();
     run_until(tables, sql, limits, is_stopped).map_err(|error| match error {
         // An interrupted query, or a table that was not filled in time.
         QueryError::Database(error) => match primary_code(&error) {

@@ -82,7 +82,8 @@ fn table(records: impl IntoIterator<Item = (usize, Value)>) -> Result<Table, Dat
                 columns.len() - 1
             });
             if let Some((_, known)) = columns.get_mut(place) {
-                *known = joined(*known, kind_of(&value));
+                let kinds = known.take().into_iter().chain(kind_of(&value));
+                *known = kinds.reduce(ColumnType::common);
             }
             if let Some(cell) = row.get_mut(place) {
                 *cell = value;
@@ -111,16 +112,6 @@ fn kind_of(value: &Value) -> Option<ColumnType> {
         Value::Number(number) if number.is_i64() => Some(ColumnType::Integer),
         Value::Number(_) => Some(ColumnType::Real),
         Value::Bool(_) | Value::Array(_) | Value::Object(_) => Some(ColumnType::Mixed),
-    }
-}
-
-fn joined(known: Option<ColumnType>, found: Option<ColumnType>) -> Option<ColumnType> {
-    use ColumnType::{Integer, Mixed, Real};
-    match (known, found) {
-        (one, None) | (None, one) => one,
-        (Some(known), Some(found)) if known == found => Some(known),
-        (Some(Integer | Real), Some(Integer | Real)) => Some(Real),
-        _ => Some(Mixed),
     }
 }
 

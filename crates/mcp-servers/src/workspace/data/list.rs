@@ -31,9 +31,7 @@ const MAX_JSON_BYTES: u64 = 1024 * 1024;
 /// Maximum number of listed columns.
 const MAX_LISTED_COLUMNS: usize = 50;
 
-pub(in crate::workspace) struct DataList {
-    pub(in crate::workspace) root: Arc<Root>,
-}
+pub(in crate::workspace) struct DataList(pub(in crate::workspace) Arc<Root>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -79,7 +77,7 @@ impl BundledTool for DataList {
         folder with their sizes and columns, and its subfolders.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        self.root.run(move |root| list(root, &input)).await
+        self.0.run(move |root| list(root, &input)).await
     }
 }
 
@@ -90,21 +88,21 @@ fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
         hidden: false,
     };
     let (mut files, mut folders) = (Vec::new(), Vec::new());
-    let complete = walk.run(root, &path, |found| match found.kind {
+    let complete = walk.run(root, &path, |path, meta| match meta.kind {
         Kind::Folder if input.recursive => true,
         Kind::Folder if folders.len() == MAX_FOLDERS => false,
         Kind::Folder => {
-            folders.push(found.path.to_string());
+            folders.push(path.to_string());
             true
         }
-        Kind::File => match Format::from_path(&found.path) {
+        Kind::File => match Format::from_path(&path) {
             Some(_) if files.len() == MAX_FILES => false,
             Some(format) => {
                 files.push(DataFile {
-                    path: found.path.to_string(),
+                    columns: columns(root, &path, format, meta.size),
+                    path: path.to_string(),
                     format: format.to_string(),
-                    bytes: found.size,
-                    columns: columns(root, &found.path, format, found.size),
+                    bytes: meta.size,
                 });
                 true
             }

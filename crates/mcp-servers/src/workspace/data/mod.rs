@@ -113,6 +113,15 @@ impl fmt::Display for Format {
 }
 
 impl ColumnType {
+    /// Returns the type of a column with values of both types.
+    fn common(self, other: Self) -> Self {
+        match (self, other) {
+            _ if self == other => self,
+            (Self::Integer | Self::Real, Self::Integer | Self::Real) => Self::Real,
+            _ => Self::Mixed,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Integer => "integer",

@@ -1,18 +1,16 @@
 //! `data_query`.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Table,
-    database::{self, Limits, QueryError, QueryResult, StopFlag},
+    database::{self, Limits, QueryError, QueryResult},
     load, unique_names,
 };
 use crate::{
@@ -77,7 +75,7 @@ pub(in crate::workspace) struct Output {
     tables: Vec<QueryTable>,
 }
 
-#[derive(Clone, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(in crate::workspace) struct QueryTable {
     name: String,
     path: String,
@@ -102,20 +100,17 @@ impl BundledTool for DataQuery {
             ));
         };
         let files = input.files;
-        let tables = self.root.run(move |root| tables(root, &files)).await?;
-        let described = describe(&tables);
+        let (tables, described) = self.root.run(move |root| tables(root, &files)).await?;
         let limits = Limits {
             rows: input.limit,
             bytes: MAX_BYTES,
             time: self.time,
         };
-        let stop = StopFlag::default();
+        let stop = CancellationToken::new();
         // Stops the query if this call is dropped.
-        let _stop = StopOnDrop(Arc::clone(&stop));
+        let _guard = stop.clone().drop_guard();
         let sql = input.sql;
         let query = tokio::task::spawn_blocking(move || {
-            let tables = tables.into_iter().map(|loaded| (loaded.name, loaded.table));
-            let tables: Vec<(String, Table)> = tables.collect();
             let result = database::run(&tables, &sql, limits, stop);
             drop(permit);
             result
@@ -133,21 +128,11 @@ impl BundledTool for DataQuery {
     }
 }
 
-struct StopOnDrop(StopFlag);
+/// Tables with their names.
+type NamedTables = Vec<(String, Table)>;
 
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-struct Loaded {
-    name: String,
-    path: String,
-    table: Table,
-}
-
-fn tables(root: &Root, files: &[String]) -> Result<Vec<Loaded>, ToolError> {
+/// Reads the files and returns their tables with descriptions.
+fn tables(root: &Root, files: &[String]) -> Result<(NamedTables, Vec<QueryTable>), ToolError> {
     if files.len() > MAX_FILES {
         return Err(ToolError::Refused(format!(
             "At most {MAX_FILES} files are possible in one query."
@@ -166,9 +151,18 @@ fn tables(root: &Root, files: &[String]) -> Result<Vec<Loaded>, ToolError> {
         loaded.push((path.to_string(), table));
     }
     let names = unique_names(loaded.iter().map(|(path, _)| table_name(path)));
-    let loaded = names.into_iter().zip(loaded);
-    let loaded = loaded.map(|(name, (path, table))| Loaded { name, path, table });
-    Ok(loaded.collect())
+    let named = names.into_iter().zip(loaded);
+    let described = named.map(|(name, (path, table))| {
+        let columns = table.columns.iter().map(|column| column.name.clone());
+        let described = QueryTable {
+            name: name.clone(),
+            path,
+            columns: columns.collect(),
+            records: table.rows.len(),
+        };
+        ((name, table), described)
+    });
+    Ok(described.unzip())
 }
 
 /// `data/Sales 2026.csv` is `Sales_2026`.
@@ -191,21 +185,6 @@ fn table_name(path: &str) -> String {
     } else {
         name
     }
-}
-
-fn describe(tables: &[Loaded]) -> Vec<QueryTable> {
-    let described = tables.iter().map(|loaded| QueryTable {
-        name: loaded.name.clone(),
-        path: loaded.path.clone(),
-        columns: loaded
-            .table
-            .columns
-            .iter()
-            .map(|column| column.name.clone())
-            .collect(),
-        records: loaded.table.rows.len(),
-    });
-    described.collect()
 }
 
 fn refused(error: QueryError, tables: &[QueryTable]) -> ToolError {

@@ -16,9 +16,7 @@ use crate::{
 /// Approximate maximum size of the records of a result, in bytes. Long values are shortened.
 const MAX_BYTES: usize = 64 * 1024;
 
-pub(in crate::workspace) struct DataRead {
-    pub(in crate::workspace) root: Arc<Root>,
-}
+pub(in crate::workspace) struct DataRead(pub(in crate::workspace) Arc<Root>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -74,7 +72,7 @@ impl BundledTool for DataRead {
         pages. Use data_query to count, sum, filter or join.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        self.root.run(move |root| read(root, &input)).await
+        self.0.run(move |root| read(root, &input)).await
     }
 }
 

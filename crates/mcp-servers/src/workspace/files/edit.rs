@@ -12,37 +12,10 @@ pub(super) struct Edited {
     pub(super) line_breaks_changed: bool,
 }
 
-/// A failed replacement. The file name precedes each text.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum EditFault {
-    /// The file does not contain the passage.
-    #[error(
-        "does not contain old_text{}. Load the file and copy the passage exactly, without line \
-         numbers.",
-        similar_line.map_or_else(String::new, |line| format!(", but a passage that differs from it only in white space begins on line {line}"))
-    )]
-    Nowhere {
-        /// The line of a passage that differs only in white space.
-        similar_line: Option<usize>,
-    },
-    /// The file contains the passage several times.
-    #[error(
-        "contains old_text several times, on the lines {}. Include more of the surrounding text.",
-        listed(lines)
-    )]
-    Several {
-        /// The first lines of the passages.
-        lines: Vec<usize>,
-    },
-    /// Both passages are equal.
-    #[error("would not change: old_text and new_text are equal.")]
-    Nothing,
-}
-
-/// Replaces `old`, which must occur once, with `new`.
-pub(super) fn replace(text: &str, old: &str, new: &str) -> Result<Edited, EditFault> {
+/// Replaces `old`, which must occur once, with `new`. The name of the file precedes the error.
+pub(super) fn replace(text: &str, old: &str, new: &str) -> Result<Edited, String> {
     if old == new {
-        return Err(EditFault::Nothing);
+        return Err("would not change: old_text and new_text are equal.".to_owned());
     }
     match positions(text, old)[..] {
         [position] => Ok(put(text, position, old, new, false)),
@@ -56,9 +29,15 @@ pub(super) fn replace(text: &str, old: &str, new: &str) -> Result<Edited, EditFa
                     ref several => return Err(several_at(text, several)),
                 }
             }
-            Err(EditFault::Nowhere {
-                similar_line: similar_passage(text, old),
-            })
+            let similar = similar_passage(text, old).map_or_else(String::new, |line| {
+                format!(
+                    ", but a passage that differs from it only in white space begins on line {line}"
+                )
+            });
+            Err(format!(
+                "does not contain old_text{similar}. Load the file and copy the passage exactly, \
+                 without line numbers."
+            ))
         }
         ref several => Err(several_at(text, several)),
     }
@@ -100,10 +79,17 @@ fn line_of(text: &str, position: usize) -> usize {
     1 + text[..position].matches('\n').count()
 }
 
-fn several_at(text: &str, positions: &[usize]) -> EditFault {
-    EditFault::Several {
-        lines: positions.iter().map(|&it| line_of(text, it)).collect(),
+/// Returns the error for several passages, with their first lines.
+fn several_at(text: &str, positions: &[usize]) -> String {
+    let lines = positions.iter().map(|&it| line_of(text, it).to_string());
+    let mut listed: Vec<String> = lines.take(10).collect();
+    if positions.len() > listed.len() {
+        listed.push("…".to_owned());
     }
+    format!(
+        "contains old_text several times, on the lines {}. Include more of the surrounding text.",
+        listed.join(", ")
+    )
 }
 
 fn with_returns(text: &str) -> String {
@@ -124,14 +110,6 @@ fn similar_passage(text: &str, old: &str) -> Option<usize> {
     let lines: Vec<String> = text.lines().map(squeeze).collect();
     let found = lines.windows(wanted.len()).position(|here| here == wanted);
     found.map(|index| index + 1)
-}
-
-fn listed(lines: &[usize]) -> String {
-    let mut listed: Vec<String> = lines.iter().take(10).map(usize::to_string).collect();
-    if lines.len() > listed.len() {
-        listed.push("…".to_owned());
-    }
-    listed.join(", ")
 }
 
 #[cfg(test)]

@@ -22,9 +22,7 @@ use crate::{
 /// Maximum number of listed entries.
 const MAX_ENTRIES: usize = 500;
 
-pub(in crate::workspace) struct FileList {
-    pub(in crate::workspace) root: Arc<Root>,
-}
+pub(in crate::workspace) struct FileList(pub(in crate::workspace) Arc<Root>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -57,31 +55,11 @@ pub(in crate::workspace) struct Output {
 pub(in crate::workspace) struct Entry {
     /// The path from the root folder.
     path: String,
-    kind: EntryKind,
+    kind: Kind,
     /// The size of a file in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     bytes: Option<u64>,
-}
-
-#[derive(Clone, Copy, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(in crate::workspace) enum EntryKind {
-    File,
-    Folder,
-    Link,
-    Special,
-}
-
-impl From<Kind> for EntryKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::File => Self::File,
-            Kind::Folder => Self::Folder,
-            Kind::Link => Self::Link,
-            Kind::Special => Self::Special,
-        }
-    }
 }
 
 impl BundledTool for FileList {
@@ -94,7 +72,7 @@ impl BundledTool for FileList {
         optionally with all subfolders. Use it to find files and their names.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        self.root.run(move |root| list(root, &input)).await
+        self.0.run(move |root| list(root, &input)).await
     }
 }
 
@@ -105,16 +83,15 @@ fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
         hidden: input.hidden,
     };
     let mut entries = Vec::new();
-    let complete = walk.run(root, &path, |found| {
-        let is_match = match &input.pattern {
-            Some(pattern) => found.kind == Kind::File && matches(pattern, found.path.name()),
-            None => true,
-        };
+    let complete = walk.run(root, &path, |path, meta| {
+        let is_file = meta.kind == Kind::File;
+        let pattern = input.pattern.as_ref();
+        let is_match = pattern.is_none_or(|it| is_file && matches(it, path.name()));
         if is_match && entries.len() < MAX_ENTRIES {
             entries.push(Entry {
-                path: found.path.to_string(),
-                kind: found.kind.into(),
-                bytes: (found.kind == Kind::File).then_some(found.size),
+                path: path.to_string(),
+                kind: meta.kind,
+                bytes: is_file.then_some(meta.size),
             });
             return true;
         }
@@ -130,11 +107,11 @@ fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     for entry in &entries {
         // Writing to a string cannot fail.
         let _ = match (entry.kind, entry.bytes) {
-            (EntryKind::File, Some(bytes)) => {
+            (Kind::File, Some(bytes)) => {
                 write!(text, "\n{} ({})", entry.path, sized(bytes))
             }
-            (EntryKind::Folder, _) => write!(text, "\n{}/", entry.path),
-            (EntryKind::Link, _) => write!(text, "\n{} (a link, not followed)", entry.path),
+            (Kind::Folder, _) => write!(text, "\n{}/", entry.path),
+            (Kind::Link, _) => write!(text, "\n{} (a link, not followed)", entry.path),
             _ => write!(text, "\n{} (neither file nor folder)", entry.path),
         };
     }

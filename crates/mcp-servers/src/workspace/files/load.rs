@@ -19,9 +19,7 @@ const MAX_LINES: usize = 2000;
 /// Maximum number of bytes of text.
 const MAX_BYTES: usize = 96 * 1024;
 
-pub(in crate::workspace) struct FileLoad {
-    pub(in crate::workspace) root: Arc<Root>,
-}
+pub(in crate::workspace) struct FileLoad(pub(in crate::workspace) Arc<Root>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -70,7 +68,7 @@ impl BundledTool for FileLoad {
         describe or change it.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        self.root.run(move |root| load(root, &input)).await
+        self.0.run(move |root| load(root, &input)).await
     }
 }
 

@@ -24,9 +24,7 @@ const CONTEXT_LINES: usize = 3;
 /// Maximum number of shown bytes of an edit.
 const MAX_SHOWN_BYTES: usize = 4 * 1024;
 
-pub(in crate::workspace) struct FileSave {
-    pub(in crate::workspace) root: Arc<Root>,
-}
+pub(in crate::workspace) struct FileSave(pub(in crate::workspace) Arc<Root>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -93,7 +91,7 @@ impl BundledTool for FileSave {
     }
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        self.root.run(move |root| save(root, input)).await
+        self.0.run(move |root| save(root, input)).await
     }
 }
 
@@ -117,7 +115,7 @@ fn save(root: &Root, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         (None, None, Some(_), Some(_)) => match root.read(&path) {
             Err(fault) => Err(fault.into()),
             // Another process has just created it.
-            Ok(_) => Err(FileFault::Changed(path).into()),
+            Ok(_) => Err(FileFault::changed(&path).into()),
         },
         (_, None, Some(_), None) => refuse("new_text is missing; it may be empty."),
         (_, None, None, Some(_)) => refuse("old_text is missing: give the passage to replace."),

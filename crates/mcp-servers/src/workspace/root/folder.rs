@@ -4,6 +4,9 @@
 //! its use. On other systems (`folder_by_path.rs`) each name is checked just before its use. This
 //! does not detect a link that another process creates in between.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 #[cfg(not(unix))]
 #[path = "folder_by_path.rs"]
 mod platform;
@@ -13,13 +16,14 @@ mod platform;
 
 pub(in crate::workspace) use platform::Folder;
 
-/// The kind of a directory entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+// The kind of a directory entry. `Special` is a pipe, a socket or a device. Doc comments would be
+// part of the output schema of `file_list`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub(in crate::workspace) enum Kind {
     File,
     Folder,
     Link,
-    /// A pipe, a socket, a device.
     Special,
 }
 

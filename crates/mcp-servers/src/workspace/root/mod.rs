@@ -17,7 +17,7 @@ use std::{
 
 use crate::{text::suggestion, tool::ToolError};
 use folder::{Folder, Kind, Meta, Stamp};
-use path::{Access, NameRules, OffLimits, PathFault, RelativePath};
+use path::{Access, NameRules, RelativePath};
 
 /// The open root folder with its limits.
 #[derive(Debug)]
@@ -38,70 +38,21 @@ pub(super) struct ReadFile {
     pub(super) protected: bool,
 }
 
-/// An entry of a folder.
-#[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) name: String,
-    pub(super) kind: Kind,
-    pub(super) size: u64,
-}
-
 /// A failed file operation. The texts contain only paths below the root.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileFault {
-    /// The text is not a path of the workspace.
-    #[error(transparent)]
-    Path(#[from] PathFault),
-    /// The path is off limits.
-    #[error(transparent)]
-    OffLimits(#[from] OffLimits),
-    /// The path does not exist.
+    /// The path does not exist. The suggestion names a similar path in the same folder.
     #[error("{path} does not exist.{suggestion}")]
     Missing {
-        /// The missing path.
         path: RelativePath,
-        /// A sentence with a similar path in the same folder, or an empty text.
         suggestion: String,
     },
     /// The path or one of its folders is a link.
     #[error("{0} is a link, and links are not followed.")]
     Link(RelativePath),
-    /// The path is a pipe, a socket or a device.
-    #[error("{0} is neither a file nor a folder.")]
-    Special(RelativePath),
-    /// A folder is required.
-    #[error("{0} is not a folder.")]
-    NotAFolder(RelativePath),
-    /// A file is required.
-    #[error("{0} is a folder, not a file.")]
-    NotAFile(RelativePath),
-    /// The file is larger than the limit.
-    #[error("{path} is too large: {size} bytes, and at most {limit} are possible.")]
-    TooLarge {
-        /// The file.
-        path: RelativePath,
-        /// Its size in bytes.
-        size: u64,
-        /// The limit in bytes.
-        limit: u64,
-    },
-    /// Another process created the file.
-    #[error("{0} already exists.")]
-    Exists(RelativePath),
-    /// Another process changed the file.
-    #[error("Another process changed {0}, so it was not saved. Load it again.")]
-    Changed(RelativePath),
-    /// The file is write-protected for all users.
-    #[error("{0} is write-protected.")]
-    Protected(RelativePath),
-    /// Another error of the system.
-    #[error("{path}: {kind}.")]
-    System {
-        /// The path.
-        path: RelativePath,
-        /// The kind of the error, which does not contain the whole path.
-        kind: io::ErrorKind,
-    },
+    /// Another problem.
+    #[error("{0}")]
+    Other(String),
 }
 
 impl Root {
@@ -156,8 +107,9 @@ impl Root {
 
     /// Parses a path and checks the rules for this access.
     pub(super) fn parse(&self, text: &str, access: Access) -> Result<RelativePath, FileFault> {
-        let path = RelativePath::parse(text, &self.path)?;
-        self.rules.check(&path, access)?;
+        let path = RelativePath::parse(text, &self.path).map_err(FileFault::Other)?;
+        let checked = self.rules.check(&path, access);
+        checked.map_err(FileFault::Other)?;
         Ok(path)
     }
 
@@ -178,17 +130,12 @@ impl Root {
         limit: u64,
     ) -> Result<ReadFile, FileFault> {
         let (file, meta) = self.open_file(path)?;
-        let too_large = |size| FileFault::TooLarge {
-            path: path.clone(),
-            size,
-            limit,
-        };
         if meta.size > limit {
-            return Err(too_large(meta.size));
+            return Err(too_large(path, meta.size, limit));
         }
         let bytes = read_start(file, limit.saturating_add(1)).map_err(|it| system(path, &it))?;
         match u64::try_from(bytes.len()) {
-            Ok(size) if size > limit => Err(too_large(size)),
+            Ok(size) if size > limit => Err(too_large(path, size, limit)),
             _ => Ok(ReadFile {
                 bytes,
                 stamp: meta.stamp,
@@ -205,9 +152,9 @@ impl Root {
 
     fn open_file(&self, path: &RelativePath) -> Result<(File, Meta), FileFault> {
         let Some((folder, name)) = path.split() else {
-            return Err(FileFault::NotAFile(path.clone()));
+            return Err(not_a_file(path));
         };
-        let folder = self.walk(path, folder.len())?;
+        let folder = self.open_folder(path, folder.len(), false)?;
         let meta = folder.meta(name);
         let meta = meta.map_err(|error| self.missing(&folder, path, &error))?;
         // Checked before the file is opened, because opening a device may have side effects.
@@ -217,21 +164,16 @@ impl Root {
         Ok((file, meta))
     }
 
-    /// Returns the entries of a folder, sorted by name.
-    pub(super) fn list(&self, path: &RelativePath) -> Result<Vec<Entry>, FileFault> {
-        let folder = self.walk(path, path.names().len())?;
+    /// Returns the names and metadata of the entries of a folder, sorted by name.
+    pub(super) fn list(&self, path: &RelativePath) -> Result<Vec<(String, Meta)>, FileFault> {
+        let folder = self.open_folder(path, path.names().len(), false)?;
         let mut names = folder.names().map_err(|error| system(path, &error))?;
         names.sort();
-        let entries = names.into_iter().filter_map(|name| {
-            // Another process may have removed the entry.
-            let meta = folder.meta(&name).ok()?;
-            Some(Entry {
-                name,
-                kind: meta.kind,
-                size: meta.size,
-            })
-        });
-        Ok(entries.collect())
+        // Another process may have removed an entry.
+        let entries = names
+            .into_iter()
+            .filter_map(|name| Some((folder.meta(&name).ok()?, name)));
+        Ok(entries.map(|(meta, name)| (name, meta)).collect())
     }
 
     /// Returns the kind of an entry without opening it. Returns `None` if it or its folder does not
@@ -240,7 +182,7 @@ impl Root {
         let Some((folder, name)) = path.split() else {
             return Ok(Some(Kind::Folder));
         };
-        let folder = match self.walk(path, folder.len()) {
+        let folder = match self.open_folder(path, folder.len(), false) {
             Ok(folder) => folder,
             Err(FileFault::Missing { .. }) => return Ok(None),
             Err(fault) => return Err(fault),
@@ -254,8 +196,8 @@ impl Root {
 
     /// Creates a file and its folders. Other processes never see a partial file.
     pub(super) fn create(&self, path: &RelativePath, bytes: &[u8]) -> Result<(), FileFault> {
-        let (folder, name) = self.for_writing(path, bytes)?;
-        let folder = self.walk_and_make(path, folder)?;
+        let (parents, name) = self.for_writing(path, bytes)?;
+        let folder = self.open_folder(path, parents.len(), true)?;
         self.write_and_rename(&folder, path, bytes, None, |temporary| {
             folder.give_name(temporary, name).map(|()| true)
         })
@@ -271,9 +213,9 @@ impl Root {
     ) -> Result<(), FileFault> {
         let (parents, name) = self.for_writing(path, bytes)?;
         if read.protected {
-            return Err(FileFault::Protected(path.clone()));
+            return Err(FileFault::Other(format!("{path} is write-protected.")));
         }
-        let folder = self.walk(path, parents.len())?;
+        let folder = self.open_folder(path, parents.len(), false)?;
         self.write_and_rename(&folder, path, bytes, Some(name), |temporary| {
             match folder.meta(name) {
                 Ok(meta) if meta.kind == Kind::File && meta.stamp == read.stamp => {
@@ -289,17 +231,13 @@ impl Root {
         path: &'a RelativePath,
         bytes: &[u8],
     ) -> Result<(&'a [String], &'a str), FileFault> {
-        self.rules.check(path, Access::Write)?;
+        let checked = self.rules.check(path, Access::Write);
+        checked.map_err(FileFault::Other)?;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if size > self.max_file_bytes {
-            return Err(FileFault::TooLarge {
-                path: path.clone(),
-                size,
-                limit: self.max_file_bytes,
-            });
+            return Err(too_large(path, size, self.max_file_bytes));
         }
-        path.split()
-            .ok_or_else(|| FileFault::NotAFile(path.clone()))
+        path.split().ok_or_else(|| not_a_file(path))
     }
 
     /// Writes a temporary file and calls `put` to rename it. `put` returns `false` if the target has
@@ -331,9 +269,9 @@ impl Root {
         })();
         let fault = match written {
             Ok(true) => return Ok(()),
-            Ok(false) => FileFault::Changed(path.clone()),
+            Ok(false) => FileFault::changed(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                FileFault::Exists(path.clone())
+                FileFault::Other(format!("{path} already exists."))
             }
             Err(error) => system(path, &error),
         };
@@ -341,33 +279,26 @@ impl Root {
         Err(fault)
     }
 
-    /// Opens the folder of the first names of a path.
-    fn walk(&self, path: &RelativePath, names: usize) -> Result<Folder, FileFault> {
+    /// Opens the folder of the first names of a path. With `create`, creates missing folders.
+    fn open_folder(
+        &self,
+        path: &RelativePath,
+        names: usize,
+        create: bool,
+    ) -> Result<Folder, FileFault> {
         let mut folder = self.folder.again().map_err(|error| system(path, &error))?;
         for (depth, name) in path.names().iter().take(names).enumerate() {
-            folder = match folder.folder(name) {
-                Ok(folder) => folder,
-                Err(error) => return Err(self.no_folder(&folder, &path.start(depth + 1), &error)),
-            };
-        }
-        Ok(folder)
-    }
-
-    fn walk_and_make(&self, path: &RelativePath, names: &[String]) -> Result<Folder, FileFault> {
-        let mut folder = self.folder.again().map_err(|error| system(path, &error))?;
-        for (depth, name) in names.iter().enumerate() {
             let here = path.start(depth + 1);
-            let opened = match folder.folder(name) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    match folder.make_folder(name) {
-                        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                            return Err(system(&here, &error));
-                        }
-                        _ => folder.folder(name),
+            let mut opened = folder.folder(name);
+            let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+            if create && opened.as_ref().is_err_and(is_missing) {
+                match folder.make_folder(name) {
+                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                        return Err(system(&here, &error));
                     }
+                    _ => opened = folder.folder(name),
                 }
-                opened => opened,
-            };
+            }
             folder = match opened {
                 Ok(folder) => folder,
                 Err(error) => return Err(self.no_folder(&folder, &here, &error)),
@@ -382,7 +313,7 @@ impl Root {
             Err(error) => self.missing(parent, path, &error),
             Ok(meta) => match meta.kind {
                 Kind::Link => FileFault::Link(path.clone()),
-                Kind::File | Kind::Special => FileFault::NotAFolder(path.clone()),
+                Kind::File | Kind::Special => FileFault::Other(format!("{path} is not a folder.")),
                 Kind::Folder => system(path, error),
             },
         }
@@ -403,6 +334,15 @@ impl Root {
     }
 }
 
+impl FileFault {
+    /// Returns the error for a file that another process has changed.
+    pub(super) fn changed(path: &RelativePath) -> Self {
+        Self::Other(format!(
+            "Another process changed {path}, so it was not saved. Load it again."
+        ))
+    }
+}
+
 impl From<FileFault> for ToolError {
     fn from(fault: FileFault) -> Self {
         Self::Refused(fault.to_string())
@@ -412,10 +352,22 @@ impl From<FileFault> for ToolError {
 fn must_be_file(path: &RelativePath, kind: Kind) -> Result<(), FileFault> {
     match kind {
         Kind::File => Ok(()),
-        Kind::Folder => Err(FileFault::NotAFile(path.clone())),
+        Kind::Folder => Err(not_a_file(path)),
         Kind::Link => Err(FileFault::Link(path.clone())),
-        Kind::Special => Err(FileFault::Special(path.clone())),
+        Kind::Special => Err(FileFault::Other(format!(
+            "{path} is neither a file nor a folder."
+        ))),
     }
+}
+
+fn not_a_file(path: &RelativePath) -> FileFault {
+    FileFault::Other(format!("{path} is a folder, not a file."))
+}
+
+fn too_large(path: &RelativePath, size: u64, limit: u64) -> FileFault {
+    FileFault::Other(format!(
+        "{path} is too large: {size} bytes, and at most {limit} are possible."
+    ))
 }
 
 fn read_start(file: File, bytes: u64) -> io::Result<Vec<u8>> {
@@ -426,8 +378,6 @@ fn read_start(file: File, bytes: u64) -> io::Result<Vec<u8>> {
 
 fn system(path: &RelativePath, error: &io::Error) -> FileFault {
     tracing::debug!(%path, %error, "a file operation failed");
-    FileFault::System {
-        path: path.clone(),
-        kind: error.kind(),
-    }
+    // The kind of the error does not contain the whole path.
+    FileFault::Other(format!("{path}: {}.", error.kind()))
 }

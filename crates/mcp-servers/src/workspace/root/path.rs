@@ -39,40 +39,29 @@ pub(in crate::workspace) struct RelativePath {
     names: Vec<String>,
 }
 
-/// A text that is not a path of the workspace.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(in crate::workspace) enum PathFault {
-    /// The path contains `..`.
-    #[error("{0:?} contains `..`. Write the path from the root folder, without `..`.")]
-    Parent(String),
-    /// The path is outside of the root.
-    #[error(
-        "{0:?} is an absolute path outside of the root folder. Write the path from the root \
-         folder, such as src/main.rs."
-    )]
-    Absolute(String),
-    /// The path contains characters that are not allowed.
-    #[error("{0:?} contains characters that are not possible in a path.")]
-    Characters(String),
-    /// The path is too long.
-    #[error("The path is longer than {MAX_PATH_BYTES} characters.")]
-    Long,
-}
-
 impl RelativePath {
     /// Parses a path with the separator `/`. Accepts an absolute path below the root, because
-    /// compilers print such paths.
-    pub(in crate::workspace) fn parse(text: &str, root: &Path) -> Result<Self, PathFault> {
+    /// compilers print such paths. The error is for the model.
+    pub(in crate::workspace) fn parse(text: &str, root: &Path) -> Result<Self, String> {
+        let wrong_characters =
+            || format!("{text:?} contains characters that are not possible in a path.");
         if text.len() > MAX_PATH_BYTES {
-            return Err(PathFault::Long);
+            return Err(format!(
+                "The path is longer than {MAX_PATH_BYTES} characters."
+            ));
         }
         if text.chars().any(char::is_control) {
-            return Err(PathFault::Characters(text.to_owned()));
+            return Err(wrong_characters());
         }
         let path = Path::new(text);
         let inner = if path.has_root() || path.is_absolute() {
             let inner = path.strip_prefix(root).ok().and_then(Path::to_str);
-            inner.ok_or_else(|| PathFault::Absolute(text.to_owned()))?
+            inner.ok_or_else(|| {
+                format!(
+                    "{text:?} is an absolute path outside of the root folder. Write the path from \
+                     the root folder, such as src/main.rs."
+                )
+            })?
         } else {
             text
         };
@@ -81,8 +70,12 @@ impl RelativePath {
         for name in inner.split(separator) {
             match name {
                 "" | "." => {}
-                ".." => return Err(PathFault::Parent(text.to_owned())),
-                _ if !is_plain(name) => return Err(PathFault::Characters(text.to_owned())),
+                ".." => {
+                    return Err(format!(
+                        "{text:?} contains `..`. Write the path from the root folder, without `..`."
+                    ));
+                }
+                _ if !is_plain(name) => return Err(wrong_characters()),
                 _ => names.push(name.to_owned()),
             }
         }
@@ -161,33 +154,6 @@ pub(in crate::workspace) struct NameRules {
     allowed: Vec<String>,
 }
 
-/// A name that is off limits.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(in crate::workspace) enum OffLimits {
-    /// The name usually contains secrets.
-    #[error(
-        "{path} is off limits: {name} usually contains secrets. Only the person who started this \
-         server can allow it (--allow-name {name})."
-    )]
-    Secret {
-        /// The path.
-        path: String,
-        /// The name in the path.
-        name: String,
-    },
-    /// The name is hidden. Hidden files usually configure tools.
-    #[error(
-        "{path} cannot be written: {name} is hidden. Only the person who started this server can \
-         allow it (--allow-name {name})."
-    )]
-    Hidden {
-        /// The path.
-        path: String,
-        /// The name in the path.
-        name: String,
-    },
-}
-
 impl NameRules {
     pub(in crate::workspace) fn new(allowed: &[String]) -> Self {
         Self {
@@ -195,20 +161,25 @@ impl NameRules {
         }
     }
 
-    /// Checks every name of the path, because the content of a hidden folder is hidden too.
+    /// Checks every name of the path, because the content of a hidden folder is hidden too. Hidden
+    /// files usually configure tools. The error is for the model.
     pub(in crate::workspace) fn check(
         &self,
         path: &RelativePath,
         access: Access,
-    ) -> Result<(), OffLimits> {
+    ) -> Result<(), String> {
         for name in path.names() {
-            let (path, shown) = (path.to_string(), name.clone());
-            if self.is_secret(name) {
-                return Err(OffLimits::Secret { path, name: shown });
-            }
-            if access == Access::Write && self.is_hidden(name) {
-                return Err(OffLimits::Hidden { path, name: shown });
-            }
+            let problem = if self.is_secret(name) {
+                format!("{path} is off limits: {name} usually contains secrets.")
+            } else if access == Access::Write && self.is_hidden(name) {
+                format!("{path} cannot be written: {name} is hidden.")
+            } else {
+                continue;
+            };
+            return Err(format!(
+                "{problem} Only the person who started this server can allow it (--allow-name \
+                 {name})."
+            ));
         }
         Ok(())
     }

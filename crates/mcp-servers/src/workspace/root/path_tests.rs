@@ -4,7 +4,7 @@ use super::*;
 
 const ROOT: &str = if cfg!(windows) { "C:\\work" } else { "/work" };
 
-fn parse(text: &str) -> Result<String, PathFault> {
+fn parse(text: &str) -> Result<String, String> {
     RelativePath::parse(text, Path::new(ROOT)).map(|path| path.to_string())
 }
 
@@ -17,16 +17,13 @@ fn spellings_of_one_path_are_one() {
         "src/./a.rs",
         "src/a.rs/",
     ] {
-        assert_eq!(parse(text).as_deref(), Ok("src/a.rs"), "{text}");
+        assert_eq!(parse(text).unwrap(), "src/a.rs", "{text}");
     }
     for text in ["", ".", "./", "././"] {
-        assert_eq!(parse(text).as_deref(), Ok("."), "{text:?}");
+        assert_eq!(parse(text).unwrap(), ".", "{text:?}");
     }
-    assert_eq!(
-        parse(&format!("{ROOT}/src/a.rs")).as_deref(),
-        Ok("src/a.rs")
-    );
-    assert_eq!(parse(ROOT).as_deref(), Ok("."));
+    assert_eq!(parse(&format!("{ROOT}/src/a.rs")).unwrap(), "src/a.rs");
+    assert_eq!(parse(ROOT).unwrap(), ".");
 }
 
 #[test]

@@ -2,7 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::{FileFault, Root, folder::Kind, path::RelativePath};
+use super::{
+    FileFault, Root,
+    folder::{Kind, Meta},
+    path::RelativePath,
+};
 
 /// Maximum number of visited names.
 const MAX_VISITED: usize = 20_000;
@@ -10,14 +14,6 @@ const MAX_VISITED: usize = 20_000;
 const MAX_DEPTH: usize = 16;
 /// Folders with many generated files. They are listed but not entered.
 const GENERATED_FOLDERS: [&str; 4] = ["node_modules", "target", "__pycache__", "venv"];
-
-/// A visited file or folder.
-#[derive(Debug)]
-pub(in crate::workspace) struct Visited {
-    pub(in crate::workspace) path: RelativePath,
-    pub(in crate::workspace) kind: Kind,
-    pub(in crate::workspace) size: u64,
-}
 
 /// Options of a traversal.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +32,7 @@ impl Walk {
         self,
         root: &Root,
         start: &RelativePath,
-        mut take: impl FnMut(Visited) -> bool,
+        mut take: impl FnMut(RelativePath, Meta) -> bool,
     ) -> Result<bool, FileFault> {
         let mut visited = 0;
         let mut complete = true;
@@ -48,30 +44,25 @@ impl Walk {
                 // The folder was removed, or its permissions do not allow reading.
                 Err(_) => continue,
             };
-            for entry in entries {
+            for (name, meta) in entries {
                 visited += 1;
                 if visited > MAX_VISITED {
                     return Ok(false);
                 }
-                if !self.hidden && root.rules().is_hidden(&entry.name) {
+                if !self.hidden && root.rules().is_hidden(&name) {
                     continue;
                 }
-                let path = folder.join(&entry.name);
+                let path = folder.join(&name);
                 let enter = self.recursive
-                    && entry.kind == Kind::Folder
-                    && !GENERATED_FOLDERS.contains(&entry.name.as_str())
-                    && !root.rules().is_secret(&entry.name);
+                    && meta.kind == Kind::Folder
+                    && !GENERATED_FOLDERS.contains(&name.as_str())
+                    && !root.rules().is_secret(&name);
                 if enter && path.names().len() - start.names().len() < MAX_DEPTH {
                     folders.push_back(path.clone());
                 } else if enter {
                     complete = false;
                 }
-                let found = Visited {
-                    path,
-                    kind: entry.kind,
-                    size: entry.size,
-                };
-                if !take(found) {
+                if !take(path, meta) {
                     return Ok(false);
                 }
             }

@@ -27,7 +27,8 @@ use crate::client::{call, calls, connect, text, texts};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn with_script(script: &str) -> Workspace {
-    let workspace = Workspace::with(|it| it.with_command("test: sh script.sh {args}")).await;
+    let workspace =
+        Workspace::with(|it| it.commands.push("test: sh script.sh {args}".to_owned())).await;
     workspace.write("script.sh", script);
     workspace
 }
@@ -91,10 +92,11 @@ test_run {"args": ["x"]}
 #[tokio::test]
 async fn only_listed_commands_run() {
     let workspace = Workspace::with(|options| {
+        options.commands.push("compile: sh one.sh".to_owned());
         options
-            .with_command("compile: sh one.sh")
-            .with_command("compile: sh two.sh {args}")
-            .with_command("test: sh three.sh")
+            .commands
+            .push("compile: sh two.sh {args}".to_owned());
+        options.commands.push("test: sh three.sh".to_owned());
     })
     .await;
     for script in ["one", "two", "three", "four"] {
@@ -126,10 +128,11 @@ async fn only_listed_commands_run() {
 #[tokio::test]
 async fn commands_get_only_allowed_variables() {
     let workspace = Workspace::with(|options| {
+        options.commands.push("test: sh script.sh".to_owned());
         options
-            .with_command("test: sh script.sh")
-            .with_variable("SWITCHBOARD_TEST=given")
-            .with_variable("CARGO_PKG_NAME")
+            .environment
+            .push("SWITCHBOARD_TEST=given".to_owned());
+        options.environment.push("CARGO_PKG_NAME".to_owned());
     })
     .await;
     workspace.write("script.sh", "env");
@@ -221,9 +224,8 @@ const FAMILY: &str = "
 #[tokio::test]
 async fn a_time_out_ends_a_command_with_its_child_processes() {
     let workspace = Workspace::with(|options| {
-        options
-            .with_command("test: sh script.sh")
-            .with_command_timeout(Duration::from_secs(500))
+        options.commands.push("test: sh script.sh".to_owned());
+        options.command_timeout = Duration::from_secs(500);
     })
     .await;
     workspace.write("script.sh", format!("{FAMILY} wait"));
@@ -308,7 +310,8 @@ async fn a_closed_http_connection_ends_its_command() {
     let parent = folder();
     let root = parent.path().join("root");
     write(&root, "script.sh", format!("{FAMILY} wait"));
-    let options = WorkspaceOptions::new(&root).with_command("test: sh script.sh");
+    let mut options = WorkspaceOptions::new(&root);
+    options.commands.push("test: sh script.sh".to_owned());
     let options = ServerOptions::new().with_workspace(options);
     let server = bind_http("workspace", ([127, 0, 0, 1], 0).into(), options);
     let server = server.await.unwrap();
@@ -352,7 +355,8 @@ async fn a_long_command_reports_progress() {
     let alive = Alive::watch(&root, 1);
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(far);
-    let options = WorkspaceOptions::new(&root).with_command("test: sh script.sh");
+    let mut options = WorkspaceOptions::new(&root);
+    options.commands.push("test: sh script.sh".to_owned());
     let options = ServerOptions::new().with_workspace(options);
     let server = serve_stream("workspace", options, reader, writer, std::future::pending());
     let server = tokio::spawn(server);
@@ -392,8 +396,9 @@ fn serves_its_standard_input() {
         .enable_all()
         .build()
         .unwrap();
-    let options = WorkspaceOptions::new(std::env::var_os(ROOT).unwrap());
-    let options = ServerOptions::new().with_workspace(options.with_command("test: sh script.sh"));
+    let mut options = WorkspaceOptions::new(std::env::var_os(ROOT).unwrap());
+    options.commands.push("test: sh script.sh".to_owned());
+    let options = ServerOptions::new().with_workspace(options);
     let served = serve_stdio("workspace", options, std::future::pending());
     runtime.block_on(served).unwrap();
 }

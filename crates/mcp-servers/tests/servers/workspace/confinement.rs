@@ -114,9 +114,8 @@ async fn paths_outside_of_the_root_are_refused() {
 #[tokio::test]
 async fn names_with_secrets_are_refused() {
     let workspace = Workspace::with(|options| {
-        options
-            .with_allowed_name(".github")
-            .with_allowed_name(".env.example")
+        options.allowed_names.push(".github".to_owned());
+        options.allowed_names.push(".env.example".to_owned());
     })
     .await;
     for file in [
@@ -302,7 +301,7 @@ mod unix {
 
     #[tokio::test]
     async fn a_renamed_root_stays_the_root() {
-        let workspace = Workspace::with(|it| it.with_command("sh check.sh")).await;
+        let workspace = Workspace::with(|it| it.commands.push("sh check.sh".to_owned())).await;
         workspace.write("a.txt", "mine");
         workspace.write("check.sh", "echo inside");
         let moved = workspace.parent().join("moved");
@@ -412,7 +411,9 @@ mod unix {
         let list = workspace.call("file_list", json!({})).await;
         assert!(text(&list).contains("pipe (neither file nor folder)"));
 
-        let (client, _server) = serve(WorkspaceOptions::new("/dev").with_read_only(true)).await;
+        let mut options = WorkspaceOptions::new("/dev");
+        options.read_only = true;
+        let (client, _server) = serve(options).await;
         for device in ["null", "zero", "tty"] {
             let load = json!({"path": device});
             let result = crate::client::call(&client, "file_load", load).await;

@@ -8,7 +8,7 @@ use super::support::Workspace;
 use crate::client::{calls, text, texts};
 
 async fn shop() -> Workspace {
-    let workspace = Workspace::with(|it| it.with_query_timeout(Duration::from_secs(20))).await;
+    let workspace = Workspace::with(|it| it.query_timeout = Duration::from_secs(20)).await;
     fill(&workspace);
     workspace
 }
@@ -223,7 +223,7 @@ const ENDLESS: &str =
 
 #[tokio::test]
 async fn an_endless_query_is_stopped() {
-    let workspace = Workspace::with(|it| it.with_query_timeout(Duration::from_millis(200))).await;
+    let workspace = Workspace::with(|it| it.query_timeout = Duration::from_millis(200)).await;
     fill(&workspace);
     let endless = json!({"sql": ENDLESS, "files": ["data/points.tsv"]});
     // More often than queries run at once, so each one has really ended.
@@ -243,7 +243,7 @@ async fn an_endless_query_is_stopped() {
 
 #[tokio::test]
 async fn a_cancelled_query_is_stopped() {
-    let workspace = Workspace::with(|it| it.with_query_timeout(Duration::from_hours(1))).await;
+    let workspace = Workspace::with(|it| it.query_timeout = Duration::from_hours(1)).await;
     fill(&workspace);
     let endless = || {
         let endless = json!({"sql": ENDLESS, "files": ["data/points.tsv"]});
@@ -341,7 +341,7 @@ async fn small_files_with_huge_tables_are_refused() {
         );
     }
     // Together they may not be larger than twice the limit of one.
-    let small = Workspace::with(|options| options.with_max_file_bytes(1000)).await;
+    let small = Workspace::with(|options| options.max_file_bytes = 1000).await;
     for file in ["a.csv", "b.csv", "c.csv"] {
         small.write(file, "v\n1234567\n".repeat(90));
     }

@@ -201,7 +201,7 @@ async fn concurrent_changes_are_all_saved() {
 
 #[tokio::test]
 async fn binary_and_too_large_files_are_refused() {
-    let workspace = Workspace::with(|options| options.with_max_file_bytes(100)).await;
+    let workspace = Workspace::with(|options| options.max_file_bytes = 100).await;
     workspace.write("picture.png", [0x89, b'P', 0, 0xff]);
     workspace.write("latin.txt", [b'a', 0xe4]);
     workspace.write("nul.txt", "a\0b");

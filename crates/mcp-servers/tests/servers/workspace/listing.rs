@@ -8,14 +8,13 @@ use switchboard_mcp_servers::{ServerError, ServerOptions, WorkspaceOptions, serv
 use super::support::{Workspace, folder};
 use crate::client::text;
 
-fn commands(options: WorkspaceOptions) -> WorkspaceOptions {
-    [
+fn commands(options: &mut WorkspaceOptions) {
+    let commands = [
         "compile: sh check.sh",
         "sh test.sh {args}",
         "test: sh slow.sh",
-    ]
-    .into_iter()
-    .fold(options, WorkspaceOptions::with_command)
+    ];
+    options.commands = commands.map(str::to_owned).to_vec();
 }
 
 #[tokio::test]
@@ -29,7 +28,7 @@ async fn the_list_of_tools() {
 
 #[tokio::test]
 async fn read_only_servers_have_only_reading_tools() {
-    let workspace = Workspace::with(|options| options.with_read_only(true)).await;
+    let workspace = Workspace::with(|options| options.read_only = true).await;
     let tools = workspace.client.list_all_tools().await.unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
     assert_eq!(
@@ -62,21 +61,29 @@ async fn invalid_settings_are_refused_at_the_start() {
     let parent = folder();
     let root = parent.path().join("root");
     let file = parent.path().join("outside.txt");
-    let options = |set: fn(WorkspaceOptions) -> WorkspaceOptions| {
-        ServerOptions::new().with_workspace(set(WorkspaceOptions::new(&root)))
+    let options = |set: fn(&mut WorkspaceOptions)| {
+        let mut options = WorkspaceOptions::new(&root);
+        set(&mut options);
+        ServerOptions::new().with_workspace(options)
     };
     let mut seen = String::new();
     for options in [
         ServerOptions::new(),
-        options(|it| it).with_data("data.db"),
+        options(|_| {}).with_data("data.db"),
         ServerOptions::new().with_workspace(WorkspaceOptions::new(parent.path().join("nowhere"))),
         ServerOptions::new().with_workspace(WorkspaceOptions::new(&file)),
-        options(|it| it.with_command("no-such-program-here --flag")),
-        options(|it| it.with_command("sh 'x")),
-        options(|it| it.with_command("sh {args} x")),
-        options(|it| it.with_command("sh x.sh").with_command("sh  x.sh {args}")),
-        options(|it| it.with_command("sh x.sh").with_read_only(true)),
-        options(|it| it.with_variable("=x")),
+        options(|it| it.commands.push("no-such-program-here --flag".to_owned())),
+        options(|it| it.commands.push("sh 'x".to_owned())),
+        options(|it| it.commands.push("sh {args} x".to_owned())),
+        options(|it| {
+            it.commands.push("sh x.sh".to_owned());
+            it.commands.push("sh  x.sh {args}".to_owned());
+        }),
+        options(|it| {
+            it.commands.push("sh x.sh".to_owned());
+            it.read_only = true;
+        }),
+        options(|it| it.environment.push("=x".to_owned())),
     ] {
         let (_near, far) = tokio::io::duplex(64);
         let (reader, writer) = tokio::io::split(far);

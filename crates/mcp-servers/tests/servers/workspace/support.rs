@@ -42,18 +42,16 @@ pub(crate) fn write(root: &Path, file: &str, contents: impl AsRef<[u8]>) {
 
 impl Workspace {
     pub(crate) async fn new() -> Self {
-        Self::with(|options| options).await
+        Self::with(|_| {}).await
     }
 
-    pub(crate) async fn with(set: impl FnOnce(WorkspaceOptions) -> WorkspaceOptions) -> Self {
+    pub(crate) async fn with(set: impl FnOnce(&mut WorkspaceOptions)) -> Self {
         Self::of(folder(), set).await
     }
 
-    pub(crate) async fn of(
-        parent: TempDir,
-        set: impl FnOnce(WorkspaceOptions) -> WorkspaceOptions,
-    ) -> Self {
-        let options = set(WorkspaceOptions::new(parent.path().join("root")));
+    pub(crate) async fn of(parent: TempDir, set: impl FnOnce(&mut WorkspaceOptions)) -> Self {
+        let mut options = WorkspaceOptions::new(parent.path().join("root"));
+        set(&mut options);
         let (client, server) = serve(options).await;
         Self {
             parent,
