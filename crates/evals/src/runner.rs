@@ -5,7 +5,6 @@ mod declared_tools;
 mod usage_meter;
 
 use std::{
-    fmt,
     pin::pin,
     sync::Arc,
     time::{Duration, Instant},
@@ -22,9 +21,7 @@ use switchboard_orchestration::{
 
 use crate::{
     recording::Redaction,
-    report::{
-        RunResult, SuiteRuns, TranscriptBuilder, TurnResult, UnfinishedTurn, transcript::Transcript,
-    },
+    report::{RunResult, SuiteRuns, TranscriptBuilder, TurnResult, UnfinishedTurn},
     scoring::{
         TurnScore, Verdict, bfcl, first_response::FirstResponse, required_calls, score_turn,
     },
@@ -61,7 +58,7 @@ pub trait Engine: Send + Sync {
 }
 
 /// The settings of one conversation.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Conversation<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
@@ -73,10 +70,16 @@ pub struct Conversation<'a> {
     pub recipe: Option<&'a str>,
     /// The servers whose tools are offered. `None` for all.
     pub servers: Option<&'a [String]>,
-    /// Declared tools, which replace all servers.
-    pub tools: Option<Arc<dyn ToolHost>>,
     /// Parameters of the run.
     pub parameters: &'a Map<String, Value>,
+}
+
+impl Conversation<'_> {
+    /// Returns the declared tools of the scenario, which replace all servers.
+    pub fn declared_tools(&self) -> Option<Arc<dyn ToolHost>> {
+        let tools = &self.scenario.tools;
+        (!tools.is_empty()).then(|| Arc::new(DeclaredToolHost::new(tools)) as Arc<dyn ToolHost>)
+    }
 }
 
 impl Suite {
@@ -180,9 +183,6 @@ impl PlannedRun<'_> {
 
     fn conversation(&self) -> Conversation<'_> {
         let scenario = self.scenario;
-        let has_tools = !scenario.tools.is_empty();
-        let tools = has_tools
-            .then(|| Arc::new(DeclaredToolHost::new(&scenario.tools)) as Arc<dyn ToolHost>);
         let servers = scenario.servers.as_deref();
         Conversation {
             scenario,
@@ -190,7 +190,6 @@ impl PlannedRun<'_> {
             model: self.model,
             recipe: self.recipe(),
             servers: servers.or(self.suite.servers.as_deref()),
-            tools,
             parameters: &scenario.parameters,
         }
     }
@@ -243,17 +242,12 @@ impl PlannedRun<'_> {
                 });
                 return;
             };
-            let measurements = Measurements {
-                duration_ms,
-                unmetered: meter.unmetered(),
-                cost_usd: meter.cost_usd(),
-                transcript: transcript.finish(&report.tool_calls),
-            };
+            let transcript = transcript.finish(&report.tool_calls);
             self.redact_results(&mut report);
             tools.update(&agent, &report).await;
             let is_redacted =
                 |call: &ToolCallRecord| self.engine.is_input_redacted(&conversation, call);
-            let (score, faults) = match turn.scoring {
+            let (score, mut faults) = match turn.scoring {
                 ScoringRules::Switchboard => {
                     let score = score_turn(turn, &report.tool_calls, &earlier, &is_redacted);
                     let mut faults = faults(turn, &report, &score);
@@ -269,7 +263,26 @@ impl PlannedRun<'_> {
                     (score, faults)
                 }
             };
-            let mut turn_result = turn_result(turn, &report, score, faults, measurements);
+            let artifacts = report.content.iter().filter_map(|item| match item {
+                AnswerItem::Artifact { artifact_type, .. } => Some(artifact_type.clone()),
+                _ => None,
+            });
+            let artifacts: Vec<String> = artifacts.collect();
+            faults.extend(turn.answer.faults(&report.answer, &artifacts));
+            let mut turn_result = TurnResult {
+                message: turn.say.clone(),
+                answer: report.answer.clone(),
+                outcome: report.outcome,
+                error: report.error.as_ref().map(|error| error.message.clone()),
+                faults,
+                score,
+                steps: report.steps,
+                usage: report.usage,
+                unmetered: meter.unmetered(),
+                cost_usd: meter.cost_usd(),
+                duration_ms,
+                transcript,
+            };
             redact_turn(&mut turn_result, self.redaction);
             result.turns.push(turn_result);
             earlier.extend(report.tool_calls);
@@ -302,14 +315,6 @@ fn external_error(error: &RunError) -> Option<&str> {
     is_external.then_some(error.message.as_str())
 }
 
-/// The measurements of a turn.
-struct Measurements {
-    duration_ms: u64,
-    unmetered: u32,
-    cost_usd: Option<f64>,
-    transcript: Transcript,
-}
-
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -328,38 +333,6 @@ fn redact_turn(turn: &mut TurnResult, redaction: &Redaction) {
         call.input = redaction.value(&call.input);
         call.reason = call.reason.as_deref().map(|reason| redaction.text(reason));
         call.result = redaction.text(&call.result);
-    }
-}
-
-fn turn_result(
-    turn: &Turn,
-    report: &RunReport,
-    score: TurnScore,
-    mut faults: Vec<String>,
-    measurements: Measurements,
-) -> TurnResult {
-    let artifacts: Vec<String> = report
-        .content
-        .iter()
-        .filter_map(|item| match item {
-            AnswerItem::Artifact { artifact_type, .. } => Some(artifact_type.clone()),
-            _ => None,
-        })
-        .collect();
-    faults.extend(turn.answer.faults(&report.answer, &artifacts));
-    TurnResult {
-        message: turn.say.clone(),
-        answer: report.answer.clone(),
-        outcome: report.outcome,
-        error: report.error.as_ref().map(|error| error.message.clone()),
-        faults,
-        score,
-        steps: report.steps,
-        usage: report.usage,
-        unmetered: measurements.unmetered,
-        cost_usd: measurements.cost_usd,
-        duration_ms: measurements.duration_ms,
-        transcript: measurements.transcript,
     }
 }
 
@@ -388,20 +361,6 @@ fn faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
         }
     }
     faults
-}
-
-impl fmt::Debug for Conversation<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Conversation")
-            .field("scenario", &self.scenario.name)
-            .field("repetition", &self.repetition)
-            .field("model", self.model)
-            .field("recipe", &self.recipe)
-            .field("servers", &self.servers)
-            .field("declares_tools", &self.tools.is_some())
-            .field("parameters", self.parameters)
-            .finish()
-    }
 }
 
 #[cfg(test)]

@@ -110,8 +110,8 @@ impl Evaluator<'_> {
         settings: &Conversation<'_>,
         recording: &RecordingMode,
     ) -> Result<Arc<dyn ToolHost>, String> {
-        if let Some(declared) = &settings.tools {
-            return Ok(Arc::clone(declared));
+        if let Some(declared) = settings.declared_tools() {
+            return Ok(declared);
         }
         if !recording.is_replay() && !settings.scenario.fresh_servers {
             let mut named = settings.servers.into_iter().flatten();
@@ -175,7 +175,7 @@ impl Engine for Evaluator<'_> {
             // The author of the suite may raise the limit, unlike a client.
             plan.options.limits.max_steps = steps;
         }
-        if settings.tools.is_some() && self.args.answers.strategy.is_none() {
+        if !settings.scenario.tools.is_empty() && self.args.answers.strategy.is_none() {
             // Such a scenario evaluates only the calls.
             plan.options.strategy = Strategy::Loop;
         }

@@ -135,17 +135,6 @@ fn an_entry_is_a_scenario_with_its_functions_as_tools() {
 }
 
 #[test]
-fn an_imported_suite_can_be_written_and_read() {
-    let suite = read(
-        &question("multiple_0", |_| {}),
-        Some(&answer("multiple_0", &json!([area(10)]))),
-    )
-    .unwrap();
-    let written = serde_json::to_value(&suite).unwrap();
-    assert_eq!(Suite::read(written).unwrap(), suite);
-}
-
-#[test]
 fn earlier_messages_precede_the_turn() {
     let questions = question("live_irrelevance_7-1-0", |it| {
         it["question"] = json!([[

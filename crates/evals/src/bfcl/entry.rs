@@ -1,5 +1,7 @@
 //! Converts an entry to a scenario.
 
+use std::fmt;
+
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
@@ -70,7 +72,7 @@ const CATEGORIES: [(&str, Category); 11] = [
 ];
 
 /// The supported categories for people. `simple` is an older name of `simple_python`.
-pub(super) const SUPPORTED: &str = "simple_python, multiple, parallel, parallel_multiple, irrelevance, \
+const SUPPORTED: &str = "simple_python, multiple, parallel, parallel_multiple, irrelevance, \
     live_simple, live_multiple, live_parallel, live_parallel_multiple, live_irrelevance";
 
 /// Parses the entries of a file, which is JSON Lines or an array.
@@ -78,10 +80,8 @@ pub(super) fn entries<T: DeserializeOwned>(
     text: &str,
     file: &'static str,
 ) -> Result<Vec<T>, BfclError> {
-    let invalid = |number: usize, error: serde_json::Error| BfclError::Form {
-        file,
-        number,
-        error: error.to_string(),
+    let invalid = |number: usize, error: serde_json::Error| {
+        BfclError(format!("entry {number} of the {file} file: {error}"))
     };
     let text = text.trim_start_matches('\u{feff}').trim();
     let entries: Vec<T> = if text.starts_with('[') {
@@ -99,7 +99,7 @@ pub(super) fn entries<T: DeserializeOwned>(
         lines.enumerate().map(read).collect::<Result<_, _>>()?
     };
     if entries.is_empty() {
-        return Err(BfclError::Empty { file });
+        return Err(BfclError(format!("the {file} file has no entry")));
     }
     Ok(entries)
 }
@@ -109,21 +109,18 @@ impl Question {
         self.functions.as_deref().unwrap_or_default()
     }
 
-    pub(super) fn invalid(&self, reason: impl Into<String>) -> BfclError {
-        BfclError::Meaning {
-            id: self.id.clone(),
-            reason: reason.into(),
-        }
+    pub(super) fn invalid(&self, reason: impl fmt::Display) -> BfclError {
+        BfclError(format!("`{}`: {reason}", self.id))
     }
 
     pub(super) fn scenario(&self, answer: Option<&Answer>) -> Result<Scenario, BfclError> {
         // The number of the entry follows the last `_`.
         let kind = self.id.rsplit_once('_').map_or("", |(kind, _)| kind);
         let Some((_, category)) = CATEGORIES.iter().find(|(name, _)| *name == kind) else {
-            return Err(BfclError::Category {
-                id: self.id.clone(),
-                category: kind.to_owned(),
-            });
+            return Err(BfclError(format!(
+                "`{}` has the unsupported category `{kind}`; supported: {SUPPORTED}",
+                self.id
+            )));
         };
         if self.functions.is_none() {
             return Err(self.invalid("it has no `function`"));
@@ -141,10 +138,11 @@ impl Question {
             (Category::Irrelevance, _) => Vec::new(),
             (category, Some(answer)) => self.calls(*category, answer)?,
             (_, None) => {
-                return Err(BfclError::NoAnswer {
-                    id: self.id.clone(),
-                    category: kind.to_owned(),
-                });
+                return Err(BfclError(format!(
+                    "`{}` has no answer: `{kind}` needs the file of the same name in \
+                     `possible_answer`",
+                    self.id
+                )));
             }
         };
         let before = before.iter().map(|message| EarlierMessage {

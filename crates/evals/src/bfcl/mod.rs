@@ -39,56 +39,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::suite::{Suite, Thresholds};
 use entry::{Answer, Question};
 
-/// An error in the data.
+/// An error in the data: the entry and its problem.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BfclError {
-    /// The file is empty.
-    #[error("the {file} file has no entry")]
-    Empty {
-        /// `question` or `answer`.
-        file: &'static str,
-    },
-    /// An entry is not valid.
-    #[error("entry {number} of the {file} file: {error}")]
-    Form {
-        /// `question` or `answer`.
-        file: &'static str,
-        /// Number of the entry, from 1.
-        number: usize,
-        /// The problem.
-        error: String,
-    },
-    /// The category of the id is not supported.
-    #[error(
-        "`{id}` has the unsupported category `{category}`; supported: {}",
-        entry::SUPPORTED
-    )]
-    Category {
-        /// The entry.
-        id: String,
-        /// Its category.
-        category: String,
-    },
-    /// The answer is missing.
-    #[error(
-        "`{id}` has no answer: `{category}` needs the file of the same name in `possible_answer`"
-    )]
-    NoAnswer {
-        /// The entry.
-        id: String,
-        /// Its category.
-        category: String,
-    },
-    /// An entry contradicts itself.
-    #[error("`{id}`: {reason}")]
-    Meaning {
-        /// The entry.
-        id: String,
-        /// The problem.
-        reason: String,
-    },
-}
+#[error("{0}")]
+pub struct BfclError(String);
 
 /// Converts a question file and its answer file to a suite. `irrelevance` has no answers. Both
 /// files are JSON Lines or a JSON array.

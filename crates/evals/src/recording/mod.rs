@@ -27,9 +27,26 @@ mod recorder;
 mod redacted;
 mod redaction;
 
+use switchboard_domain::{JsonObject, ToolCatalog};
+use switchboard_orchestration::tools::arguments::ContextInjection;
+
 pub use error::RecordingError;
 pub use matching::Matching;
 pub use player::Player;
 pub use recorder::Recorder;
 pub(crate) use redacted::{is_redacted, may_equal};
 pub(crate) use redaction::Redaction;
+
+/// Returns the input of a call without the arguments that the host added.
+fn visible_input<'a>(
+    hidden: &ContextInjection,
+    catalogs: impl Iterator<Item = &'a ToolCatalog>,
+    tool: &str,
+    input: JsonObject,
+) -> JsonObject {
+    let mut tools = catalogs.flat_map(|catalog| &catalog.tools);
+    match tools.find(|definition| definition.name == tool) {
+        Some(definition) => hidden.without(definition, input),
+        None => hidden.without_any(input),
+    }
+}

@@ -1,7 +1,7 @@
 //! Replays recorded model and tool traffic.
 
 use std::{
-    fmt,
+    collections::HashSet,
     io::BufRead,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -20,6 +20,7 @@ use super::{
     format::{self, CallResult, EarlyEnd, ModelCall, RecordedToolCall, Recording},
     matching::{CanonicalRequest, Quality, excerpt},
     redacted::may_equal,
+    visible_input,
 };
 
 /// Maximum number of stored misses, because a server may run for days.
@@ -35,7 +36,7 @@ const MAX_MISSED: usize = 1_000;
 /// assert!(player.models().is_empty());
 /// # Ok::<(), switchboard_evals::recording::RecordingError>(())
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Player {
     shared: Arc<Shared>,
     matching: Matching,
@@ -44,31 +45,37 @@ pub struct Player {
     hidden: ContextInjection,
 }
 
+#[derive(Debug)]
 struct Shared {
     redaction: Redaction,
     catalogs: Vec<ToolCatalog>,
     state: Mutex<State>,
 }
 
+#[derive(Debug)]
 struct State {
     model_calls: Vec<Response<(ModelCall, CanonicalRequest)>>,
     tool_calls: Vec<Response<RecordedToolCall>>,
+    /// Conversations with used responses.
+    used_conversations: HashSet<Arc<str>>,
     missed: Vec<String>,
 }
 
 /// A recorded response that is replayed once.
+#[derive(Debug)]
 struct Response<T> {
+    conversation: Option<Arc<str>>,
     recorded: Arc<T>,
     is_used: bool,
 }
 
 impl<T> Response<T> {
-    fn all(recorded: Vec<T>) -> Vec<Self> {
-        let responses = recorded.into_iter().map(|recorded| Self {
+    fn new(conversation: Option<Arc<str>>, recorded: T) -> Self {
+        Self {
+            conversation,
             recorded: Arc::new(recorded),
             is_used: false,
-        });
-        responses.collect()
+        }
     }
 }
 
@@ -82,56 +89,11 @@ enum Selection {
     Found(Arc<Mutex<Option<Arc<str>>>>),
 }
 
-impl Selection {
-    fn found(&self) -> Option<Arc<str>> {
-        match self {
-            Self::All => None,
-            Self::Named(name) => Some(Arc::clone(name)),
-            Self::Found(name) => lock(name).clone(),
-        }
-    }
-
-    /// Returns 0 for the preferred conversation and 1 for another one. `None` excludes it.
-    fn rank(
-        &self,
-        conversation: Option<&Arc<str>>,
-        matching: Matching,
-        state: &State,
-    ) -> Option<u8> {
-        let Some(conversation) = conversation else {
-            return Some(0);
-        };
-        match (self, self.found()) {
-            (Self::All, _) => Some(0),
-            (_, Some(own)) if own == *conversation => Some(0),
-            (Self::Found(_), _) if matching == Matching::Exact => Some(1),
-            // In recorded order, each conversation starts with a recorded one without a follower.
-            (Self::Found(_), None) => (!state.has_used(conversation)).then_some(0),
-            (Self::Named(_) | Self::Found(_), _) => None,
-        }
-    }
-
-    /// Continues with the conversation of a response.
-    fn follow(&self, conversation: Option<&Arc<str>>) {
-        if let (Self::Found(name), Some(conversation)) = (self, conversation) {
-            *lock(name) = Some(Arc::clone(conversation));
-        }
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl State {
-    fn has_used(&self, conversation: &Arc<str>) -> bool {
-        let models = self.model_calls.iter().filter(|call| call.is_used);
-        let mut models = models.map(|call| call.recorded.0.conversation.as_ref());
-        let tools = self.tool_calls.iter().filter(|call| call.is_used);
-        let mut tools = tools.map(|call| call.recorded.conversation.as_ref());
-        models.any(|it| it == Some(conversation)) || tools.any(|it| it == Some(conversation))
-    }
-
     fn add_missed(&mut self, message: String) {
         if self.missed.len() < MAX_MISSED {
             self.missed.push(message);
@@ -154,9 +116,14 @@ impl Player {
             tool_calls,
             ..
         } = format::read(input)?;
+        let model_calls = model_calls.into_iter();
+        let model_calls = model_calls.map(|it| Response::new(it.0.conversation.clone(), it));
+        let tool_calls = tool_calls.into_iter();
+        let tool_calls = tool_calls.map(|it| Response::new(it.conversation.clone(), it));
         let state = State {
-            model_calls: Response::all(model_calls),
-            tool_calls: Response::all(tool_calls),
+            model_calls: model_calls.collect(),
+            tool_calls: tool_calls.collect(),
+            used_conversations: HashSet::new(),
             missed: Vec::new(),
         };
         Ok(Self {
@@ -240,17 +207,10 @@ impl Player {
     /// Returns whether secrets were removed from the input of a tool use.
     pub fn is_input_redacted(&self, tool_use: &str) -> bool {
         let state = self.state();
-        let mut calls = state.model_calls.iter().filter(|call| {
-            let conversation = call.recorded.0.conversation.as_ref();
-            let rank = self.selection.rank(conversation, self.matching, &state);
-            rank.is_some()
-        });
+        let mut calls = state.model_calls.iter();
         calls.any(|call| {
-            call.recorded
-                .0
-                .redacted_inputs
-                .iter()
-                .any(|id| id == tool_use)
+            let mut ids = call.recorded.0.redacted_inputs.iter();
+            ids.any(|id| id == tool_use) && self.rank(call, &state.used_conversations).is_some()
         })
     }
 
@@ -272,6 +232,58 @@ impl Player {
         lock(&self.shared.state)
     }
 
+    /// Returns the conversation that has preference.
+    fn own_conversation(&self) -> Option<Arc<str>> {
+        match &self.selection {
+            Selection::All => None,
+            Selection::Named(name) => Some(Arc::clone(name)),
+            Selection::Found(name) => lock(name).clone(),
+        }
+    }
+
+    /// Returns 0 for a response of the preferred conversation and 1 for one of another
+    /// conversation. `None` excludes the response.
+    fn rank<T>(&self, response: &Response<T>, used: &HashSet<Arc<str>>) -> Option<u8> {
+        let Some(conversation) = &response.conversation else {
+            return Some(0);
+        };
+        match (&self.selection, self.own_conversation()) {
+            (Selection::All, _) => Some(0),
+            (_, Some(own)) if own == *conversation => Some(0),
+            (Selection::Found(_), _) if self.matching == Matching::Exact => Some(1),
+            // In recorded order, each conversation starts with a recorded one without a follower.
+            (Selection::Found(_), None) => (!used.contains(conversation)).then_some(0),
+            (Selection::Named(_) | Selection::Found(_), _) => None,
+        }
+    }
+
+    /// Returns the best unused response and marks it as used. `compare` returns `None` for another
+    /// request.
+    fn take<T>(
+        &self,
+        responses: &mut [Response<T>],
+        used: &mut HashSet<Arc<str>>,
+        compare: impl Fn(&T) -> Option<Quality>,
+    ) -> Option<Arc<T>> {
+        let unused = responses.iter().enumerate().filter(|(_, it)| !it.is_used);
+        let candidates = unused.filter_map(|(position, response)| {
+            let quality = compare(&response.recorded)?;
+            Some((self.rank(response, used)?, quality, position))
+        });
+        let (_, _, position) = candidates.min()?;
+        let response = &mut responses[position];
+        response.is_used = true;
+        used.extend(response.conversation.clone());
+        Some(Arc::clone(&response.recorded))
+    }
+
+    /// Continues with the conversation of a response.
+    fn follow(&self, conversation: Option<&Arc<str>>) {
+        if let (Selection::Found(name), Some(conversation)) = (&self.selection, conversation) {
+            *lock(name) = Some(Arc::clone(conversation));
+        }
+    }
+
     /// Returns the response to a request and marks it as used.
     fn respond(
         &self,
@@ -283,28 +295,22 @@ impl Player {
         };
         let request = CanonicalRequest::of(request, &self.shared.redaction)
             .map_err(|cause| error(cause.to_string()))?;
-        let mut state = self.state();
-        let candidates = state.model_calls.iter().enumerate();
-        let candidates = candidates.filter_map(|(position, call)| {
-            let (recorded, recorded_request) = &*call.recorded;
-            let conversation = recorded.conversation.as_ref();
-            let rank = self.selection.rank(conversation, self.matching, &state)?;
+        let state = &mut *self.state();
+        let compare = |(call, recorded): &(ModelCall, CanonicalRequest)| {
             let quality = match self.matching {
-                Matching::Exact => recorded_request.matches(&request)?,
-                Matching::Order => Quality::Equal,
+                Matching::Exact => recorded.matches(&request),
+                Matching::Order => Some(Quality::Equal),
             };
-            let is_candidate = recorded.model == *model && !call.is_used;
-            is_candidate.then_some((rank, quality, position))
-        });
-        let Some((_, _, position)) = candidates.min() else {
-            let message = self.missing_response(&state, model, &request);
+            quality.filter(|_| call.model == *model)
+        };
+        let used = &mut state.used_conversations;
+        let Some(recorded) = self.take(&mut state.model_calls, used, compare) else {
+            let message = self.missing_response(state, model, &request);
             state.add_missed(message.clone());
             return Err(error(message));
         };
-        let call = &mut state.model_calls[position];
-        call.is_used = true;
-        self.selection.follow(call.recorded.0.conversation.as_ref());
-        Ok(Arc::clone(&call.recorded))
+        self.follow(recorded.0.conversation.as_ref());
+        Ok(recorded)
     }
 
     fn missing_response(
@@ -314,10 +320,7 @@ impl Player {
         request: &CanonicalRequest,
     ) -> String {
         let calls = state.model_calls.iter().filter(|call| {
-            let recorded = &call.recorded.0;
-            let conversation = recorded.conversation.as_ref();
-            let rank = self.selection.rank(conversation, self.matching, state);
-            recorded.model == *model && rank.is_some()
+            call.recorded.0.model == *model && self.rank(call, &state.used_conversations).is_some()
         });
         let (used, unused): (Vec<_>, Vec<_>) = calls.partition(|call| call.is_used);
         let is_repeated = used
@@ -355,33 +358,24 @@ impl Player {
     /// Returns the result of a call and marks it as used.
     fn result(&self, tool: &str, input: &Value) -> Option<Arc<RecordedToolCall>> {
         let tool = self.shared.redaction.name(tool);
-        let mut state = self.state();
-        let candidates = state.tool_calls.iter().enumerate();
-        let candidates = candidates.filter_map(|(position, call)| {
-            let recorded = &call.recorded;
-            if call.is_used || recorded.tool != tool {
-                return None;
-            }
-            let conversation = recorded.conversation.as_ref();
-            let rank = self.selection.rank(conversation, self.matching, &state)?;
+        let compare = |recorded: &RecordedToolCall| {
             let recorded_input = Value::Object(recorded.input.clone());
-            let quality = if may_equal(&recorded_input, input) {
-                Quality::Equal
-            } else if self.matching == Matching::Order {
-                Quality::AfterRedactedInput
+            if recorded.tool != tool {
+                None
+            } else if may_equal(&recorded_input, input) {
+                Some(Quality::Equal)
             } else {
-                return None;
-            };
-            Some((rank, quality, position))
-        });
-        let (_, _, position) = candidates.min()?;
-        let call = &mut state.tool_calls[position];
-        call.is_used = true;
+                (self.matching == Matching::Order).then_some(Quality::AfterRedactedInput)
+            }
+        };
+        let state = &mut *self.state();
+        let used = &mut state.used_conversations;
+        let recorded = self.take(&mut state.tool_calls, used, compare)?;
         // A resumed run may call tools before its first request.
-        if self.selection.found().is_none() {
-            self.selection.follow(call.recorded.conversation.as_ref());
+        if self.own_conversation().is_none() {
+            self.follow(recorded.conversation.as_ref());
         }
-        Some(Arc::clone(&call.recorded))
+        Some(recorded)
     }
 }
 
@@ -433,26 +427,19 @@ impl ToolHost for Player {
     async fn tools(&self) -> ToolCatalog {
         let catalogs = &self.shared.catalogs;
         let state = self.state();
-        let unused = state.model_calls.iter().enumerate();
-        let unused = unused.filter(|(_, call)| !call.is_used);
-        let ranked = unused.filter_map(|(position, call)| {
-            let recorded = &call.recorded.0;
-            let conversation = recorded.conversation.as_ref();
-            let rank = self.selection.rank(conversation, self.matching, &state)?;
-            Some((rank, position, recorded.catalogs))
-        });
-        let next = ranked.min().map(|(_, _, catalogs)| catalogs);
-        let valid = next.and_then(|count| catalogs.get(count.checked_sub(1)?));
+        let unused = state.model_calls.iter().filter(|call| !call.is_used);
+        // The first one of the best rank.
+        let next = unused
+            .filter_map(|call| Some((self.rank(call, &state.used_conversations)?, call)))
+            .min_by_key(|(rank, _)| *rank);
+        let valid =
+            next.and_then(|(_, call)| catalogs.get(call.recorded.0.catalogs.checked_sub(1)?));
         valid.or(catalogs.last()).cloned().unwrap_or_default()
     }
 
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let catalogs = self.shared.catalogs.iter().rev();
-        let mut tools = catalogs.flat_map(|catalog| &catalog.tools);
-        let input = match tools.find(|tool| tool.name == call.name) {
-            Some(tool) => self.hidden.without(tool, call.input.into_object()),
-            None => self.hidden.without_any(call.input.into_object()),
-        };
+        let input = visible_input(&self.hidden, catalogs, &call.name, call.input.into_object());
         let input = self.shared.redaction.value(&Value::Object(input));
         let unavailable = |reason: String| ToolCallError::Unavailable {
             server: "recording".to_owned(),
@@ -480,17 +467,6 @@ impl ToolHost for Player {
 
     fn changes(&self) -> ToolHostChanges {
         Box::pin(stream::pending())
-    }
-}
-
-impl fmt::Debug for Player {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Player")
-            .field("models", &self.models())
-            .field("unused", &self.unused())
-            .field("matching", &self.matching)
-            .field("selection", &self.selection)
-            .finish_non_exhaustive()
     }
 }
 

@@ -4,13 +4,11 @@ use std::{
     collections::HashMap,
     hash::{BuildHasher as _, RandomState},
     io::Write,
-    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, ready},
 };
 
 use async_trait::async_trait;
-use futures_core::Stream;
+use futures_util::{StreamExt as _, stream::unfold};
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::{
@@ -25,6 +23,7 @@ use super::{
     format::{
         CallResult, Catalog, EarlyEnd, Header, Line, ModelCall, RecordedToolCall, StoredModelError,
     },
+    visible_input,
 };
 
 /// Maximum number of messages and lists of tools that the recorder recognizes. Then it forgets all
@@ -149,16 +148,6 @@ impl Recorder {
             writer.error = Some(error);
         }
     }
-
-    /// Returns the input of a call as the model wrote it.
-    fn visible_input(&self, tool: &str, input: JsonObject) -> JsonObject {
-        let writer = self.writer();
-        let mut tools = writer.catalog.iter().flat_map(|catalog| &catalog.tools);
-        match tools.find(|definition| definition.name == tool) {
-            Some(definition) => self.hidden.without(definition, input),
-            None => self.hidden.without_any(input),
-        }
-    }
 }
 
 impl Writer {
@@ -210,7 +199,7 @@ impl ChatModel for RecordedModel {
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         // Created before the request, so that a dropped request is recorded as well.
-        let mut recorded = RecordedStream {
+        let mut recorded = RecordedResponse {
             recorder: self.recorder.clone(),
             response: Some(PartialResponse {
                 catalogs: self.recorder.writer().catalogs,
@@ -219,12 +208,18 @@ impl ChatModel for RecordedModel {
                 request: request.clone(),
                 events: Vec::new(),
             }),
-            stream: None,
         };
         match self.model.stream(request).await {
             Ok(stream) => {
-                recorded.stream = Some(stream);
-                Ok(Box::pin(recorded))
+                let state = (stream, recorded);
+                Ok(Box::pin(unfold(
+                    state,
+                    |(mut stream, mut recorded)| async {
+                        let next = stream.next().await;
+                        recorded.add(next.as_ref());
+                        Some((next?, (stream, recorded)))
+                    },
+                )))
             }
             Err(error) => {
                 recorded.end(Some(EarlyEnd::Error(Box::new((&error).into()))));
@@ -244,13 +239,25 @@ struct PartialResponse {
 }
 
 /// A response that is written when it ends.
-struct RecordedStream {
+struct RecordedResponse {
     recorder: Recorder,
+    /// `None` after the end.
     response: Option<PartialResponse>,
-    stream: Option<ModelStream>,
 }
 
-impl RecordedStream {
+impl RecordedResponse {
+    /// Adds the next item of the stream. `None` is its end.
+    fn add(&mut self, next: Option<&Result<ModelEvent, ModelError>>) {
+        match (next, &mut self.response) {
+            // A replay does not repeat the failed attempt.
+            (Some(Ok(ModelEvent::Retrying { .. })), Some(response)) => response.events.clear(),
+            (Some(Ok(event)), Some(response)) => response.events.push(event.clone()),
+            (Some(Err(error)), _) => self.end(Some(EarlyEnd::Error(Box::new(error.into())))),
+            (None, _) => self.end(None),
+            _ => {}
+        }
+    }
+
     fn end(&mut self, end: Option<EarlyEnd>) {
         let Some(mut response) = self.response.take() else {
             return;
@@ -301,31 +308,7 @@ fn redacted_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
     end
 }
 
-impl Stream for RecordedStream {
-    type Item = Result<ModelEvent, ModelError>;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        let Some(stream) = &mut this.stream else {
-            return Poll::Ready(None);
-        };
-        let next = ready!(stream.as_mut().poll_next(context));
-        match (&next, &mut this.response) {
-            // A replay does not repeat the failed attempt.
-            (Some(Ok(ModelEvent::Retrying { .. })), Some(response)) => response.events.clear(),
-            (Some(Ok(event)), Some(response)) => response.events.push(event.clone()),
-            (Some(Err(error)), _) => {
-                let error = Box::new(error.into());
-                this.end(Some(EarlyEnd::Error(error)));
-            }
-            (None, _) => this.end(None),
-            _ => {}
-        }
-        Poll::Ready(next)
-    }
-}
-
-impl Drop for RecordedStream {
+impl Drop for RecordedResponse {
     fn drop(&mut self) {
         // A caller may drop a complete response before the end of the stream.
         let events = self.response.iter().flat_map(|response| &response.events);
@@ -361,12 +344,14 @@ impl ToolHost for RecordedTools {
 
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let recorder = &self.recorder;
-        let number = {
+        let (number, input) = {
             let mut writer = recorder.writer();
             writer.tool_calls += 1;
-            writer.tool_calls
+            let input = call.input.clone().into_object();
+            let catalog = writer.catalog.iter();
+            let input = visible_input(&recorder.hidden, catalog, &call.name, input);
+            (writer.tool_calls, input)
         };
-        let input = recorder.visible_input(&call.name, call.input.clone().into_object());
         let mut pending = PendingCall {
             recorder: recorder.clone(),
             number,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, ModelEvent, ModelId, Part, PartStart, ProviderState,
+    ChatRequest, ModelEvent, ModelId, Part, PartStart,
     redact::{Redactor, SizeLimits},
 };
 
@@ -156,7 +156,9 @@ impl Redaction {
                     }
                     _ => {}
                 },
-                ModelEvent::PartState { state, .. } => self.state(state),
+                ModelEvent::PartState { state, .. } => {
+                    self.redactor.redact_known_in_value(&mut state.data);
+                }
                 ModelEvent::Warning { warning } => warning.message = self.text(&warning.message),
                 ModelEvent::Finished { raw, .. } => {
                     *raw = raw.as_deref().map(|raw| self.text(raw));
@@ -193,10 +195,6 @@ impl Redaction {
             }
         }
         Ok(redacted)
-    }
-
-    fn state(&self, state: &mut ProviderState) {
-        self.redactor.redact_known_in_value(&mut state.data);
     }
 }
 

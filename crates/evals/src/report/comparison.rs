@@ -1,12 +1,11 @@
 //! Comparison with an earlier report.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::ModelId;
 
 use super::{
-    Report, RunResult,
+    Report,
     metric::{Direction, Metric},
     summary::ModelSummary,
 };
@@ -182,26 +181,20 @@ impl ModelComparison {
     }
 
     fn of(model: &ModelId, earlier: &Report, later: &Report) -> Self {
-        let (before, now) = (Scenarios::of(model, earlier), Scenarios::of(model, later));
-        let mut scenarios = Vec::new();
-        for (name, kind, count) in now.in_order() {
-            scenarios.push(ScenarioChange::of(
-                name,
-                kind,
-                before.count(name),
-                Some(count),
-            ));
+        let (before, now) = (scenarios(model, earlier), scenarios(model, later));
+        let mut changes = Vec::new();
+        for (name, (kind, count)) in &now {
+            let earlier = before.get(name).map(|(_, count)| *count);
+            changes.push(ScenarioChange::of(name, kind, earlier, Some(*count)));
         }
-        for (name, kind, count) in before.in_order() {
-            if now.count(name).is_none() {
-                scenarios.push(ScenarioChange::of(name, kind, Some(count), None));
-            }
+        let is_gone = |name: &&str| !now.contains_key(name);
+        for (name, (kind, count)) in before.iter().filter(|(name, _)| is_gone(name)) {
+            changes.push(ScenarioChange::of(name, kind, Some(*count), None));
         }
         let of_both = |report: &Report| {
             let runs = report.runs.iter().filter(|run| {
-                run.model == *model
-                    && before.count(&run.scenario).is_some()
-                    && now.count(&run.scenario).is_some()
+                let name = run.scenario.as_str();
+                run.model == *model && before.contains_key(name) && now.contains_key(name)
             });
             ModelSummary::of(model, runs)
         };
@@ -209,47 +202,23 @@ impl ModelComparison {
         let change = |metric: Metric| MetricChange::of(metric, metric.of(&was), metric.of(&is));
         Self {
             model: model.clone(),
-            partial: before.names() != now.names(),
+            partial: before.len() != now.len() || before.keys().any(|name| is_gone(name)),
             metrics: Metric::ALL.into_iter().map(change).collect(),
-            scenarios,
+            scenarios: changes,
         }
     }
 }
 
-/// The scenarios of a model.
-struct Scenarios<'a> {
-    order: Vec<&'a RunResult>,
-    counts: BTreeMap<&'a str, PassCount>,
-}
-
-impl<'a> Scenarios<'a> {
-    fn of(model: &ModelId, report: &'a Report) -> Self {
-        let (mut order, mut counts) = (Vec::new(), BTreeMap::<&str, PassCount>::new());
-        for run in report.runs.iter().filter(|run| run.model == *model) {
-            let count = counts.entry(&run.scenario).or_insert_with(|| {
-                order.push(run);
-                PassCount::default()
-            });
-            count.runs += 1;
-            count.passed += u64::from(run.passed);
-        }
-        Self { order, counts }
+/// Returns the scenarios of a model with their kinds and runs, in the order of their first runs.
+fn scenarios<'a>(model: &ModelId, report: &'a Report) -> IndexMap<&'a str, (&'a str, PassCount)> {
+    let mut scenarios: IndexMap<&str, (&str, PassCount)> = IndexMap::new();
+    for run in report.runs.iter().filter(|run| run.model == *model) {
+        let scenario = scenarios.entry(run.scenario.as_str());
+        let (_, count) = scenario.or_insert((run.kind.as_str(), PassCount::default()));
+        count.runs += 1;
+        count.passed += u64::from(run.passed);
     }
-
-    fn in_order(&self) -> impl Iterator<Item = (&'a str, &'a str, PassCount)> {
-        self.order.iter().filter_map(|run| {
-            let (name, kind) = (run.scenario.as_str(), run.kind.as_str());
-            Some((name, kind, self.count(name)?))
-        })
-    }
-
-    fn count(&self, name: &str) -> Option<PassCount> {
-        self.counts.get(name).copied()
-    }
-
-    fn names(&self) -> BTreeSet<&str> {
-        self.counts.keys().copied().collect()
-    }
+    scenarios
 }
 
 impl MetricChange {

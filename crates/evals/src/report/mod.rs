@@ -17,8 +17,7 @@ mod summary;
 pub mod transcript;
 mod transcript_builder;
 
-use std::collections::BTreeMap;
-
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ModelId, Usage};
 use switchboard_orchestration::Outcome;
@@ -266,27 +265,20 @@ impl Report {
 
     /// Returns the runs with an error, grouped by model and error.
     fn failed_runs(&self) -> Vec<String> {
-        let mut order = Vec::new();
-        let mut found: BTreeMap<(String, &str), (&str, usize)> = BTreeMap::new();
+        // The first scenario and the number of runs.
+        let mut failed: IndexMap<(String, &str), (&str, usize)> = IndexMap::new();
         for run in &self.runs {
-            let Some(error) = run.error.as_deref() else {
-                continue;
-            };
-            let key = (run.model.to_string(), error);
-            let entry = found.entry(key.clone()).or_insert_with(|| {
-                order.push(key);
-                (run.scenario.as_str(), 0)
-            });
-            entry.1 += 1;
+            if let Some(error) = &run.error {
+                let group = failed.entry((run.model.to_string(), error.as_str()));
+                group.or_insert((&run.scenario, 0)).1 += 1;
+            }
         }
-        let sentences = order.into_iter().filter_map(|key| {
-            let (first, count) = *found.get(&key)?;
-            let (model, error) = key;
+        let sentences = failed.into_iter().map(|((model, error), (first, count))| {
             let more = match count {
                 1 => String::new(),
                 count => format!(" and {} more", count - 1),
             };
-            Some(format!("{model}: `{first}`{more} failed: {error}"))
+            format!("{model}: `{first}`{more} failed: {error}")
         });
         sentences.collect()
     }
@@ -300,42 +292,48 @@ impl Report {
         } = self.thresholds;
         let model = &summary.model;
         let counts = &summary.counts;
-        let minimums = [
-            ("passed", passed, share(summary.passed, summary.runs)),
-            ("accuracy", accuracy, counts.accuracy()),
-        ];
-        for (name, minimum, value) in minimums {
-            match (minimum, value) {
-                (Some(minimum), Some(value)) if value < minimum => missed.push(format!(
-                    "{model}: {name} is {value:.3}, but must be at least {minimum}"
-                )),
-                (Some(minimum), None) => {
-                    let cause = match counts.unknown {
-                        0 => "no call was expected, and none was made",
-                        _ => "the arguments of all expected calls were redacted in the recording",
-                    };
-                    missed.push(format!(
-                        "{model}: {name} is unknown, but must be at least {minimum}: {cause}"
-                    ));
-                }
-                _ => {}
-            }
-        }
-        let maximums = [
-            ("hallucinated", hallucinated, counts.hallucinated_share()),
-            ("unnecessary", unnecessary, counts.unnecessary_share()),
-        ];
-        for (name, maximum, value) in maximums {
-            match (maximum, value) {
-                (Some(maximum), Some(value)) if value > maximum => missed.push(format!(
-                    "{model}: {name} is {value:.3}, but must be at most {maximum}"
-                )),
-                (Some(maximum), None) if counts.judged > 0 => missed.push(format!(
-                    "{model}: {name} is unknown, but must be at most {maximum}: none of the {} \
-                     expected calls was made",
-                    counts.judged
-                )),
-                _ => {}
+        for (name, limit, value, bound) in [
+            (
+                "passed",
+                passed,
+                share(summary.passed, summary.runs),
+                "least",
+            ),
+            ("accuracy", accuracy, counts.accuracy(), "least"),
+            (
+                "hallucinated",
+                hallucinated,
+                counts.hallucinated_share(),
+                "most",
+            ),
+            (
+                "unnecessary",
+                unnecessary,
+                counts.unnecessary_share(),
+                "most",
+            ),
+        ] {
+            let Some(limit) = limit else { continue };
+            let is_maximum = bound == "most";
+            let requirement = format!("but must be at {bound} {limit}");
+            let Some(value) = value else {
+                let cause = match (is_maximum, counts.judged, counts.unknown) {
+                    (true, 0, _) => continue,
+                    (true, judged, _) => {
+                        format!("none of the {judged} expected calls was made")
+                    }
+                    (false, _, 0) => "no call was expected, and none was made".to_owned(),
+                    (false, ..) => {
+                        "the arguments of all expected calls were redacted in the recording".into()
+                    }
+                };
+                missed.push(format!(
+                    "{model}: {name} is unknown, {requirement}: {cause}"
+                ));
+                continue;
+            };
+            if (is_maximum && value > limit) || (!is_maximum && value < limit) {
+                missed.push(format!("{model}: {name} is {value:.3}, {requirement}"));
             }
         }
     }

@@ -121,7 +121,7 @@ impl Engine for TestEngine {
             capabilities,
             is_metered,
         }));
-        match conversation.tools {
+        match conversation.declared_tools() {
             Some(tools) if self.parks => {
                 agent = agent.with_asked_tools(DECLARED_SERVER, tools);
                 agent = agent.with_approver(Arc::new(DeferringApprover));
@@ -288,7 +288,7 @@ async fn declared_tools_need_no_approval() {
 }
 
 /// Describes the events of a turn.
-fn told(transcript: &Transcript) -> Vec<String> {
+fn told(transcript: &crate::report::transcript::Transcript) -> Vec<String> {
     let entries = transcript.entries.iter();
     let told = entries.map(|entry| match &entry.event {
         Event::ModelRequest { model, tools, .. } => format!("{model} is asked with {tools}"),

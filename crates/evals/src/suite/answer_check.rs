@@ -1,35 +1,25 @@
 //! Checks of an answer.
 
 use regex::Regex;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// Checks of an answer. All are optional, and all but the regular expression ignore case.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct AnswerCheck {
     /// Texts that the answer must contain.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contains: Vec<String>,
     /// Texts of which the answer must contain at least one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contains_any: Vec<String>,
     /// Texts that the answer must not contain.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<String>,
     /// A regular expression that must match a part of the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matches: Option<String>,
     /// The type of a required artifact, such as `table`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
 }
 
 impl AnswerCheck {
-    /// Returns whether there is no check.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Checks the fields. Returns an invalid one with its problem.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         for (field, texts) in [

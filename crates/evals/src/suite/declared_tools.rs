@@ -115,6 +115,5 @@ impl DeclaredTool {
 }
 
 fn error(place: String, reason: impl Into<String>) -> Result<(), SuiteError> {
-    let reason = reason.into();
-    Err(SuiteError::Meaning { place, reason })
+    Err(SuiteError::meaning(place, reason))
 }

@@ -57,37 +57,14 @@ pub enum Matcher {
     Fields(Vec<(String, Matcher)>),
 }
 
-/// An error in a matcher.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidMatcher {
-    /// Unknown name.
-    #[error(
-        "unknown matcher `{0}`; available: $any, $absent, $one_of, $matches, $contains, $ignoring_case, $between, $optional, $exactly, $unordered and $bfcl"
-    )]
-    Unknown(String),
-    /// Another field in the object.
-    #[error("`{0}` must be the only field of its object")]
-    NotAlone(String),
-    /// The value has the wrong type.
-    #[error("`{name}` needs {expected}")]
-    WrongType {
-        /// The matcher.
-        name: String,
-        /// The expected type.
-        expected: &'static str,
-    },
-    /// Invalid regular expression.
-    #[error("`$matches`: {0}")]
-    Regex(String),
-}
-
 impl Matcher {
-    /// Parses a matcher.
-    pub fn read(value: &Value) -> Result<Self, InvalidMatcher> {
+    /// Parses a matcher. The error describes the problem.
+    pub fn read(value: &Value) -> Result<Self, String> {
         match value {
             Value::Object(fields) => match fields.keys().find(|name| name.starts_with('$')) {
-                Some(name) if fields.len() > 1 => Err(InvalidMatcher::NotAlone(name.clone())),
+                Some(name) if fields.len() > 1 => {
+                    Err(format!("`{name}` must be the only field of its object"))
+                }
                 Some(name) => Self::named(name, &fields[name]),
                 None => fields
                     .iter()
@@ -100,15 +77,12 @@ impl Matcher {
         }
     }
 
-    fn list(items: &[Value]) -> Result<Vec<Self>, InvalidMatcher> {
+    fn list(items: &[Value]) -> Result<Vec<Self>, String> {
         items.iter().map(Self::read).collect()
     }
 
-    fn named(name: &str, value: &Value) -> Result<Self, InvalidMatcher> {
-        let wrong_type = |expected| InvalidMatcher::WrongType {
-            name: name.to_owned(),
-            expected,
-        };
+    fn named(name: &str, value: &Value) -> Result<Self, String> {
+        let wrong_type = |expected: &str| format!("`{name}` needs {expected}");
         let text = || {
             value
                 .as_str()
@@ -128,9 +102,9 @@ impl Matcher {
                 [] => return Err(wrong_type("a list that is not empty")),
                 several => Self::OneOf(Self::list(several)?),
             },
-            "$matches" => Self::Matches(
-                Regex::new(&text()?).map_err(|error| InvalidMatcher::Regex(error.to_string()))?,
-            ),
+            "$matches" => {
+                Self::Matches(Regex::new(&text()?).map_err(|error| format!("`$matches`: {error}"))?)
+            }
             "$contains" => Self::Contains(value.clone()),
             "$ignoring_case" => Self::IgnoringCase(text()?.trim().to_lowercase()),
             "$between" => match items()?.as_slice() {
@@ -150,7 +124,12 @@ impl Matcher {
             "$bfcl" => Self::Bfcl(BfclParameter::deserialize(value).map_err(|_| {
                 wrong_type("an object with `allowed`, and the `type` of a declared parameter")
             })?),
-            other => return Err(InvalidMatcher::Unknown(other.to_owned())),
+            other => {
+                return Err(format!(
+                    "unknown matcher `{other}`; available: $any, $absent, $one_of, $matches, \
+                     $contains, $ignoring_case, $between, $optional, $exactly, $unordered and $bfcl"
+                ));
+            }
         })
     }
 

@@ -1,10 +1,10 @@
 //! Messages before the first turn.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use switchboard_domain::Message;
 
 /// A message before the first turn of a scenario.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EarlierMessage {
     /// The author.
@@ -14,7 +14,7 @@ pub struct EarlierMessage {
 }
 
 /// The author of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MessageRole {

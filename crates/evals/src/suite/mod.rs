@@ -44,34 +44,31 @@ pub use answer_check::AnswerCheck;
 pub use bfcl_parameter::{BfclParameter, BfclType};
 pub(crate) use bipartite::maximum_matching;
 pub use declared_tools::DECLARED_SERVER;
-pub use matcher::{InvalidMatcher, Matcher};
+pub use matcher::Matcher;
 pub use message::{EarlierMessage, MessageRole};
 pub(crate) use redacted_match::MatchResult;
 pub use scoring_rules::ScoringRules;
 pub(crate) use tool_pattern::{ToolPattern, is_builtin_tool};
 
 /// Scenarios that are run and scored together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
     /// The title in reports.
     #[serde(default)]
     pub title: String,
     /// The evaluated models, unless the caller names others.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub models: Vec<ModelId>,
     /// The recipe of scenarios without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
     /// The servers whose tools are offered. The default is all servers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<String>>,
     /// Servers that replace the configured ones, in the format of `mcp_servers` of a configuration.
     /// This crate does not read them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_servers: Option<Map<String, Value>>,
     /// Text files for these servers, by their paths in a temporary folder.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub files: BTreeMap<String, String>,
     /// Number of runs of each scenario with each model. The default is 1.
     #[serde(default = "one")]
@@ -102,39 +99,37 @@ pub struct Thresholds {
 }
 
 /// One conversation with its expectations.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// The unique name.
     pub name: String,
     /// The kind of situation, such as `entity missing`. Reports group results by it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default)]
     pub kind: String,
     /// Overrides the recipe of the suite.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
     /// Overrides the servers of the suite.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<String>>,
     /// Whether separate servers and files are created for each conversation, for scenarios that
     /// change data.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub fresh_servers: bool,
     /// Tools without a server. Calls return the declared results.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub tools: Vec<DeclaredTool>,
     /// Parameters of the run, such as `max_steps`, `tool_choice` and `temperature`.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default)]
     pub parameters: Map<String, Value>,
     /// Messages before the first turn, such as system instructions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub before: Vec<EarlierMessage>,
     /// The user messages in order.
     pub turns: Vec<Turn>,
 }
 
 /// A tool without a server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeclaredTool {
     /// The unique name: letters, digits, `_`, `-` and `.`.
@@ -151,50 +146,48 @@ pub struct DeclaredTool {
 }
 
 /// A user message with the expected calls and answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
     /// The user message.
     pub say: String,
     /// The expected calls. With an empty list, no call is right. Without a list, only forbidden and
     /// impossible calls are wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Vec<ExpectedCall>>,
     /// Whether the order of the calls is ignored.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub any_order: bool,
     /// Forbidden tools as `tool` or `server/tool`, case-sensitive. `*` matches any text and `?` one
     /// character. A pattern that matches no tool of the run is a fault.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub forbidden: Vec<String>,
     /// The checks of the answer.
-    #[serde(default, skip_serializing_if = "AnswerCheck::is_empty")]
+    #[serde(default)]
     pub answer: AnswerCheck,
     /// The rules of scoring.
-    #[serde(default, skip_serializing_if = "ScoringRules::is_default")]
+    #[serde(default)]
     pub scoring: ScoringRules,
 }
 
 /// An expected call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedCall {
     /// The tool's own name.
     pub tool: String,
     /// The server. The default is any server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// The expected arguments, see [`Matcher`].
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default)]
     pub input: Map<String, Value>,
     /// Whether additional arguments are wrong.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub exactly: bool,
     /// Whether the call may be missing.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub optional: bool,
     /// Alternative calls. They cannot be optional and have no alternatives themselves.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub or: Vec<ExpectedCall>,
 }
 
@@ -230,6 +223,13 @@ pub enum SuiteError {
 /// Maximum number of repetitions.
 const MAX_REPETITIONS: u32 = 1_000;
 
+impl SuiteError {
+    fn meaning(place: String, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::Meaning { place, reason }
+    }
+}
+
 impl Suite {
     /// Reads and checks a suite.
     ///
@@ -250,12 +250,7 @@ impl Suite {
 
     /// Checks a suite. [`read`](Self::read) does this too.
     pub fn check(&self) -> Result<(), SuiteError> {
-        let wrong = |place: String, reason: &str| {
-            Err(SuiteError::Meaning {
-                place,
-                reason: reason.to_owned(),
-            })
-        };
+        let wrong = |place: String, reason: &str| Err(SuiteError::meaning(place, reason));
         if self.scenarios.is_empty() {
             return wrong(
                 "scenarios".to_owned(),
@@ -324,24 +319,26 @@ impl Suite {
 impl Turn {
     fn check(&self, place: &str) -> Result<(), SuiteError> {
         if self.say.trim().is_empty() {
-            let (place, reason) = (format!("{place}.say"), "must not be empty".to_owned());
-            return Err(SuiteError::Meaning { place, reason });
+            return Err(SuiteError::meaning(
+                format!("{place}.say"),
+                "must not be empty",
+            ));
         }
         for (at, call) in self.calls.iter().flatten().enumerate() {
             call.check(&format!("{place}.calls[{at}]"))?;
         }
         for (at, pattern) in self.forbidden.iter().enumerate() {
             if let Some(problem) = ToolPattern::problem(pattern) {
-                let (place, reason) = (format!("{place}.forbidden[{at}]"), problem.to_owned());
-                return Err(SuiteError::Meaning { place, reason });
+                return Err(SuiteError::meaning(
+                    format!("{place}.forbidden[{at}]"),
+                    problem,
+                ));
             }
         }
-        self.answer
-            .check()
-            .map_err(|(field, reason)| SuiteError::Meaning {
-                place: format!("{place}.answer.{field}"),
-                reason,
-            })
+        let checked = self.answer.check();
+        checked.map_err(|(field, reason)| {
+            SuiteError::meaning(format!("{place}.answer.{field}"), reason)
+        })
     }
 }
 
@@ -356,22 +353,21 @@ impl ExpectedCall {
 
     fn check(&self, place: &str) -> Result<(), SuiteError> {
         if self.tool.trim().is_empty() {
-            let (place, reason) = (format!("{place}.tool"), "must not be empty".to_owned());
-            return Err(SuiteError::Meaning { place, reason });
+            return Err(SuiteError::meaning(
+                format!("{place}.tool"),
+                "must not be empty",
+            ));
         }
         for (name, wanted) in &self.input {
-            Matcher::read(wanted).map_err(|error| SuiteError::Meaning {
-                place: format!("{place}.input.{name}"),
-                reason: error.to_string(),
-            })?;
+            Matcher::read(wanted)
+                .map_err(|reason| SuiteError::meaning(format!("{place}.input.{name}"), reason))?;
         }
         for (at, other) in self.or.iter().enumerate() {
             let place = format!("{place}.or[{at}]");
             if other.optional || !other.or.is_empty() {
                 let reason =
-                    "an alternative cannot have `optional` or `or`: set them on the call itself"
-                        .to_owned();
-                return Err(SuiteError::Meaning { place, reason });
+                    "an alternative cannot have `optional` or `or`: set them on the call itself";
+                return Err(SuiteError::meaning(place, reason));
             }
             other.check(&place)?;
         }

@@ -1,9 +1,9 @@
 //! The rules of scoring.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// The rules by which the calls of a turn are scored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ScoringRules {
@@ -15,11 +15,4 @@ pub enum ScoringRules {
     /// response count, as the model wrote them. They must be exactly the expected ones, in any
     /// order.
     Bfcl,
-}
-
-impl ScoringRules {
-    /// Returns whether these are the default rules.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }

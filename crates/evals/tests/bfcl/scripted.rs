@@ -97,7 +97,7 @@ impl Engine for Stage {
             before: wish.scenario.before.len(),
         };
         let mut agent = Agent::new(Arc::new(model));
-        if let Some(tools) = wish.tools {
+        if let Some(tools) = wish.declared_tools() {
             agent = agent.with_tools(tools);
         }
         let mut options = agent.options().clone();
