@@ -267,8 +267,8 @@ impl Player {
     ) -> Option<Arc<T>> {
         let unused = responses.iter().enumerate().filter(|(_, it)| !it.is_used);
         let candidates = unused.filter_map(|(position, response)| {
-            let quality = compare(&response.recorded)?;
-            Some((self.rank(response, used)?, quality, position))
+            let rank = self.rank(response, used)?;
+            Some((rank, compare(&response.recorded)?, position))
         });
         let (_, _, position) = candidates.min()?;
         let response = &mut responses[position];
@@ -296,12 +296,10 @@ impl Player {
         let request = CanonicalRequest::of(request, &self.shared.redaction)
             .map_err(|cause| error(cause.to_string()))?;
         let state = &mut *self.state();
-        let compare = |(call, recorded): &(ModelCall, CanonicalRequest)| {
-            let quality = match self.matching {
-                Matching::Exact => recorded.matches(&request),
-                Matching::Order => Some(Quality::Equal),
-            };
-            quality.filter(|_| call.model == *model)
+        let compare = |(call, recorded): &(ModelCall, CanonicalRequest)| match self.matching {
+            _ if call.model != *model => None,
+            Matching::Exact => recorded.matches(&request),
+            Matching::Order => Some(Quality::Equal),
         };
         let used = &mut state.used_conversations;
         let Some(recorded) = self.take(&mut state.model_calls, used, compare) else {
