@@ -202,7 +202,7 @@ impl ModelComparison {
         let change = |metric: Metric| MetricChange::of(metric, metric.of(&was), metric.of(&is));
         Self {
             model: model.clone(),
-            partial: before.len() != now.len() || before.keys().any(|name| is_gone(name)),
+            partial: before.len() != now.len() || before.keys().any(is_gone),
             metrics: Metric::ALL.into_iter().map(change).collect(),
             scenarios: changes,
         }

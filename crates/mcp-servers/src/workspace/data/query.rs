@@ -151,8 +151,8 @@ fn tables(root: &Root, files: &[String]) -> Result<(NamedTables, Vec<QueryTable>
         loaded.push((path.to_string(), table));
     }
     let names = unique_names(loaded.iter().map(|(path, _)| table_name(path)));
-    let named = names.into_iter().zip(loaded);
-    let described = named.map(|(name, (path, table))| {
+    let loaded = names.into_iter().zip(loaded);
+    let described = loaded.map(|(name, (path, table))| {
         let columns = table.columns.iter().map(|column| column.name.clone());
         let described = QueryTable {
             name: name.clone(),
