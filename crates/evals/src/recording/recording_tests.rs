@@ -185,6 +185,21 @@ async fn events(agent: &Agent, question: &str) -> Vec<RunEvent> {
     agent.ask(question).collect().await
 }
 
+/// Returns the answer of a run.
+fn answer(events: &[RunEvent]) -> &str {
+    match &events.last().unwrap().kind {
+        RunEventKind::RunFinished { report } => &report.answer,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Records a run with two calls.
+async fn record_two_calls(recorder: &Recorder, calls: &Arc<AtomicUsize>) -> Vec<RunEvent> {
+    let model = recorder.model(two_calls());
+    let agent = agent(model, recorder.tools(echo_tool(calls)));
+    events(&agent, "Say two words").await
+}
+
 /// Returns the events without times and ids.
 fn comparable(events: &[RunEvent]) -> Vec<Value> {
     let values = events.iter().map(|event| {
@@ -222,14 +237,7 @@ fn two_calls() -> Arc<dyn ChatModel> {
 async fn a_run_is_replayed_without_its_model_and_tools() {
     let (file, calls) = (MemoryFile::default(), Arc::new(AtomicUsize::new(0)));
     let recorder = recorder(&file);
-    let live = events(
-        &agent(
-            recorder.model(two_calls()),
-            recorder.tools(echo_tool(&calls)),
-        ),
-        "Say two words",
-    )
-    .await;
+    let live = record_two_calls(&recorder, &calls).await;
     recorder.finish().unwrap();
     assert_eq!(calls.load(Ordering::Relaxed), 2);
 
@@ -239,9 +247,7 @@ async fn a_run_is_replayed_without_its_model_and_tools() {
     assert_eq!(model.capabilities().tools, Some(true));
     let replayed = events(&agent(model, player.tools().unwrap()), "Say two words").await;
     assert_eq!(comparable(&replayed), comparable(&live));
-    assert!(
-        matches!(&live.last().unwrap().kind, RunEventKind::RunFinished { report } if report.answer == "All said.")
-    );
+    assert_eq!(answer(&live), "All said.");
     assert_eq!((player.unused(), calls.load(Ordering::Relaxed)), (0, 2));
 }
 
@@ -279,14 +285,7 @@ async fn a_failed_attempt_before_a_retry_is_not_recorded() {
 async fn another_question_gets_an_error_with_the_first_difference() {
     let (file, calls) = (MemoryFile::default(), Arc::new(AtomicUsize::new(0)));
     let recorder = recorder(&file);
-    events(
-        &agent(
-            recorder.model(two_calls()),
-            recorder.tools(echo_tool(&calls)),
-        ),
-        "Say two words",
-    )
-    .await;
+    record_two_calls(&recorder, &calls).await;
     let player = file.player();
     let ask = |player: &Player| {
         agent(
@@ -305,9 +304,7 @@ async fn another_question_gets_an_error_with_the_first_difference() {
     assert_eq!(player.unused(), 5, "no response was used");
     let player = file.player().with_matching(Matching::Order);
     let replayed = events(&ask(&player), "Say three words").await;
-    assert!(
-        matches!(&replayed.last().unwrap().kind, RunEventKind::RunFinished { report } if report.answer == "All said.")
-    );
+    assert_eq!(answer(&replayed), "All said.");
 }
 
 #[tokio::test]
@@ -599,9 +596,7 @@ async fn the_fixture_of_version_1_is_replayed() {
     assert_eq!(player.models(), std::slice::from_ref(&id));
     let agent = agent(player.model(&id).unwrap(), player.tools().unwrap());
     let events = events(&agent, "Say two words").await;
-    assert!(
-        matches!(&events.last().unwrap().kind, RunEventKind::RunFinished { report } if report.answer == "All said.")
-    );
+    assert_eq!(answer(&events), "All said.");
     assert_eq!((player.unused(), player.missed()), (0, Vec::new()));
 }
 
@@ -609,11 +604,7 @@ async fn the_fixture_of_version_1_is_replayed() {
 async fn a_new_recording_has_the_form_of_the_fixture() {
     let (file, calls) = (MemoryFile::default(), Arc::new(AtomicUsize::new(0)));
     let recorder = recorder(&file);
-    let agent = agent(
-        recorder.model(two_calls()),
-        recorder.tools(echo_tool(&calls)),
-    );
-    events(&agent, "Say two words").await;
+    record_two_calls(&recorder, &calls).await;
     assert_eq!(file.text(), FIXTURE);
 }
 
@@ -696,17 +687,8 @@ impl Write for FullDisk {
 #[tokio::test]
 async fn a_full_disk_fails_the_recording_but_not_the_run() {
     let recorder = Recorder::new(FullDisk, "test", Redactor::default()).unwrap();
-    let run = events(
-        &agent(
-            recorder.model(two_calls()),
-            recorder.tools(echo_tool(&Arc::default())),
-        ),
-        "Go",
-    )
-    .await;
-    assert!(
-        matches!(&run.last().unwrap().kind, RunEventKind::RunFinished { report } if report.answer == "All said.")
-    );
+    let run = record_two_calls(&recorder, &Arc::default()).await;
+    assert_eq!(answer(&run), "All said.");
     let error = recorder.finish().unwrap_err();
     assert!(
         error.to_string().starts_with("cannot write the recording"),

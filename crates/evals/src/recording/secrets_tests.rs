@@ -22,13 +22,6 @@ async fn replay(player: &Player, question: &str) -> Vec<RunEvent> {
     events(&agent(model, player.tools().unwrap()), question).await
 }
 
-fn answer(events: &[RunEvent]) -> &str {
-    match &events.last().unwrap().kind {
-        RunEventKind::RunFinished { report } => &report.answer,
-        other => panic!("{other:?}"),
-    }
-}
-
 #[tokio::test]
 async fn no_secret_is_written() {
     let (file, calls) = (MemoryFile::default(), Arc::new(AtomicUsize::new(0)));

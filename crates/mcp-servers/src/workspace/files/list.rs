@@ -13,7 +13,7 @@ use crate::{
             Root,
             folder::Kind,
             path::Access,
-            walk::{Walk, matches},
+            walk::{Walk, parse_pattern},
         },
         text::sized,
     },
@@ -78,6 +78,9 @@ impl BundledTool for FileList {
 
 fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     let path = root.parse(&input.path, Access::Read)?;
+    let pattern = input.pattern.as_deref().map(parse_pattern).transpose();
+    let pattern = pattern
+        .map_err(|_| ToolError::Refused("match is too long. Use a shorter pattern.".to_owned()))?;
     let walk = Walk {
         recursive: input.recursive,
         hidden: input.hidden,
@@ -85,8 +88,8 @@ fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     let mut entries = Vec::new();
     let complete = walk.run(root, &path, |path, meta| {
         let is_file = meta.kind == Kind::File;
-        let pattern = input.pattern.as_ref();
-        let is_match = pattern.is_none_or(|it| is_file && matches(it, path.name()));
+        let pattern = pattern.as_ref();
+        let is_match = pattern.is_none_or(|it| is_file && it.is_match(path.name()));
         if is_match && entries.len() < MAX_ENTRIES {
             entries.push(Entry {
                 path: path.to_string(),
@@ -98,7 +101,7 @@ fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
         !is_match
     })?;
     let number = match entries.len() {
-        0 if input.pattern.is_some() => "no matching files".to_owned(),
+        0 if pattern.is_some() => "no matching files".to_owned(),
         0 => "no entries".to_owned(),
         number => quantity(number, "entry"),
     };

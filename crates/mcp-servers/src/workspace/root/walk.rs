@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use regex::Regex;
+
 use super::{
     FileFault, Root,
     folder::{Kind, Meta},
@@ -71,39 +73,16 @@ impl Walk {
     }
 }
 
-/// Returns whether a name matches a pattern: `*` matches any characters and `?` matches one.
-pub(in crate::workspace) fn matches(pattern: &str, name: &str) -> bool {
-    let pattern: Vec<char> = pattern.chars().collect();
-    let name: Vec<char> = name.chars().collect();
-    let (mut at, mut here) = (0, 0);
-    // Position of the last `*`, and the number of characters before the rest of the name.
-    let mut star = None;
-    while here < name.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                star = Some((at, here));
-                at += 1;
-            }
-            Some(&wanted) if wanted == '?' || wanted == name[here] => {
-                at += 1;
-                here += 1;
-            }
-            _ => match star {
-                Some((position, taken)) => {
-                    star = Some((position, taken + 1));
-                    at = position + 1;
-                    here = taken + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[at..].iter().all(|&rest| rest == '*')
+/// Converts a pattern of names: `*` matches any characters and `?` matches one.
+pub(in crate::workspace) fn parse_pattern(pattern: &str) -> Result<Regex, regex::Error> {
+    let escaped = regex::escape(pattern);
+    let expression = escaped.replace(r"\*", ".*").replace(r"\?", ".");
+    Regex::new(&format!("(?s)^{expression}$"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::parse_pattern;
 
     #[test]
     fn patterns_match_whole_names() {
@@ -119,9 +98,11 @@ mod tests {
             ("?", "ä", true),
             ("**x", "x", true),
         ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+            let found = parse_pattern(pattern).unwrap().is_match(name);
+            assert_eq!(found, expected, "{pattern} {name}");
         }
         // The run time has a bound.
-        assert!(!matches(&"*a".repeat(500), &"a".repeat(499)));
+        let long = parse_pattern(&"*a".repeat(500)).unwrap();
+        assert!(!long.is_match(&"a".repeat(499)));
     }
 }
