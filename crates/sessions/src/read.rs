@@ -23,7 +23,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    async fn rows(
+    async fn query_rows(
         &self,
         operation: &'static str,
         sql: &'static str,
@@ -33,19 +33,19 @@ impl Reader {
         found.map_err(|error| error.of_read(operation))
     }
 
-    pub(crate) async fn session(
+    pub(crate) async fn find_session(
         &self,
         owner: &Principal,
         id: &SessionId,
     ) -> Result<Option<Session>, SessionStoreError> {
         const OPERATION: &str = "find a session";
         let values = values![&id.0, &owner.tenant, &owner.user];
-        let found = self.rows(OPERATION, SESSION, values).await?;
-        let session = found.first().map(rows::session).transpose();
+        let found = self.query_rows(OPERATION, SESSION, values).await?;
+        let session = found.first().map(rows::read_session).transpose();
         session.map_err(|error| error.of_read(OPERATION))
     }
 
-    pub(crate) async fn sessions(
+    pub(crate) async fn list_sessions(
         &self,
         owner: &Principal,
         limit: u32,
@@ -54,12 +54,15 @@ impl Reader {
         const LIST: &str = "SELECT id, title, created_at, messages FROM sessions
             WHERE tenant = $1 AND person = $2 ORDER BY created_us DESC, key DESC LIMIT $3";
         let values = values![&owner.tenant, &owner.user, i64::from(limit)];
-        let found = self.rows(OPERATION, LIST, values).await?;
-        let sessions = found.iter().map(rows::session).collect::<Result<_, _>>();
+        let found = self.query_rows(OPERATION, LIST, values).await?;
+        let sessions = found
+            .iter()
+            .map(rows::read_session)
+            .collect::<Result<_, _>>();
         sessions.map_err(|error| error.of_read(OPERATION))
     }
 
-    pub(crate) async fn messages(
+    pub(crate) async fn load_messages(
         &self,
         owner: &Principal,
         id: &SessionId,
@@ -74,25 +77,28 @@ impl Reader {
                 WHERE s.id = $1 AND s.tenant = $2 AND s.person = $3 AND m.position >= $4
             ORDER BY 1";
         let values = values![&id.0, &owner.tenant, &owner.user, from];
-        let found = self.rows(OPERATION, READ, values).await?;
+        let found = self.query_rows(OPERATION, READ, values).await?;
         let Some((_, messages)) = found.split_first() else {
             return Err(SessionStoreError::NotFound { id: id.clone() });
         };
-        let messages = messages.iter().map(rows::message).collect::<Result<_, _>>();
+        let messages = messages
+            .iter()
+            .map(rows::read_message)
+            .collect::<Result<_, _>>();
         messages.map_err(|error| error.of_read(OPERATION))
     }
 
-    pub(crate) async fn run(
+    pub(crate) async fn find_run(
         &self,
         owner: &Principal,
         run: &str,
     ) -> Result<Option<RunRecord>, SessionStoreError> {
         let values = || values![&owner.tenant, &owner.user, run];
-        let runs = self.records("find a run", RUN, values).await?;
+        let runs = self.load_run_records("find a run", RUN, values).await?;
         Ok(runs.into_iter().next())
     }
 
-    pub(crate) async fn runs(
+    pub(crate) async fn list_runs(
         &self,
         owner: &Principal,
         session: Option<&SessionId>,
@@ -102,26 +108,29 @@ impl Reader {
         let limit = i64::from(limit);
         let Some(id) = session else {
             let values = || values![&owner.tenant, &owner.user, limit];
-            return self.records(OPERATION, RUNS_OF_PRINCIPAL, values).await;
+            return self
+                .load_run_records(OPERATION, RUNS_OF_PRINCIPAL, values)
+                .await;
         };
         let values = || values![&owner.tenant, &owner.user, &id.0, limit];
-        self.records(OPERATION, RUNS_OF_SESSION, values).await
+        self.load_run_records(OPERATION, RUNS_OF_SESSION, values)
+            .await
     }
 
     /// Returns runs. The runs of dead instances are interrupted.
-    async fn records<'v>(
+    async fn load_run_records<'v>(
         &self,
         operation: &'static str,
         sql: &'static str,
         values: impl Fn() -> Vec<Value<'v>>,
     ) -> Result<Vec<RunRecord>, SessionStoreError> {
         let runs = async || {
-            let found = self.rows(operation, sql, values()).await?;
+            let found = self.query_rows(operation, sql, values()).await?;
             let runs: Result<Vec<_>, _> = found.iter().map(StoredRun::new).collect();
             runs.map_err(|error| error.of_read(operation))
         };
         let mut found = runs().await?;
-        let dead = self.dead_instances(&found).await;
+        let dead = self.find_dead_instances(&found).await;
         let dead = dead.map_err(|error| error.of_read(operation))?;
         if !dead.is_empty() {
             // An instance that closed in order has released its runs before, so this reads again.
@@ -136,7 +145,10 @@ impl Reader {
     }
 
     /// Returns the dead ones among the instances that have these runs.
-    async fn dead_instances(&self, runs: &[StoredRun]) -> Result<HashSet<String>, DatabaseError> {
+    async fn find_dead_instances(
+        &self,
+        runs: &[StoredRun],
+    ) -> Result<HashSet<String>, DatabaseError> {
         let locks = self.database.locks();
         let instances = runs.iter().filter_map(|run| run.instance.clone());
         let mut instances: HashSet<String> = instances.collect();
@@ -152,7 +164,7 @@ impl Reader {
         Ok(dead)
     }
 
-    pub(crate) async fn events(
+    pub(crate) async fn load_events(
         &self,
         owner: &Principal,
         run: &str,
@@ -171,13 +183,13 @@ impl Reader {
             ORDER BY 1";
         let last = after.saturating_add(u64::from(limit));
         let values = values![run, &owner.tenant, &owner.user, after, last];
-        let found = self.rows(OPERATION, READ, values).await?;
+        let found = self.query_rows(OPERATION, READ, values).await?;
         let Some((_, found)) = found.split_first() else {
             return Err(SessionStoreError::NoSuchRun { run: run.into() });
         };
         let mut events = Vec::new();
         for row in found {
-            let row = rows::events(row).map_err(|error| error.of_read(OPERATION))?;
+            let row = rows::read_events(row).map_err(|error| error.of_read(OPERATION))?;
             let wanted = row
                 .into_iter()
                 .filter(|(seq, _)| *seq > after && *seq <= last);
@@ -189,7 +201,7 @@ impl Reader {
         Ok(events)
     }
 
-    pub(crate) async fn snapshot(
+    pub(crate) async fn load_snapshot(
         &self,
         owner: &Principal,
         run: &str,
@@ -208,7 +220,7 @@ impl Reader {
                 WHERE r.id = $1 AND s.tenant = $2 AND s.person = $3
             ORDER BY 1";
         let values = values![run, &owner.tenant, &owner.user];
-        let found = self.rows(OPERATION, READ, values).await?;
+        let found = self.query_rows(OPERATION, READ, values).await?;
         let Some((_, found)) = found.split_first() else {
             return Err(SessionStoreError::NoSuchRun { run: run.into() });
         };
@@ -221,7 +233,7 @@ impl Reader {
                 from: 0,
                 messages: messages
                     .iter()
-                    .map(rows::message)
+                    .map(rows::read_message)
                     .collect::<Result<_, _>>()?,
             })
         };
@@ -230,7 +242,7 @@ impl Reader {
             .map_err(|error| error.of_read(OPERATION))
     }
 
-    pub(crate) async fn audit(
+    pub(crate) async fn load_audit(
         &self,
         owner: &Principal,
         limit: u32,
@@ -239,7 +251,7 @@ impl Reader {
         const READ: &str = "SELECT at, run, entry FROM audit
             WHERE tenant = $1 AND person = $2 ORDER BY key DESC LIMIT $3";
         let values = values![&owner.tenant, &owner.user, i64::from(limit)];
-        let found = self.rows(OPERATION, READ, values).await?;
+        let found = self.query_rows(OPERATION, READ, values).await?;
         let entry = |row: &Row| {
             Ok::<_, DatabaseError>(AuditEntry {
                 time: row.text(0)?,
@@ -251,28 +263,28 @@ impl Reader {
         entries.map_err(|error| error.of_read(OPERATION))
     }
 
-    pub(crate) async fn decisions(
+    pub(crate) async fn load_decisions(
         &self,
         owner: &Principal,
     ) -> Result<Option<String>, SessionStoreError> {
         const OPERATION: &str = "read decisions";
         const READ: &str = "SELECT decisions FROM decisions WHERE tenant = $1 AND person = $2";
         let values = values![&owner.tenant, &owner.user];
-        let found = self.rows(OPERATION, READ, values).await?;
+        let found = self.query_rows(OPERATION, READ, values).await?;
         let decisions = found.first().map(|row| row.text(0)).transpose();
         decisions.map_err(|error| error.of_read(OPERATION))
     }
 
     /// Returns the key of session ids, if it exists.
-    pub(crate) async fn id_key(&self) -> Result<Option<IdKey>, SessionStoreError> {
+    pub(crate) async fn load_id_key(&self) -> Result<Option<IdKey>, SessionStoreError> {
         const OPERATION: &str = "read the key of session ids";
-        let found = self.rows(OPERATION, READ_ID_KEY, values![]).await?;
-        let key = found.first().map(rows::id_key).transpose();
+        let found = self.query_rows(OPERATION, READ_ID_KEY, values![]).await?;
+        let key = found.first().map(rows::read_id_key).transpose();
         key.map_err(|error| error.of_read(OPERATION))
     }
 
-    pub(crate) async fn ping(&self) -> Result<(), SessionStoreError> {
+    pub(crate) async fn check_reading(&self) -> Result<(), SessionStoreError> {
         let read = "SELECT version FROM store_version";
-        self.rows("read", read, values![]).await.map(|_| ())
+        self.query_rows("read", read, values![]).await.map(|_| ())
     }
 }

@@ -56,7 +56,7 @@ impl StoredRun {
         let record = RunRecord {
             id: row.text(0)?,
             session: SessionId(row.text(1)?),
-            state: state_named(&row.text(2)?)?,
+            state: parse_state(&row.text(2)?)?,
             model: row.text(4)?,
             created_at: row.text(5)?,
             updated_at,
@@ -82,7 +82,7 @@ pub(crate) fn state_name(state: RunState) -> &'static str {
     }
 }
 
-fn state_named(name: &str) -> Result<RunState, DatabaseError> {
+fn parse_state(name: &str) -> Result<RunState, DatabaseError> {
     let mut states = [
         RunState::Running,
         RunState::Waiting,
@@ -94,7 +94,7 @@ fn state_named(name: &str) -> Result<RunState, DatabaseError> {
     state.ok_or_else(|| DatabaseError::unreadable(format!("a run has the unknown state `{name}`")))
 }
 
-pub(crate) fn session(row: &Row) -> Result<Session, DatabaseError> {
+pub(crate) fn read_session(row: &Row) -> Result<Session, DatabaseError> {
     Ok(Session {
         id: SessionId(row.text(0)?),
         title: row.text(1)?,
@@ -104,13 +104,13 @@ pub(crate) fn session(row: &Row) -> Result<Session, DatabaseError> {
 }
 
 /// Reads the message of a row of (position, message).
-pub(crate) fn message(row: &Row) -> Result<Arc<Message>, DatabaseError> {
+pub(crate) fn read_message(row: &Row) -> Result<Arc<Message>, DatabaseError> {
     let message = serde_json::from_str::<Message>(&row.text(1)?);
     message.map(Arc::new).map_err(DatabaseError::unreadable)
 }
 
 /// Reads the numbered events of a row of (first number, last number, lines).
-pub(crate) fn events(row: &Row) -> Result<Vec<(u64, String)>, DatabaseError> {
+pub(crate) fn read_events(row: &Row) -> Result<Vec<(u64, String)>, DatabaseError> {
     let (first, last) = (row.count(0)?, row.count(1)?);
     let text = row.text(2)?;
     let events: Vec<_> = (first..).zip(text.split('\n').map(str::to_owned)).collect();
@@ -122,6 +122,6 @@ pub(crate) fn events(row: &Row) -> Result<Vec<(u64, String)>, DatabaseError> {
     }
 }
 
-pub(crate) fn id_key(row: &Row) -> Result<IdKey, DatabaseError> {
+pub(crate) fn read_id_key(row: &Row) -> Result<IdKey, DatabaseError> {
     Ok(IdKey::new(row.text(0)?))
 }

@@ -92,14 +92,14 @@ impl Store {
     pub async fn close(&self) {
         // If this fails, another process finds this instance dead.
         let _ = self.inner.queue.perform(RemoveOwnInstance).await;
-        self.inner.queue.end().await;
+        self.inner.queue.end_writer().await;
         self.inner.database.locks().release();
         self.inner.database.close().await;
     }
 
     /// Returns the permanent decisions about tools of a principal, as they were stored.
     pub async fn decisions(&self, owner: &Principal) -> Result<Option<String>, SessionStoreError> {
-        self.inner.reader.decisions(owner).await
+        self.inner.reader.load_decisions(owner).await
     }
 
     /// Stores decisions in place of the existing ones.
@@ -146,7 +146,7 @@ impl Store {
         owner: &Principal,
         limit: u32,
     ) -> Result<Vec<AuditEntry>, SessionStoreError> {
-        self.inner.reader.audit(owner, limit).await
+        self.inner.reader.load_audit(owner, limit).await
     }
 
     pub(crate) fn queue(&self) -> &Queue {
@@ -195,11 +195,11 @@ impl SessionStore for Store {
         owner: &Principal,
         id: &SessionId,
     ) -> Result<Option<Session>, SessionStoreError> {
-        self.inner.reader.session(owner, id).await
+        self.inner.reader.find_session(owner, id).await
     }
 
     async fn list(&self, owner: &Principal, limit: u32) -> Result<Vec<Session>, SessionStoreError> {
-        self.inner.reader.sessions(owner, limit).await
+        self.inner.reader.list_sessions(owner, limit).await
     }
 
     async fn messages(
@@ -208,7 +208,7 @@ impl SessionStore for Store {
         id: &SessionId,
         from: u64,
     ) -> Result<Vec<Arc<Message>>, SessionStoreError> {
-        self.inner.reader.messages(owner, id, from).await
+        self.inner.reader.load_messages(owner, id, from).await
     }
 
     async fn append(
@@ -250,14 +250,14 @@ impl SessionStore for Store {
     }
 
     async fn id_key(&self) -> Result<IdKey, SessionStoreError> {
-        if let Some(key) = self.inner.reader.id_key().await? {
+        if let Some(key) = self.inner.reader.load_id_key().await? {
             return Ok(key);
         }
         self.inner.queue.perform(CreateIdKey).await
     }
 
     async fn ping(&self) -> Result<(), SessionStoreError> {
-        self.inner.reader.ping().await?;
+        self.inner.reader.check_reading().await?;
         self.inner.queue.perform(Ping).await
     }
 }
@@ -339,7 +339,10 @@ impl RunStore for Store {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, SessionStoreError> {
-        self.inner.reader.events(owner, run, after, limit).await
+        self.inner
+            .reader
+            .load_events(owner, run, after, limit)
+            .await
     }
 
     async fn save_with(
@@ -365,7 +368,7 @@ impl RunStore for Store {
         owner: &Principal,
         run: &str,
     ) -> Result<Option<RunSnapshot>, SessionStoreError> {
-        self.inner.reader.snapshot(owner, run).await
+        self.inner.reader.load_snapshot(owner, run).await
     }
 
     async fn release_with(
@@ -394,7 +397,7 @@ impl RunStore for Store {
         owner: &Principal,
         run: &str,
     ) -> Result<Option<RunRecord>, SessionStoreError> {
-        self.inner.reader.run(owner, run).await
+        self.inner.reader.find_run(owner, run).await
     }
 
     async fn runs<'s>(
@@ -403,7 +406,7 @@ impl RunStore for Store {
         session: Option<&'s SessionId>,
         limit: u32,
     ) -> Result<Vec<RunRecord>, SessionStoreError> {
-        self.inner.reader.runs(owner, session, limit).await
+        self.inner.reader.list_runs(owner, session, limit).await
     }
 
     async fn audit(

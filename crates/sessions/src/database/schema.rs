@@ -13,10 +13,10 @@ const CREATE_VERSION: &str = "CREATE TABLE store_version (version BIGINT NOT NUL
 ///
 /// Changes nothing if the check fails. Two processes may call this at the same time.
 pub(crate) async fn prepare(connection: &mut dyn Connection) -> Result<(), OpenError> {
-    connection.begin().await.map_err(failed)?;
+    connection.begin().await.map_err(open_failed)?;
     let result = prepare_in_transaction(connection).await;
     let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
-    let ended = connection.run(end).await.map_err(failed);
+    let ended = connection.run(end).await.map_err(open_failed);
     result.and(ended)
 }
 
@@ -25,15 +25,15 @@ async fn prepare_in_transaction(connection: &mut dyn Connection) -> Result<(), O
     if connection.kind() == DatabaseKind::Postgres {
         // Any number. Processes that prepare the same database wait for each other.
         let lock = "SELECT pg_advisory_xact_lock(6007394287342)";
-        connection.run(lock).await.map_err(failed)?;
+        connection.run(lock).await.map_err(open_failed)?;
     }
     if has_table(connection, "store_version")
         .await
-        .map_err(failed)?
+        .map_err(open_failed)?
     {
         let read = "SELECT version FROM store_version";
-        let row = connection.row(read, values![]).await.map_err(failed)?;
-        let found = row.map_or(Ok(0), |row| row.int(0)).map_err(failed)?;
+        let row = connection.row(read, values![]).await.map_err(open_failed)?;
+        let found = row.map_or(Ok(0), |row| row.int(0)).map_err(open_failed)?;
         return match found {
             VERSION => Ok(()),
             _ => Err(OpenError::UnknownVersion {
@@ -44,14 +44,14 @@ async fn prepare_in_transaction(connection: &mut dyn Connection) -> Result<(), O
     }
     if has_table(connection, "switchboard_schema")
         .await
-        .map_err(failed)?
+        .map_err(open_failed)?
     {
         return Err(OpenError::EarlierForm);
     }
-    create(connection).await.map_err(failed)
+    create_tables(connection).await.map_err(open_failed)
 }
 
-async fn create(connection: &mut dyn Connection) -> Result<(), DatabaseError> {
+async fn create_tables(connection: &mut dyn Connection) -> Result<(), DatabaseError> {
     let tables = match connection.kind() {
         DatabaseKind::Sqlite => include_str!("../../schema/sqlite.sql"),
         #[cfg(feature = "postgres")]
@@ -77,7 +77,7 @@ async fn has_table(connection: &mut dyn Connection, name: &str) -> Result<bool, 
     Ok(connection.row(find, values![name]).await?.is_some())
 }
 
-fn failed(source: DatabaseError) -> OpenError {
+fn open_failed(source: DatabaseError) -> OpenError {
     OpenError::Database {
         source: source.into(),
     }

@@ -162,7 +162,7 @@ async fn write_session(
     const MESSAGES: &str = "SELECT position, message FROM messages
         WHERE session = $1 AND position > $2 ORDER BY position LIMIT 64";
     const RUNS: &str = select_runs!("s.id = $3 ORDER BY r.key");
-    let session = rows::session(row)?;
+    let session = rows::read_session(row)?;
     let id = session.id.0.clone();
     output.line(&Record::Session(session)).await?;
     let key = row.int(4)?;
@@ -201,7 +201,7 @@ async fn write_run(
         };
         after = last.int(1)?;
         for row in &page {
-            for (_, event) in rows::events(row)? {
+            for (_, event) in rows::read_events(row)? {
                 output.line(&Record::Event(raw(event)?)).await?;
             }
         }

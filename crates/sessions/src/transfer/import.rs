@@ -58,11 +58,11 @@ impl Store {
             import.line += 1;
             let line = line.trim();
             if !line.is_empty() {
-                import.record(line)?;
+                import.read_record(line)?;
             }
         }
         if !import.is_complete {
-            return Err(import.malformed("the end is missing"));
+            return Err(import.malformed_line("the end is missing"));
         }
         let imported = Imported {
             sessions: import
@@ -107,26 +107,26 @@ impl Import {
         }
     }
 
-    fn malformed(&self, reason: impl Into<String>) -> ImportError {
+    fn malformed_line(&self, reason: impl Into<String>) -> ImportError {
         ImportError::Malformed {
             line: self.line,
             reason: reason.into(),
         }
     }
 
-    fn record(&mut self, line: &str) -> Result<(), ImportError> {
+    fn read_record(&mut self, line: &str) -> Result<(), ImportError> {
         if !self.has_header {
             self.check_header(line)?;
         }
         let record = serde_json::from_str(line);
-        let record = record.map_err(|error| self.malformed(error.to_string()))?;
+        let record = record.map_err(|error| self.malformed_line(error.to_string()))?;
         if self.is_complete || self.has_header == matches!(record, Record::Header { .. }) {
-            return Err(self.malformed("the records are out of order"));
+            return Err(self.malformed_line("the records are out of order"));
         }
         match record {
             Record::Header { .. } => self.has_header = true,
             Record::Session(mut session) => {
-                self.check_session()?;
+                self.check_session_end()?;
                 if self.ids == ImportIds::New {
                     session.id = SessionId(Uuid::now_v7().to_string());
                 }
@@ -136,21 +136,21 @@ impl Import {
                     runs: Vec::new(),
                 });
             }
-            Record::Message(message) => self.message(&message)?,
-            Record::Run(run) => self.run(run)?,
+            Record::Message(message) => self.read_message(&message)?,
+            Record::Run(run) => self.read_run(run)?,
             Record::Event(event) => {
-                let event = self.checked("an event", &event)?;
-                let Some(run) = self.last_run() else {
-                    return Err(self.malformed("an event without a run"));
+                let event = self.check_size("an event", &event)?;
+                let Some(run) = self.current_run() else {
+                    return Err(self.malformed_line("an event without a run"));
                 };
                 run.events.push(event);
             }
-            Record::State { messages, .. } => self.state(messages)?,
-            Record::RunMessage(_) => self.run_message()?,
+            Record::State { messages, .. } => self.read_state(messages)?,
+            Record::RunMessage(_) => self.read_run_message()?,
             Record::End { sessions } => {
-                self.check_session()?;
+                self.check_session_end()?;
                 if sessions != self.sessions.len() as u64 {
-                    return Err(self.malformed("sessions are missing"));
+                    return Err(self.malformed_line("sessions are missing"));
                 }
                 self.is_complete = true;
             }
@@ -166,7 +166,7 @@ impl Import {
         let header: Value = serde_json::from_str(line).unwrap_or_default();
         let header = &header["header"];
         if header["format"] != FORMAT {
-            return Err(self.malformed("the header of an export is missing"));
+            return Err(self.malformed_line("the header of an export is missing"));
         }
         match header["version"].as_u64() {
             Some(VERSION) => Ok(()),
@@ -174,26 +174,26 @@ impl Import {
                 found,
                 known: VERSION,
             }),
-            None => Err(self.malformed("the version is missing")),
+            None => Err(self.malformed_line("the version is missing")),
         }
     }
 
-    fn message(&mut self, message: &RawValue) -> Result<(), ImportError> {
-        let text = self.checked("a message", message)?;
+    fn read_message(&mut self, message: &RawValue) -> Result<(), ImportError> {
+        let text = self.check_size("a message", message)?;
         if let Err(error) = serde_json::from_str::<Message>(&text) {
-            return Err(self.malformed(format!("a message cannot be read: {error}")));
+            return Err(self.malformed_line(format!("a message cannot be read: {error}")));
         }
         match self.sessions.last_mut() {
             Some(session) if session.runs.is_empty() => session.messages.push(text),
-            _ => return Err(self.malformed("a message outside of a session")),
+            _ => return Err(self.malformed_line("a message outside of a session")),
         }
         Ok(())
     }
 
-    fn run(&mut self, mut record: RunRecord) -> Result<(), ImportError> {
-        self.check_run()?;
+    fn read_run(&mut self, mut record: RunRecord) -> Result<(), ImportError> {
+        self.check_run_end()?;
         let parameters = parameters_text(record.parameters.as_ref());
-        let parameters = parameters.map_err(|error| self.malformed(error.to_string()))?;
+        let parameters = parameters.map_err(|error| self.malformed_line(error.to_string()))?;
         if self.ids == ImportIds::New {
             record.id = Uuid::now_v7().to_string();
         }
@@ -204,10 +204,10 @@ impl Import {
         }
         let id = record.id.clone();
         let Some(session) = self.sessions.last_mut() else {
-            return Err(self.malformed("a run without a session"));
+            return Err(self.malformed_line("a run without a session"));
         };
         if session.runs.last().is_some_and(|run| run.was_unfinished) {
-            return Err(self.malformed("a run after an unfinished one"));
+            return Err(self.malformed_line("a run after an unfinished one"));
         }
         let before = session.runs.iter().map(|run| run.events.len() as u64);
         record.events_before = before.sum();
@@ -225,61 +225,61 @@ impl Import {
     }
 
     /// Drops the state of an unfinished run, because the import cancels the run.
-    fn state(&mut self, messages: u64) -> Result<(), ImportError> {
-        match self.last_run() {
+    fn read_state(&mut self, messages: u64) -> Result<(), ImportError> {
+        match self.current_run() {
             Some(run) if run.was_unfinished && run.missing_messages.is_none() => {
                 run.missing_messages = Some(messages);
                 Ok(())
             }
-            _ => Err(self.malformed("a state without an unfinished run")),
+            _ => Err(self.malformed_line("a state without an unfinished run")),
         }
     }
 
-    fn run_message(&mut self) -> Result<(), ImportError> {
+    fn read_run_message(&mut self) -> Result<(), ImportError> {
         let missing = self
-            .last_run()
+            .current_run()
             .and_then(|run| run.missing_messages.as_mut());
         match missing {
             Some(missing) if *missing > 0 => {
                 *missing -= 1;
                 Ok(())
             }
-            _ => Err(self.malformed("a message that belongs to no state")),
+            _ => Err(self.malformed_line("a message that belongs to no state")),
         }
     }
 
-    fn last_run(&mut self) -> Option<&mut ImportedRun> {
+    fn current_run(&mut self) -> Option<&mut ImportedRun> {
         self.sessions.last_mut()?.runs.last_mut()
     }
 
-    fn check_run(&mut self) -> Result<(), ImportError> {
-        if let Some(run) = self.last_run()
+    fn check_run_end(&mut self) -> Result<(), ImportError> {
+        if let Some(run) = self.current_run()
             && (run.events.len() as u64 != run.record.last_event
                 || run.missing_messages.is_some_and(|missing| missing > 0))
         {
             let reason = format!("events or messages of run `{}` are missing", run.record.id);
-            return Err(self.malformed(reason));
+            return Err(self.malformed_line(reason));
         }
         Ok(())
     }
 
-    fn check_session(&mut self) -> Result<(), ImportError> {
-        self.check_run()?;
+    fn check_session_end(&mut self) -> Result<(), ImportError> {
+        self.check_run_end()?;
         if let Some(ImportedSession {
             session, messages, ..
         }) = self.sessions.last()
             && messages.len() as u64 != session.messages
         {
             let reason = format!("messages of session `{}` are missing", session.id);
-            return Err(self.malformed(reason));
+            return Err(self.malformed_line(reason));
         }
         Ok(())
     }
 
     /// Returns the text of a document that can be read from the store again.
-    fn checked(&self, what: &str, document: &RawValue) -> Result<String, ImportError> {
+    fn check_size(&self, what: &str, document: &RawValue) -> Result<String, ImportError> {
         check_document_depth(document.get().as_bytes())
-            .map_err(|too_deep| self.malformed(format!("{what} is {too_deep}")))?;
+            .map_err(|too_deep| self.malformed_line(format!("{what} is {too_deep}")))?;
         Ok(document.get().to_owned())
     }
 }

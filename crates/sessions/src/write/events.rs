@@ -45,13 +45,13 @@ impl AppendEvents {
             run: run.into(),
             first,
             last,
-            lines: lines(events),
+            lines: event_lines(events),
         }))
     }
 }
 
 /// Returns one event per line. In JSON, line ends occur only where a space is allowed too.
-fn lines(events: &[StoredEvent]) -> String {
+fn event_lines(events: &[StoredEvent]) -> String {
     let size = events.iter().map(|event| event.json.len() + 1).sum();
     let mut lines = String::with_capacity(size);
     for event in events {

@@ -71,7 +71,7 @@ impl BatchFailure {
     }
 }
 
-fn closed(operation: &'static str) -> SessionStoreError {
+fn store_closed(operation: &'static str) -> SessionStoreError {
     SessionStoreError::Storage {
         operation,
         source: "the store is closed".into(),
@@ -149,7 +149,7 @@ impl<W: Write> Queued<W> {
         let outcome = match (failure, self.outcome) {
             (Some(failure), _) => Err(failure.of(W::OPERATION)),
             (None, Some(outcome)) => outcome,
-            (None, None) => Err(closed(W::OPERATION)),
+            (None, None) => Err(store_closed(W::OPERATION)),
         };
         // The caller may have stopped waiting.
         let _ = self.reply.send(outcome);
@@ -200,7 +200,7 @@ impl<W: Write> Job for Queued<W> {
             }
         };
         if !is_alone {
-            undo(tx.connection).await?;
+            undo_transaction(tx.connection).await?;
         }
         self.outcome = Some(Err(refusal));
         Ok(())
@@ -216,7 +216,7 @@ fn ends_transaction(error: &DatabaseError) -> bool {
     error.is(FailureKind::ConnectionLost) || error.is(FailureKind::Conflict)
 }
 
-async fn undo(connection: &mut dyn Connection) -> Result<(), DatabaseError> {
+async fn undo_transaction(connection: &mut dyn Connection) -> Result<(), DatabaseError> {
     connection.run("ROLLBACK TO SAVEPOINT op").await?;
     connection.run("RELEASE SAVEPOINT op").await
 }
@@ -229,7 +229,7 @@ async fn undo_after(
     connection: &mut dyn Connection,
     failure: &Arc<DatabaseError>,
 ) -> Result<(), Arc<DatabaseError>> {
-    undo(connection).await.map_err(|error| {
+    undo_transaction(connection).await.map_err(|error| {
         if error.is(FailureKind::ConnectionLost) {
             error.into()
         } else {
@@ -245,37 +245,38 @@ pub(crate) struct Queue(mpsc::UnboundedSender<Work>);
 impl Queue {
     /// Waits until a write is committed. The waiting callers bound the queue.
     pub(crate) async fn perform<W: Write>(&self, write: W) -> Result<W::Output, SessionStoreError> {
-        self.wait::<W>(queued(write, |queued| Work::Other(Box::new(queued))))
+        self.wait_for_answer::<W>(queue_write(write, |queued| Work::Other(Box::new(queued))))
             .await
     }
 
     pub(crate) async fn append_events(&self, write: AppendEvents) -> Result<(), SessionStoreError> {
-        self.wait::<AppendEvents>(queued(write, Work::Events)).await
+        self.wait_for_answer::<AppendEvents>(queue_write(write, Work::Events))
+            .await
     }
 
     /// Ends the task after the queued writes.
-    pub(crate) async fn end(&self) {
+    pub(crate) async fn end_writer(&self) {
         let (reply, ended) = oneshot::channel();
         if self.0.send(Work::End(reply)).is_ok() {
             let _ = ended.await;
         }
     }
 
-    async fn wait<W: Write>(
+    async fn wait_for_answer<W: Write>(
         &self,
         (work, answer): (
             Work,
             oneshot::Receiver<Result<W::Output, SessionStoreError>>,
         ),
     ) -> Result<W::Output, SessionStoreError> {
-        self.0.send(work).map_err(|_| closed(W::OPERATION))?;
-        answer.await.map_err(|_| closed(W::OPERATION))?
+        self.0.send(work).map_err(|_| store_closed(W::OPERATION))?;
+        answer.await.map_err(|_| store_closed(W::OPERATION))?
     }
 }
 
 type Answered<W> = oneshot::Receiver<Result<<W as Write>::Output, SessionStoreError>>;
 
-fn queued<W: Write>(write: W, work: impl FnOnce(Queued<W>) -> Work) -> (Work, Answered<W>) {
+fn queue_write<W: Write>(write: W, work: impl FnOnce(Queued<W>) -> Work) -> (Work, Answered<W>) {
     let (reply, answer) = oneshot::channel();
     let queued = Queued {
         write,
@@ -317,7 +318,7 @@ impl Writer {
             connection: Some(connection),
             phase: Phase::Begin,
         };
-        let work = writer.work(receiver);
+        let work = writer.run_batches(receiver);
         if blocks {
             let runtime = Handle::current();
             let thread = thread::Builder::new().name("sessions".to_owned());
@@ -328,7 +329,7 @@ impl Writer {
         Ok(Queue(sender))
     }
 
-    async fn work(mut self, mut queue: mpsc::UnboundedReceiver<Work>) {
+    async fn run_batches(mut self, mut queue: mpsc::UnboundedReceiver<Work>) {
         let mut taken = Vec::new();
         let mut end = None;
         while end.is_none() && queue.recv_many(&mut taken, MAX_BATCH).await > 0 {
@@ -363,7 +364,7 @@ impl Writer {
         let max_time = self.database.transaction_timeout();
         let failure = loop {
             self.phase = Phase::Begin;
-            let attempt = timeout(max_time, self.attempt(&mut batch)).await;
+            let attempt = timeout(max_time, self.attempt_batch(&mut batch)).await;
             let attempt = attempt.unwrap_or_else(|_| Err(DatabaseError::timed_out().into()));
             let Err(error) = attempt else {
                 break None;
@@ -411,7 +412,7 @@ impl Writer {
         }
     }
 
-    async fn attempt(&mut self, batch: &mut [Work]) -> Result<(), Arc<DatabaseError>> {
+    async fn attempt_batch(&mut self, batch: &mut [Work]) -> Result<(), Arc<DatabaseError>> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             missing => missing.insert(self.database.connect().await?),
@@ -420,7 +421,7 @@ impl Writer {
         let locks = self.database.locks();
         connection.begin().await?;
         let now = Now::read();
-        let own_id = identify(connection, locks, &now).await?;
+        let own_id = claim_instance(connection, locks, &now).await?;
         self.phase = Phase::Write;
         let mut removed_instances = Vec::new();
         let mut tx = Transaction {
@@ -448,7 +449,7 @@ impl Writer {
 /// Returns the id of this instance, whose row stays until the end of the transaction.
 ///
 /// Creates the row at the first call and after another instance has removed it.
-async fn identify(
+async fn claim_instance(
     connection: &mut dyn Connection,
     locks: &dyn InstanceLocks,
     now: &Now,
@@ -484,7 +485,7 @@ async fn apply(
             Work::Events(job) => {
                 // The second append of a run needs the first one.
                 if !runs.insert(Arc::clone(&job.write.run)) {
-                    flush(tx, &mut pending, is_alone).await?;
+                    flush_events(tx, &mut pending, is_alone).await?;
                     runs.clear();
                     runs.insert(Arc::clone(&job.write.run));
                 }
@@ -497,7 +498,7 @@ async fn apply(
                     EventOrder::AfterAll => true,
                 };
                 if events_first {
-                    flush(tx, &mut pending, is_alone).await?;
+                    flush_events(tx, &mut pending, is_alone).await?;
                     runs.clear();
                 }
                 job.apply(tx, is_alone).await?;
@@ -505,17 +506,17 @@ async fn apply(
             Work::End(_) => {}
         }
     }
-    flush(tx, &mut pending, is_alone).await
+    flush_events(tx, &mut pending, is_alone).await
 }
 
-async fn flush(
+async fn flush_events(
     tx: &mut Transaction<'_>,
     pending: &mut Vec<&mut Queued<AppendEvents>>,
     is_alone: bool,
 ) -> Result<(), Arc<DatabaseError>> {
     let mut left = std::mem::take(pending);
     for jobs in left.chunks_mut(events::MAX_APPENDS) {
-        if jobs.len() > 1 && together(tx, jobs).await? {
+        if jobs.len() > 1 && apply_together(tx, jobs).await? {
             for job in jobs {
                 job.outcome = Some(Ok(()));
             }
@@ -530,7 +531,7 @@ async fn flush(
 }
 
 /// Writes all appends with one statement and returns whether that succeeded.
-async fn together(
+async fn apply_together(
     tx: &mut Transaction<'_>,
     jobs: &[&mut Queued<AppendEvents>],
 ) -> Result<bool, Arc<DatabaseError>> {
@@ -548,7 +549,7 @@ async fn together(
             Ok(false)
         }
         Ok(_) => {
-            undo(tx.connection).await?;
+            undo_transaction(tx.connection).await?;
             Ok(false)
         }
     }

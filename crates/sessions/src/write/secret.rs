@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     database::{DatabaseError, values},
-    rows::{READ_ID_KEY, id_key},
+    rows::{READ_ID_KEY, read_id_key},
 };
 
 /// Creates the key of session ids if it is missing, and returns it.
@@ -29,6 +29,6 @@ impl Write for CreateIdKey {
         tx.execute(ADD, values![&random]).await?;
         let row = tx.row(READ_ID_KEY, values![]).await?;
         let row = row.ok_or_else(|| DatabaseError::other("the key is missing"))?;
-        Ok(id_key(&row)?)
+        Ok(read_id_key(&row)?)
     }
 }

@@ -73,7 +73,7 @@ impl Mapper<'_> {
             Part::Audio(media) => out.push(self.map_audio(media)),
             Part::Document(document) => self.map_document(document, out),
             other => {
-                out.extend(self.warn_dropped(other, "the model's own messages cannot hold it"))
+                out.extend(self.warn_dropped(other, "the model's own messages cannot hold it"));
             }
         }
     }
